@@ -1,0 +1,385 @@
+"""`Game`: one game made pleasant."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env import position as positions
+from tokaido_env.actions import IDS, LABELS, actions_of
+from tokaido_env.board import CHARACTERS, COASTAL_TOWNS, ICONS, WARES, Board
+from tokaido_env.jit import entry
+from tokaido_env.luck import (
+    LUCK,
+    MAX_EVENTS,
+    check_seed,
+    entropy_seed,
+    fork_luck,
+    resolve,
+    start_luck,
+)
+from tokaido_env.rules import (
+    MAX_OUTCOMES,
+    apply,
+    apply_outcome,
+    is_chance,
+    legal,
+    outcome_weights,
+    scores_of,
+    setup_step,
+    winner_of,
+)
+from tokaido_env.state import CHANCE_PHASES, ENDS, NOBODY, OVER, SIDES, Phase, start
+
+if TYPE_CHECKING:
+    from tokaido_env.record import Record
+
+Chance = Literal["sampled", "explicit"]
+CHANCES = ("sampled", "explicit")
+
+_NO_MOVE = -1
+
+
+class IllegalMove(ValueError):
+    """An action or outcome that is not on offer: the message says what was."""
+
+
+@entry
+def advance(
+    boards: Any, states: Any, lucks: Any, i: int, move: int, sampled: bool, events: Any
+) -> tuple[int, int, int]:
+    """Play one move of game `i`, then let chance resolve itself if `sampled`.
+
+    Args:
+        move: an action, at chance an outcome, or -1 for none.
+        events: a uint8 array of `MAX_EVENTS`; receives the outcomes that chance drew.
+
+    Returns:
+        The legal mask, the player to decide (-1 for nobody) and the number of outcomes drawn.
+    """
+    board = boards[i]
+    s = states[i]
+    if move >= 0:
+        if is_chance(s):
+            apply_outcome(board, s, move)
+        else:
+            apply(board, s, move)
+    drawn = 0
+    if sampled:
+        drawn = resolve(board, s, lucks[i], events)
+    return int(legal(board, s)), int(s["player"]), drawn
+
+
+@entry
+def weights_of(boards: Any, states: Any, i: int, out: Any) -> tuple[int, int]:
+    """Return the number of outcomes of game `i` and its set-up step; write the weights to `out`."""
+    return outcome_weights(boards[i], states[i], out), setup_step(states[i])
+
+
+class Game:
+    """One game of Tokaido Duo.
+
+    Args:
+        board: name of a built-in board, path of a board file, or a `Board`.
+        seed: of the game's luck, 0 to 2**53 - 1; the same seed and moves give the same game. None
+            takes one from the operating system: read it back from `seed`.
+        chance: "sampled": chance resolves itself from the seed; "explicit": the game stops at each
+            chance phase and `play` takes an outcome.
+
+    Two games are equal (`==`) when their boards and positions are.
+
+    >>> game = Game(seed=7)
+    >>> game.play(game.legal_actions()[0])
+    """
+
+    def __init__(
+        self,
+        board: str | Path | Board = "shikoku",
+        seed: int | None = None,
+        chance: Chance = "sampled",
+    ) -> None:
+        loaded = Board.load(board)
+        self._begin(loaded, start(loaded), seed, chance)
+        self._started_from_position = False
+
+    @classmethod
+    def from_dict(
+        cls,
+        position: Mapping[str, Any],
+        *,
+        board: str | Path | Board | None = None,
+        seed: int | None = None,
+        chance: Chance | None = None,
+    ) -> Game:
+        """Start a game from a position, as `to_dict` gives it, with fresh luck.
+
+        Args:
+            position: the position.
+            board: needed when `position["board"]` names a board that is not built in.
+            seed: as for `Game`.
+            chance: as for `Game`; None means "explicit" for a position at a chance phase, so that the
+                game stands exactly where the position does, else "sampled".
+
+        Raises:
+            PositionError: if no game can reach the position.
+        """
+        loaded = Board.load(positions.board_name(position) if board is None else board)
+        states = positions.from_dict(loaded, position)
+        if chance is None:
+            at_chance = Phase(states["phase"][0]) in CHANCE_PHASES
+            chance = "explicit" if at_chance else "sampled"
+        game = cls.__new__(cls)
+        game._begin(loaded, states, seed, chance)
+        game._started_from_position = True
+        return game
+
+    def _begin(
+        self, board: Board, states: npt.NDArray[np.void], seed: int | None, chance: Chance
+    ) -> None:
+        if chance not in CHANCES:
+            raise ValueError(f"chance: expected one of {', '.join(CHANCES)}, got {chance!r}")
+        self.board = board
+        self.seed = entropy_seed() if seed is None else check_seed(seed)
+        self.chance: Chance = chance
+        self._boards = board.record
+        self._start = states.copy()
+        self._states = states
+        self._luck = np.zeros(1, LUCK)
+        start_luck(self._luck, 0, self.seed)
+        self._sampled = chance == "sampled"
+        self._drawn = np.zeros(MAX_EVENTS, np.uint8)
+        self._events = bytearray()
+        self._advance(_NO_MOVE)
+
+    def _advance(self, move: int) -> None:
+        self._mask, self._player, drawn = advance(
+            self._boards, self._states, self._luck, 0, move, self._sampled, self._drawn
+        )
+        if drawn:
+            self._events += self._drawn[:drawn].tobytes()
+
+    # What is going on
+
+    @property
+    def phase(self) -> Phase:
+        """What happens next."""
+        return Phase(self._states["phase"][0])
+
+    @property
+    def player(self) -> int | None:
+        """Whose decision it is; None at chance and when the game is over."""
+        return None if self._player == NOBODY else self._player
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the game has ended, by a trigger (R9.1) or the cap on rounds (R10.1)."""
+        return not self._mask and int(self._states["phase"][0]) == OVER
+
+    @property
+    def end(self) -> str | None:
+        """How the game ended, "triggers" or "cap"; None while it runs."""
+        return ENDS[self._states["end"][0]]
+
+    @property
+    def rounds(self) -> int:
+        """Rolls made."""
+        return int(self._states["round"][0])
+
+    @property
+    def state(self) -> npt.NDArray[np.void]:
+        """A copy of the state: a `STATE` array of shape (1,)."""
+        return self._states.copy()
+
+    @property
+    def legal_mask(self) -> int:
+        """The legal actions as bits of one integer; 0 at chance and when over."""
+        return self._mask
+
+    def legal_actions(self) -> list[int]:
+        """Return the ids of the legal actions, ascending; empty at chance and when over."""
+        return actions_of(self._mask)
+
+    def legal_labels(self) -> list[str]:
+        """Return the labels of the legal actions, in the order of `legal_actions`."""
+        return [LABELS[action] for action in actions_of(self._mask)]
+
+    def outcomes(self) -> list[tuple[str, float]]:
+        """Return the possible outcomes of a chance phase as (label, probability); else []."""
+        weights, step = self._weights()
+        total = int(weights.sum())
+        return [
+            (outcome_label(self.board, self.phase, step, outcome), int(weight) / total)
+            for outcome, weight in enumerate(weights)
+            if weight
+        ]
+
+    def scores(self) -> list[dict[str, int]]:
+        """Return the points of both seats as they would count now (R9.2)."""
+        names = ("faith", "commerce", "culture")
+        both = scores_of(self._boards, self._states, 0)
+        return [dict(zip(names, map(int, s), strict=True)) | {"total": int(sum(s))} for s in both]
+
+    def winner(self) -> int | None:
+        """Return the seat that has won; None for a shared victory, at the cap, or while it runs."""
+        seat = winner_of(self._boards, self._states, 0)
+        return None if seat == NOBODY else int(seat)
+
+    # Playing
+
+    def play(self, move: int | str) -> None:
+        """Play a decision or, at a chance phase, an outcome: by id or by label.
+
+        Raises:
+            IllegalMove: if it is not on offer; nothing has changed then.
+        """
+        if self._mask:
+            if isinstance(move, str):
+                action = IDS.get(move, _NO_MOVE)
+            else:
+                action = move if type(move) is int else _as_int(move)
+            if action < 0 or not self._mask >> action & 1:
+                raise IllegalMove(self._refusal(move))
+        else:
+            action = self._outcome_id(move)
+        self._events.append(action)
+        self._advance(action)
+
+    def copy(self, luck: Literal["fresh", "same"] = "fresh", seed: int | None = None) -> Game:
+        """Return an independent copy of the game.
+
+        Args:
+            luck: "fresh": luck of its own, derived from this game's and a count of its copies, so that
+                no copy tells the future; "same": the very same future.
+            seed: take the luck of this seed instead. The copy's record then starts from its position.
+        """
+        if luck not in ("fresh", "same"):
+            raise ValueError(f"luck: expected 'fresh' or 'same', got {luck!r}")
+        other = copy.copy(self)
+        other._states = self._states.copy()
+        other._luck = self._luck.copy()
+        other._drawn = self._drawn.copy()
+        other._events = self._events.copy()
+        if seed is not None:
+            other.seed = check_seed(seed)
+            start_luck(other._luck, 0, other.seed)
+        elif luck == "fresh":
+            fork_luck(self._luck, 0, other._luck, 0)
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Game:
+        """Copy the luck exactly; boards are shared."""
+        return self.copy(luck="same")
+
+    # In and out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything visible as plain JSON types; `from_dict` is its inverse."""
+        return positions.to_dict(self.board, self._states[0])
+
+    def record(self, players: Sequence[str] = ("?", "?")) -> Record:
+        """Return everything that happened, to save and replay.
+
+        Args:
+            players: what to call the two players in the record.
+        """
+        from tokaido_env.record import Record
+
+        return Record.of(self, players)
+
+    @property
+    def start_position(self) -> dict[str, Any] | None:
+        """The position that the game was begun from; None for an ordinary game."""
+        if not self._started_from_position:
+            return None
+        return positions.to_dict(self.board, self._start[0])
+
+    def events(self) -> list[str]:
+        """Return the labels of all actions and outcomes since the start, in order."""
+        again = Game.__new__(Game)
+        again._begin(self.board, self._start.copy(), 0, "explicit")
+        labels = []
+        for move in self._events:
+            labels.append(again.label(move))
+            again._events.append(move)
+            again._advance(move)
+        return labels
+
+    def label(self, move: int) -> str:
+        """Return the label of an action or, at a chance phase, of an outcome."""
+        if self._mask:
+            return LABELS[move]
+        return outcome_label(self.board, self.phase, self._weights()[1], move)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Game):
+            return NotImplemented
+        return self.board.hash == other.board.hash and bytes(self._states) == bytes(other._states)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        who = "" if self.player is None else f", player {self.player} to decide"
+        return f"<Game {self.board.name!r}, round {self.rounds}, {self.phase.name}{who}>"
+
+    def _weights(self) -> tuple[npt.NDArray[np.int64], int]:
+        """Return the weights of the outcomes (none at a decision) and the step of the set-up."""
+        weights = np.zeros(MAX_OUTCOMES, np.int64)
+        n, step = weights_of(self._boards, self._states, 0, weights)
+        return weights[:n], step
+
+    def _outcome_id(self, move: int | str) -> int:
+        weights, step = self._weights()
+        if isinstance(move, str):
+            labels = [outcome_label(self.board, self.phase, step, k) for k in range(len(weights))]
+            outcome = labels.index(move) if move in labels else _NO_MOVE
+        else:
+            outcome = _as_int(move)
+        if not 0 <= outcome < len(weights) or not weights[outcome]:
+            raise IllegalMove(self._refusal(move))
+        return outcome
+
+    def _refusal(self, move: object) -> str:
+        name = LABELS[move] if isinstance(move, int) and 0 <= move < len(LABELS) else move
+        if self.is_over:
+            return f"illegal move {move!r}: the game is over"
+        if self._mask:
+            legal = ", ".join(f"{label} ({IDS[label]})" for label in self.legal_labels())
+            who = f"player {self.player} at {self.phase.name}"
+            return f"illegal action {move!r} ({name}) for {who}: legal are {legal}"
+        outcomes = [label for label, _ in self.outcomes()]
+        shown = ", ".join(outcomes[:12]) + (", …" if len(outcomes) > 12 else "")
+        return f"no outcome {move!r} at {self.phase.name}: possible are {shown}"
+
+
+def outcome_label(board: Board, phase: Phase, setup: int, outcome: int) -> str:
+    """Return the label of an outcome of chance.
+
+    Args:
+        board: for the boutique tokens.
+        phase: the chance phase.
+        setup: the step of the set-up (`rules.setup_step`), read at SETUP only.
+        outcome: its id.
+    """
+    if phase == Phase.ROLL:
+        return f"roll:{outcome // 36 + 1}/{outcome // 6 % 6 + 1}/{outcome % 6 + 1}"
+    if phase == Phase.DRAW:
+        return f"ware:{WARES[outcome]}"
+    if phase == Phase.REVEAL:
+        return f"tile:{ICONS[outcome]}"
+    if setup < len(COASTAL_TOWNS):
+        ware, price = board.kinds[outcome]
+        return f"boutique:{COASTAL_TOWNS[setup]}={ware}/{price}"
+    character = setup - len(COASTAL_TOWNS)
+    return f"side:{CHARACTERS[character]}={SIDES[character][outcome]}"
+
+
+def _as_int(move: object) -> int:
+    """Accept NumPy's integers, which agents and masks hand out."""
+    if isinstance(move, int | np.integer) and not isinstance(move, bool):
+        return int(move)
+    return _NO_MOVE

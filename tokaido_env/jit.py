@@ -1,0 +1,107 @@
+"""The one compile decorator: scalar kernels, cached entries, serial and parallel forms.
+
+`kernel` marks a scalar function that other kernels call. `entry` marks a function that Python
+calls: it is compiled on its first call and kept on disk. `parallel` gives an entry both forms.
+
+With `NUMBA_DISABLE_JIT=1` all of them run as plain Python, for debugging and coverage.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numba.core import config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PACKAGE = Path(__file__).resolve().parent
+INTERPRETED = bool(config.DISABLE_JIT)
+
+
+def kernel(function: F) -> F:
+    """Compile a scalar function for use inside other kernels; never cached by itself."""
+    compiled: F = numba.njit(function, nogil=True)
+    return compiled
+
+
+def entry(function: F) -> F:
+    """Compile a function that Python calls, cached on disk where a folder is writable.
+
+    In interpreted mode the overflow warnings of NumPy's 64-bit integers are silenced: the random
+    numbers of `luck` wrap around on purpose.
+    """
+    return _compile(function, parallel=False)
+
+
+def parallel(function: F) -> tuple[F, F]:
+    """Return the serial and the parallel form of one plain body whose outer loop is `prange`."""
+    return _compile(function, parallel=False), _compile(function, parallel=True)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder for compiled entries of exactly these sources, None if not writable.
+
+    Numba's own check looks at the file of the entry only, not at the files it calls; a folder named
+    by the hash of all sources makes a stale cache impossible.
+    """
+    folder = _cache_root() / "tokaido_env" / _sources_hash()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def _compile(function: F, *, parallel: bool) -> F:
+    if INTERPRETED:
+        return _wrapping_around(function)
+    folder = _cached_folder()
+    previous = config.CACHE_DIR
+    # Numba reads this while it decorates; other packages must not notice.
+    config.CACHE_DIR = "" if folder is None else str(folder)
+    try:
+        compiled: F = numba.njit(
+            function, cache=folder is not None, parallel=parallel, nogil=True
+        )
+    finally:
+        config.CACHE_DIR = previous
+    return compiled
+
+
+def _wrapping_around(function: F) -> F:
+    @functools.wraps(function)
+    def wrapper(*args: Any) -> Any:
+        with np.errstate(over="ignore"):
+            return function(*args)
+
+    return wrapper  # type: ignore[return-value]
+
+
+@functools.cache
+def _cached_folder() -> Path | None:
+    return cache_folder()
+
+
+def _cache_root() -> Path:
+    chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home()))
+    return Path.home() / ".cache"
+
+
+def _sources_hash() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")) + sorted((PACKAGE / "agents").rglob("*.py")):
+        digest.update(str(path.relative_to(PACKAGE)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

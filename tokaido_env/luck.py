@@ -1,0 +1,176 @@
+"""Luck: counter-based random streams beside the state, and the sampling of outcomes.
+
+A game is its seed and its actions. Each random number is a hash of the game's key, a purpose and a
+count, so nothing depends on the order of calls, the batch or the threads, and two games with one key
+see the same dice, the n-th ware that a seat draws and the n-th tile it reveals from the same number:
+
+    dice    (key, round)
+    wares   (key, seat, how many that seat drew before)
+    tiles   (key, seat, how many it revealed)
+    set-up  (key, step)
+
+The hash is SplitMix64's (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tokaido_env.jit import entry, kernel
+from tokaido_env.rules import Row, apply_outcome, is_chance, outcome_weights, picker, setup_step
+from tokaido_env.state import DRAW, PAINTINGS, REVEAL, ROLL
+
+LUCK = np.dtype(
+    [
+        ("key", "<u8"),
+        ("drawn", "<u4", 2),  # wares drawn so far, by seat
+        ("copies", "<u8"),  # copies with fresh luck made so far
+    ]
+)
+
+MAX_SEED = 2**53 - 1
+MAX_EVENTS = 32
+"""More outcomes of chance than can follow one decision: a set-up and a roll, or ten reveals and a roll."""
+
+_DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED = range(7)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_SEED_MASK = np.uint64(MAX_SEED)
+
+
+class SeedError(ValueError):
+    """A seed that is not an integer from 0 to 2**53 - 1."""
+
+
+def check_seed(seed: object) -> int:
+    """Return a seed as an int, or raise `SeedError`: JSON keeps exactly these integers."""
+    right = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not right or not 0 <= int(seed) <= MAX_SEED:  # type: ignore[call-overload]
+        raise SeedError(f"seed: expected an integer from 0 to {MAX_SEED} (2**53 - 1), got {seed!r}")
+    return int(seed)  # type: ignore[call-overload, no-any-return]
+
+
+def entropy_seed() -> int:
+    """Return a seed from the operating system, for callers that were given none."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) & MAX_SEED
+
+
+@kernel
+def hash_bits(key: np.uint64, purpose: int, a: int, b: int) -> np.uint64:
+    """Return 64 random bits: the counter (purpose, a, b) of the stream of a key."""
+    counter = np.uint64(purpose << 56 | a << 40 | b) + np.uint64(1)
+    z = key + counter * _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def below(bits: np.uint64, n: int) -> int:
+    """Map random bits to 0 … n-1; uneven by less than n in 2**32."""
+    return int((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
+
+
+@kernel
+def key_of_seed(seed: int) -> np.uint64:
+    """Return the key of the game of a seed."""
+    return hash_bits(np.uint64(seed), _SEED, 0, 0)
+
+
+@kernel
+def seed_of_episode(seed: int, episode: int) -> int:
+    """Return the seed of the game that an environment reset with `seed` plays as its n-th episode.
+
+    Episode 0 is the seed itself; `Game(seed=seed_of_episode(seed, e))` is the same game.
+    """
+    if episode == 0:
+        return seed
+    return int(hash_bits(np.uint64(seed), _EPISODE, 0, episode) & _SEED_MASK)
+
+
+@kernel
+def sample(board: Row, s: Row, luck: Row) -> int:
+    """Return an outcome of the chance phase, with the odds of `rules.outcome_weights`."""
+    key = luck["key"]
+    phase = int(s["phase"])
+    if phase == ROLL:
+        return _sample_roll(board, hash_bits(key, _DICE, 0, int(s["round"])))
+    if phase == DRAW:
+        seat = picker(s)
+        drawn = int(luck["drawn"][seat])
+        luck["drawn"][seat] = drawn + 1
+        return _sample_count(s["bag"], hash_bits(key, _WARES, seat, drawn))
+    if phase == REVEAL:
+        seat = picker(s)
+        revealed = PAINTINGS - _sum(s["hidden"][seat])
+        return _sample_count(s["hidden"][seat], hash_bits(key, _TILES, seat, revealed))
+    weights = np.empty(8, np.int64)
+    n = outcome_weights(board, s, weights)
+    return _sample_count(weights[:n], hash_bits(key, _SETUP, 0, setup_step(s)))
+
+
+@kernel
+def resolve(board: Row, s: Row, luck: Row, events: Any) -> int:
+    """Play outcomes until a decision or the end; write them to `events` and return how many."""
+    n = 0
+    while is_chance(s):
+        outcome = sample(board, s, luck)
+        events[n] = outcome
+        n += 1
+        apply_outcome(board, s, outcome)
+    return n
+
+
+@kernel
+def _sample_roll(board: Row, bits: np.uint64) -> int:
+    """Pick a face of each die: by faces all 216 rolls are equally likely."""
+    roll = below(bits, 216)
+    faces = board["faces"]
+    pilgrim = int(faces[0, roll // 36]) - 1
+    merchant = int(faces[1, roll // 6 % 6]) - 1
+    return 36 * pilgrim + 6 * merchant + int(faces[2, roll % 6]) - 1
+
+
+@kernel
+def _sample_count(counts: Any, bits: np.uint64) -> int:
+    rest = below(bits, _sum(counts))
+    kind = 0
+    while rest >= int(counts[kind]):
+        rest -= int(counts[kind])
+        kind += 1
+    return kind
+
+
+@kernel
+def _sum(counts: Any) -> int:
+    total = 0
+    for count in counts:
+        total += int(count)
+    return total
+
+
+@entry
+def start_luck(lucks: Any, i: int, seed: int) -> None:
+    """Give game `i` the luck of a seed."""
+    lucks[i]["key"] = key_of_seed(seed)
+    lucks[i]["drawn"][:] = 0
+    lucks[i]["copies"] = 0
+
+
+@entry
+def fork_luck(lucks: Any, i: int, copies: Any, j: int) -> None:
+    """Give the copy `j` of game `i` luck of its own, derived from the key and a copy counter."""
+    count = int(lucks[i]["copies"])
+    lucks[i]["copies"] = count + 1
+    copies[j]["key"] = hash_bits(lucks[i]["key"], _COPY, 0, count)
+    copies[j]["drawn"][:] = 0
+    copies[j]["copies"] = 0
+
+
+@entry
+def episode_seed(seed: int, episode: int) -> int:
+    """`seed_of_episode` for callers in Python."""
+    return seed_of_episode(seed, episode)

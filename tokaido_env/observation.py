@@ -1,0 +1,199 @@
+"""What an agent sees: the FEATURES table and the encoder that fills it.
+
+One float32 vector in [0, 1] for either seat: all that is open to both players (R1.9) and nothing that is
+hidden (the order of face-down paintings, the next draw or roll). Each number is a raw value divided by
+its feature's scale. Two positions that differ as `Game.to_dict` differ in it.
+
+`python -m tokaido_env features` prints the table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+from tokaido_env.board import MAX_DIE, MAX_ROUNDS, RING_SIZES
+from tokaido_env.jit import entry, kernel
+from tokaido_env.rules import Row
+from tokaido_env.state import MAX_COINS, MAX_PENDING, NOBODY, PAINTINGS
+
+
+class Feature(NamedTuple):
+    """One entry of the observation: `size` numbers from `start`, each a raw value / `scale`."""
+
+    name: str
+    start: int
+    size: int
+    scale: int
+    meaning: str
+
+    @property
+    def slice(self) -> slice:
+        """Where the feature stands in the vector."""
+        return slice(self.start, self.start + self.size)
+
+
+_COINS = 9  # the most before the sixth slab
+
+_TABLE = (
+    ("seat", 1, 1, "1 when seen from player_1"),
+    ("phase", 9, 1, "one-hot: SETUP ROLL MOVE EFFECT DRAW REVEAL DISCARD REPEAT OVER"),
+    ("decides", 2, 1, "one-hot: the decision is mine, is theirs; zeros at chance and at the end"),
+    ("leads", 2, 1, "one-hot: I lead the round, they do"),
+    ("round", 1, MAX_ROUNDS, "rolls made"),
+    ("dice", 3 * MAX_DIE, 1, "one-hot 1 to 6 for each character's die; zeros before the first roll"),
+    ("dice_left", 3, 1, "the die is not taken yet: pilgrim, merchant, artist"),
+    ("die", 3, 1, "one-hot: the character in hand; zeros for none"),
+    ("origin", 8, 1, "one-hot: the artist's area before the move in hand; zeros for none"),
+    ("pending", 1, MAX_PENDING, "draws or reveals still to come"),
+    ("end_triggered", 1, 1, "the game ends with this round"),
+    ("end", 2, 1, "one-hot: over by a trigger, by the cap on rounds"),
+    ("boutique_ware", 8 * 4, 1, "one-hot kimono pottery doll fan, for C1 to C8; zeros until drawn"),
+    ("boutique_price", 8, 4, "coins, for C1 to C8"),
+    ("bag", 4, 8, "wares in the bag: kimono pottery doll fan"),
+    ("hot_spring", 2, 1, "one-hot: the token is mine, is theirs; zeros on the board"),
+    ("wave_side", 3 * 2, 1, "one-hot: tranquil hasty, crafty robust, proficient inspired"),
+    ("wave_owner", 3 * 2, 1, "one-hot mine, theirs, for each wave; zeros on the board"),
+)
+_PLAYER_TABLE = (
+    ("pilgrim", RING_SIZES[1], 1, "one-hot: space of the ring, C1 first, clockwise"),
+    ("merchant", 12, 1, "one-hot: town, C1 to C8, M1 to M4"),
+    ("artist", 8, 1, "one-hot: area"),
+    ("temple", 1, 9, "peg"),
+    ("garden", 1, 6, "peg"),
+    ("coins", 1, _COINS, "coins, clipped at nine"),
+    ("coins_beyond", 1, MAX_COINS - _COINS, "coins beyond nine, kept after the sixth slab"),
+    ("gold", 1, 6, "gold slabs"),
+    ("wares", 4, 8, "kimono pottery doll fan"),
+    ("hidden", 4, 3, "face-down paintings: moon waterfall mountain bamboo"),
+    ("easel", PAINTINGS * 4, 1, "one-hot icon of each revealed painting, front first"),
+    ("gifted", 1, PAINTINGS, "paintings given"),
+)
+
+
+def _features() -> tuple[Feature, ...]:
+    rows = list(_TABLE)
+    for whose in ("my", "their"):
+        rows += [(f"{whose}_{name}", *rest) for name, *rest in _PLAYER_TABLE]  # type: ignore[misc]
+    features: list[Feature] = []
+    start = 0
+    for name, size, scale, meaning in rows:
+        features.append(Feature(name, start, size, scale, meaning))
+        start += size
+    return tuple(features)
+
+
+FEATURES = _features()
+"""The layout of the observation, in order. Appended to, never reordered."""
+
+N_FEATURES = sum(feature.size for feature in FEATURES)
+LAYOUT_HASH = hashlib.sha256(repr(FEATURES).encode()).hexdigest()[:16]
+
+_START = {feature.name: feature.start for feature in FEATURES}
+_PLAYER_SIZE = sum(row[1] for row in _PLAYER_TABLE)
+
+# Globals that the kernel reads as constants.
+_SEAT, _PHASE, _DECIDES, _LEADS, _ROUND = (
+    _START[name] for name in ("seat", "phase", "decides", "leads", "round")
+)
+_DICE, _DICE_LEFT, _DIE, _ORIGIN, _PENDING = (
+    _START[name] for name in ("dice", "dice_left", "die", "origin", "pending")
+)
+_END_TRIGGERED, _END, _BOUTIQUE_WARE, _BOUTIQUE_PRICE, _BAG = (
+    _START[name] for name in ("end_triggered", "end", "boutique_ware", "boutique_price", "bag")
+)
+_HOT_SPRING, _WAVE_SIDE, _WAVE_OWNER = (
+    _START[name] for name in ("hot_spring", "wave_side", "wave_owner")
+)
+_PILGRIM, _MERCHANT, _ARTIST, _TEMPLE, _GARDEN = (
+    _START[f"my_{name}"] for name in ("pilgrim", "merchant", "artist", "temple", "garden")
+)
+_MY_COINS, _COINS_BEYOND, _GOLD, _WARES, _HIDDEN, _EASEL, _GIFTED = (
+    _START[f"my_{name}"]
+    for name in ("coins", "coins_beyond", "gold", "wares", "hidden", "easel", "gifted")
+)
+
+
+@kernel
+def encode(board: Row, s: Row, seat: int, out: Any) -> None:
+    """Write the observation of a seat, mover or not, at any phase.
+
+    Args:
+        out: a float32 array of shape (N_FEATURES,), overwritten whole.
+    """
+    out[:] = 0.0
+    out[_SEAT] = seat
+    _encode_turn(s, seat, out)
+    _encode_tokens(board, s, seat, out)
+    _encode_player(s, seat, out, 0)
+    _encode_player(s, 1 - seat, out, _PLAYER_SIZE)
+
+
+@entry
+def encode_game(boards: Any, states: Any, i: int, seat: int, out: Any) -> None:
+    """`encode` of game `i`, for callers in Python."""
+    encode(boards[i], states[i], seat, out)
+
+
+@kernel
+def _encode_turn(s: Row, seat: int, out: Any) -> None:
+    out[_PHASE + int(s["phase"])] = 1.0
+    if int(s["player"]) != NOBODY:
+        out[_DECIDES + (seat ^ int(s["player"]))] = 1.0
+    out[_LEADS + (seat ^ int(s["lead"]))] = 1.0
+    out[_ROUND] = int(s["round"]) / MAX_ROUNDS
+    for character in range(3):
+        value = int(s["dice"][character])
+        if value > 0:
+            out[_DICE + MAX_DIE * character + value - 1] = 1.0
+        if int(s["dice_left"]) >> character & 1:
+            out[_DICE_LEFT + character] = 1.0
+    if int(s["die"]) != NOBODY:
+        out[_DIE + int(s["die"])] = 1.0
+    if int(s["origin"]) != NOBODY:
+        out[_ORIGIN + int(s["origin"])] = 1.0
+    out[_PENDING] = int(s["pending"]) / MAX_PENDING
+    out[_END_TRIGGERED] = int(s["end_triggered"])
+    if int(s["end"]) > 0:
+        out[_END + int(s["end"]) - 1] = 1.0
+
+
+@kernel
+def _encode_tokens(board: Row, s: Row, seat: int, out: Any) -> None:
+    for coast in range(8):
+        kind = int(s["boutiques"][coast])
+        if kind != NOBODY:
+            out[_BOUTIQUE_WARE + 4 * coast + int(board["kind_ware"][kind])] = 1.0
+            out[_BOUTIQUE_PRICE + coast] = int(board["kind_price"][kind]) / 4
+    for ware in range(4):
+        out[_BAG + ware] = int(s["bag"][ware]) / 8
+    if int(s["hot_spring"]) != NOBODY:
+        out[_HOT_SPRING + (seat ^ int(s["hot_spring"]))] = 1.0
+    for character in range(3):
+        side = int(s["wave_side"][character])
+        owner = int(s["wave_owner"][character])
+        if side != NOBODY:
+            out[_WAVE_SIDE + 2 * character + side] = 1.0
+        if owner != NOBODY:
+            out[_WAVE_OWNER + 2 * character + (seat ^ owner)] = 1.0
+
+
+@kernel
+def _encode_player(s: Row, player: int, out: Any, shift: int) -> None:
+    """Write one player's block; `shift` is 0 for mine and the block's size for theirs."""
+    out[_PILGRIM + shift + int(s["pilgrim"][player])] = 1.0
+    out[_MERCHANT + shift + int(s["merchant"][player])] = 1.0
+    out[_ARTIST + shift + int(s["artist"][player])] = 1.0
+    out[_TEMPLE + shift] = int(s["temple"][player]) / 9
+    out[_GARDEN + shift] = int(s["garden"][player]) / 6
+    coins = int(s["coins"][player])
+    out[_MY_COINS + shift] = min(coins, _COINS) / _COINS
+    out[_COINS_BEYOND + shift] = max(coins - _COINS, 0) / (MAX_COINS - _COINS)
+    out[_GOLD + shift] = int(s["gold"][player]) / 6
+    for kind in range(4):
+        out[_WARES + shift + kind] = int(s["wares"][player, kind]) / 8
+        out[_HIDDEN + shift + kind] = int(s["hidden"][player, kind]) / 3
+    easel = int(s["easel"][player])
+    for place in range(int(s["easel_size"][player])):
+        out[_EASEL + shift + 4 * place + (easel >> 2 * place & 3)] = 1.0
+    out[_GIFTED + shift] = int(s["gifted"][player]) / PAINTINGS
