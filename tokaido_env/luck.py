@@ -19,7 +19,16 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.jit import entry, kernel
-from tokaido_env.rules import Row, apply_outcome, is_chance, outcome_weights, picker, setup_step
+from tokaido_env.rules import (
+    Row,
+    apply_outcome,
+    is_chance,
+    outcome_weights,
+    paintings_hidden,
+    picker,
+    setup_step,
+    wares_in_bag,
+)
 from tokaido_env.state import DRAW, PAINTINGS, REVEAL, ROLL
 
 LUCK = np.dtype(
@@ -71,7 +80,7 @@ def hash_bits(key: np.uint64, purpose: int, a: int, b: int) -> np.uint64:
 @kernel
 def below(bits: np.uint64, n: int) -> int:
     """Map random bits to 0 … n-1; uneven by less than n in 2**32."""
-    return int((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
+    return np.int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
 
 
 @kernel
@@ -88,7 +97,7 @@ def seed_of_episode(seed: int, episode: int) -> int:
     """
     if episode == 0:
         return seed
-    return int(hash_bits(np.uint64(seed), _EPISODE, 0, episode) & _SEED_MASK)
+    return np.int64(hash_bits(np.uint64(seed), _EPISODE, 0, episode) & _SEED_MASK)
 
 
 @kernel
@@ -102,14 +111,19 @@ def sample(board: Row, s: Row, luck: Row) -> int:
         seat = picker(s)
         drawn = int(luck["drawn"][seat])
         luck["drawn"][seat] = drawn + 1
-        return _sample_count(s["bag"], hash_bits(key, _WARES, seat, drawn))
+        return _sample_ware(s, hash_bits(key, _WARES, seat, drawn))
     if phase == REVEAL:
         seat = picker(s)
-        revealed = PAINTINGS - _sum(s["hidden"][seat])
-        return _sample_count(s["hidden"][seat], hash_bits(key, _TILES, seat, revealed))
-    weights = np.empty(8, np.int64)
-    n = outcome_weights(board, s, weights)
-    return _sample_count(weights[:n], hash_bits(key, _SETUP, 0, setup_step(s)))
+        revealed = PAINTINGS - paintings_hidden(s, seat)
+        return _sample_tile(s, seat, hash_bits(key, _TILES, seat, revealed))
+    return _sample_setup(board, s, hash_bits(key, _SETUP, 0, setup_step(s)))
+
+
+@kernel
+def settle(board: Row, s: Row, luck: Row) -> None:
+    """Play outcomes of chance until a decision or the end."""
+    while is_chance(s):
+        apply_outcome(board, s, sample(board, s, luck))
 
 
 @kernel
@@ -135,21 +149,38 @@ def _sample_roll(board: Row, bits: np.uint64) -> int:
 
 
 @kernel
-def _sample_count(counts: Any, bits: np.uint64) -> int:
-    rest = below(bits, _sum(counts))
-    kind = 0
-    while rest >= int(counts[kind]):
-        rest -= int(counts[kind])
-        kind += 1
-    return kind
+def _sample_ware(s: Row, bits: np.uint64) -> int:
+    rest = below(bits, wares_in_bag(s))
+    ware = 0
+    while rest >= int(s["bag"][ware]):
+        rest -= int(s["bag"][ware])
+        ware += 1
+    return ware
 
 
 @kernel
-def _sum(counts: Any) -> int:
+def _sample_tile(s: Row, seat: int, bits: np.uint64) -> int:
+    rest = below(bits, paintings_hidden(s, seat))
+    icon = 0
+    while rest >= int(s["hidden"][seat, icon]):
+        rest -= int(s["hidden"][seat, icon])
+        icon += 1
+    return icon
+
+
+@kernel
+def _sample_setup(board: Row, s: Row, bits: np.uint64) -> int:
+    weights = np.empty(8, np.int64)
+    n = outcome_weights(board, s, weights)
     total = 0
-    for count in counts:
-        total += int(count)
-    return total
+    for outcome in range(n):
+        total += weights[outcome]
+    rest = below(bits, total)
+    outcome = 0
+    while rest >= weights[outcome]:
+        rest -= weights[outcome]
+        outcome += 1
+    return outcome
 
 
 @entry

@@ -41,7 +41,12 @@ _TABLE = (
     ("decides", 2, 1, "one-hot: the decision is mine, is theirs; zeros at chance and at the end"),
     ("leads", 2, 1, "one-hot: I lead the round, they do"),
     ("round", 1, MAX_ROUNDS, "rolls made"),
-    ("dice", 3 * MAX_DIE, 1, "one-hot 1 to 6 for each character's die; zeros before the first roll"),
+    (
+        "dice",
+        3 * MAX_DIE,
+        1,
+        "one-hot 1 to 6 for each character's die; zeros before the first roll",
+    ),
     ("dice_left", 3, 1, "the die is not taken yet: pilgrim, merchant, artist"),
     ("die", 3, 1, "one-hot: the character in hand; zeros for none"),
     ("origin", 8, 1, "one-hot: the artist's area before the move in hand; zeros for none"),

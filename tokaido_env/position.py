@@ -12,8 +12,24 @@ from tokaido_env.actions import PASS
 from tokaido_env.board import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, TOWNS, WARES, Board
 from tokaido_env.rules import legal_mask
 from tokaido_env.state import (
-    CAPACITY, CHANCE_PHASES, ENDS, GOLD_PRICE, LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, MAX_COINS,
-    MAX_PENDING, NOBODY, PAINTING_COUNTS, PAINTINGS, ROBUST, SIDES, WARE_COUNTS, Phase, easel, start,
+    CAPACITY,
+    CHANCE_PHASES,
+    ENDS,
+    GOLD_PRICE,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    MAX_COINS,
+    MAX_PENDING,
+    NOBODY,
+    PAINTING_COUNTS,
+    PAINTINGS,
+    ROBUST,
+    SIDES,
+    WARE_COUNTS,
+    Phase,
+    easel,
+    start,
 )
 
 
@@ -147,9 +163,7 @@ class _PositionReader:
             token = position["boutiques"][town]
             if token is not None:
                 token = tuple(self._list(f"boutiques.{town}", token))
-                row["boutiques"][coast] = self._index(
-                    f"boutiques.{town}", token, self.board.kinds
-                )
+                row["boutiques"][coast] = self._index(f"boutiques.{town}", token, self.board.kinds)
         row["bag"] = self._integers("bag", position["bag"], WARES, 0, max(WARE_COUNTS))
         row["hot_spring"] = self._seat_or_null("hot_spring", position["hot_spring"])
         self._expect_keys("waves", position["waves"], CHARACTERS)

@@ -1,13 +1,17 @@
-"""The rules of the game on one state, compiled: four verbs, the score, and a function for each rule.
+"""The rules of the game on one state, compiled: four verbs, the score, a function for each rule.
 
     legal(board, s)                     the legal actions as one 64-bit mask
     apply(board, s, action)             a player's decision
     outcome_weights(board, s, out)      the odds at a chance phase
     apply_outcome(board, s, outcome)    an outcome of chance
 
-`board` is a row of a `BOARD` array and `s` a row of a `STATE` array, changed in place. The verbs trust
-their caller: an action must be legal, an outcome must have a weight. Only drivers (`luck`, and through
-it `Game` and `Batch`) sample. R-numbers refer to `docs/rules.md`.
+`board` is a row of a `BOARD` array and `s` a row of a `STATE` array, changed in place. The verbs
+trust their caller: an action must be legal, an outcome must have a weight. Only drivers (`luck`, and
+through it `Game` and `Batch`) sample. R-numbers refer to `docs/rules.md`.
+
+Small fields are read through `int`, so that interpreted kernels do not overflow, and through `np.int64`
+where the value is passed on: a compiled `int` of an int8 stays one, and each type of argument is
+compiled apart.
 """
 
 from __future__ import annotations
@@ -72,8 +76,12 @@ Row = Any
 
 _PILGRIM, _MERCHANT, _ARTIST = 0, 1, 2
 _COASTS = 8
+_ALL_COASTS = 0xFF
 _BOUTIQUES = 8
 _SETUP_STEPS = 11
+
+# How a pick goes on: something more is asked or drawn; move and action are done; the pick is over.
+_ASKING, _ACTED, _ENDED = 0, 1, 2
 
 
 @kernel
@@ -88,7 +96,7 @@ def legal(board: Row, s: Row) -> np.uint64:
     elif phase == DISCARD:
         mask = _discards(s)
     elif phase == REPEAT:
-        mask = _moves(board, s, int(s["player"]), int(s["die"])) | 1 << PASS
+        mask = _moves(board, s, np.int64(s["player"])) | 1 << PASS
     return np.uint64(mask)
 
 
@@ -96,17 +104,13 @@ def legal(board: Row, s: Row) -> np.uint64:
 def apply(board: Row, s: Row, action: int) -> None:
     """Carry out a legal action of the player whose decision it is."""
     phase = int(s["phase"])
-    if phase == MOVE:
-        _take_die(board, s, action)
-    elif phase == EFFECT:
-        _use_effect(board, s, action)
+    if phase == EFFECT:
+        step = _use_effect(board, s, action)
     elif phase == DISCARD:
-        _discard(board, s, action - DISCARD_WARE)
-    elif action == PASS:
-        _end_pick(board, s)
+        step = _discard(s, action - DISCARD_WARE)
     else:
-        s["hot_spring"] = NOBODY  # R8.2: before the second move
-        _move(board, s, action)
+        step = _choose_move(board, s, phase, action)
+    _go_on(board, s, step)
 
 
 @kernel
@@ -140,14 +144,13 @@ def outcome_weights(board: Row, s: Row, out: Any) -> int:
 def apply_outcome(board: Row, s: Row, outcome: int) -> None:
     """Carry out an outcome of chance of non-zero weight."""
     phase = int(s["phase"])
-    if phase == SETUP:
-        _set_up(s, outcome)
-    elif phase == ROLL:
+    if phase == ROLL:
         _roll(s, outcome)
-    elif phase == DRAW:
-        _draw_one(board, s, outcome)
+    elif phase == SETUP:
+        _set_up(s, outcome)
     else:
-        _reveal_one(board, s, outcome)
+        step = _draw_one(s, outcome) if phase == DRAW else _reveal_one(s, outcome)
+        _go_on(board, s, step)
 
 
 @kernel
@@ -188,6 +191,20 @@ def picker(s: Row) -> int:
 
 
 @kernel
+def wares_in_bag(s: Row) -> int:
+    """Return how many wares are in the bag."""
+    bag = s["bag"]
+    return int(bag[0]) + int(bag[1]) + int(bag[2]) + int(bag[3])
+
+
+@kernel
+def paintings_hidden(s: Row, seat: int) -> int:
+    """Return how many paintings of a seat lie face down."""
+    hidden = s["hidden"]
+    return int(hidden[seat, 0]) + int(hidden[seat, 1]) + int(hidden[seat, 2]) + int(hidden[seat, 3])
+
+
+@kernel
 def is_chance(s: Row) -> bool:
     """Return whether the state waits for an outcome of chance."""
     phase = int(s["phase"])
@@ -201,7 +218,9 @@ def legal_mask(boards: Any, states: Any, i: int) -> int:
 
 
 @entry
-def scores_of(boards: Any, states: Any, i: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+def scores_of(
+    boards: Any, states: Any, i: int
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     """`score` of both seats of game `i`, for callers in Python."""
     return score(boards[i], states[i], 0), score(boards[i], states[i], 1)
 
@@ -218,64 +237,68 @@ def winner_of(boards: Any, states: Any, i: int) -> int:
 @kernel
 def _moves_of_dice_left(board: Row, s: Row) -> int:
     """R2.1: any of the dice left; the move is mandatory, if only a stay (R3.7, R4.2)."""
-    seat = int(s["player"])
+    seat = np.int64(s["player"])
     left = int(s["dice_left"])
-    mask = 0
-    if left & 1 << _PILGRIM:
-        mask |= _moves(board, s, seat, _PILGRIM)
-    if left & 1 << _MERCHANT:
-        moves = _moves(board, s, seat, _MERCHANT)
-        mask |= moves if moves != 0 else 1 << MERCHANT_STAY
-    if left & 1 << _ARTIST:
-        moves = _moves(board, s, seat, _ARTIST)
-        mask |= moves if moves != 0 else 1 << ARTIST_STAY
-    return mask
+    merchant = _merchant_moves(board, s, seat)
+    artist = _artist_moves(board, s, seat)
+    if merchant == 0:
+        merchant = 1 << MERCHANT_STAY
+    if artist == 0:
+        artist = 1 << ARTIST_STAY
+    # Products, not branches: which dice are left is what a processor guesses worst.
+    mask = _pilgrim_moves(s, seat) * (left & 1)
+    return mask | merchant * (left >> _MERCHANT & 1) | artist * (left >> _ARTIST & 1)
 
 
 @kernel
-def _moves(board: Row, s: Row, seat: int, die: int) -> int:
-    """Return the moves of a seat's character with its die, stays left out."""
-    value = int(s["dice"][die])
+def _moves(board: Row, s: Row, seat: int) -> int:
+    """Return the moves of the character in hand, stays left out."""
+    die = int(s["die"])
     if die == _PILGRIM:
-        return _pilgrim_moves(s, seat, value)
+        return _pilgrim_moves(s, seat)
     if die == _MERCHANT:
-        reach = int(board["town_reach"][value, s["merchant"][seat]])
-        return (reach & ~_coasts_closed_to_merchant(board, s, seat)) << MERCHANT
-    return int(board["area_reach"][value, s["artist"][seat]]) << ARTIST
+        return _merchant_moves(board, s, seat)
+    return _artist_moves(board, s, seat)
 
 
 @kernel
-def _pilgrim_moves(s: Row, seat: int, value: int) -> int:
-    if not _has_wave(s, seat, _PILGRIM):
-        return 1 << PILGRIM
-    if int(s["wave_side"][_PILGRIM]) == TRANQUIL and value == 1:
-        return 1 << PILGRIM  # R7.1
-    return 1 << PILGRIM | 1 << PILGRIM_WAVE
+def _pilgrim_moves(s: Row, seat: int) -> int:
+    """R5.1, R7.1: with a 1, tranquil has no use."""
+    wave = int(s["wave_owner"][_PILGRIM]) == seat
+    useless = int(s["wave_side"][_PILGRIM]) == TRANQUIL and int(s["dice"][_PILGRIM]) == 1
+    return 1 << PILGRIM | int(wave and not useless) << PILGRIM_WAVE
 
 
 @kernel
-def _coasts_closed_to_merchant(board: Row, s: Row, seat: int) -> int:
-    """R4.1: coastal towns that hold a pilgrim (one's own too) or the other merchant, as bits."""
-    closed = 0
-    for other in range(2):
-        coast = int(board["station_coast"][s["pilgrim"][other]])
-        if coast >= 0:
-            closed |= 1 << coast
-    town = int(s["merchant"][1 - seat])
-    if town < _COASTS:
-        closed |= 1 << town
-    return closed
+def _merchant_moves(board: Row, s: Row, seat: int) -> int:
+    """R4.1: not to a coastal town that holds a pilgrim (one's own too) or the other merchant."""
+    reach = int(board["town_reach"][s["dice"][_MERCHANT], s["merchant"][seat]])
+    closed = int(board["station_coast"][s["pilgrim"][0]])
+    closed |= int(board["station_coast"][s["pilgrim"][1]])
+    closed |= 1 << int(s["merchant"][1 - seat]) & _ALL_COASTS
+    return (reach & ~closed) << MERCHANT
 
 
 @kernel
-def _take_die(board: Row, s: Row, action: int) -> None:
-    die = _character_of_move(action)
-    s["dice_left"] = int(s["dice_left"]) & ~(1 << die)
-    s["die"] = die
-    if action == MERCHANT_STAY or action == ARTIST_STAY:
-        _end_pick(board, s)  # no action and no repeat (R3.7, R4.2, R8.1)
+def _artist_moves(board: Row, s: Row, seat: int) -> int:
+    """R3.1: both artists may share an area."""
+    return int(board["area_reach"][s["dice"][_ARTIST], s["artist"][seat]]) << ARTIST
+
+
+@kernel
+def _choose_move(board: Row, s: Row, phase: int, action: int) -> int:
+    """A die and where to go with it; at REPEAT the same die again, or not (R8)."""
+    if action == PASS:
+        return _ENDED
+    if phase == REPEAT:
+        s["hot_spring"] = NOBODY  # R8.2: before the second move
     else:
-        _move(board, s, action)
+        die = _character_of_move(action)
+        s["dice_left"] = int(s["dice_left"]) & ~(1 << die)
+        s["die"] = die
+    if action == MERCHANT_STAY or action == ARTIST_STAY:
+        return _ENDED  # no action and no repeat (R3.7, R4.2, R8.1)
+    return _move(board, s, action)
 
 
 @kernel
@@ -286,9 +309,9 @@ def _character_of_move(action: int) -> int:
 
 
 @kernel
-def _move(board: Row, s: Row, action: int) -> None:
+def _move(board: Row, s: Row, action: int) -> int:
     """Move the character in hand and ask for its effect when there is one to use (R6.2)."""
-    seat = picker(s)
+    seat = np.int64(s["player"])
     die = int(s["die"])
     if die == _PILGRIM:
         s["pilgrim"][seat] = _pilgrim_arrival(board, s, seat, action == PILGRIM_WAVE)
@@ -297,11 +320,10 @@ def _move(board: Row, s: Row, action: int) -> None:
     else:
         s["origin"] = s["artist"][seat]
         s["artist"][seat] = action - ARTIST
-    s["player"] = seat
-    if _effects(board, s) != 0:
-        s["phase"] = EFFECT
-    else:
-        _offer_repeat(board, s)
+    if _effects(board, s) == 0:
+        return _ACTED
+    s["phase"] = EFFECT
+    return _ASKING
 
 
 @kernel
@@ -311,19 +333,20 @@ def _pilgrim_arrival(board: Row, s: Row, seat: int, wave: bool) -> int:
     if wave:
         steps += 1 if int(s["wave_side"][_PILGRIM]) == HASTY else -1
     size = int(board["ring_size"])
-    station = (int(s["pilgrim"][seat]) + steps) % size
+    station = int(s["pilgrim"][seat]) + steps
+    if station >= size:
+        station -= size
     while _holds_character(board, s, seat, station):
-        station = (station + 1) % size
+        station = station + 1 if station + 1 < size else 0
     return station
 
 
 @kernel
 def _holds_character(board: Row, s: Row, seat: int, station: int) -> bool:
     """Return whether a character other than the seat's own pilgrim is at a station."""
-    if int(s["pilgrim"][1 - seat]) == station:
-        return True
+    merchants = 1 << int(s["merchant"][0]) | 1 << int(s["merchant"][1])
     coast = int(board["station_coast"][station])
-    return coast >= 0 and (int(s["merchant"][0]) == coast or int(s["merchant"][1]) == coast)
+    return int(s["pilgrim"][1 - seat]) == station or merchants & coast != 0
 
 
 # Effects on offer (R3.2, R4.3, R4.4, R5.2 to R5.5)
@@ -332,8 +355,8 @@ def _holds_character(board: Row, s: Row, seat: int, station: int) -> bool:
 @kernel
 def _effects(board: Row, s: Row) -> int:
     """Return the effects that the character in hand may use where it stands, `pass` left out."""
-    seat = int(s["player"])
-    die = int(s["die"])
+    seat = np.int64(s["player"])
+    die = np.int64(s["die"])
     if die == _PILGRIM:
         return _station_effects(board, s, seat)
     if die == _MERCHANT:
@@ -388,7 +411,7 @@ def _town_effects(board: Row, s: Row, seat: int) -> int:
 def _draws(board: Row, s: Row, seat: int, town: int) -> int:
     """R4.3, and R7.3 where it would draw more; R4.6 for the bag."""
     number = int(board["mountain_number"][town - _COASTS])
-    bag = _sum4(s["bag"])
+    bag = wares_in_bag(s)
     if bag == 0:
         return 0
     mask = 1 << DRAW_WARES
@@ -400,7 +423,7 @@ def _draws(board: Row, s: Row, seat: int, town: int) -> int:
 @kernel
 def _area_effects(board: Row, s: Row, seat: int) -> int:
     mask = 0
-    hidden = _sum4(s["hidden"][seat])
+    hidden = paintings_hidden(s, seat)
     others = _others_around(board, s, seat)
     if others > 0 and hidden > 0:
         mask |= 1 << PAINT
@@ -416,13 +439,11 @@ def _area_effects(board: Row, s: Row, seat: int) -> int:
 @kernel
 def _others_around(board: Row, s: Row, seat: int) -> int:
     """R3.3: the other five characters in the artist's area, its stations and its towns."""
-    area = 1 << int(s["artist"][seat])
-    others = 1 if int(s["artist"][0]) == int(s["artist"][1]) else 0
+    area = int(s["artist"][seat])
+    others = int(s["artist"][0] == s["artist"][1])
     for player in range(2):
-        if int(board["station_areas"][s["pilgrim"][player]]) & area:
-            others += 1
-        if int(board["town_areas"][s["merchant"][player]]) & area:
-            others += 1
+        others += int(board["station_areas"][s["pilgrim"][player]]) >> area & 1
+        others += int(board["town_areas"][s["merchant"][player]]) >> area & 1
     return others
 
 
@@ -435,37 +456,35 @@ def _icons_in_reach(board: Row, s: Row, seat: int) -> int:
     return 1 << int(board["area_icon"][area])
 
 
-# Effects carried out
+# Effects carried out. Each returns how the pick goes on.
 
 
 @kernel
-def _use_effect(board: Row, s: Row, action: int) -> None:
-    seat = int(s["player"])
+def _use_effect(board: Row, s: Row, action: int) -> int:
+    seat = np.int64(s["player"])
     if action == PASS:
-        _offer_repeat(board, s)
-    elif action == VISIT:
-        _visit(board, s, seat)
-    elif action < DRAW_WARES:
-        _take_wave(board, s, seat, action - TAKE)
-    elif action <= DRAW_WAVE:
-        _start_draw(board, s, seat, action == DRAW_WAVE)
-    elif action < PAINT:
-        _sell(board, s, seat, action)
-    elif action < GIFT:
-        _start_paint(board, s, seat, action == PAINT_WAVE)
-    else:
-        _gift(board, s, seat)
+        return _ACTED
+    if action == VISIT:
+        return _visit(board, s, seat)
+    if action < DRAW_WARES:
+        return _take_wave(s, seat, action - TAKE)
+    if action <= DRAW_WAVE:
+        return _start_draw(board, s, seat, action == DRAW_WAVE)
+    if action < PAINT:
+        return _sell(board, s, seat, action)
+    if action < GIFT:
+        return _start_paint(board, s, seat, action == PAINT_WAVE)
+    return _gift(s, seat)
 
 
 @kernel
-def _visit(board: Row, s: Row, seat: int) -> None:
+def _visit(board: Row, s: Row, seat: int) -> int:
     kind = int(board["station_kind"][s["pilgrim"][seat]])
     if kind == HOT_SPRING:
         s["hot_spring"] = seat  # R5.4
-        _end_pick(board, s)  # R8.1: not usable in the pick in which it was gained
-        return
+        return _ENDED  # R8.1: not usable in the pick in which it was gained
     if kind == COAST:
-        _earn(s, seat, _price(board, s, int(board["station_coast"][s["pilgrim"][seat]])))  # R5.2
+        _earn(s, seat, _price(board, s, _coast_at(board, s, seat)))  # R5.2
     elif kind == TEMPLE:
         s["temple"][seat] += 1  # R5.3
         if int(s["temple"][seat]) == LAST_TEMPLE:
@@ -474,12 +493,21 @@ def _visit(board: Row, s: Row, seat: int) -> None:
         s["garden"][seat] += 1
         if int(s["garden"][seat]) == LAST_GARDEN:
             s["end_triggered"] = 1
-    _offer_repeat(board, s)
+    return _ACTED
+
+
+@kernel
+def _coast_at(board: Row, s: Row, seat: int) -> int:
+    """Return the coastal town where a pilgrim stands."""
+    coast = 0
+    while board["coast_station"][coast] != s["pilgrim"][seat]:
+        coast += 1
+    return coast
 
 
 @kernel
 def _price(board: Row, s: Row, coast: int) -> int:
-    return int(board["kind_price"][s["boutiques"][coast]])
+    return np.int64(board["kind_price"][s["boutiques"][coast]])
 
 
 @kernel
@@ -497,56 +525,55 @@ def _earn(s: Row, seat: int, coins: int) -> None:
 
 
 @kernel
-def _take_wave(board: Row, s: Row, seat: int, character: int) -> None:
+def _take_wave(s: Row, seat: int, character: int) -> int:
+    """R5.5; who loses robust with six wares returns one (R7.4)."""
     s["wave_owner"][character] = seat
-    if _sum4(s["wares"][1 - seat]) > _capacity(s, 1 - seat):
-        s["phase"] = DISCARD  # R7.4: robust is lost with six wares
-        s["player"] = 1 - seat
-    else:
-        _offer_repeat(board, s)
+    return _fit_capacity(s, 1 - seat)
 
 
 @kernel
-def _start_draw(board: Row, s: Row, seat: int, wave: bool) -> None:
+def _start_draw(board: Row, s: Row, seat: int, wave: bool) -> int:
     number = int(board["mountain_number"][int(s["merchant"][seat]) - _COASTS])
     if wave:
         number += 1
-    s["pending"] = min(number, _sum4(s["bag"]))
+    s["pending"] = min(number, wares_in_bag(s))
     s["phase"] = DRAW
     s["player"] = NOBODY
+    return _ASKING
 
 
 @kernel
-def _draw_one(board: Row, s: Row, ware: int) -> None:
+def _draw_one(s: Row, ware: int) -> int:
     seat = picker(s)
     s["bag"][ware] -= 1
     s["wares"][seat, ware] += 1
     s["pending"] -= 1
-    if int(s["pending"]) == 0:
-        _fit_capacity(board, s, seat)
+    if int(s["pending"]) > 0:
+        return _ASKING
+    return _fit_capacity(s, seat)
 
 
 @kernel
-def _discard(board: Row, s: Row, ware: int) -> None:
-    seat = int(s["player"])
+def _discard(s: Row, ware: int) -> int:
+    seat = np.int64(s["player"])
     s["wares"][seat, ware] -= 1
     s["bag"][ware] += 1
-    _fit_capacity(board, s, seat)
+    return _fit_capacity(s, seat)
 
 
 @kernel
-def _fit_capacity(board: Row, s: Row, seat: int) -> None:
+def _fit_capacity(s: Row, seat: int) -> int:
     """R4.3: exactly the excess is returned, one ware at a time."""
-    if _sum4(s["wares"][seat]) > _capacity(s, seat):
-        s["phase"] = DISCARD
-        s["player"] = seat
-    else:
-        _offer_repeat(board, s)
+    if _wares_held(s, seat) <= _capacity(s, seat):
+        return _ACTED
+    s["phase"] = DISCARD
+    s["player"] = seat
+    return _ASKING
 
 
 @kernel
 def _discards(s: Row) -> int:
-    seat = int(s["player"])
+    seat = np.int64(s["player"])
     mask = 0
     for ware in range(4):
         if int(s["wares"][seat, ware]) > 0:
@@ -555,29 +582,30 @@ def _discards(s: Row) -> int:
 
 
 @kernel
-def _sell(board: Row, s: Row, seat: int, action: int) -> None:
+def _sell(board: Row, s: Row, seat: int, action: int) -> int:
     wave = action > SELL_WAVE
     number = action - (SELL_WAVE if wave else SELL)
-    coast = int(s["merchant"][seat])
+    coast = np.int64(s["merchant"][seat])
     ware = int(board["kind_ware"][s["boutiques"][coast]])
     s["wares"][seat, ware] -= number
     s["bag"][ware] += number
     _earn(s, seat, number * (_price(board, s, coast) + (1 if wave else 0)))
-    _offer_repeat(board, s)
+    return _ACTED
 
 
 @kernel
-def _start_paint(board: Row, s: Row, seat: int, wave: bool) -> None:
+def _start_paint(board: Row, s: Row, seat: int, wave: bool) -> int:
     number = _others_around(board, s, seat)
     if wave:
         number += 1
-    s["pending"] = min(number, _sum4(s["hidden"][seat]))
+    s["pending"] = min(number, paintings_hidden(s, seat))
     s["phase"] = REVEAL
     s["player"] = NOBODY
+    return _ASKING
 
 
 @kernel
-def _reveal_one(board: Row, s: Row, icon: int) -> None:
+def _reveal_one(s: Row, icon: int) -> int:
     """R3.4: a revealed painting joins the end of the queue."""
     seat = picker(s)
     size = int(s["easel_size"][seat])
@@ -585,49 +613,50 @@ def _reveal_one(board: Row, s: Row, icon: int) -> None:
     s["easel"][seat] = int(s["easel"][seat]) | icon << 2 * size
     s["easel_size"][seat] = size + 1
     s["pending"] -= 1
-    if int(s["pending"]) == 0:
-        _offer_repeat(board, s)
+    return _ASKING if int(s["pending"]) > 0 else _ACTED
 
 
 @kernel
-def _gift(board: Row, s: Row, seat: int) -> None:
+def _gift(s: Row, seat: int) -> int:
     """R3.5: the front painting leaves the queue; the tenth triggers the end (R3.6)."""
     s["easel"][seat] = int(s["easel"][seat]) >> 2
     s["easel_size"][seat] -= 1
     s["gifted"][seat] += 1
     if int(s["gifted"][seat]) == PAINTINGS:
         s["end_triggered"] = 1
-    _offer_repeat(board, s)
+    return _ACTED
 
 
 # The hot spring token, and the end of picks and rounds
 
 
 @kernel
-def _offer_repeat(board: Row, s: Row) -> None:
-    """R8.1: after move and action a holder may use the die again, if it can move.
-
-    Who holds the token here held it before the die was taken: gaining it ends the pick, and using it
-    has put it back.
-    """
+def _go_on(board: Row, s: Row, step: int) -> None:
+    """End the pick, unless something is still asked or the hot spring token can be used."""
+    if step == _ASKING:
+        return
     seat = picker(s)
     s["origin"] = NOBODY
-    if int(s["hot_spring"]) == seat and _moves(board, s, seat, int(s["die"])) != 0:
+    if step == _ACTED and _can_repeat(board, s, seat):
         s["phase"] = REPEAT
         s["player"] = seat
-    else:
-        _end_pick(board, s)
-
-
-@kernel
-def _end_pick(board: Row, s: Row) -> None:
+        return
     s["die"] = NOBODY
-    s["origin"] = NOBODY
     if int(s["dice_left"]) == 0:
         _end_round(board, s)
     else:
         s["phase"] = MOVE
         s["player"] = picker(s)
+
+
+@kernel
+def _can_repeat(board: Row, s: Row, seat: int) -> bool:
+    """R8.1: a holder may use the die again, if it can move.
+
+    Who holds the token after an action held it before the die was taken: gaining it ends the pick, and
+    using it has put it back.
+    """
+    return int(s["hot_spring"]) == seat and _moves(board, s, seat) != 0
 
 
 @kernel
@@ -726,8 +755,9 @@ def _capacity(s: Row, seat: int) -> int:
 
 
 @kernel
-def _sum4(counts: Any) -> int:
-    return int(counts[0]) + int(counts[1]) + int(counts[2]) + int(counts[3])
+def _wares_held(s: Row, seat: int) -> int:
+    wares = s["wares"]
+    return int(wares[seat, 0]) + int(wares[seat, 1]) + int(wares[seat, 2]) + int(wares[seat, 3])
 
 
 @kernel

@@ -1,0 +1,106 @@
+"""Random and greedy play as kernels: opponents and playouts that never leave compiled code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tokaido_env.actions import PASS
+from tokaido_env.jit import kernel
+from tokaido_env.luck import below
+from tokaido_env.rules import Row, apply, legal, total
+from tokaido_env.state import EFFECT
+
+_ONE = np.uint64(1)
+
+
+@kernel
+def random_action(mask: np.uint64, bits: np.uint64) -> int:
+    """Return one of the legal actions, each equally likely.
+
+    Args:
+        mask: the legal actions, not empty.
+        bits: 64 random bits.
+    """
+    skip = below(bits, _count(mask))
+    while skip > 0:
+        mask &= mask - _ONE
+        skip -= 1
+    return lowest(mask)
+
+
+@kernel
+def greedy_action(board: Row, s: Row, mask: np.uint64, bits: np.uint64, scratch: Any) -> int:
+    """Return the action that changes the score margin most at once.
+
+    A move counts with the best effect it leads to, as far as no chance comes between. Ties go to more
+    coins, then to using an effect over using none, then to chance.
+
+    Args:
+        mask: the legal actions, not empty.
+        bits: 64 random bits, which break ties.
+        scratch: a `STATE` array of shape (2,), overwritten.
+    """
+    best = 0
+    ties = np.uint64(0)
+    first = True
+    rest = mask
+    while rest != np.uint64(0):
+        action = lowest(rest)
+        rest &= rest - _ONE
+        value = _value_of_action(board, s, action, scratch)
+        if first or value > best:
+            best = value
+            ties = np.uint64(0)
+            first = False
+        if value == best:
+            ties |= _ONE << np.uint64(action)
+    return random_action(ties, bits)
+
+
+@kernel
+def lowest(mask: np.uint64) -> int:
+    """Return the lowest action of a mask that is not empty."""
+    return _count((mask - _ONE) & ~mask)
+
+
+@kernel
+def _value_of_action(board: Row, s: Row, action: int, scratch: Any) -> int:
+    """Return the value to the mover of an action and the best effect that it opens."""
+    scratch[0] = s
+    after = scratch[0]
+    mover = np.int64(s["player"])
+    apply(board, after, action)
+    value = _value(board, after, mover)
+    if int(s["phase"]) == EFFECT:
+        return value + (0 if action == PASS else 1)
+    if int(after["phase"]) != EFFECT:
+        return value
+    best = value
+    effects = legal(board, after)
+    while effects != np.uint64(0):
+        effect = lowest(effects)
+        effects &= effects - _ONE
+        if effect != PASS:
+            scratch[1] = after
+            apply(board, scratch[1], effect)
+            best = max(best, _value(board, scratch[1], mover) + 1)
+    return best
+
+
+@kernel
+def _value(board: Row, s: Row, seat: int) -> int:
+    """Return the score margin of a seat; a point outweighs all coins, a coin the use of an effect."""
+    coins = int(s["coins"][seat]) - int(s["coins"][1 - seat])
+    return 256 * (total(board, s, seat) - total(board, s, 1 - seat)) + 2 * coins
+
+
+@kernel
+def _count(mask: np.uint64) -> int:
+    """Count the bits of a mask."""
+    mask = mask - (mask >> _ONE & np.uint64(0x5555555555555555))
+    two = np.uint64(0x3333333333333333)
+    mask = (mask & two) + (mask >> np.uint64(2) & two)
+    mask = (mask + (mask >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64(mask * np.uint64(0x0101010101010101) >> np.uint64(56))
