@@ -1,6 +1,76 @@
-"""Tokaido Duo as a reinforcement-learning environment."""
+"""Tokaido Duo as a reinforcement-learning environment.
 
-from tokaido_env.board import Board, BoardError
-from tokaido_env.game import Game, IllegalMove
+    game = Game(seed=7)             one game, made pleasant
+    env(), raw_env()                PettingZoo
+    agents                          players to train against and to measure with
 
-__all__ = ["Board", "BoardError", "Game", "IllegalMove"]
+Importing is quick and compiles nothing: each name loads its module when it is first used, and kernels
+are compiled on their first call and kept on disk.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tokaido_env import agents
+    from tokaido_env.actions import LABELS as ACTIONS
+    from tokaido_env.aec import env, raw_env
+    from tokaido_env.board import Board, BoardError
+    from tokaido_env.game import Game, IllegalMove
+    from tokaido_env.luck import SeedError
+    from tokaido_env.observation import FEATURES, Feature
+    from tokaido_env.position import PositionError
+    from tokaido_env.record import Record, RecordError
+    from tokaido_env.state import Phase
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ACTIONS",
+    "FEATURES",
+    "Board",
+    "BoardError",
+    "Feature",
+    "Game",
+    "IllegalMove",
+    "Phase",
+    "PositionError",
+    "Record",
+    "RecordError",
+    "SeedError",
+    "agents",
+    "env",
+    "raw_env",
+]
+
+_MODULES = {
+    "ACTIONS": "actions",
+    "FEATURES": "observation",
+    "Board": "board",
+    "BoardError": "board",
+    "Feature": "observation",
+    "Game": "game",
+    "IllegalMove": "game",
+    "Phase": "state",
+    "PositionError": "position",
+    "Record": "record",
+    "RecordError": "record",
+    "SeedError": "luck",
+    "env": "aec",
+    "raw_env": "aec",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "agents":
+        return importlib.import_module("tokaido_env.agents")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'tokaido_env' has no attribute {name!r}")
+    attribute = "LABELS" if name == "ACTIONS" else name
+    value = getattr(importlib.import_module(f"tokaido_env.{_MODULES[name]}"), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -87,9 +87,15 @@ class Game:
     Args:
         board: name of a built-in board, path of a board file, or a `Board`.
         seed: of the game's luck, 0 to 2**53 - 1; the same seed and moves give the same game. None
-            takes one from the operating system: read it back from `seed`.
+            takes one from the operating system.
         chance: "sampled": chance resolves itself from the seed; "explicit": the game stops at each
             chance phase and `play` takes an outcome.
+
+    Attributes:
+        board: the `Board`.
+        seed: what gives the whole game again with the same moves; None with explicit chance and in a
+            copy that was given other luck.
+        boards, states: `BOARD` and `STATE` arrays of shape (1,), for kernels. Live: do not write.
 
     Two games are equal (`==`) when their boards and positions are.
 
@@ -144,13 +150,14 @@ class Game:
         if chance not in CHANCES:
             raise ValueError(f"chance: expected one of {', '.join(CHANCES)}, got {chance!r}")
         self.board = board
-        self.seed = entropy_seed() if seed is None else check_seed(seed)
+        seed = entropy_seed() if seed is None else check_seed(seed)
+        self.seed: int | None = seed if chance == "sampled" else None
         self.chance: Chance = chance
-        self._boards = board.record
+        self.boards = board.record
         self._start = states.copy()
-        self._states = states
+        self.states = states
         self._luck = np.zeros(1, LUCK)
-        start_luck(self._luck, 0, self.seed)
+        start_luck(self._luck, 0, seed)
         self._sampled = chance == "sampled"
         self._drawn = np.zeros(MAX_EVENTS, np.uint8)
         self._events = bytearray()
@@ -158,7 +165,7 @@ class Game:
 
     def _advance(self, move: int) -> None:
         self._mask, self._player, drawn = advance(
-            self._boards, self._states, self._luck, 0, move, self._sampled, self._drawn
+            self.boards, self.states, self._luck, 0, move, self._sampled, self._drawn
         )
         if drawn:
             self._events += self._drawn[:drawn].tobytes()
@@ -168,7 +175,7 @@ class Game:
     @property
     def phase(self) -> Phase:
         """What happens next."""
-        return Phase(self._states["phase"][0])
+        return Phase(self.states["phase"][0])
 
     @property
     def player(self) -> int | None:
@@ -178,22 +185,22 @@ class Game:
     @property
     def is_over(self) -> bool:
         """Whether the game has ended, by a trigger (R9.1) or the cap on rounds (R10.1)."""
-        return not self._mask and int(self._states["phase"][0]) == OVER
+        return not self._mask and int(self.states["phase"][0]) == OVER
 
     @property
     def end(self) -> str | None:
         """How the game ended, "triggers" or "cap"; None while it runs."""
-        return ENDS[self._states["end"][0]]
+        return ENDS[self.states["end"][0]]
 
     @property
     def rounds(self) -> int:
         """Rolls made."""
-        return int(self._states["round"][0])
+        return int(self.states["round"][0])
 
     @property
     def state(self) -> npt.NDArray[np.void]:
         """A copy of the state: a `STATE` array of shape (1,)."""
-        return self._states.copy()
+        return self.states.copy()
 
     @property
     def legal_mask(self) -> int:
@@ -221,12 +228,12 @@ class Game:
     def scores(self) -> list[dict[str, int]]:
         """Return the points of both seats as they would count now (R9.2)."""
         names = ("faith", "commerce", "culture")
-        both = scores_of(self._boards, self._states, 0)
+        both = scores_of(self.boards, self.states, 0)
         return [dict(zip(names, map(int, s), strict=True)) | {"total": int(sum(s))} for s in both]
 
     def winner(self) -> int | None:
         """Return the seat that has won; None for a shared victory, at the cap, or while it runs."""
-        seat = winner_of(self._boards, self._states, 0)
+        seat = winner_of(self.boards, self.states, 0)
         return None if seat == NOBODY else int(seat)
 
     # Playing
@@ -255,19 +262,20 @@ class Game:
         Args:
             luck: "fresh": luck of its own, derived from this game's and a count of its copies, so that
                 no copy tells the future; "same": the very same future.
-            seed: take the luck of this seed instead. The copy's record then starts from its position.
+            seed: take the luck of this seed instead.
         """
         if luck not in ("fresh", "same"):
             raise ValueError(f"luck: expected 'fresh' or 'same', got {luck!r}")
         other = copy.copy(self)
-        other._states = self._states.copy()
+        other.states = self.states.copy()
         other._luck = self._luck.copy()
         other._drawn = self._drawn.copy()
         other._events = self._events.copy()
         if seed is not None:
-            other.seed = check_seed(seed)
-            start_luck(other._luck, 0, other.seed)
+            other.seed = None
+            start_luck(other._luck, 0, check_seed(seed))
         elif luck == "fresh":
+            other.seed = None
             fork_luck(self._luck, 0, other._luck, 0)
         return other
 
@@ -279,7 +287,7 @@ class Game:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything visible as plain JSON types; `from_dict` is its inverse."""
-        return positions.to_dict(self.board, self._states[0])
+        return positions.to_dict(self.board, self.states[0])
 
     def record(self, players: Sequence[str] = ("?", "?")) -> Record:
         """Return everything that happened, to save and replay.
@@ -318,7 +326,7 @@ class Game:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Game):
             return NotImplemented
-        return self.board.hash == other.board.hash and bytes(self._states) == bytes(other._states)
+        return self.board.hash == other.board.hash and bytes(self.states) == bytes(other.states)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -329,7 +337,7 @@ class Game:
     def _weights(self) -> tuple[npt.NDArray[np.int64], int]:
         """Return the weights of the outcomes (none at a decision) and the step of the set-up."""
         weights = np.zeros(MAX_OUTCOMES, np.int64)
-        n, step = weights_of(self._boards, self._states, 0, weights)
+        n, step = weights_of(self.boards, self.states, 0, weights)
         return weights[:n], step
 
     def _outcome_id(self, move: int | str) -> int:

@@ -12,6 +12,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from tokaido_env.actions import N_ACTIONS
 from tokaido_env.board import MAX_DIE, MAX_ROUNDS, RING_SIZES
 from tokaido_env.jit import entry, kernel
 from tokaido_env.rules import Row
@@ -138,6 +141,24 @@ def encode(board: Row, s: Row, seat: int, out: Any) -> None:
 def encode_game(boards: Any, states: Any, i: int, seat: int, out: Any) -> None:
     """`encode` of game `i`, for callers in Python."""
     encode(boards[i], states[i], seat, out)
+
+
+@kernel
+def expand_mask(mask: np.uint64, out: Any) -> None:
+    """Write a legal mask as one int8 per action, 1 = legal.
+
+    Args:
+        mask: the legal actions as bits.
+        out: an int8 array of shape (N_ACTIONS,).
+    """
+    for action in range(N_ACTIONS):
+        out[action] = np.int64(mask >> np.uint64(action)) & 1
+
+
+@entry
+def expand(mask: int, out: Any) -> None:
+    """`expand_mask`, for callers in Python."""
+    expand_mask(np.uint64(mask), out)
 
 
 @kernel

@@ -70,6 +70,7 @@ from tokaido_env.state import (
 
 RULES_VERSION = 1
 MAX_OUTCOMES = 216
+MARGIN_SCALE = 100
 
 # Rows of BOARD and STATE arrays: NumPy has no type for a row of a known dtype.
 Row = Any
@@ -183,6 +184,25 @@ def winner(board: Row, s: Row) -> int:
 
 
 @kernel
+def reward(board: Row, s: Row, seat: int, margin: bool) -> float:
+    """Return what a seat gets for the state: something only once triggers have ended the game.
+
+    Args:
+        margin: give the score margin / `MARGIN_SCALE` within [-1, 1], instead of +1, -1, or 0 for a
+            shared victory.
+    """
+    if int(s["end"]) != END_TRIGGERS:
+        return 0.0
+    if margin:
+        points = total(board, s, seat) - total(board, s, 1 - seat)
+        return max(-1.0, min(1.0, points / MARGIN_SCALE))
+    won = winner(board, s)
+    if won == NOBODY:
+        return 0.0
+    return 1.0 if won == seat else -1.0
+
+
+@kernel
 def picker(s: Row) -> int:
     """Return whose pick it is: lead, other, lead (R2.1), whoever may have to decide inside it."""
     dice = _count_bits(int(s["dice_left"])) + (1 if int(s["die"]) != NOBODY else 0)
@@ -229,6 +249,12 @@ def scores_of(
 def winner_of(boards: Any, states: Any, i: int) -> int:
     """`winner` of game `i`, for callers in Python."""
     return winner(boards[i], states[i])
+
+
+@entry
+def rewards_of(boards: Any, states: Any, i: int, margin: bool) -> tuple[float, float]:
+    """`reward` of both seats of game `i`, for callers in Python."""
+    return reward(boards[i], states[i], 0, margin), reward(boards[i], states[i], 1, margin)
 
 
 # Moves (R3.1, R4.1, R5.1)

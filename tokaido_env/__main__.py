@@ -1,0 +1,89 @@
+"""Command line: `python -m tokaido_env replay FILE` and `python -m tokaido_env features`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tokaido_env.board import BoardError
+from tokaido_env.game import Game
+from tokaido_env.observation import FEATURES, N_FEATURES
+from tokaido_env.record import Record, RecordError, load, replay
+from tokaido_env.state import CHANCE_PHASES
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit status."""
+    parser = argparse.ArgumentParser("tokaido_env", description="Tokaido Duo for research.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    replaying = commands.add_parser("replay", help="print recorded games move by move, verified")
+    replaying.add_argument("file", help="a record file, JSON Lines")
+    replaying.add_argument("--board", help="the board file of the games, if not a built-in board")
+    replaying.add_argument("--game", type=int, help="only the game on this line, from 1")
+    replaying.add_argument("--quiet", action="store_true", help="verify and print results only")
+    commands.add_parser("features", help="print the layout of the observation")
+    options = parser.parse_args(arguments)
+    if options.command == "features":
+        print(features_table())
+        return 0
+    return _replay(options)
+
+
+def features_table() -> str:
+    """Return the FEATURES table as text."""
+    rows = [f"{'from':>4} {'to':>4} {'scale':>5}  {'name':<20} meaning"]
+    for feature in FEATURES:
+        last = feature.start + feature.size - 1
+        where = f"{feature.start:>4} {last:>4} {feature.scale:>5}"
+        rows.append(f"{where}  {feature.name:<20} {feature.meaning}")
+    rows.append(f"{N_FEATURES} numbers, each a raw value / scale, in [0, 1]")
+    return "\n".join(rows)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    try:
+        records = load(options.file, options.board)
+        if options.game is not None and not 1 <= options.game <= len(records):
+            raise RecordError(f"--game: expected 1 to {len(records)}, got {options.game}")
+        for number, record in enumerate(records, start=1):
+            if options.game in (None, number):
+                _print_game(number, record, options)
+    except (RecordError, BoardError, OSError, UnicodeDecodeError) as error:
+        print(f"replay: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _print_game(number: int, record: Record, options: argparse.Namespace) -> None:
+    seed = "" if record.seed is None else f", seed {record.seed}"
+    print(f"game {number}: {record.players[0]} against {record.players[1]}, {record.board}{seed}")
+    for game, event in replay(record, options.board):
+        if event is not None and not options.quiet:
+            print("  " + _line(game, event))
+    print("  " + _result(record))
+
+
+def _line(game: Game, event: str) -> str:
+    """Return an event with its round and who did it; chance is indented less far."""
+    if game.phase in CHANCE_PHASES:
+        return f"{game.rounds:>3}  {'chance':<9} {event}"
+    return f"{game.rounds:>3}  {f'player_{game.player}':<9}   {event}"
+
+
+def _result(record: Record) -> str:
+    parts = []
+    for seat, score in enumerate(record.scores):
+        split = ", ".join(f"{key} {score[key]}" for key in ("faith", "commerce", "culture"))
+        parts.append(f"player_{seat} {score['total']} ({split})")
+    won = "shared" if record.winner is None else f"won by player_{record.winner}"
+    ends = {
+        "triggers": f"ended after round {record.rounds}, {won}",
+        "cap": f"reached the cap of {record.rounds} rounds, nobody wins",
+        None: f"unfinished in round {record.rounds}",
+    }
+    return f"{ends[record.end]}: {'; '.join(parts)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,346 @@
+"""Tokaido Duo as a PettingZoo AEC environment.
+
+| | |
+|---|---|
+| agents | `player_0`, `player_1` |
+| actions | Discrete(49), the table of `tokaido_env.actions` |
+| observation | `{"observation": float32 (N_FEATURES,) in [0, 1], "action_mask": int8 (49,)}` |
+| rewards | at the end: +1 to the winner, -1 to the other, 0 to both if shared |
+| step | one decision; the same player may decide several times in a row |
+
+`env()` is one layer that behaves as PettingZoo's usual stack of wrappers over `raw_env()`.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from pettingzoo import AECEnv
+from pettingzoo.utils.env import AECIterable, AECIterator
+from pettingzoo.utils.env_logger import EnvLogger
+
+from tokaido_env.actions import N_ACTIONS
+from tokaido_env.board import Board
+from tokaido_env.game import Game
+from tokaido_env.luck import check_seed, entropy_seed, episode_seed
+from tokaido_env.observation import N_FEATURES, encode_game, expand
+from tokaido_env.rules import rewards_of
+
+AGENTS = ("player_0", "player_1")
+ILLEGAL_REWARD = -1.0
+
+_BEFORE_RESET = frozenset(
+    ("rewards", "terminations", "truncations", "infos", "agent_selection", "num_agents", "agents")
+)
+
+
+def env(
+    board: str | Path | Board = "shikoku",
+    *,
+    reward: Literal["win", "margin"] = "win",
+    observation: Literal["dict", "box"] = "dict",
+    illegal: Literal["terminate", "raise"] = "terminate",
+    render_mode: str | None = None,
+) -> TokaidoEnv:
+    """Make the environment, with every check of PettingZoo's usual wrappers in one fast layer.
+
+    Args:
+        board: a built-in name, your own board file, or a `Board`.
+        reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
+        observation: "dict" as above, or "box": the plain vector, with the mask in `infos` only.
+        illegal: "terminate": an illegal action ends the game, -1 for who chose it; "raise": it raises
+            `IllegalMove` and changes nothing.
+        render_mode: None or "ansi".
+    """
+    return TokaidoEnv(board, reward, observation, render_mode, illegal)
+
+
+def raw_env(
+    board: str | Path | Board = "shikoku",
+    *,
+    reward: Literal["win", "margin"] = "win",
+    observation: Literal["dict", "box"] = "dict",
+    render_mode: str | None = None,
+) -> RawTokaidoEnv:
+    """Make the environment without checks of order, bounds and legality, to wrap yourself."""
+    return RawTokaidoEnv(board, reward, observation, render_mode)
+
+
+class RawTokaidoEnv(AECEnv[str, Any, int | None]):
+    """The environment itself; make one with `raw_env` or `env`.
+
+    `game` is the `Game` that is played: read it for records and positions.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it on the instance
+        "name": "tokaido_duo_v0",
+        "render_modes": ["ansi"],
+        "is_parallelizable": False,
+        "render_fps": 1,
+    }
+
+    def __init__(
+        self,
+        board: str | Path | Board = "shikoku",
+        reward: str = "win",
+        observation: str = "dict",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__()
+        _expect("reward", reward, ("win", "margin"))
+        _expect("observation", observation, ("dict", "box"))
+        _expect("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        self.board = Board.load(board)
+        self.render_mode = render_mode
+        self.possible_agents = list(AGENTS)
+        self.observation_spaces = {agent: _observation_space(observation) for agent in AGENTS}
+        self.action_spaces = {agent: spaces.Discrete(N_ACTIONS) for agent in AGENTS}
+        self.state_space = _vector_space()
+        self._margin = reward == "margin"
+        self._as_dict = observation == "dict"
+        self._seed: int | None = None
+        self._episode = 0
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the observation space of an agent, always the same object."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the action space of an agent, always the same object."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a game.
+
+        Args:
+            seed: of the episode's luck, 0 to 2**53 - 1. Without one, the next episode of the last seed;
+                the first of a new environment takes a seed from the operating system. `infos` tell the
+                seed with which `Game(seed=…)` plays the same luck.
+            options: `{"state": position}` begins from a position as `Game.to_dict` gives it.
+
+        Raises:
+            SeedError, PositionError: nothing has changed then.
+        """
+        base, episode = self._next_episode(seed)
+        luck = int(episode_seed(base, episode))
+        position = (options or {}).get("state")
+        if position is None:
+            game = Game(self.board, seed=luck)
+        else:
+            game = Game.from_dict(position, board=self.board, seed=luck, chance="sampled")
+        self._seed, self._episode, self.game = base, episode, game
+        self.agents = list(AGENTS)
+        self.rewards = dict.fromkeys(AGENTS, 0.0)
+        self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
+        self.terminations = dict.fromkeys(AGENTS, False)
+        self.truncations = dict.fromkeys(AGENTS, False)
+        self._skip_agent_selection = None
+        self._tell(None)
+
+    def step(self, action: int | None) -> None:
+        """Play the decision of `agent_selection`; None for an agent that is done."""
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        player = self.game.player
+        self.game.play(action)  # type: ignore[arg-type]
+        self._cumulative_rewards[agent] = 0.0
+        self._tell(player)
+
+    def observe(self, agent: str) -> Any:
+        """Return what an agent sees, whether it is to decide or not."""
+        seat = AGENTS.index(agent)
+        game = self.game
+        vector = np.empty(N_FEATURES, np.float32)
+        encode_game(game.boards, game.states, 0, seat, vector)
+        if not self._as_dict:
+            return vector
+        mask = self._mask if seat == game.player else np.zeros(N_ACTIONS, np.int8)
+        return {"observation": vector, "action_mask": mask}
+
+    def state(self) -> npt.NDArray[np.float32]:
+        """Return the whole position as one vector: what `player_0` sees, since all is open."""
+        vector = np.empty(N_FEATURES, np.float32)
+        encode_game(self.game.boards, self.game.states, 0, 0, vector)
+        return vector
+
+    def render(self) -> str | None:
+        """Return the island and both players' boards as text, in render mode "ansi"."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() does nothing without a render_mode: pass 'ansi'")
+            return None
+        from tokaido_env.render.ansi import draw
+
+        return draw(self.board, self.game.to_dict())
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RawTokaidoEnv:
+        """Copy a running environment with its luck; spaces and board are shared."""
+        other = copy.copy(self)
+        if "game" in self.__dict__:
+            other.game = self.game.copy(luck="same")
+            other.agents = self.agents.copy()
+            other.infos = {agent: info.copy() for agent, info in self.infos.items()}
+            for name in ("rewards", "_cumulative_rewards", "terminations", "truncations"):
+                setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def _next_episode(self, seed: int | None) -> tuple[int, int]:
+        if seed is not None:
+            return check_seed(seed), 0
+        if self._seed is None:
+            return entropy_seed(), 0
+        return self._seed, self._episode + 1
+
+    def _tell(self, player: int | None) -> None:
+        """Set what agents may read after a decision of `player` (None after a reset)."""
+        game = self.game
+        next_player = game.player
+        facts = {"player": player, "next_player": next_player, "seed": game.seed}
+        facts["action_mask"] = _NO_ACTIONS
+        self.infos = {AGENTS[0]: facts, AGENTS[1]: facts.copy()}
+        if next_player is None:
+            self._finish()
+            self.agent_selection = AGENTS[0]
+            return
+        self.agent_selection = agent = AGENTS[next_player]
+        self.infos[agent]["action_mask"] = self._mask = np.empty(N_ACTIONS, np.int8)
+        expand(game.legal_mask, self._mask)
+
+    def _finish(self) -> None:
+        """Pay the rewards: the end by a trigger terminates, the cap on rounds truncates (R10.1)."""
+        game = self.game
+        rewards = rewards_of(game.boards, game.states, 0, self._margin)
+        self.rewards = dict(zip(AGENTS, rewards, strict=True))
+        self._accumulate_rewards()
+        capped = game.end == "cap"
+        self.terminations = dict.fromkeys(AGENTS, not capped)
+        self.truncations = dict.fromkeys(AGENTS, capped)
+
+
+class TokaidoEnv(RawTokaidoEnv):
+    """The environment with checks; make one with `env`.
+
+    It behaves as `OrderEnforcing(AssertOutOfBounds(TerminateIllegal(raw_env(), -1)))`, fused because
+    each of these wrappers costs more than a step of the game.
+    """
+
+    def __init__(
+        self,
+        board: str | Path | Board = "shikoku",
+        reward: str = "win",
+        observation: str = "dict",
+        render_mode: str | None = None,
+        illegal: str = "terminate",
+    ) -> None:
+        super().__init__(board, reward, observation, render_mode)
+        _expect("illegal", illegal, ("terminate", "raise"))
+        self._raises = illegal == "raise"
+        self._has_reset = False
+        self._moved = False  # since agent_iter last handed out an agent
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _BEFORE_RESET:
+            raise AttributeError(f"{name} cannot be accessed before reset")
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a game, as `RawTokaidoEnv.reset`."""
+        super().reset(seed, options)
+        self._has_reset = self._moved = True
+
+    def step(self, action: int | None) -> None:
+        """Play the decision of `agent_selection`, checking order, bounds and legality."""
+        if not self._has_reset:
+            EnvLogger.error_step_before_reset()
+        self._moved = True
+        if not self.agents:
+            EnvLogger.warn_step_after_terminated_truncated()
+            return
+        agent = self.agent_selection
+        done = self.terminations[agent] or self.truncations[agent]
+        if done and action is None:
+            self._was_dead_step(None)
+            return
+        inside = type(action) is int and 0 <= action < N_ACTIONS  # the common case, ten times faster
+        assert inside or self.action_spaces[agent].contains(action), "action is not in action space"
+        if done or self._raises or self.game.legal_mask >> int(action) & 1:  # type: ignore[arg-type]
+            super().step(action)
+        else:
+            self._terminate_illegal(agent)
+
+    def observe(self, agent: str) -> Any:
+        """Return what an agent sees, as `RawTokaidoEnv.observe`."""
+        if not self._has_reset:
+            EnvLogger.error_observe_before_reset()
+        return super().observe(agent)
+
+    def state(self) -> npt.NDArray[np.float32]:
+        """Return the whole position as one vector, as `RawTokaidoEnv.state`."""
+        if not self._has_reset:
+            EnvLogger.error_state_before_reset()
+        return super().state()
+
+    def render(self) -> str | None:
+        """Return the position as text, as `RawTokaidoEnv.render`."""
+        if not self._has_reset:
+            EnvLogger.error_render_before_reset()
+        return super().render()
+
+    def agent_iter(self, max_iter: int = 2**63) -> AECIterable[str, Any, int | None]:
+        """Yield `agent_selection` before each step, until all agents are done."""
+        if not self._has_reset:
+            EnvLogger.error_agent_iter_before_reset()
+        return _CheckedIterable(self, max_iter)
+
+    def _terminate_illegal(self, agent: str) -> None:
+        """End the game for both, at the offender's cost, as PettingZoo's wrapper does."""
+        EnvLogger.warn_on_illegal_move()
+        self._cumulative_rewards[agent] = 0.0
+        self.terminations = dict.fromkeys(self.agents, True)
+        self.truncations = dict.fromkeys(self.agents, True)
+        self.rewards = dict.fromkeys(self.agents, 0.0) | {agent: ILLEGAL_REWARD}
+        self._accumulate_rewards()
+        self._deads_step_first()
+
+
+class _CheckedIterable(AECIterable[str, Any, "int | None"]):
+    def __iter__(self) -> _CheckedIterator:
+        return _CheckedIterator(self.env, self.max_iter)
+
+
+class _CheckedIterator(AECIterator[str, Any, "int | None"]):
+    def __next__(self) -> str:
+        agent = super().__next__()
+        assert self.env._moved, "need to call step() or reset() in a loop over `agent_iter`"
+        self.env._moved = False
+        return agent
+
+
+def _vector_space() -> spaces.Box:
+    return spaces.Box(0.0, 1.0, (N_FEATURES,), np.float32)
+
+
+def _observation_space(observation: str) -> spaces.Space[Any]:
+    if observation == "box":
+        return _vector_space()
+    mask = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
+    return spaces.Dict({"observation": _vector_space(), "action_mask": mask})
+
+
+def _expect(name: str, value: object, known: tuple[object, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
+
+
+_NO_ACTIONS: npt.NDArray[np.int8] = np.zeros(N_ACTIONS, np.int8)
+_NO_ACTIONS.flags.writeable = False

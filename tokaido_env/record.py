@@ -1,0 +1,174 @@
+"""Records: games as JSON Lines, with every action and outcome by label.
+
+A record replays without a random number. Loading plays it through: every event must have been legal
+and the result true, or a `RecordError` says which line and event is wrong and what was legal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tokaido_env.board import Board, BoardError
+from tokaido_env.game import Game, IllegalMove
+from tokaido_env.position import PositionError
+from tokaido_env.rules import RULES_VERSION
+
+FORMAT = "tokaido-duo"
+VERSION = 1
+
+
+class RecordError(ValueError):
+    """A record that is broken or untrue: the message says where and what was expected."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One game, as it stands on a line of a record file."""
+
+    board: str
+    board_hash: str
+    seed: int | None
+    start: dict[str, Any] | None  # a position, for a game begun from one
+    players: tuple[str, str]
+    events: tuple[str, ...]  # actions and outcomes of chance, in order
+    scores: tuple[dict[str, int], ...]
+    winner: int | None
+    end: str | None  # None: the game was not finished
+    rounds: int
+    format: str = FORMAT
+    version: int = VERSION
+    rules: int = RULES_VERSION
+
+    @classmethod
+    def of(cls, game: Game, players: Sequence[str] = ("?", "?")) -> Record:
+        """Return the record of a game so far."""
+        first, second = players
+        return cls(
+            board=game.board.name,
+            board_hash=game.board.hash,
+            seed=game.seed,
+            start=game.start_position,
+            players=(first, second),
+            events=tuple(game.events()),
+            **_result(game),
+        )
+
+    def to_json(self) -> str:
+        """Return the record as one line."""
+        order = ("format", "version", "rules")
+        data = asdict(self)
+        head = {key: data.pop(key) for key in order}
+        return json.dumps(head | data, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> Record:
+        """Read one line; its events are not verified yet, see `replay`."""
+        try:
+            data = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise RecordError(f"not a whole line of JSON: {error}") from None
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise RecordError(f'expected "format": "{FORMAT}"')
+        for key, known in (("version", VERSION), ("rules", RULES_VERSION)):
+            if data.get(key) != known:
+                raise RecordError(f"{key}: expected {known}, got {data.get(key)!r}")
+        names = {field.name for field in fields(cls)}
+        if data.keys() != names:
+            wrong = ", ".join(sorted(data.keys() ^ names))
+            raise RecordError(f"keys missing or unknown: {wrong}")
+        lists = all(isinstance(data[key], list) for key in ("players", "events", "scores"))
+        if not lists or len(data["players"]) != 2:
+            raise RecordError("expected lists under players (two names), events and scores")
+        for key in ("players", "events", "scores"):
+            data[key] = tuple(data[key])
+        return cls(**data)
+
+
+def save(records: Iterable[Record], path: str | Path) -> None:
+    """Write records to a file, one a line: whole or not at all."""
+    path = Path(path)
+    unfinished = path.with_name(path.name + ".tmp")
+    with unfinished.open("w", encoding="utf-8") as file:
+        file.writelines(record.to_json() + "\n" for record in records)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def load(path: str | Path, board: str | Path | Board | None = None) -> list[Record]:
+    """Read and verify a record file.
+
+    Args:
+        path: the file.
+        board: the board of the games, when it is not a built-in one.
+
+    Raises:
+        RecordError: naming line and event; nothing half-read is returned.
+    """
+    records = []
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = Record.from_json(line)
+            for _ in replay(record, board):
+                pass
+        except RecordError as error:
+            raise RecordError(f"{path}, line {number}: {error}") from None
+        records.append(record)
+    return records
+
+
+def replay(
+    record: Record, board: str | Path | Board | None = None
+) -> Iterator[tuple[Game, str | None]]:
+    """Play a record through: yield the game before each event with the event, last with None.
+
+    The game is one object that moves on; copy it to keep a position.
+
+    Raises:
+        RecordError: at the first event that is not legal, or if the result is not the record's.
+    """
+    game = _beginning(record, board)
+    for number, event in enumerate(record.events, start=1):
+        yield game, event
+        try:
+            game.play(event)
+        except IllegalMove as error:
+            raise RecordError(f"event {number} of {len(record.events)}: {error}") from None
+    result = _result(game)
+    for key, value in result.items():
+        claimed = getattr(record, key)
+        if claimed != value:
+            where = f"after the last event ({len(record.events)})"
+            raise RecordError(f"{key}: expected {value!r} {where}, got {claimed!r}")
+    yield game, None
+
+
+def _beginning(record: Record, board: str | Path | Board | None) -> Game:
+    try:
+        loaded = Board.load(record.board if board is None else board)
+    except BoardError as error:
+        raise RecordError(f"board: {error}; give the file of its board") from None
+    if loaded.hash != record.board_hash:
+        got = record.board_hash
+        raise RecordError(f"board_hash: expected {loaded.hash} of {loaded.name!r}, got {got!r}")
+    if record.start is None:
+        return Game(loaded, seed=0, chance="explicit")
+    try:
+        return Game.from_dict(record.start, board=loaded, seed=0, chance="explicit")
+    except PositionError as error:
+        raise RecordError(f"start: {error}") from None
+
+
+def _result(game: Game) -> dict[str, Any]:
+    return {
+        "scores": tuple(game.scores()),
+        "winner": game.winner(),
+        "end": game.end,
+        "rounds": game.rounds,
+    }
