@@ -10,7 +10,7 @@ from tokaido_env.board import BoardError
 from tokaido_env.game import Game
 from tokaido_env.observation import FEATURES, N_FEATURES
 from tokaido_env.record import Record, RecordError, load, replay
-from tokaido_env.state import CHANCE_PHASES
+from tokaido_env.state import CHANCE_PHASES, Phase
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +67,8 @@ def _print_game(number: int, record: Record, options: argparse.Namespace) -> Non
 def _line(game: Game, event: str) -> str:
     """Return an event with its round and who did it; chance is indented less far."""
     if game.phase in CHANCE_PHASES:
-        return f"{game.rounds:>3}  {'chance':<9} {event}"
+        rounds = game.rounds + (game.phase == Phase.ROLL)
+        return f"{rounds:>3}  {'chance':<9} {event}"
     return f"{game.rounds:>3}  {f'player_{game.player}':<9}   {event}"
 
 

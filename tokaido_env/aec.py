@@ -271,7 +271,9 @@ class TokaidoEnv(RawTokaidoEnv):
         if done and action is None:
             self._was_dead_step(None)
             return
-        inside = type(action) is int and 0 <= action < N_ACTIONS  # the common case, ten times faster
+        inside = (
+            type(action) is int and 0 <= action < N_ACTIONS
+        )  # the common case, ten times faster
         assert inside or self.action_spaces[agent].contains(action), "action is not in action space"
         if done or self._raises or self.game.legal_mask >> int(action) & 1:  # type: ignore[arg-type]
             super().step(action)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.actions import PASS
-from tokaido_env.jit import kernel
+from tokaido_env.jit import entry, kernel
 from tokaido_env.luck import below
 from tokaido_env.rules import Row, apply, legal, total
 from tokaido_env.state import EFFECT
@@ -104,3 +104,35 @@ def _count(mask: np.uint64) -> int:
     mask = (mask & two) + (mask >> np.uint64(2) & two)
     mask = (mask + (mask >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64(mask * np.uint64(0x0101010101010101) >> np.uint64(56))
+
+
+@entry
+def random_actions(legal_masks: Any, keys: Any, out: Any) -> None:
+    """Write an action for each of n games: `random_action` with the games' keys.
+
+    Args:
+        legal_masks: uint64 (n,), not 0.
+        keys: uint64 (n,).
+        out: int64 (n,).
+    """
+    for i in range(len(out)):
+        out[i] = random_action(legal_masks[i], keys[i])
+
+
+@entry
+def greedy_actions(
+    boards: Any, states: Any, legal_masks: Any, keys: Any, scratch: Any, out: Any
+) -> None:
+    """Write an action for each of n games: `greedy_action` with the games' keys.
+
+    Args:
+        boards: `BOARD` (1,) or (n,).
+        states: `STATE` (n,).
+        legal_masks: uint64 (n,), not 0.
+        keys: uint64 (n,).
+        scratch: `STATE` (2,), overwritten.
+        out: int64 (n,).
+    """
+    for i in range(len(out)):
+        board = boards[i if len(boards) > 1 else 0]
+        out[i] = greedy_action(board, states[i], legal_masks[i], keys[i], scratch)

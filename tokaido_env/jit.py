@@ -24,6 +24,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PACKAGE = Path(__file__).resolve().parent
 INTERPRETED = bool(config.DISABLE_JIT)
+PARALLEL_FROM = 1024
+
+_in_forked_child = False
+
+
+def _note_fork() -> None:
+    global _in_forked_child
+    _in_forked_child = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def kernel(function: F) -> F:
@@ -48,9 +60,23 @@ def entry(function: F) -> F:
     return _compile(function, parallel=False)
 
 
-def parallel(function: F) -> tuple[F, F]:
-    """Return the serial and the parallel form of one plain body whose outer loop is `prange`."""
-    return _compile(function, parallel=False), _compile(function, parallel=True)
+def parallel(function: F) -> F:
+    """Compile one plain body whose outer loop is `prange` twice, serial and parallel.
+
+    The parallel form runs for many games (`PARALLEL_FROM`, by the length of the second argument) when
+    Numba may use more than one thread (`numba.set_num_threads`), and never in a forked child, which
+    Numba's threads do not survive. Both forms give the same bytes.
+    """
+    serial = _compile(function, parallel=False)
+    threaded = _compile(function, parallel=True)
+
+    @functools.wraps(function)
+    def choose(*args: Any) -> Any:
+        if len(args[1]) < PARALLEL_FROM or _in_forked_child or numba.get_num_threads() == 1:
+            return serial(*args)
+        return threaded(*args)
+
+    return choose  # type: ignore[return-value]
 
 
 def cache_folder() -> Path | None:

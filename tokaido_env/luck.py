@@ -43,7 +43,7 @@ MAX_SEED = 2**53 - 1
 MAX_EVENTS = 32
 """More outcomes of chance than can follow one decision: a set-up and a roll, or ten reveals and a roll."""
 
-_DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED = range(7)
+_DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED, _AGENT, _ARENA = range(9)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -199,6 +199,33 @@ def fork_luck(lucks: Any, i: int, copies: Any, j: int) -> None:
     copies[j]["key"] = hash_bits(lucks[i]["key"], _COPY, 0, count)
     copies[j]["drawn"][:] = 0
     copies[j]["copies"] = 0
+
+
+@kernel
+def agent_key_of_seed(seed: int) -> np.uint64:
+    """Return what agents draw from in the game of a seed: another stream than the game's luck."""
+    return hash_bits(np.uint64(seed), _AGENT, 0, 0)
+
+
+@entry
+def agent_keys(seeds: Any, seats: Any, decisions: Any, out: Any) -> None:
+    """Write the key of one decision of each of n games, an agent's only source of randomness.
+
+    Args:
+        seeds: int64 (n,), of the games.
+        seats: int8 (n,), who decides.
+        decisions: int64 (n,), how many decisions the game has seen.
+        out: uint64 (n,).
+    """
+    for i in range(len(seeds)):
+        key = agent_key_of_seed(seeds[i])
+        out[i] = hash_bits(key, _AGENT, np.int64(seats[i]), np.int64(decisions[i]))
+
+
+@entry
+def arena_seed(seed: int, pair: int) -> int:
+    """Return the seed of a pair of evaluation games: a domain that no environment's episodes meet."""
+    return np.int64(hash_bits(np.uint64(seed), _ARENA, 0, pair) & _SEED_MASK)
 
 
 @entry

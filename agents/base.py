@@ -1,0 +1,111 @@
+"""What an agent is, and how a spec string becomes one."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Agent(Protocol):
+    """Chooses actions for many games at once."""
+
+    spec: str
+    """The string that `make` makes this agent from."""
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return a legal action for the player to decide in each of n games.
+
+        Args:
+            boards: `BOARD` (1,) for all games, or (n,).
+            states: `STATE` (n,), not to be changed.
+            legal: uint64 (n,), the legal actions as bits, never 0.
+            keys: uint64 (n,), random bits for this decision of this game: the only randomness an
+                agent may use, so that a match is repeatable. No agent is handed the game's luck.
+
+        Returns:
+            int64 (n,).
+        """
+        ...
+
+
+class AgentError(ValueError):
+    """A spec string that makes no agent: the message says what would."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of agent: where its class is and how its spec string reads."""
+
+    module: str
+    name: str
+    usage: str
+    meaning: str
+    parameters: dict[str, type]  # by name; the first may be given without its name
+
+
+KINDS = {
+    "random": Kind(
+        "simple", "RandomAgent", "random", "each legal action with equal probability", {}
+    ),
+    "greedy": Kind(
+        "simple",
+        "GreedyAgent",
+        "greedy",
+        "the best immediate change in score margin, looking through a move to its effects",
+        {},
+    ),
+    "policy": Kind(
+        "policy",
+        "PolicyAgent",
+        "policy:PATH[,temperature=T]",
+        "a trained network: a policy file, or a run folder for its best; T=0 takes the likeliest "
+        "action (default), T=1 samples",
+        {"path": str, "temperature": float},
+    ),
+}
+
+
+def make(spec: str) -> Agent:
+    """Make an agent from a spec string, as `random` or `policy:runs/a/best,temperature=1`.
+
+    Raises:
+        AgentError: if there is no such kind or parameter, or a value is out of range.
+    """
+    kind_name, _, text = spec.partition(":")
+    if kind_name not in KINDS:
+        usages = ", ".join(kind.usage for kind in KINDS.values())
+        raise AgentError(f"unknown agent {spec!r}: expected one of {usages}")
+    kind = KINDS[kind_name]
+    module = importlib.import_module(f"tokaido_env.agents.{kind.module}")
+    agent: Agent = getattr(module, kind.name)(**_parameters(spec, kind, text))
+    return agent
+
+
+def describe() -> list[tuple[str, str]]:
+    """Return (usage, meaning) of every kind of agent."""
+    return [(kind.usage, kind.meaning) for kind in KINDS.values()]
+
+
+def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
+    parameters: dict[str, Any] = {}
+    for i, part in enumerate(text.split(",") if text else []):
+        name, equals, value = part.partition("=")
+        if not equals and i == 0 and kind.parameters:
+            name, value = next(iter(kind.parameters)), part
+        if name not in kind.parameters or name in parameters:
+            raise AgentError(f"agent {spec!r}: cannot read {part!r}: expected {kind.usage}")
+        try:
+            parameters[name] = kind.parameters[name](value)
+        except ValueError:
+            raise AgentError(f"agent {spec!r}: {name}: not a number: {value!r}") from None
+    return parameters

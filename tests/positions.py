@@ -1,0 +1,277 @@
+"""What the tests build: positions from a few changes to a plain one, random positions, boards."""
+
+import copy
+import json
+import random
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tokaido_env import Game
+from tokaido_env.board import BOARDS_FOLDER
+
+Position = dict[str, Any]
+
+SHIKOKU = BOARDS_FOLDER / "shikoku.toml"
+CHARACTERS = ("pilgrim", "merchant", "artist")
+WARES = {"kimono": 5, "pottery": 6, "doll": 7, "fan": 8}
+ICONS = ("moon", "waterfall", "mountain", "bamboo")
+PAINTINGS = (
+    {"moon": 3, "waterfall": 3, "mountain": 2, "bamboo": 2},
+    {"moon": 2, "waterfall": 2, "mountain": 3, "bamboo": 3},
+)
+SIDES = {
+    "pilgrim": ("tranquil", "hasty"),
+    "merchant": ("crafty", "robust"),
+    "artist": ("proficient", "inspired"),
+}
+COASTAL = tuple(f"C{n}" for n in range(1, 9))
+TOWNS = (*COASTAL, *(f"M{n}" for n in range(1, 5)))
+AREAS = tuple(f"A{n}" for n in range(1, 9))
+TOKENS = (
+    *(("kimono", 4), ("kimono", 4), ("pottery", 4), ("pottery", 3)),
+    *(("doll", 3), ("doll", 2), ("fan", 2), ("fan", 2)),
+)
+STARTS = (
+    {"pilgrim": 0, "merchant": "M1", "artist": "A8"},
+    {"pilgrim": 14, "merchant": "M4", "artist": "A4"},
+)
+RING: list[str] = tomllib.loads(SHIKOKU.read_text(encoding="utf-8"))["ring"]["stations"]
+DECISIONS = ("MOVE", "EFFECT", "DISCARD", "REPEAT")
+
+
+def position(
+    *,
+    dice: tuple[int, int, int] = (2, 2, 2),
+    left: Sequence[str] = CHARACTERS,
+    lead: int = 0,
+    waves: Mapping[str, tuple[str, int | None]] | None = None,
+    mine: Mapping[str, Any] | None = None,
+    theirs: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> Position:
+    """A position in which all adds up: the first pick of round 1, but for the changes.
+
+    The tokens lie in the order of the board file (kimono/4 in C1 … fan/2 in C8), the waves on the
+    board with their first sides up. Bag, hidden paintings, `end_triggered` and the player to decide
+    follow from the rest.
+
+    Args:
+        dice: of pilgrim, merchant, artist.
+        left: the dice that are left.
+        lead: who rolled.
+        waves: side and owner, by character.
+        mine: entries of player 0: a pilgrim may be a coastal town, wares may be few of the kinds.
+        theirs: entries of player 1.
+        changes: other keys of the position, as they shall be.
+    """
+    players = [_player(seat, given or {}) for seat, given in enumerate((mine, theirs))]
+    die = changes.get("die")
+    picks_left = len(left) + (die is not None)
+    asked = changes.get("phase", "MOVE") in DECISIONS
+    plain = {
+        "board": "shikoku",
+        "phase": "MOVE",
+        "player": lead ^ (picks_left == 2) if asked else None,
+        "lead": lead,
+        "round": 1,
+        "dice": dict(zip(CHARACTERS, dice, strict=True)),
+        "dice_left": list(left),
+        "die": die,
+        "origin": None,
+        "pending": 0,
+        "end_triggered": any(_has_triggered(player) for player in players),
+        "end": None,
+        "boutiques": {town: list(token) for town, token in zip(COASTAL, TOKENS, strict=True)},
+        "bag": {ware: n - sum(p["wares"][ware] for p in players) for ware, n in WARES.items()},
+        "hot_spring": None,
+        "waves": {who: {"side": SIDES[who][0], "owner": None} for who in CHARACTERS},
+        "players": players,
+    }
+    for who, (side, owner) in (waves or {}).items():
+        plain["waves"][who] = {"side": side, "owner": owner}
+    return plain | changes
+
+
+def game_at(**changes: Any) -> Game:
+    """An explicit game at `position(**changes)`."""
+    return Game.from_dict(position(**changes), chance="explicit")
+
+
+def play(game: Game, *moves: str) -> None:
+    for move in moves:
+        game.play(move)
+
+
+def player(game: Game, seat: int = 0) -> dict[str, Any]:
+    return game.to_dict()["players"][seat]
+
+
+def some_move(game: Game, rng: random.Random) -> str:
+    """Any legal action or, at chance, an outcome by its odds."""
+    outcomes = game.outcomes()
+    if outcomes:
+        labels, odds = zip(*outcomes, strict=True)
+        return rng.choices(labels, odds)[0]
+    return rng.choice(game.legal_labels())
+
+
+def random_walk(seed: int, steps: int, board: Any = "shikoku") -> Game:
+    """An explicit game after so many random moves, fewer if it ends."""
+    rng = random.Random(seed)
+    game = Game(board, seed=seed, chance="explicit")
+    for _ in range(steps):
+        if game.is_over:
+            break
+        game.play(some_move(game, rng))
+    return game
+
+
+def random_position(rng: random.Random) -> Position:
+    """A position at MOVE that need not be likely: rich, hoarding, crowded, nearly over."""
+    waves = {who: (rng.choice(SIDES[who]), rng.choice((None, 0, 1))) for who in CHARACTERS}
+    things = [ware for ware in rng.sample(sorted(WARES), 4) for _ in range(WARES[ware])]
+    if rng.random() < 0.5:  # else each holds wares of one or two kinds
+        rng.shuffle(things)
+    players = []
+    for seat in range(2):
+        size = rng.randint(0, 6 if waves["merchant"] == ("robust", seat) else 5)
+        held, things = things[:size], things[size:]
+        wares = {ware: held.count(ware) for ware in WARES}
+        players.append(_random_player(seat, rng) | {"wares": wares})
+    while _crowded(players):
+        players = [
+            p | {"pilgrim": rng.randrange(28), "merchant": rng.choice(TOWNS)} for p in players
+        ]
+    left = [who for who in CHARACTERS if rng.random() < 0.7]
+    return position(
+        dice=(rng.randint(1, 4), rng.randint(1, 3), rng.randint(1, 3)),
+        left=left or ["artist"],
+        lead=rng.randint(0, 1),
+        waves=waves,
+        mine=players[0],
+        theirs=players[1],
+        round=rng.randint(1, 200),
+        hot_spring=rng.choice((None, 0, 1)),
+        boutiques=dict(zip(COASTAL, map(list, rng.sample(TOKENS, 8)), strict=True)),
+    )
+
+
+def _player(seat: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """One player's entries; hidden and gifted follow from each other and the easel."""
+    plain = dict.fromkeys(("temple", "garden"), 1) | dict.fromkeys(("coins", "gold"), 0)
+    entries = STARTS[seat] | plain | {"easel": []} | given
+    if isinstance(entries["pilgrim"], str):
+        entries["pilgrim"] = RING.index(entries["pilgrim"])
+    entries["wares"] = dict.fromkeys(WARES, 0) | given.get("wares", {})
+    if "hidden" in given:
+        hidden = dict.fromkeys(ICONS, 0) | given["hidden"]
+    else:
+        hidden = dict(PAINTINGS[seat])
+        for icon in entries["easel"]:
+            hidden[icon] -= 1
+        for _ in range(given.get("gifted", 0)):
+            hidden[max(ICONS, key=hidden.__getitem__)] -= 1
+    gifted = 10 - len(entries["easel"]) - sum(hidden.values())
+    return entries | {"hidden": hidden, "gifted": gifted}
+
+
+def _has_triggered(entries: Mapping[str, Any]) -> bool:
+    last = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
+    return any(entries[key] == value for key, value in last.items())
+
+
+def _random_player(seat: int, rng: random.Random) -> dict[str, Any]:
+    paintings = [icon for icon, n in PAINTINGS[seat].items() for _ in range(n)]
+    rng.shuffle(paintings)
+    revealed = rng.randint(0, 10)
+    easel, face_down = paintings[rng.randint(0, revealed) : revealed], paintings[revealed:]
+    gold = rng.randint(0, 6)
+    return {
+        "pilgrim": 0,
+        "merchant": "C1",
+        "artist": rng.choice(AREAS),
+        "temple": rng.randint(1, 9),
+        "garden": rng.randint(1, 6),
+        "coins": rng.randint(0, 9 if gold < 6 else 40),
+        "gold": gold,
+        "easel": easel,
+        "hidden": {icon: face_down.count(icon) for icon in ICONS},
+    }
+
+
+def _crowded(players: Sequence[Mapping[str, Any]]) -> bool:
+    stations = [entries["pilgrim"] for entries in players]
+    stations += [RING.index(p["merchant"]) for p in players if p["merchant"] in COASTAL]
+    return len(set(stations)) < len(stations)
+
+
+def shikoku_data() -> dict[str, Any]:
+    """The default board file, parsed."""
+    return tomllib.loads(SHIKOKU.read_text(encoding="utf-8"))
+
+
+def other_board_data() -> dict[str, Any]:
+    """Another valid board, unlike the default one in every entry."""
+    data = shikoku_data()
+    data |= {"name": "other", "max_rounds": 12}
+    data["dice"]["pilgrim"]["faces"] = [1, 2, 3, 4, 5, 6]
+    data["dice"]["merchant"]["faces"] = [1, 2, 2, 4, 5, 6]
+    data["dice"]["artist"]["faces"] = [1, 1, 3, 4, 5, 6]
+    data["ring"]["stations"] = [
+        *["C1", "garden", "seashore", "C2", "C3", "temple", "hot spring", "temple"],
+        *["C4", "seashore", "garden", "C5", "temple", "hot spring", "C6", "C7"],
+        *["temple", "seashore", "garden", "temple", "C8", "hot spring", "seashore", "garden"],
+    ]
+    data["routes"]["pairs"] = [  # M1 and M4 are hubs, M3 has no town of the coast
+        *[["M1", "C1"], ["M1", "C2"], ["M1", "C8"], ["M3", "M1"], ["M2", "M3"], ["C3", "M2"]],
+        *[["M2", "M4"], ["M4", "C4"], ["M4", "C5"], ["M4", "C6"], ["M4", "C7"]],
+    ]
+    data["mountains"]["numbers"] = {"M1": 2, "M2": 4, "M3": 4, "M4": 2}
+    icons = ["moon", "moon", "bamboo", "waterfall", "bamboo", "mountain", "moon", "waterfall"]
+    data["areas"]["icons"] = dict(zip(AREAS, icons, strict=True))
+    data["starts"]["player_0"] = {"pilgrim": 6, "merchant": "C1", "artist": "A3"}
+    data["starts"]["player_1"] = {"pilgrim": "C6", "merchant": "M3", "artist": "A3"}
+    data["boutiques"]["tokens"] = [
+        *[["fan", 4], ["fan", 3], ["doll", 4], ["fan", 4]],
+        *[["kimono", 2], ["doll", 4], ["fan", 4], ["pottery", 2]],
+    ]
+    data["commerce"]["points"] = [1, 4, 9, 16, 25, 36, 49]
+    data["culture"]["points"] = [0, 0, 1, 1, 2, 3, 5, 8, 13, 21, 34]
+    data["temple"]["numbers"] = [0, 1, 2, 2, 4, 5, 5, 7, 12]
+    data["garden"]["numbers"] = [2, 2, 3, 4, 4, 9]
+    return data
+
+
+def write_board(path: Path, data: Mapping[str, Any]) -> Path:
+    """Write parsed board data as a TOML file."""
+    lines = (f"{key} = {_inline(value)}\n" for key, value in data.items())
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def changed(data: Mapping[str, Any], where: str, value: Any) -> dict[str, Any]:
+    """A deep copy with one value replaced, added, or (`DROP`) removed; `where` as `players.0.coins`."""
+    other = copy.deepcopy(dict(data))
+    *parents, last = (int(key) if key.lstrip("-").isdigit() else key for key in where.split("."))
+    table: Any = other
+    for key in parents:
+        table = table[key]
+    if value is DROP:
+        del table[last]
+    else:
+        table[last] = value
+    return other
+
+
+DROP = object()
+
+
+def _inline(value: Any) -> str:
+    """TOML of a value; JSON's but for tables."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {_inline(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return json.dumps(value)
