@@ -1,12 +1,13 @@
 """Matches: paired games between agents, played as one big batch.
 
-Each pair is the same luck twice with seats swapped, so that neither dice nor seat favour anyone. The
-seeds of the pairs lie in a domain of their own: no agent has trained on them.
+Each pair is the same luck twice with seats swapped, so that neither dice nor seat favour anyone.
+The seeds of the pairs lie in a domain of their own: no agent has trained on them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -20,7 +21,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.board import Board
 from tokaido_env.game import IllegalMove
 from tokaido_env.jit import entry
-from tokaido_env.luck import agent_keys, arena_seed, check_seed
+from tokaido_env.luck import arena_seed, check_seed
 from tokaido_env.rules import score
 
 CHUNK = 4096  # games at once
@@ -34,8 +35,8 @@ class Match:
     """The result of agent `a` against agent `b`.
 
     Attributes:
-        results: float64 (pairs, 2): 1 for a win of `a`, 0.5 for a shared victory or the cap, 0 for a
-            loss; first with `a` as player_0, then as player_1.
+        results: float64 (pairs, 2): 1 for a win of `a`, 0.5 for a shared victory or the cap, 0 for
+            a loss; first with `a` as player_0, then as player_1.
         points: int64 (pairs, 2, 2, 3): points of `a` and `b` by faith, commerce and culture.
     """
 
@@ -141,7 +142,6 @@ def _play(
     """Play games to the end; `a` sits at seat 0 in even games, at seat 1 in odd ones."""
     batch = Batch(seeds, board)
     seat_of_a = np.arange(len(batch)) % 2
-    decisions = np.zeros(len(batch), np.int64)
     running = np.arange(len(batch))
     while len(running):
         for agent, moves_for_a in ((a, True), (b, False)):
@@ -149,7 +149,7 @@ def _play(
             games = running[(players == seat_of_a[running]) == moves_for_a]
             games = games[batch.legal[games] != 0]
             if len(games):
-                _decide(agent, batch, games, seeds, decisions)
+                _decide(agent, batch, games)
         before = len(running)
         running = running[~batch.over[running]]
         if len(running) < before:
@@ -157,22 +157,13 @@ def _play(
     return batch
 
 
-def _decide(
-    agent: Agent,
-    batch: Batch,
-    games: npt.NDArray[np.int64],
-    seeds: npt.NDArray[np.int64],
-    decisions: npt.NDArray[np.int64],
-) -> None:
-    keys = np.empty(len(games), np.uint64)
-    states = batch.states[games]
-    agent_keys(seeds[games], states["player"].copy(), decisions[games], keys)
-    actions = agent.act(batch.boards, states, batch.legal[games], keys)
+def _decide(agent: Agent, batch: Batch, games: npt.NDArray[np.int64]) -> None:
+    legal = batch.legal[games]
+    actions = agent.act(batch.boards, batch.states[games], legal, batch.keys(games))
     try:
         batch.step(games, actions)
     except IllegalMove as error:
-        raise IllegalMove(f"agent {agent.spec!r}, seed {seeds[games[0]]}: {error}") from None
-    decisions[games] += 1
+        raise IllegalMove(f"agent {agent.spec!r}: {error}") from None
 
 
 def _results(batch: Batch) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
@@ -195,6 +186,6 @@ def _points(boards: Any, states: Any, out: Any) -> None:
             out[i, seat, 2] = culture
 
 
-def round_robin(specs: Sequence[str]) -> list[tuple[int, int]]:
-    """Return every pair of agents, by index, each once."""
-    return [(i, j) for i in range(len(specs)) for j in range(i + 1, len(specs))]
+def round_robin(agents: int) -> list[tuple[int, int]]:
+    """Return every two of a number of agents, by index, each pair once."""
+    return list(itertools.combinations(range(agents), 2))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tokaido_env.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.agents.base import AgentError
-from tokaido_env.jit import entry
+from tokaido_env.jit import entry, int64
 from tokaido_env.luck import hash_bits
 from tokaido_env.observation import FEATURES, N_FEATURES, encode
 from tokaido_env.rules import RULES_VERSION
@@ -150,12 +150,12 @@ class PolicyAgent:
 def _observe_movers(boards: Any, states: Any, out: Any) -> None:
     for i in range(len(states)):
         board = boards[i if len(boards) > 1 else 0]
-        encode(board, states[i], np.int64(states[i]["player"]), out[i])
+        encode(board, states[i], int64(states[i]["player"]), out[i])
 
 
 @entry
 def _choose(logits: Any, legal: Any, keys: Any, temperature: float, out: Any) -> None:
-    """Pick the best legal action, with Gumbel noise for a temperature (Gumbel 1954; Maddison 2014)."""
+    """Pick the best legal action; Gumbel noise makes it a draw from the softmax (Gumbel 1954)."""
     for i in range(len(out)):
         best = -np.inf
         for action in range(N_ACTIONS):

@@ -132,11 +132,13 @@ def random_position(rng: random.Random) -> Position:
     """A position at MOVE that need not be likely: rich, hoarding, crowded, nearly over."""
     waves = {who: (rng.choice(SIDES[who]), rng.choice((None, 0, 1))) for who in CHARACTERS}
     things = [ware for ware in rng.sample(sorted(WARES), 4) for _ in range(WARES[ware])]
-    if rng.random() < 0.5:  # else each holds wares of one or two kinds
+    hoarding = rng.random() < 0.5  # full hands of one or two kinds
+    if not hoarding:
         rng.shuffle(things)
     players = []
     for seat in range(2):
-        size = rng.randint(0, 6 if waves["merchant"] == ("robust", seat) else 5)
+        capacity = 6 if waves["merchant"] == ("robust", seat) else 5
+        size = capacity if hoarding else rng.randint(0, capacity)
         held, things = things[:size], things[size:]
         wares = {ware: held.count(ware) for ware in WARES}
         players.append(_random_player(seat, rng) | {"wares": wares})
@@ -252,7 +254,7 @@ def write_board(path: Path, data: Mapping[str, Any]) -> Path:
 
 
 def changed(data: Mapping[str, Any], where: str, value: Any) -> dict[str, Any]:
-    """A deep copy with one value replaced, added, or (`DROP`) removed; `where` as `players.0.coins`."""
+    """A deep copy with the value at `players.0.coins` or the like replaced, added or `DROP`ped."""
     other = copy.deepcopy(dict(data))
     *parents, last = (int(key) if key.lstrip("-").isdigit() else key for key in where.split("."))
     table: Any = other

@@ -4,8 +4,8 @@
     env(), raw_env()                PettingZoo
     agents                          players to train against and to measure with
 
-Importing is quick and compiles nothing: each name loads its module when it is first used, and kernels
-are compiled on their first call and kept on disk.
+Importing is quick and compiles nothing: each name loads its module when it is first used, and
+kernels are compiled on their first call and kept on disk.
 """
 
 import importlib

@@ -54,8 +54,8 @@ def env(
         board: a built-in name, your own board file, or a `Board`.
         reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "dict" as above, or "box": the plain vector, with the mask in `infos` only.
-        illegal: "terminate": an illegal action ends the game, -1 for who chose it; "raise": it raises
-            `IllegalMove` and changes nothing.
+        illegal: "terminate": an illegal action ends the game, -1 for who chose it; "raise": it
+            raises `IllegalMove` and changes nothing.
         render_mode: None or "ansi".
     """
     return TokaidoEnv(board, reward, observation, render_mode, illegal)
@@ -119,9 +119,9 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         """Begin a game.
 
         Args:
-            seed: of the episode's luck, 0 to 2**53 - 1. Without one, the next episode of the last seed;
-                the first of a new environment takes a seed from the operating system. `infos` tell the
-                seed with which `Game(seed=…)` plays the same luck.
+            seed: of the episode's luck, 0 to 2**53 - 1. Without one, the next episode of the last
+                seed; the first of a new environment takes a seed from the operating system. `infos`
+                tell the seed with which `Game(seed=…)` plays the same luck.
             options: `{"state": position}` begins from a position as `Game.to_dict` gives it.
 
         Raises:
@@ -205,7 +205,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         """Set what agents may read after a decision of `player` (None after a reset)."""
         game = self.game
         next_player = game.player
-        facts = {"player": player, "next_player": next_player, "seed": game.seed}
+        facts: dict[str, Any] = {"player": player, "next_player": next_player, "seed": game.seed}
         facts["action_mask"] = _NO_ACTIONS
         self.infos = {AGENTS[0]: facts, AGENTS[1]: facts.copy()}
         if next_player is None:
@@ -230,8 +230,8 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 class TokaidoEnv(RawTokaidoEnv):
     """The environment with checks; make one with `env`.
 
-    It behaves as `OrderEnforcing(AssertOutOfBounds(TerminateIllegal(raw_env(), -1)))`, fused because
-    each of these wrappers costs more than a step of the game.
+    It behaves as `OrderEnforcing(AssertOutOfBounds(TerminateIllegal(raw_env(), -1)))`, fused
+    because each of these wrappers costs more than a step of the game.
     """
 
     def __init__(

@@ -12,8 +12,8 @@ from numba import prange
 from tokaido_env.actions import LABELS, N_ACTIONS, actions_of
 from tokaido_env.board import Board
 from tokaido_env.game import IllegalMove
-from tokaido_env.jit import parallel
-from tokaido_env.luck import LUCK, key_of_seed, settle
+from tokaido_env.jit import int64, parallel
+from tokaido_env.luck import LUCK, agent_keys, key_of_seed, settle
 from tokaido_env.observation import N_FEATURES, encode, expand_mask
 from tokaido_env.rules import apply, legal, reward
 from tokaido_env.state import END_CAP, NOT_ENDED, STATE, start
@@ -34,17 +34,21 @@ class Batch:
         boards: `BOARD` (1,), shared by all games.
         states: `STATE` (n,), the positions.
         legal: uint64 (n,), the legal actions as bits; 0 when over.
+        seeds: int64 (n,), of the games.
+        decisions: int64 (n,), how many decisions each game has seen.
     """
 
     def __init__(self, seeds: npt.ArrayLike, board: str | Path | Board = "shikoku") -> None:
-        seeds = np.asarray(seeds, np.int64)
+        self.seeds = np.array(seeds, np.int64)
         self.board = Board.load(board)
         self.boards = self.board.record
-        self.states = np.zeros(len(seeds), STATE)
-        self.legal = np.zeros(len(seeds), np.uint64)
-        self._luck = np.zeros(len(seeds), LUCK)
+        n = len(self.seeds)
+        self.states = np.zeros(n, STATE)
+        self.legal = np.zeros(n, np.uint64)
+        self.decisions = np.zeros(n, np.int64)
+        self._luck = np.zeros(n, LUCK)
         self._start = start(self.board)
-        self.restart(np.arange(len(seeds)), seeds)
+        self.restart(np.arange(n), self.seeds)
 
     def __len__(self) -> int:
         return len(self.states)
@@ -66,6 +70,8 @@ class Batch:
 
     def restart(self, games: Games, seeds: npt.NDArray[np.int64]) -> None:
         """Begin the given games anew with the luck of the given seeds."""
+        self.seeds[games] = seeds
+        self.decisions[games] = 0
         _restart(self.boards, games, self.states, self._luck, self.legal, self._start, seeds)
 
     def step(self, games: Games, actions: npt.NDArray[np.int64]) -> None:
@@ -76,6 +82,14 @@ class Batch:
         """
         self._check(games, actions)
         _step(self.boards, games, self.states, self._luck, self.legal, actions)
+        self.decisions[games] += 1
+
+    def keys(self, games: Games) -> npt.NDArray[np.uint64]:
+        """Return what an agent draws from for its decision in each of the given games (n,)."""
+        out = np.empty(len(games), np.uint64)
+        players = self.states["player"][games]
+        agent_keys(self.seeds[games], players, self.decisions[games], out)
+        return out
 
     def observe(self, games: Games, seats: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
         """Return what the given seats see in the given games: float32 (len(games), N_FEATURES)."""
@@ -99,17 +113,21 @@ class Batch:
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return copies of all arrays that make the batch, luck included, for `restore`."""
-        return {
-            "states": self.states.copy(),
-            "luck": self._luck.copy(),
-            "legal": self.legal.copy(),
-        }
+        return {name: array.copy() for name, array in self._arrays().items()}
 
     def restore(self, snapshot: dict[str, npt.NDArray[Any]]) -> None:
         """Go back to a snapshot of a batch of the same size and board."""
-        self.states[:] = snapshot["states"]
-        self._luck[:] = snapshot["luck"]
-        self.legal[:] = snapshot["legal"]
+        for name, array in self._arrays().items():
+            array[:] = snapshot[name]
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {
+            "states": self.states,
+            "luck": self._luck,
+            "legal": self.legal,
+            "seeds": self.seeds,
+            "decisions": self.decisions,
+        }
 
     def _check(self, games: Games, actions: npt.NDArray[np.int64]) -> None:
         inside = (actions >= 0) & (actions < N_ACTIONS)
@@ -149,7 +167,7 @@ def _step(boards: Any, games: Any, states: Any, lucks: Any, masks: Any, actions:
 @parallel
 def _observe(boards: Any, games: Any, states: Any, seats: Any, out: Any) -> None:
     for j in prange(len(games)):
-        encode(boards[0], states[games[j]], np.int64(seats[j]), out[j])
+        encode(boards[0], states[games[j]], int64(seats[j]), out[j])
 
 
 @parallel
@@ -161,4 +179,4 @@ def _expand(boards: Any, games: Any, masks: Any, out: Any) -> None:
 @parallel
 def _reward(boards: Any, games: Any, states: Any, seats: Any, margin: bool, out: Any) -> None:
     for j in prange(len(games)):
-        out[j] = reward(boards[0], states[games[j]], np.int64(seats[j]), margin)
+        out[j] = reward(boards[0], states[games[j]], int64(seats[j]), margin)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.actions import PASS
-from tokaido_env.jit import entry, kernel
+from tokaido_env.jit import entry, int64, kernel
 from tokaido_env.luck import below
 from tokaido_env.rules import Row, apply, legal, total
 from tokaido_env.state import EFFECT
@@ -34,8 +34,8 @@ def random_action(mask: np.uint64, bits: np.uint64) -> int:
 def greedy_action(board: Row, s: Row, mask: np.uint64, bits: np.uint64, scratch: Any) -> int:
     """Return the action that changes the score margin most at once.
 
-    A move counts with the best effect it leads to, as far as no chance comes between. Ties go to more
-    coins, then to using an effect over using none, then to chance.
+    A move counts with the best effect it leads to, as far as no chance comes between. Ties go to
+    more coins, then to using an effect over using none, then to chance.
 
     Args:
         mask: the legal actions, not empty.
@@ -70,7 +70,7 @@ def _value_of_action(board: Row, s: Row, action: int, scratch: Any) -> int:
     """Return the value to the mover of an action and the best effect that it opens."""
     scratch[0] = s
     after = scratch[0]
-    mover = np.int64(s["player"])
+    mover = int64(s["player"])
     apply(board, after, action)
     value = _value(board, after, mover)
     if int(s["phase"]) == EFFECT:
@@ -91,7 +91,7 @@ def _value_of_action(board: Row, s: Row, action: int, scratch: Any) -> int:
 
 @kernel
 def _value(board: Row, s: Row, seat: int) -> int:
-    """Return the score margin of a seat; a point outweighs all coins, a coin the use of an effect."""
+    """Return a seat's margin: a point outweighs all coins, a coin the use of an effect."""
     coins = int(s["coins"][seat]) - int(s["coins"][1 - seat])
     return 256 * (total(board, s, seat) - total(board, s, 1 - seat)) + 2 * coins
 
@@ -103,7 +103,7 @@ def _count(mask: np.uint64) -> int:
     two = np.uint64(0x3333333333333333)
     mask = (mask & two) + (mask >> np.uint64(2) & two)
     mask = (mask + (mask >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64(mask * np.uint64(0x0101010101010101) >> np.uint64(56))
+    return int64(mask * np.uint64(0x0101010101010101) >> np.uint64(56))
 
 
 @entry

@@ -45,7 +45,7 @@ CHANCES = ("sampled", "explicit")
 _NO_MOVE = -1
 
 
-class IllegalMove(ValueError):
+class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
     """An action or outcome that is not on offer: the message says what was."""
 
 
@@ -93,8 +93,8 @@ class Game:
 
     Attributes:
         board: the `Board`.
-        seed: what gives the whole game again with the same moves; None with explicit chance and in a
-            copy that was given other luck.
+        seed: what gives the whole game again with the same moves; None with explicit chance and in
+            a copy that was given other luck.
         boards, states: `BOARD` and `STATE` arrays of shape (1,), for kernels. Live: do not write.
 
     Two games are equal (`==`) when their boards and positions are.
@@ -128,8 +128,8 @@ class Game:
             position: the position.
             board: needed when `position["board"]` names a board that is not built in.
             seed: as for `Game`.
-            chance: as for `Game`; None means "explicit" for a position at a chance phase, so that the
-                game stands exactly where the position does, else "sampled".
+            chance: as for `Game`; None means "explicit" for a position at a chance phase, so that
+                the game stands exactly where the position does, else "sampled".
 
         Raises:
             PositionError: if no game can reach the position.
@@ -260,8 +260,8 @@ class Game:
         """Return an independent copy of the game.
 
         Args:
-            luck: "fresh": luck of its own, derived from this game's and a count of its copies, so that
-                no copy tells the future; "same": the very same future.
+            luck: "fresh": luck of its own, derived from this game's and a count of its copies, so
+                that no copy tells the future; "same": the very same future.
             seed: take the luck of this seed instead.
         """
         if luck not in ("fresh", "same"):

@@ -20,6 +20,9 @@ import numba
 import numpy as np
 from numba.core import config
 
+# A wide integer in kernels: compiled, `int` of an int8 stays one and `int` of a uint64 unsigned.
+int64: Callable[[Any], int] = np.int64  # type: ignore[assignment]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 PACKAGE = Path(__file__).resolve().parent
@@ -63,9 +66,9 @@ def entry(function: F) -> F:
 def parallel(function: F) -> F:
     """Compile one plain body whose outer loop is `prange` twice, serial and parallel.
 
-    The parallel form runs for many games (`PARALLEL_FROM`, by the length of the second argument) when
-    Numba may use more than one thread (`numba.set_num_threads`), and never in a forked child, which
-    Numba's threads do not survive. Both forms give the same bytes.
+    The parallel form runs for many games (`PARALLEL_FROM`, by the length of the second argument)
+    when Numba may use more than one thread (`numba.set_num_threads`), and never in a forked child,
+    which Numba's threads do not survive. Both forms give the same bytes.
     """
     serial = _compile(function, parallel=False)
     threaded = _compile(function, parallel=True)

@@ -1,15 +1,17 @@
 """Luck: counter-based random streams beside the state, and the sampling of outcomes.
 
 A game is its seed and its actions. Each random number is a hash of the game's key, a purpose and a
-count, so nothing depends on the order of calls, the batch or the threads, and two games with one key
-see the same dice, the n-th ware that a seat draws and the n-th tile it reveals from the same number:
+count, so nothing depends on the order of calls, the batch or the threads, and two games with one
+key see the same dice, the n-th ware that a seat draws and the n-th tile it reveals from the same
+number:
 
     dice    (key, round)
     wares   (key, seat, how many that seat drew before)
     tiles   (key, seat, how many it revealed)
     set-up  (key, step)
 
-The hash is SplitMix64's (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
+The hash is SplitMix64's (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number
+generators").
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.jit import entry, kernel
+from tokaido_env.jit import entry, int64, kernel
 from tokaido_env.rules import (
     Row,
     apply_outcome,
@@ -41,7 +43,7 @@ LUCK = np.dtype(
 
 MAX_SEED = 2**53 - 1
 MAX_EVENTS = 32
-"""More outcomes of chance than can follow one decision: a set-up and a roll, or ten reveals and a roll."""
+"""More outcomes than can follow one decision: a set-up and a roll, ten reveals and a roll."""
 
 _DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED, _AGENT, _ARENA = range(9)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -80,7 +82,7 @@ def hash_bits(key: np.uint64, purpose: int, a: int, b: int) -> np.uint64:
 @kernel
 def below(bits: np.uint64, n: int) -> int:
     """Map random bits to 0 … n-1; uneven by less than n in 2**32."""
-    return np.int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
+    return int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
 
 
 @kernel
@@ -97,7 +99,7 @@ def seed_of_episode(seed: int, episode: int) -> int:
     """
     if episode == 0:
         return seed
-    return np.int64(hash_bits(np.uint64(seed), _EPISODE, 0, episode) & _SEED_MASK)
+    return int64(hash_bits(np.uint64(seed), _EPISODE, 0, episode) & _SEED_MASK)
 
 
 @kernel
@@ -219,13 +221,20 @@ def agent_keys(seeds: Any, seats: Any, decisions: Any, out: Any) -> None:
     """
     for i in range(len(seeds)):
         key = agent_key_of_seed(seeds[i])
-        out[i] = hash_bits(key, _AGENT, np.int64(seats[i]), np.int64(decisions[i]))
+        out[i] = hash_bits(key, _AGENT, int64(seats[i]), int64(decisions[i]))
 
 
 @entry
 def arena_seed(seed: int, pair: int) -> int:
-    """Return the seed of a pair of evaluation games: a domain that no environment's episodes meet."""
-    return np.int64(hash_bits(np.uint64(seed), _ARENA, 0, pair) & _SEED_MASK)
+    """Return the seed of a pair of evaluation games, in a domain apart from all episodes."""
+    return int64(hash_bits(np.uint64(seed), _ARENA, 0, pair) & _SEED_MASK)
+
+
+@entry
+def episode_seeds(seeds: Any, episodes: Any, out: Any) -> None:
+    """`seed_of_episode` for each of n environments, int64 (n,) each."""
+    for i in range(len(out)):
+        out[i] = seed_of_episode(seeds[i], episodes[i])
 
 
 @entry

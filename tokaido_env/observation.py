@@ -1,8 +1,8 @@
 """What an agent sees: the FEATURES table and the encoder that fills it.
 
-One float32 vector in [0, 1] for either seat: all that is open to both players (R1.9) and nothing that is
-hidden (the order of face-down paintings, the next draw or roll). Each number is a raw value divided by
-its feature's scale. Two positions that differ as `Game.to_dict` differ in it.
+One float32 vector in [0, 1] for either seat: all that is open to both players (R1.9) and nothing
+that is hidden (the order of face-down paintings, the next draw or roll). Each number is a raw value
+divided by its feature's scale. Two positions that differ as `Game.to_dict` differ in it.
 
 `python -m tokaido_env features` prints the table.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 from tokaido_env.actions import N_ACTIONS
 from tokaido_env.board import MAX_DIE, MAX_ROUNDS, RING_SIZES
-from tokaido_env.jit import entry, kernel
+from tokaido_env.jit import entry, int64, kernel
 from tokaido_env.rules import Row
 from tokaido_env.state import MAX_COINS, MAX_PENDING, NOBODY, PAINTINGS
 
@@ -152,7 +152,7 @@ def expand_mask(mask: np.uint64, out: Any) -> None:
         out: an int8 array of shape (N_ACTIONS,).
     """
     for action in range(N_ACTIONS):
-        out[action] = np.int64(mask >> np.uint64(action)) & 1
+        out[action] = int64(mask >> np.uint64(action)) & 1
 
 
 @entry

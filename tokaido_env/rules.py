@@ -6,12 +6,11 @@
     apply_outcome(board, s, outcome)    an outcome of chance
 
 `board` is a row of a `BOARD` array and `s` a row of a `STATE` array, changed in place. The verbs
-trust their caller: an action must be legal, an outcome must have a weight. Only drivers (`luck`, and
-through it `Game` and `Batch`) sample. R-numbers refer to `docs/rules.md`.
+trust their caller: an action must be legal, an outcome must have a weight. Only drivers (`luck`,
+and through it `Game` and `Batch`) sample. R-numbers refer to `docs/rules.md`.
 
-Small fields are read through `int`, so that interpreted kernels do not overflow, and through `np.int64`
-where the value is passed on: a compiled `int` of an int8 stays one, and each type of argument is
-compiled apart.
+Small fields are read through `int`, so that interpreted kernels do not overflow, and through
+`int64` where the value is passed on: each type of argument is compiled apart.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from tokaido_env.actions import (
     VISIT,
 )
 from tokaido_env.board import COAST, GARDEN, HOT_SPRING, SEASHORE, TEMPLE
-from tokaido_env.jit import entry, kernel
+from tokaido_env.jit import entry, int64, kernel
 from tokaido_env.state import (
     CAPACITY,
     CRAFTY,
@@ -97,7 +96,7 @@ def legal(board: Row, s: Row) -> np.uint64:
     elif phase == DISCARD:
         mask = _discards(s)
     elif phase == REPEAT:
-        mask = _moves(board, s, np.int64(s["player"])) | 1 << PASS
+        mask = _moves(board, s, int64(s["player"])) | 1 << PASS
     return np.uint64(mask)
 
 
@@ -121,8 +120,8 @@ def outcome_weights(board: Row, s: Row, out: Any) -> int:
     Args:
         out: an int64 array of at least `MAX_OUTCOMES`; entries past the returned number are left.
 
-    Outcome ids: SETUP the kind of boutique token, then a wave's side; ROLL 36(p-1) + 6(m-1) + (a-1) by
-    the dice's values; DRAW the ware; REVEAL the icon. Elsewhere there is none and 0 is returned.
+    Outcome ids: SETUP the kind of boutique token, then a wave's side; ROLL 36(p-1) + 6(m-1) + (a-1)
+    by the dice's values; DRAW the ware; REVEAL the icon. Elsewhere there is none and 0 is returned.
     """
     phase = int(s["phase"])
     if phase == SETUP:
@@ -228,7 +227,7 @@ def paintings_hidden(s: Row, seat: int) -> int:
 def is_chance(s: Row) -> bool:
     """Return whether the state waits for an outcome of chance."""
     phase = int(s["phase"])
-    return phase == ROLL or phase == DRAW or phase == REVEAL or phase == SETUP
+    return phase in (ROLL, DRAW, REVEAL, SETUP)
 
 
 @entry
@@ -263,7 +262,7 @@ def rewards_of(boards: Any, states: Any, i: int, margin: bool) -> tuple[float, f
 @kernel
 def _moves_of_dice_left(board: Row, s: Row) -> int:
     """R2.1: any of the dice left; the move is mandatory, if only a stay (R3.7, R4.2)."""
-    seat = np.int64(s["player"])
+    seat = int64(s["player"])
     left = int(s["dice_left"])
     merchant = _merchant_moves(board, s, seat)
     artist = _artist_moves(board, s, seat)
@@ -322,7 +321,7 @@ def _choose_move(board: Row, s: Row, phase: int, action: int) -> int:
         die = _character_of_move(action)
         s["dice_left"] = int(s["dice_left"]) & ~(1 << die)
         s["die"] = die
-    if action == MERCHANT_STAY or action == ARTIST_STAY:
+    if action in (MERCHANT_STAY, ARTIST_STAY):
         return _ENDED  # no action and no repeat (R3.7, R4.2, R8.1)
     return _move(board, s, action)
 
@@ -337,7 +336,7 @@ def _character_of_move(action: int) -> int:
 @kernel
 def _move(board: Row, s: Row, action: int) -> int:
     """Move the character in hand and ask for its effect when there is one to use (R6.2)."""
-    seat = np.int64(s["player"])
+    seat = int64(s["player"])
     die = int(s["die"])
     if die == _PILGRIM:
         s["pilgrim"][seat] = _pilgrim_arrival(board, s, seat, action == PILGRIM_WAVE)
@@ -381,8 +380,8 @@ def _holds_character(board: Row, s: Row, seat: int, station: int) -> bool:
 @kernel
 def _effects(board: Row, s: Row) -> int:
     """Return the effects that the character in hand may use where it stands, `pass` left out."""
-    seat = np.int64(s["player"])
-    die = np.int64(s["die"])
+    seat = int64(s["player"])
+    die = int64(s["die"])
     if die == _PILGRIM:
         return _station_effects(board, s, seat)
     if die == _MERCHANT:
@@ -487,7 +486,7 @@ def _icons_in_reach(board: Row, s: Row, seat: int) -> int:
 
 @kernel
 def _use_effect(board: Row, s: Row, action: int) -> int:
-    seat = np.int64(s["player"])
+    seat = int64(s["player"])
     if action == PASS:
         return _ACTED
     if action == VISIT:
@@ -533,7 +532,7 @@ def _coast_at(board: Row, s: Row, seat: int) -> int:
 
 @kernel
 def _price(board: Row, s: Row, coast: int) -> int:
-    return np.int64(board["kind_price"][s["boutiques"][coast]])
+    return int64(board["kind_price"][s["boutiques"][coast]])
 
 
 @kernel
@@ -581,7 +580,7 @@ def _draw_one(s: Row, ware: int) -> int:
 
 @kernel
 def _discard(s: Row, ware: int) -> int:
-    seat = np.int64(s["player"])
+    seat = int64(s["player"])
     s["wares"][seat, ware] -= 1
     s["bag"][ware] += 1
     return _fit_capacity(s, seat)
@@ -599,7 +598,7 @@ def _fit_capacity(s: Row, seat: int) -> int:
 
 @kernel
 def _discards(s: Row) -> int:
-    seat = np.int64(s["player"])
+    seat = int64(s["player"])
     mask = 0
     for ware in range(4):
         if int(s["wares"][seat, ware]) > 0:
@@ -611,7 +610,7 @@ def _discards(s: Row) -> int:
 def _sell(board: Row, s: Row, seat: int, action: int) -> int:
     wave = action > SELL_WAVE
     number = action - (SELL_WAVE if wave else SELL)
-    coast = np.int64(s["merchant"][seat])
+    coast = int64(s["merchant"][seat])
     ware = int(board["kind_ware"][s["boutiques"][coast]])
     s["wares"][seat, ware] -= number
     s["bag"][ware] += number
@@ -679,8 +678,8 @@ def _go_on(board: Row, s: Row, step: int) -> None:
 def _can_repeat(board: Row, s: Row, seat: int) -> bool:
     """R8.1: a holder may use the die again, if it can move.
 
-    Who holds the token after an action held it before the die was taken: gaining it ends the pick, and
-    using it has put it back.
+    Who holds the token after an action held it before the die was taken: gaining it ends the pick,
+    and using it has put it back.
     """
     return int(s["hot_spring"]) == seat and _moves(board, s, seat) != 0
 

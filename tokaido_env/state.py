@@ -1,8 +1,8 @@
 """The state of a game: one record.
 
 A batch of games is `np.zeros(n, STATE)`, a copy is one assignment, a snapshot is `bytes`. The
-record holds the position and nothing of the future: luck lives beside it (`luck.LUCK`), so two equal
-records are one position.
+record holds the position and nothing of the future: luck lives beside it (`luck.LUCK`), so two
+equal records are one position.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ CHANCE_PHASES = (Phase.SETUP, Phase.ROLL, Phase.DRAW, Phase.REVEAL)
 ENDS = (None, "triggers", "cap")
 NOT_ENDED, END_TRIGGERS, END_CAP = range(3)
 
-# Two seats side by side in one field: the pilgrim of seat 1 is s["pilgrim"][1]. No padding, which NumPy
-# drops in copies; signed throughout, for a mix of signed and unsigned becomes a float in a kernel.
+# Two seats side by side in one field: the pilgrim of seat 1 is s["pilgrim"][1]. No padding, which
+# NumPy drops in copies; signed throughout, for a mix of signed and unsigned becomes a float in a
+# kernel.
 STATE = np.dtype(
     [
         ("easel", "<i4", 2),  # revealed paintings, two bits each, front lowest (R3.4)
