@@ -149,10 +149,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        player = self.game.player
-        self.game.play(action)  # type: ignore[arg-type]
-        self._cumulative_rewards[agent] = 0.0
-        self._tell(player)
+        self._play(agent, action)
 
     def observe(self, agent: str) -> Any:
         """Return what an agent sees, whether it is to decide or not."""
@@ -200,6 +197,12 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         if self._seed is None:
             return entropy_seed(), 0
         return self._seed, self._episode + 1
+
+    def _play(self, agent: str, action: Any) -> None:
+        player = self.game.player
+        self.game.play(action)
+        self._cumulative_rewards[agent] = 0.0
+        self._tell(player)
 
     def _tell(self, player: int | None) -> None:
         """Set what agents may read after a decision of `player` (None after a reset)."""
@@ -275,8 +278,10 @@ class TokaidoEnv(RawTokaidoEnv):
             type(action) is int and 0 <= action < N_ACTIONS
         )  # the common case, ten times faster
         assert inside or self.action_spaces[agent].contains(action), "action is not in action space"
-        if done or self._raises or self.game.legal_mask >> int(action) & 1:  # type: ignore[arg-type]
-            super().step(action)
+        if done:
+            self._was_dead_step(action)
+        elif self._raises or self.game.legal_mask >> int(action) & 1:  # type: ignore[arg-type]
+            self._play(agent, action)
         else:
             self._terminate_illegal(agent)
 

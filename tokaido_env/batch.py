@@ -33,6 +33,7 @@ class Batch:
     Attributes:
         boards: `BOARD` (1,), shared by all games.
         states: `STATE` (n,), the positions.
+        luck: `LUCK` (n,), never handed to agents.
         legal: uint64 (n,), the legal actions as bits; 0 when over.
         seeds: int64 (n,), of the games.
         decisions: int64 (n,), how many decisions each game has seen.
@@ -46,7 +47,7 @@ class Batch:
         self.states = np.zeros(n, STATE)
         self.legal = np.zeros(n, np.uint64)
         self.decisions = np.zeros(n, np.int64)
-        self._luck = np.zeros(n, LUCK)
+        self.luck = np.zeros(n, LUCK)
         self._start = start(self.board)
         self.restart(np.arange(n), self.seeds)
 
@@ -72,7 +73,7 @@ class Batch:
         """Begin the given games anew with the luck of the given seeds."""
         self.seeds[games] = seeds
         self.decisions[games] = 0
-        _restart(self.boards, games, self.states, self._luck, self.legal, self._start, seeds)
+        _restart(self.boards, games, self.states, self.luck, self.legal, self._start, seeds)
 
     def step(self, games: Games, actions: npt.NDArray[np.int64]) -> None:
         """Play one decision of each of the given games.
@@ -81,7 +82,7 @@ class Batch:
             IllegalMove: naming the first game whose action is not legal; nothing is stepped then.
         """
         self._check(games, actions)
-        _step(self.boards, games, self.states, self._luck, self.legal, actions)
+        _step(self.boards, games, self.states, self.luck, self.legal, actions)
         self.decisions[games] += 1
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
@@ -123,7 +124,7 @@ class Batch:
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {
             "states": self.states,
-            "luck": self._luck,
+            "luck": self.luck,
             "legal": self.legal,
             "seeds": self.seeds,
             "decisions": self.decisions,

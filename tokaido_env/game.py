@@ -93,8 +93,11 @@ class Game:
 
     Attributes:
         board: the `Board`.
+        chance: as given.
         seed: what gives the whole game again with the same moves; None with explicit chance and in
             a copy that was given other luck.
+        player: whose decision it is; None at chance and when the game is over.
+        legal_mask: the legal actions as bits of one integer; 0 at chance and when over.
         boards, states: `BOARD` and `STATE` arrays of shape (1,), for kernels. Live: do not write.
 
     Two games are equal (`==`) when their boards and positions are.
@@ -144,6 +147,9 @@ class Game:
         game._started_from_position = True
         return game
 
+    player: int | None
+    legal_mask: int
+
     def _begin(
         self, board: Board, states: npt.NDArray[np.void], seed: int | None, chance: Chance
     ) -> None:
@@ -164,9 +170,10 @@ class Game:
         self._advance(_NO_MOVE)
 
     def _advance(self, move: int) -> None:
-        self._mask, self._player, drawn = advance(
+        self.legal_mask, player, drawn = advance(
             self.boards, self.states, self._luck, 0, move, self._sampled, self._drawn
         )
+        self.player = None if player == NOBODY else player
         if drawn:
             self._events += self._drawn[:drawn].tobytes()
 
@@ -178,14 +185,9 @@ class Game:
         return Phase(self.states["phase"][0])
 
     @property
-    def player(self) -> int | None:
-        """Whose decision it is; None at chance and when the game is over."""
-        return None if self._player == NOBODY else self._player
-
-    @property
     def is_over(self) -> bool:
         """Whether the game has ended, by a trigger (R9.1) or the cap on rounds (R10.1)."""
-        return not self._mask and int(self.states["phase"][0]) == OVER
+        return not self.legal_mask and int(self.states["phase"][0]) == OVER
 
     @property
     def end(self) -> str | None:
@@ -202,18 +204,13 @@ class Game:
         """A copy of the state: a `STATE` array of shape (1,)."""
         return self.states.copy()
 
-    @property
-    def legal_mask(self) -> int:
-        """The legal actions as bits of one integer; 0 at chance and when over."""
-        return self._mask
-
     def legal_actions(self) -> list[int]:
         """Return the ids of the legal actions, ascending; empty at chance and when over."""
-        return actions_of(self._mask)
+        return actions_of(self.legal_mask)
 
     def legal_labels(self) -> list[str]:
         """Return the labels of the legal actions, in the order of `legal_actions`."""
-        return [LABELS[action] for action in actions_of(self._mask)]
+        return [LABELS[action] for action in actions_of(self.legal_mask)]
 
     def outcomes(self) -> list[tuple[str, float]]:
         """Return the possible outcomes of a chance phase as (label, probability); else []."""
@@ -244,12 +241,12 @@ class Game:
         Raises:
             IllegalMove: if it is not on offer; nothing has changed then.
         """
-        if self._mask:
+        if self.legal_mask:
             if isinstance(move, str):
                 action = IDS.get(move, _NO_MOVE)
             else:
                 action = move if type(move) is int else _as_int(move)
-            if action < 0 or not self._mask >> action & 1:
+            if action < 0 or not self.legal_mask >> action & 1:
                 raise IllegalMove(self._refusal(move))
         else:
             action = self._outcome_id(move)
@@ -319,7 +316,7 @@ class Game:
 
     def label(self, move: int) -> str:
         """Return the label of an action or, at a chance phase, of an outcome."""
-        if self._mask:
+        if self.legal_mask:
             return LABELS[move]
         return outcome_label(self.board, self.phase, self._weights()[1], move)
 
@@ -355,7 +352,7 @@ class Game:
         name = LABELS[move] if isinstance(move, int) and 0 <= move < len(LABELS) else move
         if self.is_over:
             return f"illegal move {move!r}: the game is over"
-        if self._mask:
+        if self.legal_mask:
             legal = ", ".join(f"{label} ({IDS[label]})" for label in self.legal_labels())
             who = f"player {self.player} at {self.phase.name}"
             return f"illegal action {move!r} ({name}) for {who}: legal are {legal}"

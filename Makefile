@@ -1,0 +1,43 @@
+# make train      set up, train a few minutes, evaluate
+# make test       set up, check, run the tests
+# make test-long  the same rules walk over many more games: make test-long GAMES=20000
+# make bench      print the speeds of this machine
+
+PYTHON ?= python3
+RUN ?= runs/first
+GAMES ?= 20000
+PY := .venv/bin/python
+
+.PHONY: setup train test test-long check bench
+
+setup: .venv/ready
+
+# A PyTorch that is already in .venv is kept, whatever its version.
+.venv/ready: pyproject.toml constraints.txt
+	test -x $(PY) || $(PYTHON) -m venv .venv
+	$(PY) -c "import torch" 2>/dev/null \
+	  && grep -v "^torch==" constraints.txt > .venv/constraints.txt \
+	  || cp constraints.txt .venv/constraints.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check \
+	  -c .venv/constraints.txt -e ".[train,dev]"
+	touch $@
+
+train: setup
+	if [ -f $(RUN)/config.toml ]; then $(PY) train.py --resume $(RUN); \
+	else $(PY) train.py --run $(RUN); fi
+	$(PY) evaluate.py policy:$(RUN) random greedy --games 1000
+
+check: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+test: check
+	$(PY) -m pytest -q
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q tests/test_rules.py tests/test_reference.py
+
+test-long: setup
+	$(PY) -m pytest -q tests/test_reference.py --games $(GAMES)
+
+bench: setup
+	$(PY) benchmarks/speed.py

@@ -1,0 +1,362 @@
+"""Positions as plain JSON: there and back in every phase, and one clear error for each mistake."""
+
+import copy
+import json
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from positions import (
+    AREAS,
+    CHARACTERS,
+    DECISIONS,
+    DROP,
+    WARES,
+    Position,
+    changed,
+    other_board_data,
+    position,
+    random_position,
+    random_walk,
+    some_move,
+    write_board,
+)
+
+from tokaido_env import Game
+from tokaido_env.jit import INTERPRETED
+from tokaido_env.position import PositionError
+from tokaido_env.state import Phase
+
+# Positions at other phases than MOVE, each right as it stands.
+AT_DRAW = position(phase="DRAW", die="merchant", left=["artist"], pending=2)
+AT_REVEAL = position(phase="REVEAL", die="artist", left=[], pending=3, origin="A7")
+AT_SALE = position(
+    phase="EFFECT", die="merchant", left=[], mine={"merchant": "C8", "wares": {"fan": 1}}
+)
+AT_GIFT = position(
+    phase="EFFECT", die="artist", left=[], origin="A7", mine={"artist": "A8", "easel": ["moon"]}
+)
+AT_RETURN = position(phase="DISCARD", die="merchant", left=[], mine={"wares": {"fan": 6}})
+AT_FORCED_RETURN = position(
+    phase="DISCARD",
+    die="pilgrim",
+    left=["merchant", "artist"],
+    mine={"pilgrim": 4},
+    theirs={"wares": {"fan": 6}},
+    waves={"merchant": ("robust", 0)},
+    player=1,
+)
+AT_REPEAT = position(phase="REPEAT", die="pilgrim", left=["merchant"], lead=1, hot_spring=0)
+AT_ROLL = position(phase="ROLL", left=[])
+AT_END = position(phase="OVER", left=[], mine={"temple": 9}, end="triggers")
+AT_CAP = position(phase="OVER", left=[], round=200, end="cap")
+AT_START = Game(chance="explicit").to_dict()
+AT_MOVE = position(mine={"easel": ["moon"], "gifted": 1})
+RIGHT = {name: value for name, value in list(globals().items()) if re.fullmatch("AT_[A-Z_]+", name)}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_positions_of_these_tests_are_right(name: str) -> None:
+    assert Game.from_dict(RIGHT[name]).to_dict() == RIGHT[name]
+
+
+# There and back
+
+
+def positions_of_games(games: int) -> Iterator[Game]:
+    """Explicit games, each given at every step."""
+    for seed in range(games):
+        rng = random.Random(seed)
+        game = Game(chance="explicit")
+        while not game.is_over:
+            yield game
+            game.play(some_move(game, rng))
+        yield game
+
+
+def test_there_and_back_in_every_phase() -> None:
+    phases = set()
+    for game in positions_of_games(1 if INTERPRETED else 4):
+        given = json.loads(json.dumps(game.to_dict()))
+        again = Game.from_dict(given, chance="explicit")
+        assert again == game
+        assert bytes(again.state) == bytes(game.state)
+        assert again.to_dict() == given
+        assert again.legal_actions() == game.legal_actions()
+        phases.add(game.phase)
+    assert phases == set(Phase)
+
+
+def test_there_and_back_from_made_up_positions() -> None:
+    for seed in range(300):
+        made_up = random_position(random.Random(seed))
+        assert Game.from_dict(made_up, chance="explicit").to_dict() == made_up
+
+
+def test_there_and_back_on_another_board(tmp_path: Path) -> None:
+    path = write_board(tmp_path / "other.toml", other_board_data())
+    game = random_walk(3, 60, path)
+    assert game.to_dict()["board"] == "other"
+    assert Game.from_dict(game.to_dict(), board=path, chance="explicit") == game
+    with pytest.raises(PositionError, match="board: expected 'shikoku', got other"):
+        Game.from_dict(game.to_dict(), board="shikoku")
+
+
+def test_from_dict_leaves_what_it_is_given_alone() -> None:
+    given = copy.deepcopy(AT_DRAW)
+    game = Game.from_dict(given, seed=1, chance="sampled")
+    game.play(game.legal_actions()[0])
+    assert given == AT_DRAW
+
+
+def test_to_dict_gives_a_dictionary_of_ones_own() -> None:
+    game = Game(seed=1)
+    given = game.to_dict()
+    given["players"][0]["wares"]["fan"] = 3
+    given["dice_left"].clear()
+    assert game.to_dict() != given
+    assert game.to_dict() == Game(seed=1).to_dict()
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_game_stands_where_its_position_does(name: str) -> None:
+    """Explicit at chance, else sampled, unless one says."""
+    game = Game.from_dict(RIGHT[name])
+    at_chance = RIGHT[name]["phase"] in ("SETUP", "ROLL", "DRAW", "REVEAL")
+    assert game.chance == ("explicit" if at_chance else "sampled")
+    sampled = Game.from_dict(RIGHT[name], seed=1, chance="sampled")
+    assert bool(sampled.legal_actions()) == (not sampled.is_over)
+
+
+# One clear error for each mistake
+
+MISTAKES = [
+    # things lost or made
+    (AT_MOVE, "bag.kimono", 4, "kimono in bag and wares: expected 5"),
+    (AT_MOVE, "bag.fan", 9, "bag.fan: expected a whole number from 0 to 8"),
+    (AT_MOVE, "players.1.wares.doll", 1, "doll in bag and wares: expected 7"),
+    (AT_MOVE, "players.0.gifted", 2, "players[0].gifted: expected 1"),
+    (AT_MOVE, "players.0.easel", ["moon"] * 4, "players[0].gifted"),
+    (AT_MOVE, "players.0.easel", ["moon"] * 11, "players[0].easel: expected 10 paintings at most"),
+    (AT_MOVE, "players.0.hidden.bamboo", 3, "players[0]"),
+    (AT_MOVE, "players.0.easel", ["bamboo"], "players[0]: bamboo paintings: expected 2 at most"),
+    (AT_MOVE, "boutiques.C3", ["kimono", 4], "boutiques: expected 2 × ('kimono', 4) at most"),
+    # more than one may have
+    (AT_MOVE, "players.0.coins", 10, "players[0].coins: expected less than 10"),
+    (AT_MOVE, "players.0.coins", -1, "players[0].coins: expected a whole number from 0"),
+    (AT_MOVE, "players.1.temple", 0, "players[1].temple: expected a whole number from 1 to 9"),
+    (AT_MOVE, "players.1.temple", 10, "players[1].temple: expected a whole number from 1 to 9"),
+    (AT_MOVE, "players.1.garden", 7, "players[1].garden: expected a whole number from 1 to 6"),
+    (AT_MOVE, "players.1.gold", 7, "players[1].gold: expected a whole number from 0 to 6"),
+    # places
+    (AT_MOVE, "players.0.pilgrim", 14, "players: expected no two characters on one station"),
+    (AT_MOVE, "players.1.merchant", "C1", "players: expected no two characters on one station"),
+    (AT_MOVE, "players.0.pilgrim", 28, "players[0].pilgrim: expected a whole number from 0 to 27"),
+    (AT_MOVE, "players.0.pilgrim", "C1", "players[0].pilgrim: expected a whole number"),
+    (AT_MOVE, "players.0.merchant", "C9", "players[0].merchant: expected one of C1"),
+    (AT_MOVE, "players.0.artist", "M1", "players[0].artist: expected one of A1"),
+    # the turn
+    (AT_MOVE, "phase", "DINNER", "phase: expected one of SETUP"),
+    (AT_MOVE, "phase", 2, "phase: expected one of SETUP"),
+    (AT_MOVE, "phase", "ROLL", "dice_left: expected 0 to 0 dice at ROLL"),
+    (AT_MOVE, "player", 1, "player: expected 0, whose pick it is"),
+    (AT_MOVE, "player", None, "player at MOVE: expected one, got None"),
+    (AT_MOVE, "player", 2, "player: expected a whole number from 0 to 1"),
+    (AT_MOVE, "player", False, "player: expected a whole number from 0 to 1"),
+    (AT_MOVE, "lead", 1, "player: expected 1, whose pick it is"),
+    (AT_MOVE, "lead", None, "lead: expected a whole number from 0 to 1"),
+    (AT_MOVE, "round", 0, "dice: expected null before the first roll"),
+    (AT_MOVE, "round", 201, "round: expected a whole number from 0 to 200"),
+    (AT_MOVE, "dice", None, "dice: expected null before the first roll, and only then"),
+    (AT_MOVE, "dice.pilgrim", 0, "dice.pilgrim: expected a whole number from 1 to 6"),
+    (AT_MOVE, "dice.pilgrim", 7, "dice.pilgrim: expected a whole number from 1 to 6"),
+    (AT_MOVE, "dice.artist", DROP, "dice: expected the key 'artist'"),
+    (AT_MOVE, "dice_left", [], "dice_left: expected 1 to 3 dice at MOVE, got 0"),
+    (AT_MOVE, "dice_left", ["monk"], "dice_left: expected one of pilgrim, merchant, artist"),
+    (AT_MOVE, "dice_left", ["artist"] * 2, "dice_left"),
+    (AT_MOVE, "die", "pilgrim", "die at MOVE: expected null"),
+    (AT_MOVE, "origin", "A1", "origin at MOVE: expected null"),
+    (AT_MOVE, "pending", 1, "pending: expected 0 to 0 at MOVE"),
+    (AT_REPEAT, "dice_left", ["pilgrim"], "dice_left: expected the die in hand not among them"),
+    (AT_REPEAT, "die", None, "die at REPEAT: expected one"),
+    (AT_GIFT, "origin", None, "origin at EFFECT: expected one, got None"),
+    (AT_SALE, "origin", "A1", "origin at EFFECT: expected null"),
+    (AT_DRAW, "player", 1, "player at DRAW: expected null"),
+    (AT_DRAW, "pending", 0, "pending: expected 1 to 5 at DRAW"),
+    (AT_DRAW, "pending", 6, "pending: expected 1 to 5 at DRAW"),
+    (AT_DRAW, "die", "pilgrim", "die at DRAW: expected merchant"),
+    (AT_REVEAL, "pending", 11, "pending: expected a whole number from 0 to 10"),
+    (AT_REVEAL | {"players": AT_MOVE["players"]}, "pending", 9, "pending: expected 1 to 8"),
+    (AT_REVEAL, "die", "merchant", "die at REVEAL: expected artist"),
+    (AT_ROLL, "round", 200, "round: expected 199 at most at ROLL"),
+    # choices that are not asked
+    (AT_GIFT, "players.0.easel.0", "bamboo", "players[0]"),
+    (AT_SALE, "players.0.merchant", "C1", "players: expected no two characters"),
+    (
+        AT_SALE,
+        "players.0.merchant",
+        "C2",
+        "phase EFFECT: expected something to choose besides pass",
+    ),
+    (AT_REPEAT, "hot_spring", 1, "hot_spring: expected 0 at REPEAT, got 1"),
+    (AT_REPEAT, "hot_spring", None, "hot_spring: expected 0 at REPEAT"),
+    (AT_RETURN, "player", 1, "player at DISCARD"),
+    (AT_FORCED_RETURN, "player", 0, "player at DISCARD"),
+    (AT_RETURN | {"die": "artist"}, "dice_left", [], "player at DISCARD"),
+    (AT_RETURN, "waves.merchant", {"side": "robust", "owner": 0}, "expected more than 6"),
+    # tokens
+    (AT_MOVE, "boutiques.C1", None, "boutiques and waves: expected drawn in order"),
+    (AT_MOVE, "boutiques.C1", ["kimono", 3], "boutiques.C1: expected one of ('kimono', 4)"),
+    (AT_MOVE, "boutiques.C1", "kimono/4", "boutiques.C1: expected a list"),
+    (AT_MOVE, "boutiques.C8", DROP, "boutiques: expected the key 'C8'"),
+    (AT_MOVE, "hot_spring", 2, "hot_spring: expected a whole number from 0 to 1"),
+    (AT_MOVE, "waves.artist.side", None, "boutiques and waves at MOVE: expected all of them drawn"),
+    (AT_MOVE, "waves.artist.side", "hasty", "waves.artist.side: expected one of proficient"),
+    (AT_MOVE, "waves.artist.owner", "me", "waves.artist.owner: expected a whole number"),
+    (AT_MOVE, "waves.artist", None, "waves.artist: expected an object"),
+    (AT_START, "boutiques.C2", ["fan", 2], "boutiques and waves: expected drawn in order"),
+    (AT_START, "round", 1, "dice: expected null before the first roll"),
+    (AT_MOVE | {"phase": "SETUP"}, "dice_left", [], "expected something left to draw"),
+    # the end
+    (AT_MOVE, "end_triggered", True, "end_triggered: expected False"),
+    (AT_MOVE, "players.0.temple", 9, "end_triggered: expected True"),
+    (AT_MOVE, "end_triggered", 0, "end_triggered: expected true or false"),
+    (AT_MOVE, "end", "triggers", "end at MOVE: expected None"),
+    (AT_END, "end", None, "end at OVER: expected triggers"),
+    (AT_END, "end", "cap", "end at OVER: expected triggers"),
+    (AT_END, "phase", "ROLL", "end at ROLL"),
+    (AT_END | {"end": None}, "phase", "ROLL", "phase: expected OVER once a round ended triggered"),
+    (AT_CAP, "round", 5, "round: expected 200 at the cap"),
+    (AT_CAP, "end", "triggers", "end at OVER: expected cap"),
+    # not a position
+    (AT_MOVE, "weather", "rain", "the position: expected only the keys board"),
+    (AT_MOVE, "lead", DROP, "the position: expected the key 'lead'"),
+    (AT_MOVE, "board", DROP, "the position: expected an object whose key 'board' names a board"),
+    (AT_MOVE, "board", 3, "the position: expected an object whose key 'board' names a board"),
+    (AT_MOVE, "players", AT_MOVE["players"][:1], "players: expected 2 of them"),
+    (AT_MOVE, "players", {}, "players: expected a list"),
+    (AT_MOVE, "players.1", None, "players[1]: expected an object"),
+    (AT_MOVE, "players.1.hat", "red", "players[1]: expected only the keys"),
+    (AT_MOVE, "players.1.wares.silk", 0, "players[1].wares: expected only the keys"),
+    (AT_MOVE, "players.1.coins", 1.0, "players[1].coins: expected a whole number"),
+    (AT_MOVE, "players.1.easel", ["sun"], "players[1].easel: expected one of moon"),
+]
+
+
+@pytest.mark.parametrize(("right", "key", "value", "wanted"), MISTAKES)
+def test_a_mistake_is_refused_by_the_name_of_its_key(
+    right: Position, key: str, value: Any, wanted: str
+) -> None:
+    with pytest.raises(PositionError) as error:
+        Game.from_dict(changed(right, key, value))
+    assert wanted in str(error.value)
+
+
+FANS = {"wares": {"fan": 6}}
+DOLLS = {"doll": 6}
+ROBUST = {"merchant": ("robust", 1)}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "wanted"),
+    [
+        (position(theirs=FANS), "players[1].wares: expected 5 at most, got 6"),
+        (
+            position(theirs={"wares": {"fan": 7}}, waves=ROBUST),
+            "players[1].wares: expected 6 at most, got 7",
+        ),
+        (
+            position(phase="DRAW", die="merchant", left=[], pending=3, theirs=FANS),
+            "players[1].wares: expected 5 at most",
+        ),
+        (
+            position(phase="DRAW", die="merchant", left=[], pending=5, mine={"wares": {"fan": 7}}),
+            "players[0].wares",
+        ),
+        (
+            position(phase="DISCARD", die="merchant", left=[], mine=FANS, theirs={"wares": DOLLS}),
+            "players[1].wares: expected 5 at most",
+        ),
+    ],
+)
+def test_a_player_cannot_hold_more_wares_than_the_phase_has(wrong: Position, wanted: str) -> None:
+    """Only who draws or returns wares may hold more than the capacity, and no more than 11."""
+    with pytest.raises(PositionError) as error:
+        Game.from_dict(wrong)
+    assert wanted in str(error.value)
+
+
+@pytest.mark.parametrize("given", [None, [], "shikoku", 7])
+def test_what_is_no_object_is_refused(given: Any) -> None:
+    with pytest.raises(PositionError, match="the position: expected an object"):
+        Game.from_dict(given)
+
+
+GARBAGE = [None, True, -1, 1, 3, 10**30, 1.5, "", "moon", "artist", [], ["moon"], {}, {"fan": 1}]
+
+
+def test_garbage_anywhere_is_refused_or_understood() -> None:
+    for right in (AT_MOVE, AT_GIFT, AT_FORCED_RETURN):
+        for key in keys_of(right):
+            for value in GARBAGE:
+                given = changed(right, key, value)
+                assert reads(given) in (None, given), (key, value)
+
+
+def keys_of(table: Any, prefix: str = "") -> Iterator[str]:
+    """The keys of all values in a position, items of lists included."""
+    for key, value in table.items() if isinstance(table, dict) else enumerate(table):
+        yield f"{prefix}{key}"
+        if isinstance(value, dict | list):
+            yield from keys_of(value, f"{prefix}{key}.")
+
+
+def reads(given: Position) -> Position | None:
+    """The position as it is understood, None if it is refused."""
+    try:
+        return Game.from_dict(given, board="shikoku").to_dict()
+    except PositionError:
+        return None
+
+
+def test_what_is_accepted_can_be_played_and_stays_acceptable() -> None:
+    accepted = 0
+    for seed in range(100 if INTERPRETED else 1500):
+        rng = random.Random(seed)
+        given = disturbed(random_position(rng), rng)
+        if reads(given) is None:
+            continue
+        accepted += 1
+        game = Game.from_dict(given, chance="explicit")
+        for step in range(20):
+            if game.is_over:
+                break
+            game.play(some_move(game, rng))
+            assert reads(game.to_dict()) == game.to_dict(), f"seed {seed}, step {step}"
+    assert accepted > 10
+
+
+def disturbed(given: Position, rng: random.Random) -> Position:
+    """A position moved to another phase with little thought, wares drawn from the bag."""
+    die = rng.choice(CHARACTERS)
+    left = [who for who in given["dice_left"] if who != die]
+    phase = rng.choice(["EFFECT", "DRAW", "REVEAL", "DISCARD", "REPEAT"])
+    hands = [dict(player["wares"]) for player in given["players"]]
+    bag = dict(given["bag"])
+    for ware in WARES:
+        drawn = rng.randint(0, min(2, bag[ware]))
+        bag[ware] -= drawn
+        rng.choice(hands)[ware] += drawn
+    return given | {
+        "phase": phase,
+        "die": die,
+        "dice_left": left,
+        "player": rng.randint(0, 1) if phase in DECISIONS else None,
+        "origin": rng.choice(AREAS) if die == "artist" and phase in ("EFFECT", "REVEAL") else None,
+        "pending": rng.randint(1, 5) if phase in ("DRAW", "REVEAL") else 0,
+        "bag": bag,
+        "players": [p | {"wares": hand} for p, hand in zip(given["players"], hands, strict=True)],
+    }
