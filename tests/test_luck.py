@@ -1,5 +1,6 @@
 """Luck: what chance draws has the odds that `outcomes` gives, in streams split by purpose."""
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -103,17 +104,23 @@ def test_the_check_of_odds_can_fail() -> None:
 def test_set_up_has_its_odds() -> None:
     seen: list[Counter[str]] = [Counter() for _ in range(11)]
     sides: Counter[Labels] = Counter()
+    side_and_roll: Counter[tuple[str, str]] = Counter()
     for seed in range(SAMPLES):
         events = Game(seed=seed).events()
         for step in range(11):
             seen[step][events[step].partition("=")[2]] += 1
         sides[tuple(events[8:11])] += 1
+        side_and_roll[events[8], events[11][:6]] += 1
     tokens = {"kimono/4": 1 / 4, "pottery/4": 1 / 8, "pottery/3": 1 / 8}
     tokens |= {"doll/3": 1 / 8, "doll/2": 1 / 8, "fan/2": 1 / 4}
     for town in range(8):
         assert_fits(seen[town], tokens)
     assert len(sides) == 8
     assert_fits(sides, dict.fromkeys(sides, 1 / 8))
+    rolls = {"roll:1": 1 / 6, "roll:2": 1 / 3, "roll:3": 1 / 3, "roll:4": 1 / 6}
+    sides_of_one = ("side:pilgrim=tranquil", "side:pilgrim=hasty")
+    odds = {(side, roll): rolls[roll] / 2 for side in sides_of_one for roll in rolls}
+    assert_fits(side_and_roll, odds)
 
 
 def dice_of_rounds(seed: int, moves: int) -> list[tuple[int, int, int]]:
@@ -133,7 +140,7 @@ def test_the_dice_of_a_game_are_independent_of_each_other() -> None:
     for seed in range(4 if INTERPRETED else 100):
         dice = dice_of_rounds(seed, seed)
         rolls.update(dice)
-        pairs.update((a[0], b[0]) for a, b in zip(dice, dice[1:], strict=False))
+        pairs.update((a[0], b[0]) for a, b in itertools.pairwise(dice))
     pilgrim = {1: 1 / 6, 2: 1 / 3, 3: 1 / 3, 4: 1 / 6}
     assert_fits(pairs, {(a, b): pilgrim[a] * pilgrim[b] for a in pilgrim for b in pilgrim})
     faces = (1, 2, 3)
