@@ -31,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, ModuleNotFoundError) as error:
         print(f"train: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("train: stopped at once; --resume goes on from the last checkpoint", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:

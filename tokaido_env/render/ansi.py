@@ -2,10 +2,10 @@
 
     print(draw(game.board, game.to_dict()))
 
-The island is a rectangle: the ring of stations runs clockwise along its coast, and the trade routes
-cut it into the eight areas. A board's map is surveyed once, whatever its ring and its tree of routes:
-the ring is turned until the routes run straightest, mountain towns stand amid their neighbours, a
-route takes the way with the fewest bends, an area is named where it is widest.
+The island is a rectangle: the ring of stations runs clockwise along its coast, the trade routes cut
+it into the eight areas. The map of a board is surveyed once, for any ring and any tree of routes: the
+ring is turned until the routes run straightest, mountain towns stand amid their neighbours, a route
+takes the way with the fewest bends, an area is named where it is widest.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _ROW = 2  # a row is as high as two columns are wide
 # What a route shuns, in columns: how far out of its way it goes instead.
 _OFF_CENTRE, _NEARNESS, _BEND, _CROSSING = 2, 3, 6, 1000
 
-_RELAXATIONS = 50
+_RELAXATIONS, _TRIES = 50, 10
 
 _TABLE_ROW, _TABLE_COLUMNS = 24, (7, 28, 49, 70, 82)
 _PLAYER_ROW, _PLAYER_COLUMNS, _PLAYER_SIZE = 28, (0, 51), (49, 11)
@@ -355,6 +355,7 @@ class _Chart:
     towns: Mapping[str, Cell]
     areas: Mapping[str, Cell]
     lines: Mapping[Cell, int]  # the coast, the mountain towns and the routes
+    flaws: int  # cells in which routes cross or a name is outside its area
 
 
 @dataclass(frozen=True)
@@ -364,23 +365,22 @@ class _Layout:
     stations: Sequence[Gate]
     gates: Mapping[str, Gate]  # of the coastal towns
     towns: Mapping[str, Cell]
+    places: Mapping[str, complex]  # the middle of each town
     crookedness: int
 
 
 @functools.lru_cache(maxsize=16)
 def _survey(board: Board) -> _Chart:
-    """Draw the map of a board."""
+    """Map a board: turn its ring the straightest way in which nothing crosses or overlaps."""
     sites = _coast_sites(len(board.stations))
-    turned = [sites[turn:] + sites[:turn] for turn in range(0, -len(sites), -1)]
-    layout = min((_settle(board, sites) for sites in turned), key=lambda one: one.crookedness)
-    surveyor = _Surveyor(layout)
-    for route in sorted(board.routes, key=lambda route: not set(route) <= set(MOUNTAIN_TOWNS)):
-        surveyor.lay(*route)
-    areas = {}
-    for index, area in enumerate(AREAS):
-        size = len(f"☾ {board.area_icons[index]}"), 2
-        areas[area] = surveyor.name(_coast_of(board, layout, index), size)
-    return _Chart(layout.stations, layout.towns, areas, surveyor.lines)
+    turned = (sites[turn:] + sites[:turn] for turn in range(0, -len(sites), -1))
+    layouts = sorted((_settle(board, sites) for sites in turned), key=lambda one: one.crookedness)
+    charts = []
+    for layout in layouts[:_TRIES]:
+        charts.append(_Surveyor(board, layout).chart())
+        if not charts[-1].flaws:
+            break
+    return min(charts, key=lambda chart: chart.flaws)
 
 
 def _coast_sites(size: int) -> list[Gate]:
@@ -412,7 +412,7 @@ def _settle(board: Board, stations: Sequence[Gate]) -> _Layout:
     ways = [places[a] - places[b] for a, b in board.routes]
     slant = sum(min(abs(way.real), abs(way.imag)) for way in ways)
     shift = sum(abs(places[town] - ideal[town]) for town in towns)
-    return _Layout(stations, gates, towns, crookedness=round(slant + 2 * shift))
+    return _Layout(stations, gates, towns, places, crookedness=round(slant + 2 * shift))
 
 
 def _ideal_places(board: Board, gates: Mapping[str, Gate]) -> dict[str, complex]:
@@ -446,39 +446,46 @@ def _free_site(place: complex, taken: Iterable[Cell]) -> Cell:
     return min(free, key=lambda corner: abs(_middle(corner, _TOWN_SIZE) - place))
 
 
-def _coast_of(board: Board, layout: _Layout, area: int) -> set[Cell]:
-    """Return cells along the coast of an area, from its first town to before its second."""
-    first = board.stations.index(COASTAL_TOWNS[area])
-    last = board.stations.index(COASTAL_TOWNS[area + 1]) if area < 7 else len(board.stations)
-    gates = layout.stations[first:last]
-    return {_ahead(_ahead(cell, inland), _CLOCKWISE[inland]) for cell, inland in gates}
-
-
 class _Surveyor:
-    """Lays routes and names areas on the land within the coast."""
+    """Lays the routes and names the areas on the land within the coast."""
 
-    def __init__(self, layout: _Layout) -> None:
+    def __init__(self, board: Board, layout: _Layout) -> None:
         size = _RIGHT - _LEFT + 1, _BOTTOM - _TOP + 1
-        self.lines = _rectangle((_LEFT, _TOP), size)
-        self._gates = layout.gates
-        self._towns = layout.towns
-        self._land = _cells((_LEFT, _TOP), size) - set(self.lines)
+        self._board = board
+        self._layout = layout
+        self._lines = _rectangle((_LEFT, _TOP), size)
+        self._land = _cells((_LEFT, _TOP), size) - set(self._lines)
         for corner in layout.towns.values():
-            self.lines |= _rectangle(corner, _TOWN_SIZE)
+            self._lines |= _rectangle(corner, _TOWN_SIZE)
             self._land -= _cells(corner, _TOWN_SIZE)
+        self._flaws = 0
 
-    def lay(self, start: str, end: str) -> None:
-        """Draw the route between two towns."""
-        for cell, ahead in itertools.pairwise(self._way(self._ports(start), self._ports(end))):
+    def chart(self) -> _Chart:
+        """Return the finished map."""
+        for start, end in sorted(self._board.routes, key=self._rank):
+            self._lay(self._way(self._ports(start), self._ports(end)))
+        areas = {area: self._name(index) for index, area in enumerate(AREAS)}
+        return _Chart(self._layout.stations, self._layout.towns, areas, self._lines, self._flaws)
+
+    def _rank(self, route: tuple[str, str]) -> tuple[bool, float]:
+        """Tell which routes to lay first: those between mountain towns, and the short ones."""
+        places = self._layout.places
+        start, end = route
+        return start in COASTAL_TOWNS or end in COASTAL_TOWNS, abs(places[start] - places[end])
+
+    def _lay(self, way: Sequence[Cell]) -> None:
+        """Draw a route."""
+        self._flaws += len(self._land & set(self._lines) & set(way))
+        for cell, ahead in itertools.pairwise(way):
             heading = next(heading for heading in _STEPS if _ahead(cell, heading) == ahead)
-            self.lines[cell] = self.lines.get(cell, 0) | heading
-            self.lines[ahead] = self.lines.get(ahead, 0) | _BACK[heading]
+            self._lines[cell] = self._lines.get(cell, 0) | heading
+            self._lines[ahead] = self._lines.get(ahead, 0) | _BACK[heading]
 
     def _ports(self, town: str) -> dict[Gate, int]:
         """Return where routes may leave a town, with what each costs."""
-        if town in self._gates:
-            return {self._gates[town]: 0}
-        (left, top), (width, height) = self._towns[town], _TOWN_SIZE
+        if town in self._layout.gates:
+            return {self._layout.gates[town]: 0}
+        (left, top), (width, height) = self._layout.towns[town], _TOWN_SIZE
         ports = {((left, top + 1), _WEST): 0, ((left + width - 1, top + 1), _EAST): 0}
         for offset in range(1, width - 1):
             cost = _OFF_CENTRE * abs(2 * offset + 1 - width) // 2
@@ -516,31 +523,38 @@ class _Surveyor:
                     yield ahead, turn, toll if turn == heading else toll + _BEND
 
     def _toll(self, cell: Cell) -> int:
-        if cell in self.lines:
+        if cell in self._lines:
             return _CROSSING
         x, y = cell
         near = ((x - 2, y), (x - 1, y), (x + 1, y), (x + 2, y), (x, y - 1), (x, y + 1))
-        return 1 + _NEARNESS * any(other in self.lines for other in near)
+        return 1 + _NEARNESS * any(other in self._lines for other in near)
 
-    def name(self, coast: set[Cell], size: Size) -> Cell:
-        """Take a site for the name of the area with this coast, where the area is widest."""
+    def _name(self, area: int) -> Cell:
+        """Take the site for the name of an area, where the area is widest."""
+        size = len(f"☾ {self._board.area_icons[area]}"), 2
+        coast = self._coast(area)
         region = self._region(coast)
-        inside = region or coast
-        heart = sum(map(_middle, inside)) / len(inside)
-        site = max(
-            (corner for corner in self._land if self._land >= _cells(corner, size)),
-            key=lambda corner: (
-                _room(region, corner, size),
-                -abs(_middle(corner, size) - heart),
-                corner,
-            ),
+        heart = sum(map(_middle, region or coast)) / len(region or coast)
+        room, _, site = max(
+            (_room(region, corner, size), -abs(_middle(corner, size) - heart), corner)
+            for corner in self._land
+            if self._land >= _cells(corner, size)
         )
+        self._flaws += max(0, -room)
         self._land -= _cells(site, size)
         return site
 
+    def _coast(self, area: int) -> set[Cell]:
+        """Return land by the coast of an area: clockwise of each station up to the next town."""
+        stations = self._board.stations
+        first = stations.index(COASTAL_TOWNS[area])
+        ends = (*map(stations.index, COASTAL_TOWNS), len(stations))
+        gates = self._layout.stations[first : ends[area + 1]]
+        return {_ahead(_ahead(cell, inland), _CLOCKWISE[inland]) for cell, inland in gates}
+
     def _region(self, coast: set[Cell]) -> set[Cell]:
         """Return all free land that can be reached from a coast."""
-        free = self._land - set(self.lines)
+        free = self._land - set(self._lines)
         region: set[Cell] = set()
         edge = coast & free
         while edge:
