@@ -14,6 +14,11 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
+# PyTorch, NumPy and Numba share the cores: PyTorch has them all but does not wait busily for its
+# threads, NumPy's products (the opponents' networks) are small. Both are read on the first import.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from tokaido_env.agents.run import Progress, Settings, load_settings, start_run
 
 INTERRUPTED = 130  # the shell's exit status for Ctrl-C
@@ -55,8 +60,6 @@ def _train(folder: Path) -> int:
     from rich import progress as bars
     from rich.console import Console
 
-    # The threads of PyTorch and NumPy share the cores: waiting busily they hold each other up.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from tokaido_env.agents import selfplay
 
     console = Console()
