@@ -44,14 +44,14 @@ def observe(game: Game, seat: int) -> Vector:
 
 def many_games() -> Iterator[Game]:
     """Thousands of positions: all of some random games, chance phases too, and made-up ones."""
-    for seed in range(1 if INTERPRETED else 5):
+    for seed in range(1 if INTERPRETED else 4):
         rng = random.Random(seed)
         game = Game(chance="explicit")
         while not game.is_over:
             yield game
             game.play(some_move(game, rng))
         yield game
-    for seed in range(100 if INTERPRETED else 1000):
+    for seed in range(100 if INTERPRETED else 600):
         yield Game.from_dict(random_position(random.Random(seed)), chance="explicit")
     yield game_at(phase="OVER", left=[], round=200, end="cap")
 

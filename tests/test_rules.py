@@ -460,15 +460,27 @@ def test_r4_5__the_sixth_slab_triggers_the_end_and_there_is_no_seventh() -> None
     assert (player(game)["gold"], player(game)["coins"]) == (6, 48)
 
 
-@pytest.mark.parametrize(("bag", "drawn"), [([0, 1, 1, 0], 2), ([0, 0, 0, 0], 0)])
-def test_r4_6__the_draw_stops_short_when_the_bag_runs_out(bag: list[int], drawn: int) -> None:
-    """No position has it: the bag of a state is emptied."""
+@pytest.mark.parametrize(
+    ("bag", "drawn", "offered"),
+    [
+        ([0, 0, 0, 0], 0, {"draw": False, "draw:wave": False}),
+        ([0, 1, 1, 0], 2, {"draw": True, "draw:wave": False}),
+        ([1, 1, 1, 0], 3, {"draw": True, "draw:wave": False}),
+        ([1, 1, 1, 1], 3, {"draw": True, "draw:wave": True}),
+    ],
+)
+def test_r4_6__the_draw_stops_short_when_the_bag_runs_out(
+    bag: list[int], drawn: int, offered: dict[str, bool]
+) -> None:
+    """No position has it: the bag of a state is emptied, with a 3 and robust at M1."""
     board = Board.load().record
-    state = game_at(dice=(1, 1, 1), mine={"merchant": "C8"}).state
+    robust = {"merchant": ("robust", 0)}
+    state = game_at(dice=(1, 1, 1), mine={"merchant": "C8"}, waves=robust).state
     state["bag"] = bag
     luck, events = np.zeros(1, LUCK), np.zeros(MAX_EVENTS, np.uint8)
     advance(board, state, luck, 0, IDS["merchant:M1"], False, events)
-    assert bool(legal_mask(board, state, 0) >> IDS["draw"] & 1) == (drawn > 0)
+    legal = legal_mask(board, state, 0)
+    assert {label: bool(legal >> IDS[label] & 1) for label in offered} == offered
     if drawn:
         advance(board, state, luck, 0, IDS["draw"], False, events)
     assert state["pending"][0] == drawn

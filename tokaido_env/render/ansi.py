@@ -3,9 +3,9 @@
     print(draw(game.board, game.to_dict()))
 
 The island is a rectangle: the ring of stations runs clockwise along its coast, the trade routes cut
-it into the eight areas. The map of a board is surveyed once, for any ring and any tree of routes: the
-ring is turned until the routes run straightest, mountain towns stand amid their neighbours, a route
-takes the way with the fewest bends, an area is named where it is widest.
+it into the eight areas. The map of a board is surveyed once, for any ring and any tree of routes:
+the ring is turned until the routes run straight, mountain towns stand amid their neighbours, routes
+take the way with the fewest bends, areas are named where they are widest.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ _PAWNS = ("PMA", "pma")  # [seat][character]
 _ICON_SIGNS = {"moon": "☾", "waterfall": "≋", "mountain": "▲", "bamboo": "╫"}
 _TOWN_SIGN, _STATION_SIGN = "■", "○"
 _FULL, _EMPTY = "■", "·"
+_NOTHING, _CLOCKWISE_SIGN = "–", "►"
 
 # A line is the set of directions in which it leaves its cell: the index of its sign.
 _NORTH, _EAST, _SOUTH, _WEST = 1, 2, 4, 8
@@ -60,10 +61,12 @@ _ALONG = 7
 
 _TOWN_SIZE: Size = (12, 3)  # a mountain town
 _TOWN_SPACE: Size = (3, 1)  # kept free around it
+_SHORT_NAME: Size = (5, 2)  # an area and who is there, above the sign of its icon
+_NAME_ROOM = 6  # columns to leave for it between a side of the coast and a route
 _ROW = 2  # a row is as high as two columns are wide
 
 # What a route shuns, in columns: how far out of its way it goes instead.
-_OFF_CENTRE, _NEARNESS, _BEND, _CROSSING = 2, 3, 6, 1000
+_OFF_CENTRE, _SHORE, _NEARNESS, _BEND, _CROSSING = 2, 2, 3, 6, 1000
 
 _RELAXATIONS, _TRIES = 50, 10
 
@@ -110,12 +113,14 @@ class _Canvas:
     """A sheet of cells, each a sign and its style."""
 
     def __init__(self) -> None:
-        blank: tuple[str, Style] = (" ", "")
-        self._rows = [[blank] * WIDTH for _ in range(HEIGHT)]
+        self._signs = [[" "] * WIDTH for _ in range(HEIGHT)]
+        self._styles: list[list[Style]] = [[""] * WIDTH for _ in range(HEIGHT)]
 
     def put(self, cell: Cell, text: str, style: Style = "") -> None:
         column, row = cell
-        self._rows[row][column : column + len(text)] = [(sign, style) for sign in text]
+        signs = text[: WIDTH - column]
+        self._signs[row][column : column + len(signs)] = signs
+        self._styles[row][column : column + len(signs)] = [style] * len(signs)
 
     def put_lines(self, lines: Mapping[Cell, int]) -> None:
         for cell, directions in lines.items():
@@ -127,13 +132,18 @@ class _Canvas:
             self.put((column + offset, row), letter, _PAWN_STYLES[seat])
 
     def text(self, color: bool) -> str:
-        return "\n".join("".join(_runs(row, color)).rstrip() for row in self._rows)
+        lines = ["".join(signs).rstrip() for signs in self._signs]
+        if color:
+            lines = [_colored(*line) for line in zip(lines, self._styles, strict=True)]
+        return "\n".join(lines)
 
 
-def _runs(row: Sequence[tuple[str, Style]], color: bool) -> Iterator[str]:
-    for style, cells in itertools.groupby(row, key=lambda cell: cell[1]):
-        signs = "".join(sign for sign, _ in cells)
-        yield f"\x1b[{_ESCAPES[style]}m{signs}\x1b[0m" if color and style else signs
+def _colored(line: str, styles: Sequence[Style]) -> str:
+    runs = []
+    for style, signs in itertools.groupby(zip(line, styles, strict=False), lambda cell: cell[1]):
+        run = "".join(sign for sign, _ in signs)
+        runs.append(f"\x1b[{_ESCAPES[style]}m{run}\x1b[0m" if style else run)
+    return "".join(runs)
 
 
 # The heading: what happens
@@ -141,12 +151,10 @@ def _runs(row: Sequence[tuple[str, Style]], color: bool) -> Iterator[str]:
 
 def _draw_heading(canvas: _Canvas, board: Board, position: Position) -> None:
     title = "Tokaido Duo"
-    facts = [f"round {position['round']}", f"player_{position['lead']} leads"]
-    if position["end_triggered"]:
-        facts.insert(0, "the end is triggered")
-    canvas.put((1, 0), " · ".join(facts).rjust(WIDTH - 2))
+    name = "".join(sign for sign in position["board"] if sign.isprintable())
+    facts = f"round {position['round']}", f"player_{position['lead']} leads", name
     canvas.put((1, 0), title, "name")
-    canvas.put((1 + len(title), 0), f" · {position['board']}")
+    canvas.put((1 + len(title), 0), "".join(f" · {fact}" for fact in facts))
     canvas.put((1, 1), " · ".join((position["phase"], *_story(board, position))), "turn")
 
 
@@ -159,18 +167,18 @@ def _story(board: Board, position: Position) -> Iterator[str]:
     for key, words in _DETAILS.items():
         if position[key]:
             yield words.format(position[key])
+    if position["end_triggered"] and not position["end"]:
+        yield "last round"
 
 
 def _result(board: Board, position: Position) -> str:
     """Name the winner: more points, then more coins (R9.2, R9.3)."""
     if position["end"] == "cap":
         return "nobody wins"
-    first, second = (
-        (sum(_points(board, player).values()), player["coins"]) for player in position["players"]
-    )
-    if first == second:
-        return "shared victory"
-    return f"player_{int(second > first)} wins"
+    totals = [sum(_points(board, player).values()) for player in position["players"]]
+    first, second = zip(totals, (player["coins"] for player in position["players"]), strict=True)
+    winner = "shared victory" if first == second else f"player_{int(second > first)} wins"
+    return f"{winner}, {totals[0]} : {totals[1]}"
 
 
 def _points(board: Board, player: Player) -> dict[str, int]:
@@ -189,6 +197,7 @@ def _draw_island(canvas: _Canvas, board: Board, position: Position) -> None:
     chart = _survey(board)
     pawns = _pawns(board, position)
     canvas.put_lines(chart.lines)
+    canvas.put((_LEFT + 2, _TOP), _CLOCKWISE_SIGN, "faint")
     for index, (station, gate) in enumerate(zip(board.stations, chart.stations, strict=True)):
         _draw_station(canvas, gate, station, position["boutiques"].get(station))
         canvas.put_pawns(gate[0], pawns[index])
@@ -196,9 +205,11 @@ def _draw_island(canvas: _Canvas, board: Board, position: Position) -> None:
         _draw_mountain_town(canvas, chart.towns[town], town, number)
         canvas.put_pawns(_beside(chart.towns[town], (8, 1)), pawns[town])
     for area, icon in zip(AREAS, board.area_icons, strict=True):
-        canvas.put(chart.areas[area], area, "name")
-        canvas.put_pawns(_beside(chart.areas[area], (3, 0)), pawns[area])
-        canvas.put(_beside(chart.areas[area], (0, 1)), f"{_ICON_SIGNS[icon]} {icon}")
+        corner, (width, _) = chart.areas[area]
+        name = f" {icon}" if width > _SHORT_NAME[0] else ""
+        canvas.put(corner, area, "name")
+        canvas.put_pawns(_beside(corner, (3, 0)), pawns[area])
+        canvas.put(_beside(corner, (0, 1)), f"{_ICON_SIGNS[icon]}{name}")
 
 
 def _draw_station(
@@ -292,7 +303,7 @@ def _draw_player(canvas: _Canvas, board: Board, position: Position, seat: int) -
     canvas.put(_beside(corner, (2, 0)), f" player_{seat} ", _PLAYER_STYLES[seat])
     if position["player"] == seat:
         canvas.put(_beside(corner, (13, 0)), " decides ", "turn")
-    total = f" {sum(points.values())} points "
+    total = f" total {sum(points.values())} "
     right = _PLAYER_SIZE[0] - 2 - len(total)
     canvas.put(_beside(corner, (right, 0)), total, _PLAYER_STYLES[seat])
     _draw_characters(canvas, corner, board, player, seat)
@@ -324,17 +335,18 @@ def _draw_meters(canvas: _Canvas, corner: Cell, player: Player) -> None:
 def _draw_holdings(
     canvas: _Canvas, corner: Cell, position: Position, seat: int, points: Mapping[str, int]
 ) -> None:
-    player, waves = position["players"][seat], position["waves"].values()
+    player = position["players"][seat]
+    spring = "   hot spring" if position["hot_spring"] == seat else ""
+    easel = " ".join(_ICON_SIGNS[icon] for icon in player["easel"])
+    waves = [str(wave["side"]) for wave in position["waves"].values() if wave["owner"] == seat]
     holdings = {
-        "coins": str(player["coins"]),
+        "coins": f"{player['coins']}{spring}",
         "points": _counts(points),
         "wares": _counts(player["wares"]),
-        "easel": " ".join(("front", *(_ICON_SIGNS[icon] for icon in player["easel"]))),
+        "easel": f"front {easel}" if easel else _NOTHING,
         "hidden": _counts({_ICON_SIGNS[icon]: n for icon, n in player["hidden"].items()}),
-        "waves": ", ".join(str(wave["side"]) for wave in waves if wave["owner"] == seat),
+        "waves": ", ".join(waves) or _NOTHING,
     }
-    if position["hot_spring"] == seat:
-        holdings["coins"] = f"{player['coins']:<4}hot spring"
     for row, (name, text) in enumerate(holdings.items(), 4):
         canvas.put(_beside(corner, (2, row)), name, "faint")
         canvas.put(_beside(corner, (13, row)), text)
@@ -349,13 +361,12 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True)
 class _Chart:
-    """Where everything is: a mountain town and an area's name by their top left corners."""
+    """Where everything is."""
 
     stations: Sequence[Gate]  # clockwise from C1, each looking inland
-    towns: Mapping[str, Cell]
-    areas: Mapping[str, Cell]
+    towns: Mapping[str, Cell]  # the top left corner of each mountain town
+    areas: Mapping[str, tuple[Cell, Size]]  # the same of each area's name, and its size
     lines: Mapping[Cell, int]  # the coast, the mountain towns and the routes
-    flaws: int  # cells in which routes cross or a name is outside its area
 
 
 @dataclass(frozen=True)
@@ -371,16 +382,17 @@ class _Layout:
 
 @functools.lru_cache(maxsize=16)
 def _survey(board: Board) -> _Chart:
-    """Map a board: turn its ring the straightest way in which nothing crosses or overlaps."""
+    """Map a board, its ring turned the straightest way in which no routes cross."""
     sites = _coast_sites(len(board.stations))
     turned = (sites[turn:] + sites[:turn] for turn in range(0, -len(sites), -1))
     layouts = sorted((_settle(board, sites) for sites in turned), key=lambda one: one.crookedness)
-    charts = []
+    surveyors = []
     for layout in layouts[:_TRIES]:
-        charts.append(_Surveyor(board, layout).chart())
-        if not charts[-1].flaws:
+        surveyors.append(_Surveyor(board, layout))
+        surveyors[-1].lay_routes()
+        if not surveyors[-1].crossings:
             break
-    return min(charts, key=lambda chart: chart.flaws)
+    return min(surveyors, key=lambda surveyor: surveyor.crossings).chart()
 
 
 def _coast_sites(size: int) -> list[Gate]:
@@ -406,7 +418,8 @@ def _settle(board: Board, stations: Sequence[Gate]) -> _Layout:
     gates = {town: stations[board.stations.index(town)] for town in COASTAL_TOWNS}
     ideal = _ideal_places(board, gates)
     towns: dict[str, Cell] = {}
-    for town in MOUNTAIN_TOWNS:
+    middle = sum(ideal.values()) / len(ideal)
+    for town in sorted(MOUNTAIN_TOWNS, key=lambda town: -abs(ideal[town] - middle)):
         towns[town] = _free_site(ideal[town], towns.values())
     places = ideal | {town: _middle(corner, _TOWN_SIZE) for town, corner in towns.items()}
     ways = [places[a] - places[b] for a, b in board.routes]
@@ -458,14 +471,17 @@ class _Surveyor:
         for corner in layout.towns.values():
             self._lines |= _rectangle(corner, _TOWN_SIZE)
             self._land -= _cells(corner, _TOWN_SIZE)
-        self._flaws = 0
+        self.crossings = 0
 
-    def chart(self) -> _Chart:
-        """Return the finished map."""
+    def lay_routes(self) -> None:
+        """Lay all routes and count the cells in which they cross."""
         for start, end in sorted(self._board.routes, key=self._rank):
             self._lay(self._way(self._ports(start), self._ports(end)))
+
+    def chart(self) -> _Chart:
+        """Name the areas and return the map."""
         areas = {area: self._name(index) for index, area in enumerate(AREAS)}
-        return _Chart(self._layout.stations, self._layout.towns, areas, self._lines, self._flaws)
+        return _Chart(self._layout.stations, self._layout.towns, areas, self._lines)
 
     def _rank(self, route: tuple[str, str]) -> tuple[bool, float]:
         """Tell which routes to lay first: those between mountain towns, and the short ones."""
@@ -475,7 +491,7 @@ class _Surveyor:
 
     def _lay(self, way: Sequence[Cell]) -> None:
         """Draw a route."""
-        self._flaws += len(self._land & set(self._lines) & set(way))
+        self.crossings += len(self._land & set(self._lines) & set(way))
         for cell, ahead in itertools.pairwise(way):
             heading = next(heading for heading in _STEPS if _ahead(cell, heading) == ahead)
             self._lines[cell] = self._lines.get(cell, 0) | heading
@@ -527,22 +543,26 @@ class _Surveyor:
             return _CROSSING
         x, y = cell
         near = ((x - 2, y), (x - 1, y), (x + 1, y), (x + 2, y), (x, y - 1), (x, y + 1))
-        return 1 + _NEARNESS * any(other in self._lines for other in near)
+        crowded = any(other in self._lines for other in near)
+        ashore = not _LEFT + _NAME_ROOM < x < _RIGHT - _NAME_ROOM
+        return 1 + _NEARNESS * crowded + _SHORE * ashore
 
-    def _name(self, area: int) -> Cell:
-        """Take the site for the name of an area, where the area is widest."""
-        size = len(f"☾ {self._board.area_icons[area]}"), 2
+    def _name(self, area: int) -> tuple[Cell, Size]:
+        """Take a site for the name of an area, in full if there is room."""
         coast = self._coast(area)
         region = self._region(coast)
         heart = sum(map(_middle, region or coast)) / len(region or coast)
-        room, _, site = max(
-            (_room(region, corner, size), -abs(_middle(corner, size) - heart), corner)
-            for corner in self._land
-            if self._land >= _cells(corner, size)
-        )
-        self._flaws += max(0, -room)
-        self._land -= _cells(site, size)
-        return site
+        full = len(f"☾ {self._board.area_icons[area]}"), _SHORT_NAME[1]
+        for size in (full, _SHORT_NAME):
+            room, _, corner = max(
+                (_room(region, corner, size), -abs(_middle(corner, size) - heart), corner)
+                for corner in self._land
+                if self._land >= _cells(corner, size)
+            )
+            if room > 0:
+                break
+        self._land -= _cells(corner, size)
+        return corner, size
 
     def _coast(self, area: int) -> set[Cell]:
         """Return land by the coast of an area: clockwise of each station up to the next town."""

@@ -1,0 +1,547 @@
+"""The PettingZoo environment: PettingZoo's own tests, its usual stack in lock step, contracts."""
+
+import copy
+import pickle
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pettingzoo.test import api_test, seed_test
+from pettingzoo.utils.wrappers import (
+    AssertOutOfBoundsWrapper,
+    OrderEnforcingWrapper,
+    TerminateIllegalWrapper,
+)
+from positions import AREAS, other_board_data, position, write_board
+
+from tokaido_env import FEATURES, Game, IllegalMove, PositionError, SeedError, env, raw_env
+from tokaido_env.actions import IDS, N_ACTIONS
+
+AGENTS = ["player_0", "player_1"]
+READ_AFTER_RESET = (
+    *("agents", "num_agents", "agent_selection", "rewards"),
+    *("terminations", "truncations", "infos", "_cumulative_rewards"),
+)
+CALLED_AFTER_RESET: dict[str, Callable[[Any], Any]] = {
+    "step": lambda e: e.step(0),
+    "observe": lambda e: e.observe("player_0"),
+    "state": lambda e: e.state(),
+    "render": lambda e: e.render(),
+    "agent_iter": lambda e: e.agent_iter(),
+    "last": lambda e: e.last(),
+}
+
+
+def stack(**options: Any) -> Any:
+    """PettingZoo's usual stack of wrappers."""
+    terminating = TerminateIllegalWrapper(raw_env(**options), illegal_reward=-1)
+    return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(terminating))
+
+
+def plain(value: Any) -> Any:
+    """Arrays as values that `==` compares whole."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    return value
+
+
+def facts(e: Any) -> dict[str, Any]:
+    """All that can be read of an environment."""
+    read = {name: plain(getattr(e, name)) for name in READ_AFTER_RESET}
+    seen = {agent: plain(e.observe(agent)) for agent in AGENTS}
+    return copy.deepcopy(read) | seen | {"state": plain(e.state())}
+
+
+def raised(call: Callable[..., Any], *arguments: Any) -> type[Exception] | None:
+    try:
+        call(*arguments)
+    except Exception as error:
+        return type(error)
+    return None
+
+
+def some_action(e: Any, rng: random.Random) -> Any:
+    """Mostly what is right, now and then something that is not."""
+    if not e.agents:
+        return rng.choice([None, 0])
+    legal = e.unwrapped.game.legal_actions()
+    wrong = [None, -1, N_ACTIONS, 10**9, "pilgrim", 0.5, np.float32(1.0), np.array([0]), *[0] * 3]
+    if e.terminations[e.agent_selection]:
+        return rng.choice([None, None, *wrong])
+    if rng.random() < 0.01:
+        return rng.choice([*wrong, rng.randrange(N_ACTIONS), np.int64(rng.randrange(N_ACTIONS))])
+    return rng.choice([int, np.int64])(rng.choice(legal))
+
+
+def finish(e: Any, rng: random.Random) -> list[int]:
+    """Play random legal actions until the game is over; return them."""
+    actions = []
+    while e.game.legal_mask:
+        actions.append(rng.choice(e.game.legal_actions()))
+        e.step(actions[-1])
+    return actions
+
+
+# PettingZoo's own tests
+
+
+@pytest.mark.filterwarnings(
+    # PettingZoo knows dictionaries with a mask only for the environments on its own list.
+    "ignore:Observation is not a NumPy array:UserWarning",
+    "ignore:Observation space for each agent probably should be:UserWarning",
+    # The mask of an agent that is done.
+    "ignore:Action mask numpy array is all zeros:UserWarning",
+)
+@pytest.mark.parametrize("make", [env, raw_env])
+def test_api_with_dictionaries(make: Callable[..., Any]) -> None:
+    api_test(make(), num_cycles=1000)
+
+
+@pytest.mark.parametrize("make", [env, raw_env])
+def test_api_with_boxes_gives_no_warning(make: Callable[..., Any]) -> None:
+    api_test(make(observation="box"), num_cycles=1000)
+
+
+@pytest.mark.parametrize("observation", ["dict", "box"])
+def test_seeds_by_pettingzoos_test(observation: Any) -> None:
+    seed_test(lambda: env(observation=observation), num_cycles=500)
+
+
+# One fused layer, equal to the usual stack
+
+
+@pytest.mark.parametrize("reward", ["win", "margin"])
+@pytest.mark.parametrize("observation", ["dict", "box"])
+def test_env_equals_the_usual_stack_in_lock_step(observation: Any, reward: Any) -> None:
+    options = {"observation": observation, "reward": reward}
+    fused, wrapped = env(**options), stack(**options)
+    rng = random.Random(f"{observation} {reward}")
+    ends = set()
+    for game in range(12):
+        seed = rng.choice([None, game]) if game else 0
+        for e in (fused, wrapped):
+            e.reset(seed=seed)
+        after_the_end = 0
+        while after_the_end < 3:
+            action = some_action(fused, rng)
+            assert raised(fused.step, action) is raised(wrapped.step, action), repr(action)
+            assert facts(fused) == facts(wrapped), repr(action)
+            ends |= {(fused.game.end, *fused.rewards.values())}
+            after_the_end += not fused.agents
+    assert {end for end, *_ in ends} == {None, "triggers"}  # illegal actions and ordinary ends
+    assert (None, -1.0, 0.0) in ends
+    assert (None, 0.0, -1.0) in ends
+
+
+def test_env_equals_the_usual_stack_at_the_cap() -> None:
+    fused, wrapped = env(), stack()
+    for e in (fused, wrapped):
+        e.reset(seed=0, options={"state": position(round=200, left=["artist"])})
+    while fused.agents:
+        done = fused.truncations[fused.agent_selection]
+        action = None if done else fused.game.legal_actions()[-1]
+        for e in (fused, wrapped):
+            e.step(action)
+        assert facts(fused) == facts(wrapped)
+
+
+@pytest.mark.parametrize("name", READ_AFTER_RESET)
+def test_reading_before_reset_is_refused_as_by_the_stack(name: str) -> None:
+    for e in (env(), stack()):
+        with pytest.raises(AttributeError):
+            getattr(e, name)
+
+
+@pytest.mark.parametrize("name", CALLED_AFTER_RESET)
+def test_calling_before_reset_is_refused_as_by_the_stack(name: str) -> None:
+    first, second = (raised(CALLED_AFTER_RESET[name], e) for e in (env(), stack()))
+    assert first is second is not None
+
+
+def test_an_unknown_attribute_is_none() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'weather'"):
+        _ = env().weather
+
+
+def test_agent_iter_without_a_step_is_refused_as_by_the_stack() -> None:
+    for e in (env(), stack()):
+        e.reset(seed=0)
+        agents = iter(e.agent_iter())
+        next(agents)
+        with pytest.raises(AssertionError, match=r"need to call step\(\) or reset\(\)"):
+            next(agents)
+        e.reset(seed=0)
+        assert next(agents) == "player_0"
+
+
+def test_agent_iter_stops_after_max_iter() -> None:
+    for e in (env(), stack()):
+        e.reset(seed=0)
+        seen = []
+        for agent in e.agent_iter(max_iter=3):
+            seen.append(agent)
+            e.step(e.unwrapped.game.legal_actions()[0])
+        assert len(seen) == 3
+
+
+# Who is told what
+
+
+def test_rewards_are_the_right_seats_when_a_player_moves_twice() -> None:
+    e = env()
+    last_movers = set()
+    for seed in range(30):
+        e.reset(seed=seed)
+        rng, paid, twice = random.Random(seed), dict.fromkeys(AGENTS, 0.0), 0
+        while e.game.legal_mask:
+            mover = e.game.player
+            e.step(rng.choice(e.game.legal_actions()))
+            told = e.infos["player_1"]
+            assert (told["player"], told["next_player"]) == (mover, e.game.player)
+            twice += mover == e.game.player
+            paid = {agent: paid[agent] + e.rewards[agent] for agent in AGENTS}
+        assert twice > 20
+        winner = e.game.winner()
+        assert winner is not None
+        assert paid == {AGENTS[winner]: 1.0, AGENTS[1 - winner]: -1.0}
+        assert paid == e._cumulative_rewards
+        last_movers.add((winner, mover))
+    assert last_movers == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+def test_the_opponent_returns_a_ware_inside_the_others_pick() -> None:
+    """R7.4: losing *robust* with six wares."""
+    waves = {"pilgrim": ("tranquil", 0), "merchant": ("robust", 1), "artist": ("inspired", 1)}
+    six = {"wares": {"fan": 4, "doll": 2}}
+    state = position(dice=(2, 1, 1), waves=waves, mine={"pilgrim": 2}, theirs=six)
+    e = env()
+    e.reset(options={"state": state})
+    told = [(e.agent_selection, e.infos["player_0"]["player"])]
+    for label in ("pilgrim", "take:merchant"):
+        e.step(IDS[label])
+        told.append((e.agent_selection, e.infos["player_0"]["player"]))
+    mask = e.observe("player_1")["action_mask"]
+    assert set(np.flatnonzero(mask)) == {IDS["discard:fan"], IDS["discard:doll"]}
+    e.step(IDS["discard:doll"])
+    told.append((e.agent_selection, e.infos["player_0"]["player"]))
+    assert told == [
+        *[("player_0", None), ("player_0", 0)],  # which effect?
+        *[("player_1", 0), ("player_1", 1)],  # which ware? then the second pick
+    ]
+    assert e.game.to_dict()["phase"] == "MOVE"
+
+
+def test_the_cap_truncates_and_pays_nobody() -> None:
+    state = position(round=200, left=["artist"], mine={"temple": 8, "garden": 5})
+    e = env(reward="margin")
+    e.reset(options={"state": state})
+    finish(e, random.Random(0))
+    assert e.game.end == "cap"
+    assert e.truncations == dict.fromkeys(AGENTS, True)
+    assert e.terminations == dict.fromkeys(AGENTS, False)
+    assert e.rewards == e._cumulative_rewards == dict.fromkeys(AGENTS, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "reward"),
+    [
+        ({"temple": 9, "garden": 3}, {"temple": 4, "garden": 5}, 0.07),
+        ({"temple": 2, "garden": 1}, {"temple": 9, "garden": 6}, -0.52),
+        ({"temple": 9, "garden": 6, "gold": 5, "gifted": 10}, {}, 1.0),  # 129 points, 1 to 1
+    ],
+)
+def test_the_margin_is_paid_in_hundredths(
+    mine: dict[str, int], theirs: dict[str, int], reward: float
+) -> None:
+    e = env(reward="margin")
+    far = {"artist": AREAS[0]}
+    e.reset(options={"state": position(left=["artist"], mine=mine | far, theirs=theirs)})
+    while e.game.legal_mask:
+        labels = e.game.legal_labels()
+        e.step(IDS["pass" if "pass" in labels else labels[0]])
+    assert e.rewards == pytest.approx({"player_0": reward, "player_1": -reward})
+    assert all(e.terminations.values())
+
+
+def test_an_illegal_action_raises_and_changes_nothing_if_asked() -> None:
+    e = env(illegal="raise")
+    e.reset(seed=3)
+    e.step(e.game.legal_actions()[0])
+    before = facts(e)
+    with pytest.raises(IllegalMove, match="legal are"):
+        e.step(IDS["discard:fan"])
+    for outside in (N_ACTIONS, -1, None):
+        with pytest.raises(AssertionError, match="action is not in action space"):
+            e.step(outside)
+    assert facts(e) == before
+
+
+def test_every_action_of_the_space_can_be_played() -> None:
+    """What `action_space` contains is taken, an array of one action of no shape too."""
+    for kind in (int, np.int8, np.int64, np.array):
+        e = env()
+        e.reset(seed=0)
+        action = kind(e.game.legal_actions()[0])
+        assert e.action_space("player_0").contains(action)
+        e.step(action)
+        assert e.infos["player_0"]["player"] == 0
+
+
+# Observations and spaces
+
+
+@pytest.mark.parametrize("observation", ["dict", "box"])
+def test_spaces_contain_what_is_observed_and_stay_the_same_objects(observation: Any) -> None:
+    e = env(observation=observation)
+    spaces = {agent: (e.observation_space(agent), e.action_space(agent)) for agent in AGENTS}
+    for seed in range(3):
+        e.reset(seed=seed)
+        rng = random.Random(seed)
+        while e.agents:
+            for agent in AGENTS:
+                seen = e.observe(agent)
+                assert e.observation_space(agent).contains(seen)
+                assert spaces[agent] == (e.observation_space(agent), e.action_space(agent))
+                assert spaces[agent][0] is e.observation_space(agent)
+            assert e.state_space.contains(e.state())
+            e.step(rng.choice(e.game.legal_actions() or [None]))
+
+
+def test_who_does_not_decide_sees_the_position_and_an_empty_mask() -> None:
+    e = env()
+    e.reset(seed=4)
+    mover, other = (e.observe(agent) for agent in AGENTS)
+    assert sorted(np.flatnonzero(mover["action_mask"])) == e.game.legal_actions()
+    assert not other["action_mask"].any()
+    seen = {f.name: other["observation"][f.slice].tolist() for f in FEATURES}
+    assert seen["seat"] == [1.0]
+    assert seen["decides"] == [0.0, 1.0]  # theirs
+
+
+@pytest.mark.parametrize("observation", ["dict", "box"])
+def test_the_mask_is_in_the_infos_too(observation: Any) -> None:
+    e = env(observation=observation)
+    e.reset(seed=4)
+    for _ in range(40):
+        legal = np.flatnonzero(e.infos[e.agent_selection]["action_mask"]).tolist()
+        assert legal == e.game.legal_actions()
+        other = AGENTS[1 - AGENTS.index(e.agent_selection)]
+        assert not e.infos[other]["action_mask"].any()
+        e.step(legal[-1])
+
+
+def test_the_state_is_what_player_0_sees_whoever_decides() -> None:
+    e = env(observation="box")
+    e.reset(seed=2)
+    deciding = set()
+    for _ in range(30):
+        assert np.array_equal(e.state(), e.observe("player_0"))
+        deciding.add(e.agent_selection)
+        e.step(e.game.legal_actions()[0])
+    assert deciding == set(AGENTS)
+
+
+def test_what_was_observed_does_not_change_afterwards() -> None:
+    e = env()
+    e.reset(seed=1)
+    seen = e.observe("player_0")
+    before = plain(seen)
+    finish(e, random.Random(1))
+    assert plain(seen) == before
+
+
+# Seeds, episodes, positions
+
+
+def test_the_seed_in_the_infos_gives_each_episode_again() -> None:
+    e = env()
+    rng = random.Random(5)
+    seeds = []
+    for episode in range(4):
+        e.reset(seed=None if episode else 11)
+        seeds.append(e.infos["player_0"]["seed"])
+        actions = finish(e, rng)
+        alone = Game(seed=seeds[-1])
+        for action in actions:
+            alone.play(action)
+        assert alone == e.game
+    assert seeds[0] == 11
+    assert len(set(seeds)) == 4
+
+
+def test_resetting_twice_with_one_seed_is_the_same() -> None:
+    e = env()
+    told = []
+    for _ in range(2):
+        e.reset(seed=8)
+        told.append([facts(e)])
+        rng = random.Random(8)
+        while e.game.legal_mask:
+            e.step(rng.choice(e.game.legal_actions()))
+            told[-1].append(facts(e))
+    assert told[0] == told[1]
+
+
+def test_the_episodes_after_one_seed_are_the_same() -> None:
+    first, second = env(), env()
+    first.reset(seed=8)
+    second.reset(seed=8)
+    finish(second, random.Random(0))  # how an episode went does not matter
+    for _ in range(3):
+        first.reset()
+        second.reset()
+        assert facts(first) == facts(second)
+
+
+def test_new_environments_without_a_seed_differ() -> None:
+    seeds = set()
+    for _ in range(3):
+        e = env()
+        e.reset()
+        seeds.add(e.infos["player_0"]["seed"])
+    assert len(seeds) == 3
+
+
+@pytest.mark.parametrize(
+    ("seed", "options", "error"),
+    [
+        (-1, None, SeedError),
+        (2**53, None, SeedError),
+        (1.0, None, SeedError),
+        (None, {"state": {"board": "shikoku"}}, PositionError),
+        (3, {"state": position(round=999)}, PositionError),
+    ],
+)
+def test_a_wrong_reset_leaves_the_running_game_intact(
+    seed: Any, options: Any, error: type[Exception]
+) -> None:
+    e, undisturbed = env(), env()
+    for each in (e, undisturbed):
+        each.reset(seed=6)
+        each.step(each.game.legal_actions()[0])
+    with pytest.raises(error):
+        e.reset(seed=seed, options=options)
+    assert facts(e) == facts(undisturbed)
+    for each in (e, undisturbed):
+        each.step(each.game.legal_actions()[0])
+        each.reset()
+    assert facts(e) == facts(undisturbed)
+
+
+def test_a_game_begins_from_a_position() -> None:
+    state = position(lead=1, mine={"coins": 7}, hot_spring=0)
+    e = env()
+    e.reset(seed=9, options={"state": state})
+    assert e.game.to_dict() == state
+    assert e.agent_selection == "player_1"
+    actions = finish(e, random.Random(1))
+    alone = Game.from_dict(state, seed=e.infos["player_0"]["seed"])
+    for action in actions:
+        alone.play(action)
+    assert alone == e.game
+
+
+def test_a_position_at_the_end_is_over_at_once() -> None:
+    over = position(phase="OVER", left=[], theirs={"temple": 9}, end="triggers")
+    e = env()
+    e.reset(options={"state": over})
+    assert e.rewards == {"player_0": -1.0, "player_1": 1.0}
+    assert all(e.terminations.values())
+    e.step(None)
+    e.step(None)
+    assert e.agents == []
+
+
+def test_a_game_on_a_board_of_ones_own(tmp_path: Path) -> None:
+    e = env(board=write_board(tmp_path / "other.toml", other_board_data()))
+    e.reset(seed=1)
+    finish(e, random.Random(1))
+    assert e.game.to_dict()["board"] == "other"
+    assert e.game.rounds <= 12  # the cap of that board
+
+
+# Copies
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))], ids=["deepcopy", "pickle"]
+)
+@pytest.mark.parametrize("decisions", [0, 90])
+def test_a_copy_goes_on_identically_and_apart(copied: Callable[[Any], Any], decisions: int) -> None:
+    e = env()
+    e.reset(seed=12)
+    for _ in range(decisions):
+        e.step(e.game.legal_actions()[-1])
+    before = facts(e)
+    other = copied(e)
+    assert facts(other) == before
+    told = []
+    for each in (other, e):
+        assert facts(each) == before
+        rng = random.Random(3)
+        while each.agents:
+            each.step(rng.choice(each.game.legal_actions() or [None]))
+            told.append(facts(each))
+        each.reset()  # the next episode too
+        told.append(facts(each))
+    half = len(told) // 2
+    assert told[:half] == told[half:]
+
+
+def test_a_copy_before_reset_is_one_before_reset() -> None:
+    for copied in (copy.deepcopy(env()), pickle.loads(pickle.dumps(env()))):
+        with pytest.raises(AssertionError, match="reset"):
+            copied.observe("player_0")
+        copied.reset(seed=1)
+        assert copied.agent_selection == "player_0"
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reward": "points"}, "reward: expected one of 'win', 'margin', got 'points'"),
+        ({"observation": "image"}, "observation: expected one of 'dict', 'box', got 'image'"),
+        ({"illegal": "ignore"}, "illegal: expected one of 'terminate', 'raise', got 'ignore'"),
+        ({"render_mode": "human"}, "render_mode: expected one of None, 'ansi', got 'human'"),
+        ({"board": "honshu"}, "unknown board 'honshu': expected one of shikoku"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_choices(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match="expected one of") as error:
+        env(**options)
+    assert message in str(error.value)
+
+
+def test_metadata_is_what_tools_look_for() -> None:
+    e = env()
+    assert e.metadata["name"] == str(e) == "tokaido_duo_v0"
+    assert e.metadata["is_parallelizable"] is False
+    assert e.possible_agents == AGENTS
+    assert e.action_space("player_0").n == N_ACTIONS == 49
+
+
+def test_rendering_gives_text() -> None:
+    e = env(render_mode="ansi")
+    e.reset(seed=0)
+    first = e.render()
+    assert isinstance(first, str)
+    assert len(first.splitlines()) > 10
+    e.step(e.game.legal_actions()[0])
+    assert e.render() != first
+
+
+def test_rendering_without_a_mode_warns_and_gives_nothing() -> None:
+    e = env()
+    e.reset(seed=0)
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert e.render() is None

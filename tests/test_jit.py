@@ -1,0 +1,196 @@
+"""Compilation: nothing at import, never stale, never in the way where nothing can be written."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+from positions import position
+
+from tokaido_env import jit
+
+ROOT = Path(__file__).resolve().parents[1]
+# On a cache of their own, and not on that of who runs the tests.
+CHOICES = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "NUMBA_DISABLE_JIT", "PYTHONPATH")
+
+needs_compiler = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled")
+
+
+def run_script(script: str, folder: Path = ROOT, **environment: str) -> str:
+    """Run Python in a process of its own with the package of a folder; return what it printed."""
+    kept = {key: value for key, value in os.environ.items() if key not in CHOICES}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env=kept | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# Importing
+
+
+def test_importing_the_package_imports_nothing_big() -> None:
+    loaded = set(run_script("import sys, tokaido_env; print(*sys.modules)").split())
+    big = {"numpy", "numba", "gymnasium", "pettingzoo", "stable_baselines3", "torch", "rich"}
+    assert "tokaido_env" in loaded
+    assert not loaded & big
+
+
+def test_every_public_name_is_there() -> None:
+    script = "import tokaido_env; print(all(hasattr(tokaido_env, n) for n in dir(tokaido_env)))"
+    assert run_script(script) == "True\n"
+
+
+CORE = """
+import importlib, sys
+import numba
+folder = numba.config.CACHE_DIR
+for name in ("rules", "luck", "observation", "bots", "batch", "game", "record", "render.ansi"):
+    importlib.import_module("tokaido_env." + name)
+import tokaido_env.agents
+assert numba.config.CACHE_DIR == folder
+modules = [module for name, module in sys.modules.items() if name.startswith("tokaido_env")]
+found = {id(x): x for module in modules for x in vars(module).values()}.values()
+compilers = [x for x in found if isinstance(x, numba.core.dispatcher.Dispatcher)]
+print(len(compilers), sum(len(x.signatures) for x in compilers))
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+@needs_compiler
+def test_importing_the_core_compiles_nothing_and_needs_no_learning_library() -> None:
+    counts, modules = run_script(CORE).splitlines()
+    compilers, compiled = map(int, counts.split())
+    assert compilers > 50
+    assert compiled == 0
+    learning = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch"}
+    assert not set(modules.split()) & (learning | {"safetensors", "rich"})
+
+
+# The cache
+
+SALE = """
+import json, os
+from tokaido_env.game import Game, advance
+game = Game.from_dict(json.loads(os.environ["POSITION"]))
+game.play("merchant:C4")
+game.play("sell:4")
+hits = sum(advance.stats.cache_hits.values())
+print(game.to_dict()["players"][0]["coins"], "coins", hits, "from the cache")
+"""
+FOUR_POTTERY = position(
+    dice=(1, 1, 1), left=["merchant"], mine={"merchant": "M4", "wares": {"pottery": 4}}
+)
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A folder with a copy of the package's sources."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "tokaido_env", tmp_path / "copy" / "tokaido_env", ignore=ignored)
+    return tmp_path / "copy"
+
+
+@needs_compiler
+def test_a_change_in_a_called_file_is_never_missed(package: Path, tmp_path: Path) -> None:
+    """Four pottery at 3 are 12 coins. `GOLD_PRICE` is compiled into `advance`, files away."""
+
+    def sell() -> str:
+        cache, given = str(tmp_path / "cache"), json.dumps(FOUR_POTTERY)
+        return run_script(SALE, package, XDG_CACHE_HOME=cache, POSITION=given).strip()
+
+    state = package / "tokaido_env" / "state.py"
+    original = state.read_text(encoding="utf-8")
+    assert "GOLD_PRICE = 10 " in original
+    assert sell() == "2 coins 0 from the cache"
+    state.write_text(original.replace("GOLD_PRICE = 10 ", "GOLD_PRICE = 13 "), encoding="utf-8")
+    assert sell() == "12 coins 0 from the cache"
+    state.write_text(original, encoding="utf-8")
+    assert sell() == "2 coins 1 from the cache"
+    assert len(list((tmp_path / "cache" / "tokaido_env").iterdir())) == 2
+
+
+def test_the_cache_is_in_a_folder_of_the_sources_hash(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = jit.cache_folder()
+    assert folder is not None
+    assert folder.parent == tmp_path / "tokaido_env"
+    assert folder.is_dir()
+    assert jit.cache_folder() == folder
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert jit.cache_folder() == tmp_path / "numba" / "tokaido_env" / folder.name
+
+
+@pytest.mark.parametrize("where", ["a file", "/proc", "/dev/null"])
+def test_where_nothing_can_be_written_there_is_no_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "a file").touch()
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / where))
+    assert jit.cache_folder() is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="homes are found otherwise")
+def test_who_has_no_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number nobody knows."""
+    import pwd
+
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert jit.cache_folder() is None
+
+
+PLAY = """
+import hashlib, random
+from tokaido_env import Game, env
+digest = hashlib.sha256()
+for seed in range(2):
+    game, rng = Game(seed=seed), random.Random(seed)
+    while not game.is_over:
+        digest.update(bytes(game.state) + repr((game.legal_actions(), game.scores())).encode())
+        game.play(rng.choice(game.legal_actions()))
+    digest.update(repr((game.winner(), game.record().events)).encode())
+e = env()
+e.reset(seed=5)
+for _ in range(50):
+    digest.update(e.state().tobytes() + e.observe("player_1")["observation"].tobytes())
+    e.step(e.game.legal_actions()[-1])
+print(digest.hexdigest())
+"""
+
+
+def test_a_game_is_played_where_nothing_can_be_written(package: Path, tmp_path: Path) -> None:
+    """Neither in the user's cache nor beside the sources."""
+    (tmp_path / "cache").touch()
+    nowhere = str(tmp_path / "cache")
+    before = sorted(package.rglob("*"))
+    short = "from tokaido_env import Game; g = Game(seed=1); g.play('pilgrim'); print(g.rounds)"
+    assert run_script(short, package, XDG_CACHE_HOME=nowhere, HOME=nowhere) == "1\n"
+    assert sorted(package.rglob("*")) == before
+
+
+@needs_compiler
+def test_interpreted_games_are_the_same_bytes_as_compiled_ones() -> None:
+    assert run_script(PLAY, NUMBA_DISABLE_JIT="1") == run_script(PLAY)
+
+
+def test_the_compilers_own_cache_folder_is_left_alone() -> None:
+    assert numba.config.CACHE_DIR == os.environ.get("NUMBA_CACHE_DIR", "")

@@ -1,0 +1,288 @@
+"""Records: there and back, one clear error for each way to be broken, and the golden games.
+
+The games of `golden/games.jsonl` were played at random. They change only together with the rules
+version and a line in the changelog: that today's rules and luck still give them is their point.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from positions import other_board_data, position, write_board
+
+from tokaido_env import ACTIONS, Game, Record, RecordError
+from tokaido_env.record import load, replay, save
+
+GOLDEN = Path(__file__).parent / "golden" / "games.jsonl"
+KEYS = [  # DESIGN 5, in its order
+    *("format", "version", "rules", "board", "board_hash", "seed", "start"),
+    *("players", "events", "scores", "winner", "end", "rounds"),
+]
+
+Data = dict[str, Any]
+
+
+def finished(game: Game, rng: random.Random) -> Game:
+    while not game.is_over:
+        game.play(rng.choice(game.legal_actions()))
+    return game
+
+
+def a_game(seed: int) -> Game:
+    return finished(Game(seed=seed), random.Random(seed))
+
+
+def data_of(game: Game) -> Data:
+    data: Data = json.loads(game.record(["left", "right"]).to_json())
+    return data
+
+
+def written(path: Path, *games: Data) -> Path:
+    path.write_text("".join(json.dumps(game) + "\n" for game in games), encoding="utf-8")
+    return path
+
+
+# There and back
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    records = [a_game(seed).record(["first", f"réseau {seed}"]) for seed in range(4)]
+    save(records, tmp_path / "games.jsonl")
+    assert load(tmp_path / "games.jsonl") == records
+    save([], tmp_path / "none.jsonl")
+    assert load(tmp_path / "none.jsonl") == []
+
+
+@pytest.mark.parametrize("name", ['"\\\n\t', "日本", "a\u2028b\u0085c\x1cd"])
+def test_any_name_of_a_player_comes_back(tmp_path: Path, name: str) -> None:
+    records = [a_game(0).record([name, "other"])]
+    save(records, tmp_path / "games.jsonl")
+    assert load(tmp_path / "games.jsonl") == records
+
+
+def test_a_line_has_the_keys_of_the_format_in_order() -> None:
+    game = a_game(7)
+    data = data_of(game)
+    assert list(data) == KEYS
+    assert (data["format"], data["version"], data["rules"]) == ("tokaido-duo", 1, 1)
+    assert (data["board"], data["board_hash"]) == ("shikoku", game.board.hash)
+    assert (data["seed"], data["start"], data["players"]) == (7, None, ["left", "right"])
+    assert (data["scores"], data["winner"]) == (game.scores(), game.winner())
+    assert (data["end"], data["rounds"]) == ("triggers", game.rounds)
+    assert "\n" not in game.record().to_json()
+
+
+def test_events_are_all_that_happened_by_label() -> None:
+    game = Game(seed=7, chance="explicit")
+    played = []
+    rng = random.Random(7)
+    while not game.is_over:
+        played.append(rng.choice(game.legal_labels() or [label for label, _ in game.outcomes()]))
+        game.play(played[-1])
+    assert data_of(game)["events"] == played
+    assert data_of(game)["seed"] is None  # chance was played by hand
+
+
+def test_replay_gives_the_game_before_each_event() -> None:
+    record = a_game(3).record()
+    seen = []
+    for game, event in replay(record):
+        assert event is None or event in game.legal_labels() or event in dict(game.outcomes())
+        seen.append(event)
+    assert seen == [*record.events, None]
+    assert tuple(game.scores()) == record.scores
+
+
+def test_a_game_from_a_position(tmp_path: Path) -> None:
+    start = position(round=190, mine={"temple": 8}, hot_spring=1)
+    game = finished(Game.from_dict(start, seed=5), random.Random(5))
+    assert (game.record().start, game.record().seed) == (start, 5)
+    save([game.record()], tmp_path / "games.jsonl")
+    assert load(tmp_path / "games.jsonl") == [game.record()]
+
+
+def test_a_copy_with_other_luck_has_no_seed() -> None:
+    game = Game(seed=4)
+    for _ in range(20):
+        game.play(game.legal_actions()[0])
+    same, fresh, other = game.copy(luck="same"), game.copy(luck="fresh"), game.copy(seed=9)
+    assert [g.record().seed for g in (same, fresh, other)] == [4, None, None]
+    for each in (fresh, other):
+        finished(each, random.Random(1))
+        assert each.record().events[: len(game.record().events)] == game.record().events
+        assert list(replay(each.record()))[-1][0] == each
+
+
+def test_an_unfinished_game(tmp_path: Path) -> None:
+    game = Game(seed=2)
+    game.play(game.legal_actions()[0])
+    record = game.record()
+    assert (record.end, record.winner, record.rounds) == (None, None, 1)
+    save([record], tmp_path / "games.jsonl")
+    assert load(tmp_path / "games.jsonl") == [record]
+
+
+def test_a_game_on_a_board_of_ones_own(tmp_path: Path) -> None:
+    board = write_board(tmp_path / "other.toml", other_board_data())
+    record = finished(Game(board, seed=1), random.Random(1)).record()
+    save([record], tmp_path / "games.jsonl")
+    assert load(tmp_path / "games.jsonl", board) == [record]
+    with pytest.raises(RecordError, match=r"line 1: board: unknown board 'other'.*give the file"):
+        load(tmp_path / "games.jsonl")
+
+
+def test_saving_is_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "games.jsonl"
+    save([a_game(0).record()], path)
+    before = path.read_bytes()
+
+    def failing() -> Iterator[Record]:
+        yield a_game(1).record()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        save(failing(), path)
+    assert path.read_bytes() == before
+
+
+# Broken files
+
+
+def at_decision(data: Data) -> int:
+    """The index of an event in the middle that is a decision at MOVE."""
+    events = data["events"]
+    middle = range(len(events) // 2, len(events))
+    return next(i for i in middle if events[i].startswith("merchant:"))
+
+
+def at_roll(data: Data) -> int:
+    return next(i for i, event in enumerate(data["events"]) if event.startswith("roll:"))
+
+
+def with_event(data: Data, index: int, event: Any) -> Data:
+    events = data["events"]
+    return data | {"events": [*events[:index], event, *events[index + 1 :]]}
+
+
+def with_scores(data: Data, key: str) -> Data:
+    first, second = data["scores"]
+    return data | {"scores": [first, second | {key: second[key] + 1}]}
+
+
+UNTRUE: dict[str, tuple[Callable[[Data], Data], str]] = {
+    "an action that is not legal": (
+        lambda d: with_event(d, at_decision(d), "merchant:stay"),
+        r"event \d+ of \d+: illegal action 'merchant:stay' .* at MOVE: legal are .*merchant:[CM]\d",
+    ),
+    "an action that is none": (
+        lambda d: with_event(d, at_decision(d), "swim"),
+        r"event \d+ of \d+: illegal action 'swim' .*: legal are ",
+    ),
+    "an outcome that cannot be": (
+        lambda d: with_event(d, at_roll(d), "roll:5/1/1"),
+        r"event 12 of \d+: no outcome 'roll:5/1/1' at ROLL: possible are roll:1/1/1, ",
+    ),
+    "an event left out": (
+        lambda d: d | {"events": d["events"][:11] + d["events"][12:]},
+        r"event 12 of \d+: no outcome .* at ROLL",
+    ),
+    "an event after the end": (
+        lambda d: d | {"events": [*d["events"], "pass"]},
+        r"event (\d+) of \1: illegal move 'pass': the game is over",
+    ),
+    "the last event lost": (
+        lambda d: d | {"events": d["events"][:-1]},
+        r": expected .* after the last event \(\d+\), got",
+    ),
+    "another winner": (
+        lambda d: d | {"winner": 1 - d["winner"]},
+        r"winner: expected \d after the last event \(\d+\), got \d",
+    ),
+    "no winner": (lambda d: d | {"winner": None}, r"winner: expected \d .* got None"),
+    "another score": (lambda d: with_scores(d, "faith"), r"scores: expected .* got"),
+    "another total": (lambda d: with_scores(d, "total"), r"scores: expected .* got"),
+    "another end": (lambda d: d | {"end": "cap"}, "end: expected 'triggers' .* got 'cap'"),
+    "another length": (lambda d: d | {"rounds": 1}, r"rounds: expected \d+ .* got 1"),
+    "another format": (lambda d: d | {"format": "chess"}, '"format": "tokaido-duo"'),
+    "another version": (lambda d: d | {"version": 2}, "version: expected 1, got 2"),
+    "other rules": (lambda d: d | {"rules": 2}, "rules: expected 1, got 2"),
+    "another board": (lambda d: d | {"board": "honshu"}, "board: unknown board 'honshu'"),
+    "a changed board": (lambda d: d | {"board_hash": "0"}, "board_hash: expected .* got '0'"),
+    "a key too many": (lambda d: d | {"weather": 1}, "keys missing or unknown: weather"),
+    "a key missing": (
+        lambda d: {k: d[k] for k in KEYS if k != "end"},
+        "keys missing or unknown: end",
+    ),
+    "three players": (lambda d: d | {"players": list("abc")}, "two names"),
+    "a start that is no position": (lambda d: d | {"start": {}}, "start: the position"),
+    "an event by its id": (
+        lambda d: with_event(d, at_decision(d), ACTIONS.index(d["events"][at_decision(d)])),
+        r"event \d+",
+    ),
+    "players that are no names": (lambda d: d | {"players": [1, None]}, "players"),
+    "a seed that is none": (lambda d: d | {"seed": -1}, "seed"),
+    "a board that is no name": (lambda d: d | {"board": None}, "board"),
+    "a winner that is no seat": (lambda d: d | {"winner": bool(d["winner"])}, "winner"),
+}
+
+
+@pytest.mark.parametrize("how", UNTRUE)
+def test_an_untrue_record_is_refused_with_its_line(tmp_path: Path, how: str) -> None:
+    change, message = UNTRUE[how]
+    right = data_of(a_game(1))
+    path = written(tmp_path / "games.jsonl", right, change(right), right)
+    with pytest.raises(RecordError, match=rf"games\.jsonl, line 2: .*{message}"):
+        load(path)
+
+
+@pytest.mark.parametrize("line", ["", "games", "[1, 2]", "7", '{"format": "tokaido-duo"'])
+def test_a_line_that_is_no_record_is_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "games.jsonl"
+    path.write_text(f"{a_game(1).record().to_json()}\n{line}\n", encoding="utf-8")
+    with pytest.raises(RecordError, match="line 2: "):
+        load(path)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_a_file_cut_in_the_middle_of_a_line_is_refused(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "games.jsonl"
+    save([a_game(1).record(), a_game(2).record()], path)
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + second[: int(len(second) * share)])
+    with pytest.raises(RecordError, match="line 2: not a whole line of JSON"):
+        load(path)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "games.jsonl"
+    path.write_bytes(b"\x80\x04\x95\x00")
+    with pytest.raises(RecordError):
+        load(path)
+
+
+# Golden games
+
+
+def test_golden_games_are_true_and_varied() -> None:
+    records = load(GOLDEN)
+    assert len(records) == 6
+    assert {record.winner for record in records} == {0, 1, None}
+    assert {record.end for record in records} == {"triggers", "cap"}
+    events = {event for record in records for event in record.events}
+    assert {"visit", "draw:wave", "paint:wave", "gift", "discard:fan", "pilgrim:wave"} <= events
+
+
+@pytest.mark.parametrize("line", range(6))
+def test_luck_still_gives_the_golden_games(line: int) -> None:
+    """The seed and the decisions alone give every outcome again."""
+    record = Record.from_json(GOLDEN.read_text(encoding="utf-8").splitlines()[line])
+    game = Game(seed=record.seed) if record.start is None else None
+    if game is None:
+        game = Game.from_dict(record.start, seed=record.seed, chance="sampled")
+    for event in record.events:
+        if event in ACTIONS:
+            game.play(event)
+    assert game.record(record.players) == record
