@@ -89,7 +89,7 @@ def _table(matches: list[Match], seed: int, board: Board) -> Table:
 
     games = matches[0].results.size
     title = f"{games} games a pair, seats swapped, seed {seed}, board {board.name}"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("agent", overflow="fold")
     for header in ("wins", "score", "95 % interval", *POINTS):
         table.add_column(header, justify="right", no_wrap=True)

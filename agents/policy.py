@@ -55,7 +55,7 @@ class Policy:
 
     def save(self, path: str | Path) -> None:
         """Write the policy file: whole or not at all."""
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
         path = Path(path)
         tensors = {}
@@ -64,7 +64,7 @@ class Policy:
                 tensors[f"{name}.{i}.weight"] = np.ascontiguousarray(weight)
                 tensors[f"{name}.{i}.bias"] = np.ascontiguousarray(bias)
         unfinished = path.with_name(path.name + ".tmp")
-        save_file(tensors, unfinished, metadata=self._header())
+        unfinished.write_bytes(save(tensors, self._header()))
         unfinished.replace(path)
 
     @classmethod

@@ -49,7 +49,7 @@ class Settings:
     entropy: float = 0.01
     clip: float = 0.2
     width: int = 256  # of two hidden layers, policy and value apart
-    slots: int = 4  # opponents at once: the newest copy, and older ones
+    slots: int = 4  # opponents at once: half the newest copy, half older ones
     freeze_every: int = 163_840  # steps between frozen copies
     checkpoint_every: int = 491_520  # steps
     eval_games: int = 400  # against greedy at each checkpoint

@@ -224,6 +224,38 @@ def player_domains(
     yield ("players", seat, "easel"), easels
 
 
+def test_a_players_board_and_the_table() -> None:
+    position = Game(seed=1).to_dict() | {
+        **{"dice": {"pilgrim": 4, "merchant": 3, "artist": 2}, "dice_left": ["pilgrim"]},
+        **{"phase": "EFFECT", "player": 1, "die": "artist", "origin": "A2", "hot_spring": 1},
+        "bag": {"kimono": 4, "pottery": 5, "doll": 6, "fan": 7},
+        "waves": {
+            "pilgrim": {"side": "tranquil", "owner": 1},
+            "merchant": {"side": "robust", "owner": 0},
+            "artist": {"side": "inspired", "owner": 1},
+        },
+    }
+    position["players"][1] = {
+        **{"pilgrim": 22, "merchant": "M3", "artist": "A1", "temple": 7, "garden": 6},
+        **{"coins": 3, "gold": 5, "wares": {"kimono": 1, "pottery": 0, "doll": 1, "fan": 1}},
+        **{"easel": ["bamboo", "moon"], "gifted": 6},
+        "hidden": {"moon": 0, "waterfall": 1, "mountain": 0, "bamboo": 1},
+    }
+    lines = draw(Board.load(), position, color=False).split("\n")
+    assert lines[1] == " EFFECT · player_1 chooses an effect · artist in hand · from A2"
+    assert lines[-15:-12] == [
+        "       pilgrim              merchant             artist               hot spring  bag",
+        " die   4 left               3 taken              2 in hand            player_1    "
+        "kimono 4  doll 6",
+        " wave  tranquil, player_1   robust, player_0     inspired, player_1               "
+        "pottery 5  fan 7",
+    ]
+    assert lines[-10][13:20].strip() == "A8 ☾"[: len(lines[-10][13:20].strip())]
+    assert [line[51:] for line in lines[-11:]] == [
+        "╭─ player_1 ─ decides ──────────────── total 95 ─╮",
+    ]
+
+
 def test_points_are_those_of_the_game(board: Board) -> None:
     game, chooser = Game(board, seed=11), random.Random(11)
     drawing = ""

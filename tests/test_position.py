@@ -185,8 +185,9 @@ MISTAKES = [
     (AT_GIFT, "origin", None, "origin at EFFECT: expected one, got None"),
     (AT_SALE, "origin", "A1", "origin at EFFECT: expected null"),
     (AT_DRAW, "player", 1, "player at DRAW: expected null"),
-    (AT_DRAW, "pending", 0, "pending: expected 1 to 5 at DRAW"),
-    (AT_DRAW, "pending", 6, "pending: expected 1 to 5 at DRAW"),
+    (AT_DRAW, "pending", 0, "pending: expected 1 to 3 at DRAW"),
+    (AT_DRAW, "players.0.merchant", "C2", "merchant at DRAW: expected one at a mountain town"),
+    (AT_DRAW, "pending", 6, "pending: expected 1 to 3 at DRAW"),
     (AT_DRAW, "die", "pilgrim", "die at DRAW: expected merchant"),
     (AT_REVEAL, "pending", 11, "pending: expected a whole number from 0 to 10"),
     (AT_REVEAL | {"players": AT_MOVE["players"]}, "pending", 9, "pending: expected 1 to 8"),
@@ -273,8 +274,8 @@ ROBUST = {"merchant": ("robust", 1)}
             "players[1].wares: expected 5 at most",
         ),
         (
-            position(phase="DRAW", die="merchant", left=[], pending=5, mine={"wares": {"fan": 7}}),
-            "players[0].wares",
+            position(phase="DRAW", die="merchant", left=[], pending=3, mine={"wares": {"fan": 7}}),
+            "players[0].wares: expected 5 at most, got 7",
         ),
         (
             position(phase="DISCARD", die="merchant", left=[], mine=FANS, theirs={"wares": DOLLS}),

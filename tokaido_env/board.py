@@ -176,7 +176,7 @@ class _BoardFile:
 
     def board(self) -> Board:
         self._expect_keys("the file", self.data, _ENTRIES)
-        self._expect(self.data["format"] == 1, "format", "1", self.data["format"])
+        self._integer("format", self.data["format"], 1, 1)
         stations = self._stations()
         return Board(
             name=self._name(),

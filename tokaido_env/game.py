@@ -215,10 +215,10 @@ class Game:
     def outcomes(self) -> list[tuple[str, float]]:
         """Return the possible outcomes of a chance phase as (label, probability); else []."""
         weights, step = self._weights()
-        total = int(weights.sum())
+        phase, total = self.phase, int(weights.sum())
         return [
-            (outcome_label(self.board, self.phase, step, outcome), int(weight) / total)
-            for outcome, weight in enumerate(weights)
+            (outcome_label(self.board, phase, step, outcome), weight / total)
+            for outcome, weight in enumerate(weights.tolist())
             if weight
         ]
 
@@ -340,7 +340,8 @@ class Game:
     def _outcome_id(self, move: int | str) -> int:
         weights, step = self._weights()
         if isinstance(move, str):
-            labels = [outcome_label(self.board, self.phase, step, k) for k in range(len(weights))]
+            phase = self.phase
+            labels = [outcome_label(self.board, phase, step, k) for k in range(len(weights))]
             outcome = labels.index(move) if move in labels else _NO_MOVE
         else:
             outcome = _as_int(move)

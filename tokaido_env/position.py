@@ -146,8 +146,11 @@ class _PositionReader:
         row["round"] = self._integer("round", position["round"], 0, self.board.max_rounds)
         if position["dice"] is not None:
             row["dice"] = self._integers("dice", position["dice"], CHARACTERS, 1, 6)
-        for die in self._list("dice_left", position["dice_left"]):
+        dice = self._list("dice_left", position["dice_left"])
+        for die in dice:
             row["dice_left"] |= 1 << self._index("dice_left", die, CHARACTERS)
+        right = len(dice) == int(row["dice_left"]).bit_count()
+        self._expect(right, "dice_left", "each die once", dice)
         row["die"] = self._index_or_null("die", position["die"], CHARACTERS)
         row["origin"] = self._index_or_null("origin", position["origin"], AREAS)
         row["pending"] = self._integer("pending", position["pending"], 0, MAX_PENDING)
@@ -290,13 +293,20 @@ class _PositionReader:
         origin = _optional_name(AREAS, row["origin"])
         right = (origin is not None) == has_origin
         self._expect(right, f"origin at {phase.name}", _null(has_origin), origin)
+        if has_origin:
+            reach = self.board.record["area_reach"][0, row["dice"][2], row["origin"]]
+            area = int(row["artist"][self._picker()])
+            wanted = f"an area {row['dice'][2]} steps from {AREAS[area]}"
+            self._expect(reach >> area & 1, "origin", wanted, origin)
         self._check_pending(phase)
 
     def _check_pending(self, phase: Phase) -> None:
         row = self.row
         most = 0
         if phase == Phase.DRAW:
-            most = min(5, int(row["bag"].sum()))
+            most = min(self._most_draws(), int(row["bag"].sum()))
+            town = TOWNS[row["merchant"][self._picker()]]
+            self._expect(most > 0, "merchant at DRAW", "one at a mountain town", town)
         elif phase == Phase.REVEAL:
             most = int(row["hidden"][self._picker()].sum())
         least = min(1, most) if phase not in (Phase.DRAW, Phase.REVEAL) else 1
@@ -314,10 +324,27 @@ class _PositionReader:
             picker = self._picker()
             self._expect(player == picker, "player", f"{picker}, whose pick it is", player)
         for seat in range(2):
-            drawing = phase in (Phase.DRAW, Phase.DISCARD)
-            most = 11 if drawing else self._capacity(seat)
+            most = self._most_wares(phase, seat)
             wares = int(row["wares"][seat].sum())
             self._expect(wares <= most, f"players[{seat}].wares", f"{most} at most", wares)
+
+    def _most_wares(self, phase: Phase, seat: int) -> int:
+        """R4.3, R7.3: only who draws or returns wares may hold more than the capacity."""
+        capacity = self._capacity(seat)
+        if phase == Phase.DISCARD and seat == self.row["player"] != self._picker():
+            return CAPACITY + 1  # robust is lost (R7.4)
+        if phase in (Phase.DRAW, Phase.DISCARD) and seat == self._picker():
+            return capacity + self._most_draws() - int(self.row["pending"])
+        return capacity
+
+    def _most_draws(self) -> int:
+        """Return what the picker may draw at most where its merchant stands, 0 if it may not."""
+        picker = self._picker()
+        town = int(self.row["merchant"][picker]) - len(COASTAL_TOWNS)
+        if town < 0 or CHARACTERS[self.row["die"]] != "merchant":
+            return 0
+        robust = self._capacity(picker) - CAPACITY
+        return self.board.mountain_numbers[town] + robust
 
     def _check_discard(self, player: int) -> None:
         row = self.row
