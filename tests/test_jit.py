@@ -100,7 +100,7 @@ def package(tmp_path: Path) -> Path:
 def cached_in(place: Path) -> dict[str, str]:
     """An environment with the cache in a place; less optimised, which compiles faster."""
     home = {"HOME": str(place), "XDG_CACHE_HOME": str(place), "NUMBA_CACHE_DIR": ""}
-    return home | {"NUMBA_OPT": "0"}
+    return home | {"NUMBA_OPT": "1"}
 
 
 @needs_compiler

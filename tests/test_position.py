@@ -186,7 +186,7 @@ MISTAKES = [
     (AT_SALE, "origin", "A1", "origin at EFFECT: expected null"),
     (AT_DRAW, "player", 1, "player at DRAW: expected null"),
     (AT_DRAW, "pending", 0, "pending: expected 1 to 3 at DRAW"),
-    (AT_DRAW, "players.0.merchant", "C2", "merchant at DRAW: expected one at a mountain town"),
+    (AT_DRAW, "players.1.merchant", "C2", "merchant at DRAW: expected one at a mountain town"),
     (AT_DRAW, "pending", 6, "pending: expected 1 to 3 at DRAW"),
     (AT_DRAW, "die", "pilgrim", "die at DRAW: expected merchant"),
     (AT_REVEAL, "pending", 11, "pending: expected a whole number from 0 to 10"),
