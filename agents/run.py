@@ -43,8 +43,8 @@ class Settings:
     games: int = 512  # side by side
     rollout: int = 32  # decisions a game between two updates
     minibatch: int = 4096
-    epochs: int = 4
-    learning_rate: float = 5e-4
+    epochs: int = 3
+    learning_rate: float = 7e-4
     gae_lambda: float = 0.95
     entropy: float = 0.01
     clip: float = 0.2
