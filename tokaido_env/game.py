@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -386,6 +387,9 @@ def outcome_label(board: Board, phase: Phase, setup: int, outcome: int) -> str:
 
 def _as_int(move: object) -> int:
     """Accept NumPy's integers, which agents and masks hand out."""
-    if isinstance(move, int | np.integer) and not isinstance(move, bool):
-        return int(move)
-    return _NO_MOVE
+    if isinstance(move, bool):
+        return _NO_MOVE
+    try:
+        return operator.index(move)  # type: ignore[arg-type]
+    except TypeError:
+        return _NO_MOVE

@@ -367,6 +367,7 @@ class _Chart:
     towns: Mapping[str, Cell]  # the top left corner of each mountain town
     areas: Mapping[str, tuple[Cell, Size]]  # the same of each area's name, and its size
     lines: Mapping[Cell, int]  # the coast, the mountain towns and the routes
+    flaws: int  # cells where a name is outside its area, and many for each crossing of routes
 
 
 @dataclass(frozen=True)
@@ -382,17 +383,16 @@ class _Layout:
 
 @functools.lru_cache(maxsize=16)
 def _survey(board: Board) -> _Chart:
-    """Map a board, its ring turned the straightest way in which no routes cross."""
+    """Map a board, its ring turned the straightest way in which routes and names keep apart."""
     sites = _coast_sites(len(board.stations))
     turned = (sites[turn:] + sites[:turn] for turn in range(0, -len(sites), -1))
     layouts = sorted((_settle(board, sites) for sites in turned), key=lambda one: one.crookedness)
-    surveyors = []
+    charts = []
     for layout in layouts[:_TRIES]:
-        surveyors.append(_Surveyor(board, layout))
-        surveyors[-1].lay_routes()
-        if not surveyors[-1].crossings:
+        charts.append(_Surveyor(board, layout).chart())
+        if not charts[-1].flaws:
             break
-    return min(surveyors, key=lambda surveyor: surveyor.crossings).chart()
+    return min(charts, key=lambda chart: chart.flaws)
 
 
 def _coast_sites(size: int) -> list[Gate]:
@@ -471,17 +471,14 @@ class _Surveyor:
         for corner in layout.towns.values():
             self._lines |= _rectangle(corner, _TOWN_SIZE)
             self._land -= _cells(corner, _TOWN_SIZE)
-        self.crossings = 0
-
-    def lay_routes(self) -> None:
-        """Lay all routes and count the cells in which they cross."""
-        for start, end in sorted(self._board.routes, key=self._rank):
-            self._lay(self._way(self._ports(start), self._ports(end)))
+        self._flaws = 0
 
     def chart(self) -> _Chart:
-        """Name the areas and return the map."""
+        """Lay the routes, name the areas and return the map."""
+        for start, end in sorted(self._board.routes, key=self._rank):
+            self._lay(self._way(self._ports(start), self._ports(end)))
         areas = {area: self._name(index) for index, area in enumerate(AREAS)}
-        return _Chart(self._layout.stations, self._layout.towns, areas, self._lines)
+        return _Chart(self._layout.stations, self._layout.towns, areas, self._lines, self._flaws)
 
     def _rank(self, route: tuple[str, str]) -> tuple[bool, float]:
         """Tell which routes to lay first: those between mountain towns, and the short ones."""
@@ -491,7 +488,7 @@ class _Surveyor:
 
     def _lay(self, way: Sequence[Cell]) -> None:
         """Draw a route."""
-        self.crossings += len(self._land & set(self._lines) & set(way))
+        self._flaws += _CROSSING * len(self._land & set(self._lines) & set(way))
         for cell, ahead in itertools.pairwise(way):
             heading = next(heading for heading in _STEPS if _ahead(cell, heading) == ahead)
             self._lines[cell] = self._lines.get(cell, 0) | heading
@@ -561,6 +558,7 @@ class _Surveyor:
             )
             if room > 0:
                 break
+        self._flaws += max(0, -room)
         self._land -= _cells(corner, size)
         return corner, size
 
