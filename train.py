@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         names = [field.name for field in fields(Settings)]
         start_run(options.run, Settings(**{name: getattr(options, name) for name in names}))
         return _train(options.run)
-    except (ValueError, ModuleNotFoundError) as error:
+    except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"train: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -51,6 +51,7 @@ class Kind:
     usage: str
     meaning: str
     parameters: dict[str, type]  # by name; the first may be given without its name
+    required: tuple[str, ...] = ()
 
 
 KINDS = {
@@ -71,6 +72,7 @@ KINDS = {
         "a trained network: a policy file, or a run folder for its best; T=0 takes the likeliest "
         "action (default), T=1 samples",
         {"path": str, "temperature": float},
+        required=("path",),
     ),
 }
 
@@ -108,4 +110,6 @@ def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
             parameters[name] = kind.parameters[name](value)
         except ValueError:
             raise AgentError(f"agent {spec!r}: {name}: not a number: {value!r}") from None
+    if not all(parameters.get(name) for name in kind.required):
+        raise AgentError(f"agent {spec!r}: expected {kind.usage}")
     return parameters

@@ -26,6 +26,9 @@ FORMAT = "tokaido-duo-policy"
 VERSION = 1
 
 Layers = list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]]
+Sizes = tuple[tuple[str, int], ...]
+
+ALL_FEATURES: Sizes = tuple((feature.name, feature.size) for feature in FEATURES)
 
 
 class PolicyError(AgentError):
@@ -43,7 +46,7 @@ class Policy:
 
     policy: Layers
     value: Layers
-    features: tuple[tuple[str, int], ...] = tuple((f.name, f.size) for f in FEATURES)
+    features: Sizes = ALL_FEATURES
 
     def logits(self, observations: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return action logits (n, N_ACTIONS) for observations (n, N_FEATURES)."""
@@ -64,7 +67,7 @@ class Policy:
                 tensors[f"{name}.{i}.weight"] = np.ascontiguousarray(weight)
                 tensors[f"{name}.{i}.bias"] = np.ascontiguousarray(bias)
         unfinished = path.with_name(path.name + ".tmp")
-        unfinished.write_bytes(save(tensors, self._header()))
+        unfinished.write_bytes(_in_order(save(tensors, self._header())))
         unfinished.replace(path)
 
     @classmethod
@@ -79,14 +82,9 @@ class Policy:
             path = path / "best"
         header, tensors = _read(path)
         features = _check_header(path, header)
-        policy = cls(_layers(path, tensors, "policy"), _layers(path, tensors, "value"), features)
         width = sum(size for _, size in features)
-        expected = {"policy": (width, N_ACTIONS), "value": (width, 1)}
-        for name, layers in (("policy", policy.policy), ("value", policy.value)):
-            ends = (layers[0][0].shape[1], layers[-1][0].shape[0])
-            if ends != expected[name]:
-                raise PolicyError(f"{path}: {name}: expected {expected[name]} ends, got {ends}")
-        return policy
+        policy = _layers(path, tensors, "policy", width, N_ACTIONS)
+        return cls(policy, _layers(path, tensors, "value", width, 1), features)
 
     def _header(self) -> dict[str, str]:
         return {
@@ -100,7 +98,7 @@ class Policy:
 
     def _select(self, observations: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Pick the policy's features: those appended since it was trained are left out."""
-        if observations.shape[1] == sum(size for _, size in self.features):
+        if self.features == ALL_FEATURES:
             return observations
         known = {feature.name: feature for feature in FEATURES}
         columns = [np.r_[known[name].slice] for name, _ in self.features]
@@ -121,7 +119,7 @@ class PolicyAgent:
             raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
         self.policy = Policy.load(path)
         self.temperature = temperature
-        suffix = f",temperature={temperature:g}" if temperature else ""
+        suffix = f",temperature={str(temperature).removesuffix('.0')}" if temperature else ""
         self.spec = f"policy:{path}{suffix}"
 
     @classmethod
@@ -206,7 +204,10 @@ def _check_header(path: Path, header: dict[str, str]) -> tuple[tuple[str, int], 
                 f"{path}: made for {key} {header.get(key)!r}, this version has {str(known)!r}: "
                 "train it again, or use the version it was made with"
             )
-    features = tuple((str(name), int(size)) for name, size in json.loads(header["features"]))
+    try:
+        features = tuple((str(name), int(size)) for name, size in json.loads(header["features"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise PolicyError(f"{path}: features: expected a list of [name, size]: {error}") from None
     known_sizes = {feature.name: feature.size for feature in FEATURES}
     wrong = [name for name, size in features if known_sizes.get(name) != size]
     if wrong:
@@ -215,11 +216,36 @@ def _check_header(path: Path, header: dict[str, str]) -> tuple[tuple[str, int], 
     return features
 
 
-def _layers(path: Path, tensors: dict[str, Any], name: str) -> Layers:
+def _layers(path: Path, tensors: dict[str, Any], name: str, width: int, last: int) -> Layers:
+    """Return the layers of a network that leads from `width` inputs to `last` outputs."""
     count = sum(key.startswith(f"{name}.") and key.endswith(".weight") for key in tensors)
-    if count == 0:
+    layers: Layers = []
+    for i in range(count):
+        bias = tensors.get(f"{name}.{i}.bias", np.zeros(0))
+        outputs = last if i == count - 1 else len(bias)
+        weight = _tensor(path, tensors, f"{name}.{i}.weight", (outputs, width))
+        layers.append((weight, _tensor(path, tensors, f"{name}.{i}.bias", (outputs,))))
+        width = outputs
+    if not layers:
         raise PolicyError(f"{path}: no layers {name}.0.weight, {name}.0.bias, …")
-    try:
-        return [(tensors[f"{name}.{i}.weight"], tensors[f"{name}.{i}.bias"]) for i in range(count)]
-    except KeyError as error:
-        raise PolicyError(f"{path}: missing tensor {error}") from None
+    return layers
+
+
+def _tensor(
+    path: Path, tensors: dict[str, Any], name: str, shape: tuple[int, ...]
+) -> npt.NDArray[np.float32]:
+    tensor = tensors.get(name, np.zeros(0))
+    if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():
+        raise PolicyError(f"{path}: {name}: expected finite float32 numbers of shape {shape}")
+    return np.asarray(tensor, np.float32)
+
+
+def _in_order(file: bytes) -> bytes:
+    """Sort the header of a safetensors file, whose writer leaves the order to chance.
+
+    The format: the header's length in eight bytes, the header as JSON, the tensors.
+    """
+    end = 8 + int.from_bytes(file[:8], "little")
+    header = json.dumps(json.loads(file[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + file[end:]

@@ -55,16 +55,26 @@ class Settings:
     eval_games: int = 400  # against greedy at each checkpoint
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
         for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name != "seed" and isinstance(value, int | float) and value <= 0:
-                raise RunError(f"{field.name}: expected more than 0, got {value}")
+            self._check(field.name, getattr(self, field.name), getattr(Settings, field.name))
+        check_seed(self.seed + self.games - 1)  # of the last game
+        if self.eval_games % 2:
+            raise RunError(f"eval_games: expected an even number, got {self.eval_games}")
         if self.games * self.rollout % self.minibatch:
             raise RunError(
                 f"minibatch: expected a divisor of games × rollout = {self.games * self.rollout}, "
                 f"got {self.minibatch}"
             )
+
+    def _check(self, name: str, value: Any, default: Any) -> None:
+        kinds = (int, float) if isinstance(default, float) else (type(default),)
+        if type(value) not in kinds:
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise RunError(f"{name}: expected {wanted}, got {value!r}")
+        if name == "seed":
+            check_seed(value)
+        elif not isinstance(value, str) and not 0 < value < float("inf"):
+            raise RunError(f"{name}: expected more than 0, got {value}")
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ def start_run(folder: str | Path, settings: Settings) -> None:
         RunError: if it exists already; nothing in it is touched.
     """
     folder = Path(folder)
-    if folder.exists() and any(folder.iterdir()):
+    if folder.is_file() or (folder.exists() and any(folder.iterdir())):
         raise RunError(f"{folder}: is not empty; resume it, or choose another folder")
     Board.load(settings.board)
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
@@ -27,6 +29,12 @@ from tokaido_env.sb3 import TokaidoVecEnv
 
 OPPONENT_TEMPERATURE = 1.0  # frozen copies play as the learner explores
 KEPT_CHECKPOINTS = 2
+
+# What reading a cut, foreign or incomplete checkpoint can raise.
+BROKEN = (
+    *(OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError),
+    *(BadZipFile, SafetensorError),
+)
 
 
 def train(folder: str | Path, report: Callable[[Progress], None] = lambda progress: None) -> bool:
@@ -135,15 +143,19 @@ class _Run:
         self.model.logger.close()
 
     def _load(self, checkpoint: Path) -> None:
-        model = self.model
         try:
-            counters = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-            model.policy.load_state_dict(load_file(checkpoint / "learner.safetensors"))
-            _restore_optimizer(model, load_file(checkpoint / "optimizer.safetensors"))
-            with np.load(checkpoint / "games.npz", allow_pickle=False) as arrays:
-                games = dict(arrays)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise RunError(f"{checkpoint}: broken checkpoint: {error}") from None
+            self._restore(checkpoint)
+        except BROKEN as error:
+            raise RunError(f"{checkpoint}: broken checkpoint: {error!r}") from None
+        self._seat_opponents(self.seated)
+
+    def _restore(self, checkpoint: Path) -> None:
+        model = self.model
+        counters = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
+        model.policy.load_state_dict(load_file(checkpoint / "learner.safetensors"))
+        _restore_optimizer(model, load_file(checkpoint / "optimizer.safetensors"))
+        with (checkpoint / "games.npz").open("rb") as file, np.load(file) as arrays:
+            games = dict(arrays)
         model._last_episode_starts = games.pop("episode_starts")
         self.env.restore(games)
         model._last_obs = self.env.observe()
@@ -154,7 +166,7 @@ class _Run:
         self.rng.bit_generator.state = counters["rng"]
         _set_numpy_state(counters["numpy"])
         self.pool = [self.folder / "pool" / name for name in counters["pool"]]
-        self._seat_opponents([self.folder / "pool" / name for name in counters["seated"]])
+        self.seated = [self.folder / "pool" / name for name in counters["seated"]]
 
     def _seat_opponents(self, paths: list[Path]) -> None:
         """Load each frozen copy once, even if it sits in several slots."""
@@ -255,7 +267,8 @@ def _new_learner(env: TokaidoVecEnv, settings: Settings) -> MaskablePPO:
         clip_range=settings.clip,
         ent_coef=settings.entropy,
         policy_kwargs={"net_arch": layers, "activation_fn": torch.nn.Tanh},
-        seed=settings.seed,
+        # SB3 takes 32 bits.
+        seed=int(np.random.SeedSequence(settings.seed).generate_state(1)[0]),
         device="cpu",
     )
 

@@ -1,7 +1,8 @@
 """Print how fast random play is on this machine: `python benchmarks/speed.py`.
 
 Three figures, each the median of several runs after one that is thrown away, with the spread:
-the kernels alone on one thread, `Game` from Python, PettingZoo's `env()` with `last()` and `step()`.
+the kernels alone on one thread, `Game` from Python, PettingZoo's `env()` with `last()` and
+`step()`.
 """
 
 from __future__ import annotations

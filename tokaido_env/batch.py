@@ -13,7 +13,7 @@ from tokaido_env.actions import LABELS, N_ACTIONS, actions_of
 from tokaido_env.board import Board
 from tokaido_env.game import IllegalMove
 from tokaido_env.jit import int64, parallel
-from tokaido_env.luck import LUCK, agent_keys, key_of_seed, settle
+from tokaido_env.luck import LUCK, agent_keys, check_seed, key_of_seed, settle
 from tokaido_env.observation import N_FEATURES, encode, expand_mask
 from tokaido_env.rules import apply, legal, reward
 from tokaido_env.state import END_CAP, NOT_ENDED, STATE, start
@@ -41,6 +41,8 @@ class Batch:
 
     def __init__(self, seeds: npt.ArrayLike, board: str | Path | Board = "shikoku") -> None:
         self.seeds = np.array(seeds, np.int64)
+        for seed in (self.seeds.min(initial=0), self.seeds.max(initial=0)):
+            check_seed(seed)
         self.board = Board.load(board)
         self.boards = self.board.record
         n = len(self.seeds)

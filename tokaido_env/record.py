@@ -15,6 +15,7 @@ from typing import Any
 
 from tokaido_env.board import Board, BoardError
 from tokaido_env.game import Game, IllegalMove
+from tokaido_env.luck import SeedError, check_seed
 from tokaido_env.position import PositionError
 from tokaido_env.rules import RULES_VERSION
 
@@ -81,9 +82,7 @@ class Record:
         if data.keys() != names:
             wrong = ", ".join(sorted(data.keys() ^ names))
             raise RecordError(f"keys missing or unknown: {wrong}")
-        lists = all(isinstance(data[key], list) for key in ("players", "events", "scores"))
-        if not lists or len(data["players"]) != 2:
-            raise RecordError("expected lists under players (two names), events and scores")
+        _check_types(data)
         for key in ("players", "events", "scores"):
             data[key] = tuple(data[key])
         return cls(**data)
@@ -111,8 +110,12 @@ def load(path: str | Path, board: str | Path | Board | None = None) -> list[Reco
         RecordError: naming line and event; nothing half-read is returned.
     """
     records = []
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines, start=1):
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{path}: not a text file: {error}") from None
+    # Not splitlines, which also cuts at characters that a player's name may hold.
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], start=1):
         try:
             record = Record.from_json(line)
             for _ in replay(record, board):
@@ -143,10 +146,28 @@ def replay(
     result = _result(game)
     for key, value in result.items():
         claimed = getattr(record, key)
-        if claimed != value:
+        if json.dumps(claimed) != json.dumps(value):
             where = f"after the last event ({len(record.events)})"
             raise RecordError(f"{key}: expected {value!r} {where}, got {claimed!r}")
     yield game, None
+
+
+def _check_types(data: dict[str, Any]) -> None:
+    for key in ("players", "events", "scores"):
+        if not isinstance(data[key], list):
+            raise RecordError(f"{key}: expected a list, got {data[key]!r}")
+    if [type(name) for name in data["players"]] != [str, str]:
+        raise RecordError(f"players: expected two names, got {data['players']!r}")
+    for number, event in enumerate(data["events"], start=1):
+        if not isinstance(event, str):
+            raise RecordError(f"event {number}: expected a label, got {event!r}")
+    if not isinstance(data["board"], str):
+        raise RecordError(f"board: expected a name, got {data['board']!r}")
+    if data["seed"] is not None:
+        try:
+            check_seed(data["seed"])
+        except SeedError as error:
+            raise RecordError(str(error)) from None
 
 
 def _beginning(record: Record, board: str | Path | Board | None) -> Game:

@@ -62,14 +62,16 @@ class TokaidoVecEnv(VecEnv):
     ) -> None:
         if n < 1 or not opponents:
             raise ValueError(f"expected one game or more and opponents, got {n}, {opponents}")
-        check_seed(seed + n - 1)
+        if reward not in ("win", "margin"):
+            raise ValueError(f"reward: expected one of 'win', 'margin', got {reward!r}")
+        check_seed(check_seed(seed) + n - 1)
         self.render_mode = None
         super().__init__(
             n, spaces.Box(0.0, 1.0, (N_FEATURES,), np.float32), spaces.Discrete(N_ACTIONS)
         )
         self.opponents = list(opponents)
         self._margin = reward == "margin"
-        self._base = np.arange(n, dtype=np.int64) + check_seed(seed)
+        self._base = np.arange(n, dtype=np.int64) + seed
         self._games = np.arange(n)
         self._episodes = np.zeros(n, np.int64)
         self._lengths = np.zeros(n, np.int64)
