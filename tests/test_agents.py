@@ -278,7 +278,10 @@ WRONG_HEADERS = {
         {"features": features_json(lambda all_: [[all_[0][0], 2], *all_[1:]])},
         "other features: seat",
     ),
-    "fewer features": ({"features": features_json(lambda all_: all_[1:])}, "policy: expected"),
+    "fewer features": (
+        {"features": features_json(lambda all_: all_[1:])},
+        "policy.0.weight: expected",
+    ),
     "features that are no JSON": ({"features": "seat, phase"}, "features"),
     "features that are no pairs": ({"features": "[1, 2]"}, "features"),
 }
