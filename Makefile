@@ -33,11 +33,11 @@ check: setup
 	.venv/bin/mypy
 
 test: check
-	$(PY) -m pytest -q
-	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q tests/test_rules.py tests/test_reference.py
+	$(PY) -m pytest -q -n auto
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q -n auto tests/test_rules.py tests/test_reference.py
 
 test-long: setup
-	$(PY) -m pytest -q tests/test_reference.py --games $(GAMES)
+	$(PY) -m pytest -q -n auto tests/test_reference.py --games $(GAMES)
 
 bench: setup
 	$(PY) benchmarks/speed.py

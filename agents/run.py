@@ -44,12 +44,12 @@ class Settings:
     rollout: int = 32  # decisions a game between two updates
     minibatch: int = 4096
     epochs: int = 3
-    learning_rate: float = 7e-4
+    learning_rate: float = 5e-4
     gae_lambda: float = 0.95
-    entropy: float = 0.01
+    entropy: float = 0.03
     clip: float = 0.2
     width: int = 256  # of two hidden layers, policy and value apart
-    slots: int = 4  # opponents at once: half the newest copy, half older ones
+    slots: int = 4  # opponents at once: the newest copy, and copies of any age
     freeze_every: int = 163_840  # steps between frozen copies
     checkpoint_every: int = 491_520  # steps
     eval_games: int = 400  # against greedy at each checkpoint

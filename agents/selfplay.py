@@ -94,15 +94,13 @@ class _Run:
         self.model.set_logger(Logger(str(self.folder), outputs))
 
     def freeze(self) -> None:
-        """Add a frozen copy to the pool; it takes half of the seats, newer old ones the rest."""
+        """Add a frozen copy to the pool; it takes one slot, copies of any age the others."""
         path = self.folder / "pool" / f"{self.model.num_timesteps:09d}"
         _policy(self.model).save(path)
         self.pool.append(path)
         self.frozen_at = self.model.num_timesteps
-        slots = self.settings.slots
-        oldest = len(self.pool) // 2
-        older = self.rng.integers(oldest, len(self.pool), size=slots // 2)
-        self._seat_opponents([path] * (slots - slots // 2) + [self.pool[i] for i in older])
+        others = self.rng.integers(len(self.pool), size=self.settings.slots - 1)
+        self._seat_opponents([path, *(self.pool[i] for i in others)])
 
     def evaluate(self) -> None:
         """Play the learner against greedy; keep it as `best` if none did better."""

@@ -75,18 +75,17 @@ def test_importing_the_core_compiles_nothing_and_needs_no_learning_library() -> 
 
 # The cache
 
-SALE = """
+OBSERVE = """
 import json, os
-from tokaido_env.game import Game, advance
-game = Game.from_dict(json.loads(os.environ["POSITION"]))
-game.play("merchant:C4")
-game.play("sell:4")
-hits = sum(advance.stats.cache_hits.values())
-print(game.to_dict()["players"][0]["coins"], "coins", hits, "from the cache")
+import numpy
+from tokaido_env.board import Board
+from tokaido_env.observation import FEATURES, N_FEATURES, encode_game
+from tokaido_env.position import from_dict
+board, seen = Board.load(), numpy.zeros(N_FEATURES, numpy.float32)
+encode_game(board.record, from_dict(board, json.loads(os.environ["POSITION"])), 0, 0, seen)
+(coins,) = (feature.start for feature in FEATURES if feature.name == "my_coins_beyond")
+print(seen[coins], "and", sum(encode_game.stats.cache_hits.values()), "from the cache")
 """
-FOUR_POTTERY = position(
-    dice=(1, 1, 1), left=["merchant"], mine={"merchant": "M4", "wares": {"pottery": 4}}
-)
 
 
 @pytest.fixture
@@ -105,20 +104,20 @@ def cached_in(place: Path) -> dict[str, str]:
 
 @needs_compiler
 def test_a_change_in_a_called_file_is_never_missed(package: Path, tmp_path: Path) -> None:
-    """Four pottery at 3 are 12 coins. `GOLD_PRICE` is compiled into `advance`, files away."""
+    """Coins are seen by a scale of `MAX_COINS` beyond nine, which is not in the encoder's file."""
+    rich = json.dumps(position(mine={"gold": 6, "coins": 36}))
 
-    def sell() -> str:
-        given = json.dumps(FOUR_POTTERY)
-        return run_script(SALE, package, POSITION=given, **cached_in(tmp_path / "cache")).strip()
+    def observe() -> str:
+        return run_script(OBSERVE, package, POSITION=rich, **cached_in(tmp_path / "cache")).strip()
 
     state = package / "tokaido_env" / "state.py"
     original = state.read_text(encoding="utf-8")
-    assert "GOLD_PRICE = 10 " in original
-    assert sell() == "2 coins 0 from the cache"
-    state.write_text(original.replace("GOLD_PRICE = 10 ", "GOLD_PRICE = 13 "), encoding="utf-8")
-    assert sell() == "12 coins 0 from the cache"
+    assert "MAX_COINS = 63 " in original
+    assert observe() == "0.5 and 0 from the cache"
+    state.write_text(original.replace("MAX_COINS = 63 ", "MAX_COINS = 36 "), encoding="utf-8")
+    assert observe() == "1.0 and 0 from the cache"
     state.write_text(original, encoding="utf-8")
-    assert sell() == "2 coins 1 from the cache"
+    assert observe() == "0.5 and 1 from the cache"
     assert len(list((tmp_path / "cache" / "tokaido_env").iterdir())) == 2
 
 

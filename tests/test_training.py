@@ -22,10 +22,10 @@ from tokaido_env.agents.run import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = (
-    *("--games", "32", "--rollout", "16", "--minibatch", "256", "--width", "32"),
-    *("--freeze-every", "1024", "--checkpoint-every", "2048", "--eval-games", "8"),
+    *("--games", "32", "--rollout", "8", "--minibatch", "128", "--width", "32"),
+    *("--freeze-every", "512", "--checkpoint-every", "1024", "--eval-games", "8"),
 )
-SHORT = ("--steps", "4096", *SMALL)
+SHORT = ("--steps", "2048", *SMALL)
 
 main: Callable[[list[str]], int] = runpy.run_path(str(ROOT / "train.py"))["main"]
 
@@ -71,8 +71,8 @@ def test_a_run_folder_has_exactly_its_parts(finished: Path) -> None:
     checkpoint = ("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json")
     assert parts == {
         *("config.toml", "metrics.jsonl", "last", "best"),
-        *(f"checkpoints/{steps:09d}/{name}" for steps in (2048, 4096) for name in checkpoint),
-        *(f"pool/{steps:09d}" for steps in (0, 1024, 2048, 3072)),
+        *(f"checkpoints/{steps:09d}/{name}" for steps in (1024, 2048) for name in checkpoint),
+        *(f"pool/{steps:09d}" for steps in (0, 512, 1024, 1536)),
     }
     assert len(list((finished / "tb").iterdir())) == 1
 
@@ -98,8 +98,8 @@ def test_nothing_in_a_run_folder_can_run_code(finished: Path) -> None:
 
 def test_the_configuration_tells_all_settings_versions_and_layouts(finished: Path) -> None:
     config = tomllib.loads((finished / "config.toml").read_text(encoding="utf-8"))
-    expected = {"steps": 4096, "games": 32, "rollout": 16, "minibatch": 256, "width": 32}
-    expected |= {"freeze_every": 1024, "checkpoint_every": 2048, "eval_games": 8}
+    expected = {"steps": 2048, "games": 32, "rollout": 8, "minibatch": 128, "width": 32}
+    expected |= {"freeze_every": 512, "checkpoint_every": 1024, "eval_games": 8}
     assert Settings(**config["settings"]) == Settings(**expected)
     assert set(config["layout"]) == {"rules", "actions", "features"}
     assert {"python", "tokaido-env", "numpy", "numba", "torch"} <= set(config["versions"])
@@ -109,7 +109,7 @@ def test_metrics_tell_steps_in_order_and_each_evaluation(finished: Path) -> None
     told = metrics(finished)
     steps = [line["steps"] for line in told]
     assert steps == sorted(steps)
-    assert set(steps) == set(range(512, 4097, 512))
+    assert set(steps) == set(range(256, 2049, 256))
     scores = [line["eval/greedy"] for line in told if "eval/greedy" in line]
     assert len(scores) == 2
     assert all(0.0 <= score <= 1.0 for score in scores)
@@ -131,7 +131,7 @@ def test_a_trained_policy_plays(finished: Path) -> None:
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     runs = []
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        assert train(tmp_path / name, "--steps", "1024", *SMALL, "--seed", seed) == 0
+        assert train(tmp_path / name, "--steps", "512", *SMALL, "--seed", seed) == 0
         runs.append((tmp_path / name / "last").read_bytes())
     assert runs[0] == runs[1] != runs[2]
 
@@ -155,7 +155,7 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_stopped(
     assert process.returncode == 130, output
     assert f"Go on with: python train.py --resume {run}" in output
     stopped_at = metrics(run)[-1]["steps"]
-    assert stopped_at < 4096
+    assert stopped_at < 2048
     assert (run / "checkpoints" / f"{stopped_at:09d}").is_dir()
 
     assert resume(run) == 0
@@ -175,7 +175,7 @@ def wait_for_progress(file: Path, process: subprocess.Popen[str]) -> None:
 
 def test_a_checkpoint_goes_on_as_if_the_run_had_not_stopped(finished: Path, run: Path) -> None:
     """As after a power cut: the newest checkpoint and all that came later are gone."""
-    shutil.rmtree(run / "checkpoints" / "000004096")
+    shutil.rmtree(run / "checkpoints" / "000002048")
     (run / "last").unlink()
     assert resume(run) == 0
     assert (run / "last").read_bytes() == (finished / "last").read_bytes()
@@ -209,7 +209,7 @@ def refusal(capsys: pytest.CaptureFixture[str]) -> str:
     [
         (("--steps", "0"), "steps: expected more than 0, got 0"),
         (("--games", "-1"), "games: expected more than 0, got -1"),
-        (("--minibatch", "100"), "minibatch: expected a divisor of games × rollout = 512, got 100"),
+        (("--minibatch", "100"), "minibatch: expected a divisor of games × rollout = 256, got 100"),
         (("--learning-rate", "0"), "learning_rate: expected more than 0, got 0.0"),
         (("--learning-rate", "nan"), "learning_rate"),
         (("--learning-rate", "inf"), "learning_rate"),
@@ -229,7 +229,7 @@ def test_wrong_settings_are_refused_before_anything_is_made(
 
 
 def test_any_seed_of_a_game_can_train(tmp_path: Path) -> None:
-    assert train(tmp_path / "run", "--steps", "512", *SMALL, "--seed", str(2**40)) == 0
+    assert train(tmp_path / "run", "--steps", "256", *SMALL, "--seed", str(2**40)) == 0
 
 
 def test_an_existing_folder_is_refused_untouched(
@@ -288,7 +288,7 @@ def test_a_run_of_another_kind_is_refused(
 def test_a_broken_checkpoint_is_refused(
     run: Path, capsys: pytest.CaptureFixture[str], name: str, how: str
 ) -> None:
-    path = run / "checkpoints" / "000004096" / name
+    path = run / "checkpoints" / "000002048" / name
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2] if how == "cut" else b"")
     if how == "missing":
@@ -300,7 +300,7 @@ def test_a_broken_checkpoint_is_refused(
 def test_a_checkpoint_without_a_counter_is_refused(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = run / "checkpoints" / "000004096" / "state.json"
+    path = run / "checkpoints" / "000002048" / "state.json"
     counters = json.loads(path.read_text(encoding="utf-8"))
     for key in counters:
         kept = {k: v for k, v in counters.items() if k != key}
@@ -310,6 +310,6 @@ def test_a_checkpoint_without_a_counter_is_refused(
 
 
 def test_a_lost_copy_of_the_pool_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (run / "pool" / "000003072").unlink()
+    (run / "pool" / "000001536").unlink()
     assert resume(run) == 1
     assert f"{run / 'pool' / '000003072'}: no such policy file" in refusal(capsys)
