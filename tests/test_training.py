@@ -312,4 +312,4 @@ def test_a_checkpoint_without_a_counter_is_refused(
 def test_a_lost_copy_of_the_pool_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run / "pool" / "000001536").unlink()
     assert resume(run) == 1
-    assert f"{run / 'pool' / '000003072'}: no such policy file" in refusal(capsys)
+    assert f"{run / 'pool' / '000001536'}: no such policy file" in refusal(capsys)

@@ -88,10 +88,10 @@ def cache_folder() -> Path | None:
     Numba's own check looks at the file of the entry only, not at the files it calls; a folder named
     by the hash of all sources makes a stale cache impossible.
     """
-    folder = _cache_root() / "tokaido_env" / _sources_hash()
     try:
+        folder = _cache_root() / "tokaido_env" / _sources_hash()
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # nothing can be written; there is no home
         return None
     return folder if os.access(folder, os.W_OK) else None
 
