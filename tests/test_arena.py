@@ -80,6 +80,15 @@ def test_the_first_games_do_not_depend_on_how_many_there_are() -> None:
     assert (many.points[:10] == few.points).all()
 
 
+def test_how_many_games_run_at_once_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = make("greedy"), make("random")
+    at_once = play_match(a, b, 30, seed=1)
+    monkeypatch.setattr("tokaido_env.agents.arena.CHUNK", 8)
+    in_turn = play_match(a, b, 30, seed=1)
+    assert (at_once.results == in_turn.results).all()
+    assert (at_once.points == in_turn.points).all()
+
+
 def test_a_match_is_repeatable_and_seeds_differ() -> None:
     def points(seed: int) -> list[Any]:
         match = play_match(make("random"), make("greedy"), 20, seed)

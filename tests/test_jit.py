@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 from positions import position
 
@@ -158,6 +159,53 @@ def test_who_has_no_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     assert jit.cache_folder() is None
 
+
+# Threads
+
+THREADS = """
+import numba
+from tokaido_env.jit import parallel
+
+@parallel
+def threads(_, games, out):
+    for j in numba.prange(len(games)):
+        out[j] = numba.get_thread_id()
+"""
+COUNT = """
+import os, sys, numpy
+from threads import threads
+
+def count(games):
+    out = numpy.full(games, -1)
+    threads(None, numpy.arange(games), out)
+    return len(set(out.tolist()))
+
+for games in map(int, os.environ["GAMES"].split()):
+    print(games, count(games), end=" ", flush=True)
+if os.fork() == 0:
+    print("child", count(5000), end=" ", flush=True)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one thread only")
+@pytest.mark.parametrize("first", ["10", "5000"])
+def test_many_games_run_in_threads_few_and_forked_ones_do_not(tmp_path: Path, first: str) -> None:
+    """Whichever form the cache holds already."""
+    (tmp_path / "threads.py").write_text(THREADS, encoding="utf-8")
+    paths = os.pathsep.join((str(tmp_path), str(ROOT)))
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "NUMBA_CACHE_DIR": ""}
+    at_once = {"GAMES": first, "NUMBA_NUM_THREADS": "2", "PYTHONPATH": paths}
+    run_script(COUNT, **cache, **at_once)
+    for _ in range(2):  # compiled, then from the cache
+        told = run_script(COUNT, **cache, **at_once | {"GAMES": "5000 10 5000"})
+        assert told == "5000 2 10 1 5000 2 child 1 "
+
+
+# Games all the same
 
 PLAY = """
 import hashlib, random

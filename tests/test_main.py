@@ -27,6 +27,8 @@ def test_replay_prints_every_event_with_round_and_player(capsys: Output) -> None
     rounds = [int(line.split()[0]) for line in lines]
     assert rounds == sorted(rounds)
     assert (rounds[0], rounds[-1]) == (0, record.rounds)
+    rolls = [number for number, line in zip(rounds, lines, strict=True) if "roll:" in line]
+    assert rolls == list(range(1, record.rounds + 1))
     assert {line.split()[1] for line in lines} == {"chance", "player_0", "player_1"}
     assert f"ended after round {record.rounds}, won by player_{record.winner}" in result
     assert all(str(score["total"]) in result for score in record.scores)

@@ -165,6 +165,20 @@ def test_the_cap_truncates_and_pays_nobody(tmp_path: Path) -> None:
     assert ends > 8
 
 
+def test_games_that_end_at_once_are_told_apart(tmp_path: Path) -> None:
+    board = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
+    env = TokaidoVecEnv(30, [make("random")], 0, board)
+    env.reset()
+    seats, most = env.seats, 0
+    for _, _, _, dones, infos in walk(env, 10):
+        ended = np.flatnonzero(dones)
+        last = [infos[i]["terminal_observation"] for i in ended]
+        assert [seen[SEAT] for seen in last] == seats[ended].tolist()
+        assert len({seen.tobytes() for seen in last}) == len(ended)
+        seats, most = env.seats, max(most, len(ended))
+    assert most > 5
+
+
 def test_resetting_begins_the_first_episodes_again() -> None:
     env = TokaidoVecEnv(3, [make("greedy")], 7)
     first = env.reset()

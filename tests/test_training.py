@@ -23,7 +23,7 @@ from tokaido_env.agents.run import Settings
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = (
     *("--games", "32", "--rollout", "8", "--minibatch", "128", "--width", "32"),
-    *("--freeze-every", "512", "--checkpoint-every", "1024", "--eval-games", "8"),
+    *("--freeze-every", "512", "--checkpoint-every", "512", "--eval-games", "8"),
 )
 SHORT = ("--steps", "2048", *SMALL)
 
@@ -71,7 +71,7 @@ def test_a_run_folder_has_exactly_its_parts(finished: Path) -> None:
     checkpoint = ("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json")
     assert parts == {
         *("config.toml", "metrics.jsonl", "last", "best"),
-        *(f"checkpoints/{steps:09d}/{name}" for steps in (1024, 2048) for name in checkpoint),
+        *(f"checkpoints/{steps:09d}/{name}" for steps in (1536, 2048) for name in checkpoint),
         *(f"pool/{steps:09d}" for steps in (0, 512, 1024, 1536)),
     }
     assert len(list((finished / "tb").iterdir())) == 1
@@ -99,7 +99,7 @@ def test_nothing_in_a_run_folder_can_run_code(finished: Path) -> None:
 def test_the_configuration_tells_all_settings_versions_and_layouts(finished: Path) -> None:
     config = tomllib.loads((finished / "config.toml").read_text(encoding="utf-8"))
     expected = {"steps": 2048, "games": 32, "rollout": 8, "minibatch": 128, "width": 32}
-    expected |= {"freeze_every": 512, "checkpoint_every": 1024, "eval_games": 8}
+    expected |= {"freeze_every": 512, "checkpoint_every": 512, "eval_games": 8}
     assert Settings(**config["settings"]) == Settings(**expected)
     assert set(config["layout"]) == {"rules", "actions", "features"}
     assert {"python", "tokaido-env", "numpy", "numba", "torch"} <= set(config["versions"])
@@ -111,7 +111,7 @@ def test_metrics_tell_steps_in_order_and_each_evaluation(finished: Path) -> None
     assert steps == sorted(steps)
     assert set(steps) == set(range(256, 2049, 256))
     scores = [line["eval/greedy"] for line in told if "eval/greedy" in line]
-    assert len(scores) == 2
+    assert len(scores) == 4
     assert all(0.0 <= score <= 1.0 for score in scores)
 
 

@@ -102,7 +102,9 @@ def _compile(function: F, *, parallel: bool) -> F:
     folder = _cached_folder()
     previous = config.CACHE_DIR
     # Numba reads this while it decorates; other packages must not notice.
-    config.CACHE_DIR = "" if folder is None else str(folder)
+    # One folder a form: Numba's key does not tell whether a function was compiled in parallel.
+    form = "parallel" if parallel else "serial"
+    config.CACHE_DIR = "" if folder is None else str(folder / form)
     try:
         compiled: F = numba.njit(function, cache=folder is not None, parallel=parallel, nogil=True)
     finally:
