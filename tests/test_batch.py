@@ -269,12 +269,13 @@ def test_interpreted_and_compiled_give_the_same_bytes() -> None:
 
 FORK = f"""
 import multiprocessing, os, numpy
+from concurrent.futures import ProcessPoolExecutor
 from test_batch import played
 
 seeds = numpy.arange({MANY})
 here = played(seeds, 20)  # in threads, where there are some
-with multiprocessing.get_context("fork").Pool(1) as pool:
-    assert pool.apply(played, (seeds, 20)) == here
+with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+    assert pool.submit(played, seeds, 20).result() == here
 if os.fork() == 0:
     os._exit(0 if played(seeds, 20) == here else 1)
 print("child:", os.waitstatus_to_exitcode(os.wait()[1]))
