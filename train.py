@@ -77,7 +77,9 @@ def _train(folder: Path) -> int:
 
         complete = selfplay.train(folder, report)
     if not complete:
-        console.print(f"Interrupted and saved. Go on with: python train.py --resume {folder}")
+        console.print(
+            f"Interrupted and saved. Go on with: python train.py --resume {folder}", soft_wrap=True
+        )
         return INTERRUPTED
     console.print(f"policies  {folder}/best (the best against greedy), {folder}/last")
     console.print(f"logs      tensorboard --logdir {folder}/tb, and {folder}/metrics.jsonl")
