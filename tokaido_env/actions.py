@@ -35,7 +35,7 @@ LABELS: tuple[str, ...] = (
     "gift",
     *(f"discard:{ware}" for ware in WARES),
 )
-"""Label of each action id (DESIGN's table; the id is the index)."""
+"""The label of each action; its id is the index."""
 
 IDS: dict[str, int] = {label: action for action, label in enumerate(LABELS)}
 N_ACTIONS = len(LABELS)

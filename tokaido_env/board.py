@@ -146,10 +146,6 @@ class Board:
         """The lookup tables of the kernels: a `BOARD` array of shape (1,)."""
         return _compile(self)
 
-    def station_label(self, index: int) -> str:
-        """Name a space of the ring, as `C3` or `temple`."""
-        return self.stations[index]
-
 
 def built_in_boards() -> list[str]:
     """Return the names of the boards that come with the package."""
