@@ -19,7 +19,6 @@ import numpy.typing as npt
 from tokaido_env.agents.base import Agent
 from tokaido_env.batch import Batch
 from tokaido_env.board import Board
-from tokaido_env.game import IllegalMove
 from tokaido_env.jit import entry
 from tokaido_env.luck import arena_seed, check_seed
 from tokaido_env.rules import score
@@ -140,7 +139,8 @@ def _play(
     progress: Callable[[int], None],
 ) -> Batch:
     """Play games to the end; `a` sits at seat 0 in even games, at seat 1 in odd ones."""
-    batch = Batch(seeds, board)
+    batch = Batch(len(seeds), board, autoreset=False, observation=None)
+    batch.begin(np.arange(len(batch)), seeds)
     seat_of_a = np.arange(len(batch)) % 2
     running = np.arange(len(batch))
     while len(running):
@@ -149,7 +149,7 @@ def _play(
             games = running[(players == seat_of_a[running]) == moves_for_a]
             games = games[batch.legal[games] != 0]
             if len(games):
-                _decide(agent, batch, games)
+                batch.decide(agent, games)
         before = len(running)
         running = running[~batch.over[running]]
         if len(running) < before:
@@ -157,19 +157,10 @@ def _play(
     return batch
 
 
-def _decide(agent: Agent, batch: Batch, games: npt.NDArray[np.int64]) -> None:
-    legal = batch.legal[games]
-    actions = agent.act(batch.boards, batch.states[games], legal, batch.keys(games))
-    try:
-        batch.step(games, actions)
-    except IllegalMove as error:
-        raise IllegalMove(f"agent {agent.spec!r}: {error}") from None
-
-
 def _results(batch: Batch) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     n = len(batch)
-    seat_of_a = (np.arange(n) % 2).astype(np.int8)
-    rewards = batch.rewards(np.arange(n), seat_of_a)
+    seat_of_a = np.arange(n) % 2
+    rewards = batch.rewards(np.arange(n))[np.arange(n), seat_of_a].astype(np.float64)
     points = np.empty((n, 2, 3), np.int64)
     _points(batch.boards, batch.states, points)
     points[1::2] = points[1::2, ::-1]

@@ -6,36 +6,18 @@ import importlib
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
+from tokaido_env.batch import Decider
 
 
-class Agent(Protocol):
-    """Chooses actions for many games at once."""
+class Agent(Decider, Protocol):
+    """Chooses actions for many games at once; `Decider.act` tells how.
+
+    An agent whose play is a kernel has an attribute `bot`, its number in `tokaido_env.bots`, so
+    that games may ask the kernel instead.
+    """
 
     spec: str
     """The string that `make` makes this agent from."""
-
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
-        """Return a legal action for the player to decide in each of n games.
-
-        Args:
-            boards: `BOARD` (1,) for all games, or (n,).
-            states: `STATE` (n,), not to be changed.
-            legal: uint64 (n,), the legal actions as bits, never 0.
-            keys: uint64 (n,), random bits for this decision of this game: the only randomness an
-                agent may use, so that a match is repeatable. No agent is handed the game's luck.
-
-        Returns:
-            int64 (n,).
-        """
-        ...
 
 
 class AgentError(ValueError):

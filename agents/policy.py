@@ -19,7 +19,7 @@ from tokaido_env.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.agents.base import AgentError
 from tokaido_env.jit import entry, int64
 from tokaido_env.luck import hash_bits
-from tokaido_env.observation import FEATURES, N_FEATURES, encode
+from tokaido_env.observation import FEATURES, FLOAT_UNITS, N_FEATURES, encode
 from tokaido_env.rules import RULES_VERSION
 
 FORMAT = "tokaido-duo-policy"
@@ -148,7 +148,7 @@ class PolicyAgent:
 def _observe_movers(boards: Any, states: Any, out: Any) -> None:
     for i in range(len(states)):
         board = boards[i if len(boards) > 1 else 0]
-        encode(board, states[i], int64(states[i]["player"]), out[i])
+        encode(board, states[i], int64(states[i]["player"]), FLOAT_UNITS, out[i])
 
 
 @entry

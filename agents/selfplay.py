@@ -173,7 +173,7 @@ class _Run:
             for path in dict.fromkeys(paths)
         }
         self.seated = paths
-        self.env.opponents = [agents[path] for path in paths]
+        self.env.assign([agents[path] for path in paths])
 
     def _arrays(self) -> dict[str, Any]:
         return self.env.snapshot() | {"episode_starts": self.model._last_episode_starts}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.bots import greedy_actions, random_actions
+from tokaido_env.bots import GREEDY, RANDOM, greedy_actions, random_actions
 from tokaido_env.state import STATE
 
 
@@ -13,6 +13,7 @@ class RandomAgent:
     """Each legal action with equal probability."""
 
     spec = "random"
+    bot = RANDOM
 
     def act(
         self,
@@ -31,6 +32,7 @@ class GreedyAgent:
     """The best immediate change in score margin (`bots.greedy_action`)."""
 
     spec = "greedy"
+    bot = GREEDY
 
     def act(
         self,

@@ -1,7 +1,9 @@
 """Tokaido Duo as a reinforcement-learning environment.
 
     game = Game(seed=7)             one game, made pleasant
+    batch = Batch(4096)             many games as one array
     env(), raw_env()                PettingZoo
+    gymnasium.make("TokaidoDuo-v0") Gymnasium, registered by importing this; `make_vec` too
     agents                          players to train against and to measure with
 
 Importing is quick and compiles nothing: each name loads its module when it is first used, and
@@ -11,10 +13,13 @@ kernels are compiled on their first call and kept on disk.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
+
 if TYPE_CHECKING:
     from tokaido_env import agents
     from tokaido_env.actions import LABELS as ACTIONS
     from tokaido_env.aec import env, raw_env
+    from tokaido_env.batch import Batch
     from tokaido_env.board import Board, BoardError
     from tokaido_env.game import Game, IllegalMove
     from tokaido_env.luck import SeedError
@@ -28,6 +33,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ACTIONS",
     "FEATURES",
+    "Batch",
     "Board",
     "BoardError",
     "Feature",
@@ -46,6 +52,7 @@ __all__ = [
 _MODULES = {
     "ACTIONS": "actions",
     "FEATURES": "observation",
+    "Batch": "batch",
     "Board": "board",
     "BoardError": "board",
     "Feature": "observation",
@@ -59,6 +66,13 @@ _MODULES = {
     "env": "aec",
     "raw_env": "aec",
 }
+
+
+gymnasium.register(
+    "TokaidoDuo-v0",
+    entry_point="tokaido_env.gym:TokaidoDuoEnv",
+    vector_entry_point="tokaido_env.gym:TokaidoDuoVectorEnv",
+)
 
 
 def __getattr__(name: str) -> Any:

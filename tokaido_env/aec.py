@@ -27,10 +27,11 @@ from pettingzoo.utils.env_logger import EnvLogger
 
 from tokaido_env.actions import N_ACTIONS
 from tokaido_env.board import Board
-from tokaido_env.game import Game
+from tokaido_env.game import Game, check_choice
 from tokaido_env.luck import check_seed, entropy_seed, episode_seed
-from tokaido_env.observation import N_FEATURES, encode_game, expand
+from tokaido_env.observation import MASK_BYTES, N_FEATURES, encode_game, expand
 from tokaido_env.rules import rewards_of
+from tokaido_env.spaces import action_space, vector_space
 
 AGENTS = ("player_0", "player_1")
 ILLEGAL_REWARD = -1.0
@@ -93,15 +94,15 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
-        _expect("reward", reward, ("win", "margin"))
-        _expect("observation", observation, ("dict", "box"))
-        _expect("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        check_choice("reward", reward, ("win", "margin"))
+        check_choice("observation", observation, ("dict", "box"))
+        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         self.board = Board.load(board)
         self.render_mode = render_mode
         self.possible_agents = list(AGENTS)
         self.observation_spaces = {agent: _observation_space(observation) for agent in AGENTS}
-        self.action_spaces = {agent: spaces.Discrete(N_ACTIONS) for agent in AGENTS}
-        self.state_space = _vector_space()
+        self.action_spaces = {agent: action_space() for agent in AGENTS}
+        self.state_space = vector_space()
         self._margin = reward == "margin"
         self._as_dict = observation == "dict"
         self._seed: int | None = None
@@ -216,8 +217,9 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
             self.agent_selection = AGENTS[0]
             return
         self.agent_selection = agent = AGENTS[next_player]
-        self.infos[agent]["action_mask"] = self._mask = np.empty(N_ACTIONS, np.int8)
-        expand(game.legal_mask, self._mask)
+        words = np.empty(MASK_BYTES // 8, np.uint64)
+        expand(game.legal_mask, words)
+        self.infos[agent]["action_mask"] = self._mask = words.view(np.int8)[:N_ACTIONS]
 
     def _finish(self) -> None:
         """Pay the rewards: the end by a trigger terminates, the cap on rounds truncates (R10.1)."""
@@ -246,7 +248,7 @@ class TokaidoEnv(RawTokaidoEnv):
         illegal: str = "terminate",
     ) -> None:
         super().__init__(board, reward, observation, render_mode)
-        _expect("illegal", illegal, ("terminate", "raise"))
+        check_choice("illegal", illegal, ("terminate", "raise"))
         self._raises = illegal == "raise"
         self._has_reset = False
         self._moved = False  # since agent_iter last handed out an agent
@@ -333,20 +335,11 @@ class _CheckedIterator(AECIterator[str, Any, "int | None"]):
         return agent
 
 
-def _vector_space() -> spaces.Box:
-    return spaces.Box(0.0, 1.0, (N_FEATURES,), np.float32)
-
-
 def _observation_space(observation: str) -> spaces.Space[Any]:
     if observation == "box":
-        return _vector_space()
+        return vector_space()
     mask = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
-    return spaces.Dict({"observation": _vector_space(), "action_mask": mask})
-
-
-def _expect(name: str, value: object, known: tuple[object, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
+    return spaces.Dict({"observation": vector_space(), "action_mask": mask})
 
 
 _NO_ACTIONS: npt.NDArray[np.int8] = np.zeros(N_ACTIONS, np.int8)

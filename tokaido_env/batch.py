@@ -1,64 +1,338 @@
-"""`Batch`: many games as one array, stepped in compiled loops."""
+"""`Batch`: many games as one array, played in compiled loops.
+
+    batch = Batch(4096)
+    turn = batch.reset(seed=0)
+    while True:
+        turn = batch.step(policy(turn.observation, turn.mask))
+
+Game `i` with seed `s` is `Game(seed=s + i)`, whatever the number of games and of threads.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
+from tokaido_env import engine, position
 from tokaido_env.actions import LABELS, N_ACTIONS, actions_of
 from tokaido_env.board import Board
-from tokaido_env.game import IllegalMove
-from tokaido_env.jit import int64, parallel
-from tokaido_env.luck import LUCK, agent_keys, check_seed, key_of_seed, settle
-from tokaido_env.observation import N_FEATURES, encode, expand_mask
-from tokaido_env.rules import apply, legal, reward
-from tokaido_env.state import END_CAP, NOT_ENDED, STATE, start
+from tokaido_env.bots import BOTS, NO_BOT
+from tokaido_env.engine import MODE, NO_MOVE, SLOT
+from tokaido_env.game import CHANCES, Chance, IllegalMove, check_choice, outcome_label, weights_of
+from tokaido_env.luck import LUCK, SeedError, check_seed, entropy_seed
+from tokaido_env.observation import MASK_BYTES, N_FEATURES, OBSERVATION_DTYPES, check_fits, units
+from tokaido_env.rules import MAX_OUTCOMES
+from tokaido_env.state import END_CAP, NOT_ENDED, STATE, Phase, copy_rows, put_rows, start
 
 Games = npt.NDArray[np.int64]
+Boards = str | Path | Board | Sequence[str | Path | Board]
+Seeds = int | npt.ArrayLike | None
+Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
+
+_SHOWN = 10  # illegal moves, and outcomes, named in an error
+
+
+class Decider(Protocol):
+    """What decides in many games at once."""
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return a legal action for the player to decide in each of n games.
+
+        Args:
+            boards: `BOARD` (1,) for all games, or (n,).
+            states: `STATE` (n,), not to be changed.
+            legal: uint64 (n,), the legal actions as bits, never 0.
+            keys: uint64 (n,), random bits for this decision of this game: the only randomness an
+                agent may use, so that a match is repeatable. No agent is handed the game's luck.
+
+        Returns:
+            int64 (n,).
+        """
+        ...
+
+
+class Turn(NamedTuple):
+    """What a step tells of each of n games; with autoreset, of a finished game its successor.
+
+    Attributes:
+        observation: float32 or uint8 (n, N_FEATURES), as the mover sees it (player_0 where nobody
+            is to decide); None if not asked for.
+        mask: int8 (n, N_ACTIONS), 1 = legal; zeros where nobody is to decide.
+        legal: uint64 (n,), the same as bits.
+        mover: int8 (n,), whose decision it is now, -1 at chance and in games that are over.
+        reward: float32 (n, 2), of the step, by seat.
+        terminated: bool (n,), the step has ended the game by a trigger (R9.1).
+        truncated: bool (n,), the step has reached the cap on rounds (R10.1).
+        player: int8 (n,), who decided in the step; -1 if it was chance or a reset.
+        next_player: int8 (n,), who decides next in the same game, -1 at its end and at chance: a
+            value estimate keeps its sign if it is `player` again, and flips if not.
+    """
+
+    observation: Any
+    mask: npt.NDArray[np.int8]
+    legal: npt.NDArray[np.uint64]
+    mover: npt.NDArray[np.int8]
+    reward: npt.NDArray[np.float32]
+    terminated: npt.NDArray[np.bool_]
+    truncated: npt.NDArray[np.bool_]
+    player: npt.NDArray[np.int8]
+    next_player: npt.NDArray[np.int8]
 
 
 class Batch:
-    """N games, each with luck of its own; chance resolves itself.
+    """N games side by side.
 
-    Game `i` is the same as `Game(seed=seeds[i])`, whatever N and the number of threads.
+    All games are stepped together (`reset`, `step`, `play`, `finish`, which return a `Turn`), or
+    some of them, given by an int64 array of their indices (`begin`, `advance`, `observe`, …). One
+    batch must not be used by two Python threads at once; different batches may.
 
     Args:
-        seeds: int64 (n,), one for each game.
-        board: as for `Game`, the same for all.
+        n: how many games.
+        board: as for `Game`; of a sequence, game `i` is played on `board[i % len(board)]`.
+        chance: "sampled": chance resolves itself; "explicit": games stop at chance phases, where
+            a step plays an outcome (`weights`, `sample`).
+        autoreset: a finished game begins its next episode within the step that ended it.
+        reward: "win" or "margin" (`rules.reward`).
+        observation: "float32" in [0, 1], "uint8" for the raw values (`observation.SCALES`), None.
+        check: refuse illegal moves before anything is played. Without it an illegal move leaves
+            undefined states behind.
+        copy: give turns arrays of their own. Without it they hand out the batch's buffers, which
+            the next step overwrites.
 
     Attributes:
-        boards: `BOARD` (1,), shared by all games.
-        states: `STATE` (n,), the positions.
+        boards: `BOARD` (b,), the boards in use.
+        states: `STATE` (n,), the positions. Live: do not write.
         luck: `LUCK` (n,), never handed to agents.
-        legal: uint64 (n,), the legal actions as bits; 0 when over.
-        seeds: int64 (n,), of the games.
-        decisions: int64 (n,), how many decisions each game has seen.
+        legal: uint64 (n,), the legal actions as bits; 0 at chance and when over.
+        slots: `SLOT` (n,), the rest: seeds, episodes, decisions, what the last step told.
     """
 
-    def __init__(self, seeds: npt.ArrayLike, board: str | Path | Board = "shikoku") -> None:
-        self.seeds = np.array(seeds, np.int64)
-        for seed in (self.seeds.min(initial=0), self.seeds.max(initial=0)):
-            check_seed(seed)
-        self.board = Board.load(board)
-        self.boards = self.board.record
-        n = len(self.seeds)
+    def __init__(
+        self,
+        n: int,
+        board: Boards = "shikoku",
+        *,
+        chance: Chance = "sampled",
+        autoreset: bool = True,
+        reward: Literal["win", "margin"] = "win",
+        observation: Literal["float32", "uint8"] | None = "float32",
+        check: bool = True,
+        copy: bool = True,
+    ) -> None:
+        if n < 1:
+            raise ValueError(f"n: expected one game or more, got {n}")
+        check_choice("chance", chance, CHANCES)
+        check_choice("reward", reward, ("win", "margin"))
+        check_choice("observation", observation, (*OBSERVATION_DTYPES, None))
+        given = [board] if isinstance(board, str | Path | Board) else board
+        self.board_list = [Board.load(each) for each in given]
+        if not self.board_list:
+            raise ValueError("board: expected one board or more, got an empty sequence")
+        self.boards = np.concatenate([each.record for each in self.board_list])
+        self._hashes = np.array([each.hash for each in self.board_list])
+        self._fresh = np.concatenate([start(each) for each in self.board_list])
+        if observation is not None:
+            check_fits(self.boards, observation)
         self.states = np.zeros(n, STATE)
-        self.legal = np.zeros(n, np.uint64)
-        self.decisions = np.zeros(n, np.int64)
         self.luck = np.zeros(n, LUCK)
-        self._start = start(self.board)
-        self.restart(np.arange(n), self.seeds)
+        self.legal = np.zeros(n, np.uint64)
+        self.slots = np.zeros(n, SLOT)
+        self.slots["board"] = np.arange(n) % len(self.board_list)
+        self.slots["bot"] = NO_BOT
+        self.slots["base"] = -1
+        self._observation = observation
+        self._check = check
+        self._copy = copy
+        self._mode = _mode(chance == "sampled", autoreset, reward == "margin")
+        self._all = np.arange(n)
+        self._buffers(n)
+        self._begun = False
 
     def __len__(self) -> int:
         return len(self.states)
 
+    # All games
+
+    def reset(self, seed: Seeds = None, positions: Positions | None = None) -> Turn:
+        """Begin all games.
+
+        Args:
+            seed: game `i` plays the episodes of `seed + i`, or of `seed[i]`. None begins the next
+                episode of each game, the first ones with a seed from the operating system.
+            positions: begin from a position instead, the same for all or one for each game: as
+                `Game.to_dict` gives it, or `STATE` (n,) or (1,) from another batch or game.
+
+        Raises:
+            SeedError, PositionError: nothing has changed then.
+        """
+        self.begin(self._all, seed, positions)
+        return self._turn()
+
+    def step(self, moves: npt.ArrayLike) -> Turn:
+        """Play a decision of every game or, with explicit chance, an outcome where chance is next.
+
+        Args:
+            moves: integers (n,). Games that are over (without autoreset) must be begun anew first.
+
+        Raises:
+            IllegalMove: naming games, moves and what was legal; nothing has been played then.
+        """
+        self.advance(self._all, moves)
+        return self._turn()
+
+    def play(self, bot: str) -> Turn:
+        """Play one move of every game that is not over, chosen inside the kernel.
+
+        The bot draws from `keys`, as an agent of the same name does, so it makes the same moves.
+
+        Args:
+            bot: "random" or "greedy". With explicit chance, outcomes are drawn from the luck.
+        """
+        self._advance_with(self._all, bot, to_end=False)
+        return self._turn()
+
+    def finish(self, bot: str) -> Turn:
+        """Play every game to its end, both seats by a bot inside the kernel."""
+        self._advance_with(self._all, bot, to_end=True)
+        return self._turn()
+
+    def weights(self) -> npt.NDArray[np.int64]:
+        """Return the integer odds of each outcome, (n, MAX_OUTCOMES): zeros where none is next."""
+        out = np.zeros((len(self), MAX_OUTCOMES), np.int64)
+        engine.weights(self._all, self.boards, self.states, self.slots, out)
+        return out
+
+    def sample(self) -> npt.NDArray[np.int64]:
+        """Draw an outcome from each game's luck, int64 (n,): -1 where none is next.
+
+        Playing what was drawn gives the same games as sampled chance.
+        """
+        out = np.empty(len(self), np.int64)
+        engine.outcomes(self._all, self.boards, self.states, self.luck, self.slots, out)
+        return out
+
+    # Some of the games
+
+    def begin(self, games: Games, seed: Seeds = None, positions: Positions | None = None) -> None:
+        """Begin the given games and play to the first decision; arguments as for `reset`.
+
+        A sequence of seeds or positions has one for each of the given games.
+        """
+        self.place(games, seed, positions)
+        self.settle(games)
+
+    def place(self, games: Games, seed: Seeds = None, positions: Positions | None = None) -> None:
+        """Put the given games where they begin, with the luck of their episodes; play nothing."""
+        slots = self.slots
+        begun = slots["base"][games] >= 0
+        bases = self._bases(games, seed)
+        states = self._beginnings(games, positions)
+        slots["episode"][games] = (slots["episode"][games] + 1) * (begun & (seed is None))
+        slots["base"][games] = bases
+        put_rows(self.states, games, states)
+        engine.begin(games, self.boards, self.states, self.luck, self.slots, self.legal)
+        self._begun = bool((slots["base"] >= 0).all())
+
+    def settle(self, games: Games) -> None:
+        """Play chance, where it resolves itself, and seated bots up to the next decision."""
+        self._run(games, np.full(len(games), NO_MOVE), self._mode)
+
+    def seat_bots(self, games: Games, bots: npt.ArrayLike) -> None:
+        """Let bots decide within the steps of the given games, from the next one on.
+
+        Args:
+            games: the games.
+            bots: (k, 2), who plays each seat: `bots.RANDOM`, `bots.GREEDY` or `bots.NO_BOT`, of
+                which each game needs one.
+        """
+        seated = np.asarray(bots)
+        if (seated != NO_BOT).all(axis=-1).any():
+            raise ValueError("bots: expected a seat without a bot in each game")
+        self.slots["bot"][games] = seated
+        self._note_bots()
+
+    def advance(self, games: Games, moves: npt.ArrayLike) -> None:
+        """Play a move of each of the given games, as `step` does; then read the attributes."""
+        self._need_begun(games)
+        chosen = self.as_moves(moves, len(games))
+        if self._check:
+            wrong = self.illegal(games, chosen)
+            if wrong.any():
+                self._refuse(games, chosen, np.flatnonzero(wrong))
+        self._run(games, chosen, self._mode)
+
+    def illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which moves of the given games are not on offer: bool (k,)."""
+        wrong = np.empty(len(games), np.bool_)
+        engine.find_illegal(games, self.boards, self.states, self.slots, self.legal, moves, wrong)
+        return wrong
+
+    def as_moves(self, moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
+        """Return moves as int64 (n,), or raise `ValueError`."""
+        array = np.asarray(moves)
+        if array.shape != (n,) or array.dtype.kind not in "iu":
+            raise ValueError(
+                f"moves: expected integers of shape ({n},), one for each game, "
+                f"got {array.dtype} of shape {array.shape}"
+            )
+        return np.ascontiguousarray(array, np.int64)
+
+    def decide(self, agent: Decider, games: Games) -> None:
+        """Let an agent play a decision of each of the given games.
+
+        Raises:
+            IllegalMove: naming the agent and the game; nothing has been played then.
+        """
+        states = copy_rows(self.states, games)
+        actions = agent.act(self.boards_of(games), states, self.legal[games], self.keys(games))
+        try:
+            self.advance(games, actions)
+        except ValueError as error:
+            name = getattr(agent, "spec", type(agent).__name__)
+            raise type(error)(f"agent {name!r}: {error}") from None
+
+    def keys(self, games: Games) -> npt.NDArray[np.uint64]:
+        """Return what an agent draws from for its decision in each of the given games (k,)."""
+        out = np.empty(len(games), np.uint64)
+        engine.keys(games, self.states, self.slots, out)
+        return out
+
+    def observe(self, games: Games, seats: npt.NDArray[np.int8]) -> npt.NDArray[Any]:
+        """Return what the given seats see: (k, N_FEATURES), float32 unless the batch is uint8."""
+        out = np.empty((len(games), N_FEATURES), self._units.dtype)
+        self._encode(games, seats, out)
+        return out
+
+    def masks(self, games: Games) -> npt.NDArray[np.bool_]:
+        """Return the legal actions of the given games: bool (k, N_ACTIONS)."""
+        return self._words_of(games).view(np.bool_)[:, :N_ACTIONS]
+
+    def rewards(self, games: Games) -> npt.NDArray[np.float32]:
+        """Return the rewards of both seats where the given games stand: float32 (k, 2)."""
+        out = np.empty((len(games), 2), np.float32)
+        margin = bool(self._mode["margin"][0])
+        engine.rewards(games, self.boards, self.states, self.slots, margin, out)
+        return out
+
+    def boards_of(self, games: Games) -> npt.NDArray[np.void]:
+        """Return the boards of the given games as agents take them: `BOARD` (1,) or (k,)."""
+        if len(self.boards) == 1:
+            return self.boards
+        return copy_rows(self.boards, self.slots["board"][games])
+
     @property
     def players(self) -> npt.NDArray[np.int8]:
-        """Whose decision it is in each game, -1 when over: int8 (n,)."""
+        """Whose decision it is in each game, -1 at chance and when over: int8 (n,)."""
         return self.states["player"].copy()
 
     @property
@@ -71,115 +345,189 @@ class Batch:
         """Which games have ended at the cap on rounds (R10.1): bool (n,)."""
         return np.asarray(self.states["end"] == END_CAP)
 
-    def restart(self, games: Games, seeds: npt.NDArray[np.int64]) -> None:
-        """Begin the given games anew with the luck of the given seeds."""
-        self.seeds[games] = seeds
-        self.decisions[games] = 0
-        _restart(self.boards, games, self.states, self.luck, self.legal, self._start, seeds)
+    def snapshot(self, games: Games | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return copies of all that makes some games (all by default), luck included."""
+        taken = {name: _rows(array, games) for name, array in self._arrays().items()}
+        return taken | {"boards": self._hashes[taken["slots"]["board"]]}
 
-    def step(self, games: Games, actions: npt.NDArray[np.int64]) -> None:
-        """Play one decision of each of the given games.
+    def restore(self, snapshot: Mapping[str, npt.NDArray[Any]], games: Games | None = None) -> None:
+        """Put a snapshot of k games, or of one, into k games (all by default).
 
-        Raises:
-            IllegalMove: naming the first game whose action is not legal; nothing is stepped then.
+        It may come from other games and another batch, played on the same boards.
         """
-        self._check(games, actions)
-        _step(self.boards, games, self.states, self.luck, self.legal, actions)
-        self.decisions[games] += 1
-
-    def keys(self, games: Games) -> npt.NDArray[np.uint64]:
-        """Return what an agent draws from for its decision in each of the given games (n,)."""
-        out = np.empty(len(games), np.uint64)
-        players = self.states["player"][games]
-        agent_keys(self.seeds[games], players, self.decisions[games], out)
-        return out
-
-    def observe(self, games: Games, seats: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
-        """Return what the given seats see in the given games: float32 (len(games), N_FEATURES)."""
-        out = np.empty((len(games), N_FEATURES), np.float32)
-        _observe(self.boards, games, self.states, seats, out)
-        return out
-
-    def masks(self, games: Games) -> npt.NDArray[np.bool_]:
-        """Return the legal actions of the given games: bool (len(games), N_ACTIONS)."""
-        out = np.empty((len(games), N_ACTIONS), np.int8)
-        _expand(self.boards, games, self.legal, out)
-        return out.view(np.bool_)
-
-    def rewards(
-        self, games: Games, seats: npt.NDArray[np.int8], *, margin: bool = False
-    ) -> npt.NDArray[np.float64]:
-        """Return the reward of a seat of each of the given games (`rules.reward`)."""
-        out = np.empty(len(games), np.float64)
-        _reward(self.boards, games, self.states, seats, margin, out)
-        return out
-
-    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return copies of all arrays that make the batch, luck included, for `restore`."""
-        return {name: array.copy() for name, array in self._arrays().items()}
-
-    def restore(self, snapshot: dict[str, npt.NDArray[Any]]) -> None:
-        """Go back to a snapshot of a batch of the same size and board."""
+        chosen = self._all if games is None else games
+        boards = self.slots["board"][chosen]
+        held = snapshot["boards"]
+        if len(held) not in (1, len(chosen)):
+            raise ValueError(f"snapshot: expected {len(chosen)} games or 1, it holds {len(held)}")
+        foreign = np.flatnonzero(self._hashes[boards] != held)
+        if len(foreign):
+            game = int(chosen[foreign[0]])
+            raise ValueError(f"snapshot: it was taken on another board than game {game} is played")
         for name, array in self._arrays().items():
-            array[:] = snapshot[name]
+            _put(array, chosen, snapshot[name])
+        self.slots["board"][chosen] = boards
+        self._words[chosen] = self._words_of(chosen)
+        self._note_bots()
+        self._begun = True
+
+    # Below the verbs
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {
-            "states": self.states,
-            "luck": self.luck,
-            "legal": self.legal,
-            "seeds": self.seeds,
-            "decisions": self.decisions,
-        }
+        return {"states": self.states, "luck": self.luck, "legal": self.legal, "slots": self.slots}
 
-    def _check(self, games: Games, actions: npt.NDArray[np.int64]) -> None:
-        inside = (actions >= 0) & (actions < N_ACTIONS)
-        bits = np.where(inside, actions, 0).astype(np.uint64)
-        right = inside & ((self.legal[games] >> bits & np.uint64(1)) == 1)
-        if not right.all():
-            first = int(np.flatnonzero(~right)[0])
-            game, action = int(games[first]), int(actions[first])
-            labels = ", ".join(LABELS[a] for a in actions_of(int(self.legal[game])))
-            raise IllegalMove(f"game {game}: illegal action {action}: legal are {labels or 'none'}")
+    def _note_bots(self) -> None:
+        self._mode["bots"] = (self.slots["bot"] != NO_BOT).any()
+
+    def _buffers(self, n: int) -> None:
+        """Make what turns are written to; views of them are what `copy=False` hands out."""
+        words = np.zeros((n, MASK_BYTES // 8), np.uint64)
+        self._words = words
+        self._units = units(self._observation or "float32")
+        self._observed = np.zeros((n if self._observation else 0, N_FEATURES), self._units.dtype)
+        slots = self.slots
+        self._turns = Turn(
+            self._observed if self._observation else None,
+            words.view(np.int8)[:, :N_ACTIONS],
+            self.legal,
+            self.states["player"],
+            slots["reward"],
+            slots["terminated"].view(np.bool_),
+            slots["truncated"].view(np.bool_),
+            slots["player"],
+            slots["next_player"],
+        )
+
+    def _turn(self) -> Turn:
+        if self._observation:
+            self._encode(self._all, self.states["player"], self._observed)
+        if not self._copy:
+            return self._turns
+        return Turn(*(None if each is None else each.copy() for each in self._turns))  # type: ignore[arg-type]
+
+    def _advance_with(self, games: Games, bot: str, *, to_end: bool) -> None:
+        self._need_begun(games)
+        check_choice("bot", bot, BOTS)
+        mode = self._mode.copy()
+        mode["bot"] = BOTS[bot]
+        mode["to_end"] = to_end
+        mode["bots"] |= to_end
+        self._run(games, np.empty(len(games), np.int64), mode)
+
+    def _run(self, games: Games, moves: npt.NDArray[np.int64], mode: npt.NDArray[np.void]) -> None:
+        engine.advance(
+            games,
+            self.boards,
+            self.states,
+            self.luck,
+            self.slots,
+            self.legal,
+            self._words,
+            moves,
+            self._fresh,
+            mode,
+        )
+
+    def _encode(self, games: Games, seats: npt.NDArray[np.int8], out: npt.NDArray[Any]) -> None:
+        engine.observe(games, self.boards, self.states, self.slots, seats, self._units, out)
+
+    def _words_of(self, games: Games) -> npt.NDArray[np.uint64]:
+        words = np.empty((len(games), MASK_BYTES // 8), np.uint64)
+        engine.expand(games, self.legal, words)
+        return words
+
+    def _need_begun(self, games: Games) -> None:
+        if self._begun:
+            return
+        waiting = games[self.slots["base"][games] < 0]
+        if len(waiting):
+            raise RuntimeError(f"game {waiting[0]} has not begun: call reset(seed=…) first")
+
+    def _bases(self, games: Games, seed: Seeds) -> npt.NDArray[np.int64]:
+        """Return the seed of episode 0 of each of the given games."""
+        if seed is None:
+            bases = self.slots["base"][games]
+            return np.where(bases < 0, (entropy_seed() >> 1) + games, bases)
+        if np.ndim(seed) == 0:
+            first = check_seed(seed)
+            check_seed(first + len(self) - 1)
+            return first + games
+        seeds = np.asarray(seed)
+        if seeds.shape != games.shape or seeds.dtype.kind not in "iu":
+            raise ValueError(
+                f"seed: expected an integer or integers of shape {games.shape}, "
+                f"got {seeds.dtype} of shape {seeds.shape}"
+            )
+        for game, each in zip(games.tolist(), seeds.tolist(), strict=True):
+            try:
+                check_seed(each)
+            except SeedError as error:
+                raise SeedError(f"game {game}: {error}") from None
+        return seeds.astype(np.int64)
+
+    def _beginnings(self, games: Games, positions: Positions | None) -> npt.NDArray[np.void]:
+        """Return the states that the given games begin from: (k,) or (1,)."""
+        if positions is None:
+            return copy_rows(self._fresh, self.slots["board"][games])
+        if isinstance(positions, np.ndarray):
+            if positions.dtype != STATE or len(positions) not in (1, len(games)):
+                raise ValueError(
+                    f"positions: expected STATE of shape ({len(games)},) or (1,), "
+                    f"got {positions.dtype} of shape {positions.shape}"
+                )
+            return positions
+        each = [positions] * len(games) if isinstance(positions, Mapping) else positions
+        if len(each) != len(games):
+            raise ValueError(f"positions: expected {len(games)}, one for each, got {len(each)}")
+        states = np.empty(len(games), STATE)
+        for j, (game, one) in enumerate(zip(games.tolist(), each, strict=True)):
+            board = self.board_list[int(self.slots["board"][game])]
+            try:
+                states[j] = position.from_dict(board, one)[0]
+            except position.PositionError as error:
+                raise position.PositionError(f"game {game}: {error}") from None
+        return states
+
+    def _refuse(self, games: Games, moves: npt.NDArray[np.int64], wrong: Games) -> None:
+        told = [self._refusal(int(games[j]), int(moves[j])) for j in wrong[:_SHOWN]]
+        more = f"; and {len(wrong) - _SHOWN} more games" if len(wrong) > _SHOWN else ""
+        raise IllegalMove("; ".join(told) + more)
+
+    def _refusal(self, game: int, move: int) -> str:
+        name = f" ({LABELS[move]})" if 0 <= move < N_ACTIONS else ""
+        if self.states["end"][game] != NOT_ENDED:
+            return f"game {game}: illegal action {move}: the game is over"
+        mask = int(self.legal[game])
+        if mask:
+            labels = ", ".join(f"{LABELS[a]} ({a})" for a in actions_of(mask))
+            return f"game {game}: illegal action {move}{name}: legal are {labels}"
+        phase = Phase(self.states["phase"][game])
+        board = int(self.slots["board"][game])
+        odds = np.zeros(MAX_OUTCOMES, np.int64)
+        _, step = weights_of(self.boards[board:][:1], self.states[game:][:1], 0, odds)
+        possible = [
+            f"{outcome_label(self.board_list[board], phase, step, int(k))} ({k})"
+            for k in np.flatnonzero(odds)
+        ]
+        shown = ", ".join(possible[:_SHOWN]) + (", …" if len(possible) > _SHOWN else "")
+        return f"game {game}: no outcome {move} at {phase.name}: possible are {shown}"
 
 
-@parallel
-def _restart(
-    boards: Any, games: Any, states: Any, lucks: Any, masks: Any, fresh: Any, seeds: Any
-) -> None:
-    for j in prange(len(games)):
-        i = games[j]
-        states[i] = fresh[0]
-        lucks[i]["key"] = key_of_seed(seeds[j])
-        lucks[i]["drawn"][0] = 0
-        lucks[i]["drawn"][1] = 0
-        lucks[i]["copies"] = 0
-        settle(boards[0], states[i], lucks[i])
-        masks[i] = legal(boards[0], states[i])
+def _rows(array: npt.NDArray[Any], games: Games | None) -> npt.NDArray[Any]:
+    if array.dtype.names:
+        return copy_rows(array, games)
+    return array.copy() if games is None else array[games]
 
 
-@parallel
-def _step(boards: Any, games: Any, states: Any, lucks: Any, masks: Any, actions: Any) -> None:
-    for j in prange(len(games)):
-        i = games[j]
-        apply(boards[0], states[i], actions[j])
-        settle(boards[0], states[i], lucks[i])
-        masks[i] = legal(boards[0], states[i])
+def _put(array: npt.NDArray[Any], games: Games, values: npt.NDArray[Any]) -> None:
+    if array.dtype.names:
+        put_rows(array, games, values)
+    else:
+        array[games] = values
 
 
-@parallel
-def _observe(boards: Any, games: Any, states: Any, seats: Any, out: Any) -> None:
-    for j in prange(len(games)):
-        encode(boards[0], states[games[j]], int64(seats[j]), out[j])
-
-
-@parallel
-def _expand(boards: Any, games: Any, masks: Any, out: Any) -> None:
-    for j in prange(len(games)):
-        expand_mask(masks[games[j]], out[j])
-
-
-@parallel
-def _reward(boards: Any, games: Any, states: Any, seats: Any, margin: bool, out: Any) -> None:
-    for j in prange(len(games)):
-        out[j] = reward(boards[0], states[games[j]], int64(seats[j]), margin)
+def _mode(sampled: bool, autoreset: bool, margin: bool) -> npt.NDArray[np.void]:
+    mode = np.zeros(1, MODE)
+    mode["sampled"], mode["autoreset"], mode["margin"] = sampled, autoreset, margin
+    mode["bot"] = NO_BOT
+    return mode

@@ -7,12 +7,29 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.actions import PASS
-from tokaido_env.jit import entry, int64, kernel
+from tokaido_env.jit import entry, int64, kernel, subroutine
 from tokaido_env.luck import below
 from tokaido_env.rules import Row, apply, legal, total
 from tokaido_env.state import EFFECT
 
 _ONE = np.uint64(1)
+
+NO_BOT, RANDOM, GREEDY = range(3)
+BOTS = {"random": RANDOM, "greedy": GREEDY}
+
+# [byte, n]: the place of the n-th bit that is set.
+_NTH_BIT = np.zeros((256, 8), np.int8)
+for _byte in range(256):
+    for _n, _place in enumerate(p for p in range(8) if _byte >> p & 1):
+        _NTH_BIT[_byte, _n] = _place
+
+
+@kernel
+def choose(bot: int, board: Row, s: Row, mask: np.uint64, bits: np.uint64, scratch: Any) -> int:
+    """Return the action of one of `BOTS`; arguments as for `greedy_action`."""
+    if bot == GREEDY:
+        return greedy_action(board, s, mask, bits, scratch)
+    return random_action(mask, bits)
 
 
 @kernel
@@ -23,14 +40,10 @@ def random_action(mask: np.uint64, bits: np.uint64) -> int:
         mask: the legal actions, not empty.
         bits: 64 random bits.
     """
-    skip = below(bits, _count(mask))
-    while skip > 0:
-        mask &= mask - _ONE
-        skip -= 1
-    return lowest(mask)
+    return _select(mask, below(bits, _count(mask)))
 
 
-@kernel
+@subroutine
 def greedy_action(board: Row, s: Row, mask: np.uint64, bits: np.uint64, scratch: Any) -> int:
     """Return the action that changes the score margin most at once.
 
@@ -94,6 +107,19 @@ def _value(board: Row, s: Row, seat: int) -> int:
     """Return a seat's margin: a point outweighs all coins, a coin the use of an effect."""
     coins = int(s["coins"][seat]) - int(s["coins"][1 - seat])
     return 256 * (total(board, s, seat) - total(board, s, 1 - seat)) + 2 * coins
+
+
+@kernel
+def _select(mask: np.uint64, n: int) -> int:
+    """Return the place of the n-th bit that is set, from 0: by halves, no branch to guess."""
+    place = 0
+    for half in (32, 16, 8):
+        below_half = mask & (_ONE << np.uint64(half)) - _ONE
+        skip = int64(n >= _count(below_half))
+        n -= skip * _count(below_half)
+        place += skip * half
+        mask >>= np.uint64(skip * half)
+    return place + int64(_NTH_BIT[int64(mask & np.uint64(0xFF)), n & 7])
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,7 +35,7 @@ from tokaido_env.rules import (
     setup_step,
     winner_of,
 )
-from tokaido_env.state import CHANCE_PHASES, ENDS, NOBODY, OVER, SIDES, Phase, start
+from tokaido_env.state import CHANCE_PHASES, ENDS, NOBODY, OVER, SIDES, Phase, copy_rows, start
 
 if TYPE_CHECKING:
     from tokaido_env.record import Record
@@ -154,14 +154,13 @@ class Game:
     def _begin(
         self, board: Board, states: npt.NDArray[np.void], seed: int | None, chance: Chance
     ) -> None:
-        if chance not in CHANCES:
-            raise ValueError(f"chance: expected one of {', '.join(CHANCES)}, got {chance!r}")
+        check_choice("chance", chance, CHANCES)
         self.board = board
         seed = entropy_seed() if seed is None else check_seed(seed)
         self.seed: int | None = seed if chance == "sampled" else None
         self.chance: Chance = chance
         self.boards = board.record
-        self._start = states.copy()
+        self._start = copy_rows(states)
         self.states = states
         self._luck = np.zeros(1, LUCK)
         start_luck(self._luck, 0, seed)
@@ -203,7 +202,7 @@ class Game:
     @property
     def state(self) -> npt.NDArray[np.void]:
         """A copy of the state: a `STATE` array of shape (1,)."""
-        return self.states.copy()
+        return copy_rows(self.states)
 
     def legal_actions(self) -> list[int]:
         """Return the ids of the legal actions, ascending; empty at chance and when over."""
@@ -262,11 +261,10 @@ class Game:
                 that no copy tells the future; "same": the very same future.
             seed: take the luck of this seed instead.
         """
-        if luck not in ("fresh", "same"):
-            raise ValueError(f"luck: expected 'fresh' or 'same', got {luck!r}")
+        check_choice("luck", luck, ("fresh", "same"))
         other = copy.copy(self)
-        other.states = self.states.copy()
-        other._luck = self._luck.copy()
+        other.states = copy_rows(self.states)
+        other._luck = copy_rows(self._luck)
         other._drawn = self._drawn.copy()
         other._events = self._events.copy()
         if seed is not None:
@@ -307,7 +305,7 @@ class Game:
     def events(self) -> list[str]:
         """Return the labels of all actions and outcomes since the start, in order."""
         again = Game.__new__(Game)
-        again._begin(self.board, self._start.copy(), 0, "explicit")
+        again._begin(self.board, copy_rows(self._start), 0, "explicit")
         labels = []
         for move in self._events:
             labels.append(again.label(move))
@@ -361,6 +359,13 @@ class Game:
         outcomes = [label for label, _ in self.outcomes()]
         shown = ", ".join(outcomes[:12]) + (", …" if len(outcomes) > 12 else "")
         return f"no outcome {move!r} at {self.phase.name}: possible are {shown}"
+
+
+def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
+    """Raise `ValueError` unless an argument is one of some choices."""
+    known = tuple(choices)
+    if value not in known:
+        raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
 
 
 def outcome_label(board: Board, phase: Phase, setup: int, outcome: int) -> str:

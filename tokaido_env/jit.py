@@ -1,7 +1,8 @@
 """The one compile decorator: scalar kernels, cached entries, serial and parallel forms.
 
-`kernel` marks a scalar function that other kernels call. `entry` marks a function that Python
-calls: it is compiled on its first call and kept on disk. `parallel` gives an entry both forms.
+`kernel` marks a scalar function that other kernels call, `subroutine` a long one. `entry` marks a
+function that Python calls: it is compiled on its first call and kept on disk. `parallel` gives an
+entry both forms.
 
 With `NUMBA_DISABLE_JIT=1` all of them run as plain Python, for debugging and coverage.
 """
@@ -12,6 +13,7 @@ import functools
 import hashlib
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +25,9 @@ from numba.core import config
 # A wide integer in kernels: compiled, `int` of an int8 stays one and `int` of a uint64 unsigned.
 int64: Callable[[Any], int] = np.int64  # type: ignore[assignment]
 
+# A number that is never negative: Numba looks for negative ones when it indexes with signed ones.
+index: Callable[[Any], int] = np.uint64  # type: ignore[assignment]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 PACKAGE = Path(__file__).resolve().parent
@@ -30,6 +35,7 @@ INTERPRETED = bool(config.DISABLE_JIT)
 PARALLEL_FROM = 1024
 
 _in_forked_child = False
+_threads_in_use = threading.Lock()
 
 
 def _note_fork() -> None:
@@ -54,6 +60,14 @@ def kernel(function: F) -> F:
     return compiled
 
 
+def subroutine(function: F) -> F:
+    """Compile a `kernel` that is called, not copied into its callers: long and seldom needed."""
+    if INTERPRETED:
+        return function
+    compiled: F = numba.njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return compiled
+
+
 def entry(function: F) -> F:
     """Compile a function that Python calls, cached on disk where a folder is writable.
 
@@ -66,18 +80,24 @@ def entry(function: F) -> F:
 def parallel(function: F) -> F:
     """Compile one plain body whose outer loop is `prange` twice, serial and parallel.
 
-    The parallel form runs for many games (`PARALLEL_FROM`, by the length of the second argument)
-    when Numba may use more than one thread (`numba.set_num_threads`), and never in a forked child,
-    which Numba's threads do not survive. Both forms give the same bytes.
+    The parallel form runs for many games (`PARALLEL_FROM`, by the length of the first argument)
+    when Numba may use more than one thread (`numba.set_num_threads`). It never runs in a forked
+    child, which Numba's threads do not survive, nor in two Python threads at once, which they do
+    not bear either: the second one takes the serial form. Both forms give the same bytes.
     """
     serial = _compile(function, parallel=False)
     threaded = _compile(function, parallel=True)
 
     @functools.wraps(function)
     def choose(*args: Any) -> Any:
-        if len(args[1]) < PARALLEL_FROM or _in_forked_child or numba.get_num_threads() == 1:
+        if len(args[0]) < PARALLEL_FROM or _in_forked_child or numba.get_num_threads() == 1:
             return serial(*args)
-        return threaded(*args)
+        if not _threads_in_use.acquire(blocking=False):
+            return serial(*args)
+        try:
+            return threaded(*args)
+        finally:
+            _threads_in_use.release()
 
     return choose  # type: ignore[return-value]
 

@@ -24,8 +24,8 @@ from tokaido_env.jit import entry, int64, kernel
 from tokaido_env.rules import (
     Row,
     apply_outcome,
+    boutiques_left,
     is_chance,
-    outcome_weights,
     paintings_hidden,
     picker,
     setup_step,
@@ -45,7 +45,7 @@ MAX_SEED = 2**53 - 1
 MAX_EVENTS = 32
 """More outcomes than can follow one decision: a set-up and a roll, ten reveals and a roll."""
 
-_DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED, _AGENT, _ARENA = range(9)
+_DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED, _AGENT, _ARENA, _SEAT = range(10)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -122,10 +122,18 @@ def sample(board: Row, s: Row, luck: Row) -> int:
 
 
 @kernel
-def settle(board: Row, s: Row, luck: Row) -> None:
-    """Play outcomes of chance until a decision or the end."""
+def settle(board: Row, s: Row, luck: Row, mask: np.uint64) -> np.uint64:
+    """Play outcomes of chance until a decision or the end.
+
+    Args:
+        mask: what is legal now.
+
+    Returns:
+        What is legal then, 0 at the end.
+    """
     while is_chance(s):
-        apply_outcome(board, s, sample(board, s, luck))
+        mask = apply_outcome(board, s, sample(board, s, luck))
+    return mask
 
 
 @kernel
@@ -152,37 +160,38 @@ def _sample_roll(board: Row, bits: np.uint64) -> int:
 
 @kernel
 def _sample_ware(s: Row, bits: np.uint64) -> int:
-    rest = below(bits, wares_in_bag(s))
-    ware = 0
-    while rest >= int(s["bag"][ware]):
-        rest -= int(s["bag"][ware])
-        ware += 1
-    return ware
+    return _pick(s["bag"], below(bits, wares_in_bag(s)))
 
 
 @kernel
 def _sample_tile(s: Row, seat: int, bits: np.uint64) -> int:
-    rest = below(bits, paintings_hidden(s, seat))
-    icon = 0
-    while rest >= int(s["hidden"][seat, icon]):
-        rest -= int(s["hidden"][seat, icon])
-        icon += 1
-    return icon
+    return _pick(s["hidden"][seat], below(bits, paintings_hidden(s, seat)))
+
+
+@kernel
+def _pick(counts: Any, n: int) -> int:
+    """Return the kind of the n-th of the pieces of four kinds, from 0."""
+    first = int(counts[0])
+    second = first + int(counts[1])
+    third = second + int(counts[2])
+    return int64(n >= first) + int64(n >= second) + int64(n >= third)
 
 
 @kernel
 def _sample_setup(board: Row, s: Row, bits: np.uint64) -> int:
-    weights = np.empty(8, np.int64)
-    n = outcome_weights(board, s, weights)
-    total = 0
-    for outcome in range(n):
-        total += weights[outcome]
-    rest = below(bits, total)
-    outcome = 0
-    while rest >= weights[outcome]:
-        rest -= weights[outcome]
-        outcome += 1
-    return outcome
+    """Walk to the n-th piece left, as `outcome_weights` counts them."""
+    step = setup_step(s)
+    if step >= len(s["boutiques"]):
+        return below(bits, 2)
+    left = -step
+    for kind in range(int(board["kinds"])):
+        left += int(board["kind_count"][kind])
+    rest = below(bits, left)
+    kind = 0
+    while rest >= boutiques_left(board, s, kind):
+        rest -= boutiques_left(board, s, kind)
+        kind += 1
+    return kind
 
 
 @entry
@@ -209,6 +218,12 @@ def agent_key_of_seed(seed: int) -> np.uint64:
     return hash_bits(np.uint64(seed), _AGENT, 0, 0)
 
 
+@kernel
+def agent_key(key: np.uint64, seat: int, decision: int) -> np.uint64:
+    """Return what the agent of a seat draws from for one decision of the game with that key."""
+    return hash_bits(key, _AGENT, seat, decision)
+
+
 @entry
 def agent_keys(seeds: Any, seats: Any, decisions: Any, out: Any) -> None:
     """Write the key of one decision of each of n games, an agent's only source of randomness.
@@ -221,13 +236,20 @@ def agent_keys(seeds: Any, seats: Any, decisions: Any, out: Any) -> None:
     """
     for i in range(len(seeds)):
         key = agent_key_of_seed(seeds[i])
-        out[i] = hash_bits(key, _AGENT, int64(seats[i]), int64(decisions[i]))
+        out[i] = agent_key(key, int64(seats[i]), int64(decisions[i]))
 
 
 @entry
 def arena_seed(seed: int, pair: int) -> int:
     """Return the seed of a pair of evaluation games, in a domain apart from all episodes."""
     return int64(hash_bits(np.uint64(seed), _ARENA, 0, pair) & _SEED_MASK)
+
+
+@entry
+def seats_of_seeds(seeds: Any, out: Any) -> None:
+    """Write a seat drawn for each of n games, int8, from seeds int64."""
+    for i in range(len(seeds)):
+        out[i] = int64(hash_bits(np.uint64(seeds[i]), _SEAT, 0, 0) >> np.uint64(63))
 
 
 @entry

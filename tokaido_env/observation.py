@@ -2,7 +2,8 @@
 
 One float32 vector in [0, 1] for either seat: all that is open to both players (R1.9) and nothing
 that is hidden (the order of face-down paintings, the next draw or roll). Each number is a raw value
-divided by its feature's scale. Two positions that differ as `Game.to_dict` differ in it.
+divided by its feature's scale; as uint8 it is the raw value itself. Two positions that differ as
+`Game.to_dict` differ in it.
 
 `python -m tokaido_env features` prints the table.
 """
@@ -13,10 +14,11 @@ import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tokaido_env.actions import N_ACTIONS
 from tokaido_env.board import MAX_DIE, MAX_ROUNDS, RING_SIZES
-from tokaido_env.jit import entry, int64, kernel
+from tokaido_env.jit import entry, index, kernel
 from tokaido_env.rules import Row
 from tokaido_env.state import MAX_COINS, MAX_PENDING, NOBODY, PAINTINGS
 
@@ -97,8 +99,48 @@ FEATURES = _features()
 N_FEATURES = sum(feature.size for feature in FEATURES)
 LAYOUT_HASH = hashlib.sha256(repr(FEATURES).encode()).hexdigest()[:16]
 
+SCALES = np.repeat(
+    np.array([feature.scale for feature in FEATURES], np.float32),
+    [feature.size for feature in FEATURES],
+)
+"""What each number of a uint8 observation is divided by to give the float32 one: (N_FEATURES,)."""
+SCALES.flags.writeable = False
+
+MASK_BYTES = -(-N_ACTIONS // 8) * 8
+"""A legal mask as bytes, padded to whole 64-bit words."""
+
 _START = {feature.name: feature.start for feature in FEATURES}
 _PLAYER_SIZE = sum(row[1] for row in _PLAYER_TABLE)
+
+# Quotients come from tables, [scale, raw value]: a division costs more than all else in a number.
+_MAX_RAW = MAX_ROUNDS
+_SCALE_LIST = tuple(dict.fromkeys(feature.scale for feature in FEATURES))
+_RAW = np.arange(_MAX_RAW + 1)
+_UNITS: dict[str, npt.NDArray[Any]] = {
+    "float32": (_RAW / np.array(_SCALE_LIST)[:, None]).astype(np.float32),
+    "uint8": np.tile(np.minimum(_RAW, 255), (len(_SCALE_LIST), 1)).astype(np.uint8),
+}
+OBSERVATION_DTYPES = tuple(_UNITS)
+FLOAT_UNITS = _UNITS["float32"]
+
+
+def _scale_of(name: str) -> int:
+    """Return the row of the tables of quotients that a feature reads."""
+    return _SCALE_LIST.index(next(f.scale for f in FEATURES if f.name == name))
+
+
+_BY_ROUND, _BY_PENDING, _BY_PRICE, _BY_BAG = (
+    _scale_of(name) for name in ("round", "pending", "boutique_price", "bag")
+)
+_BY_TEMPLE, _BY_GARDEN, _BY_COINS, _BY_BEYOND, _BY_GOLD, _BY_WARES, _BY_HIDDEN, _BY_GIFTED = (
+    _scale_of(f"my_{name}")
+    for name in ("temple", "garden", "coins", "coins_beyond", "gold", "wares", "hidden", "gifted")
+)
+
+_WORDS = MASK_BYTES // 8
+_SPREAD = np.array([[byte >> bit & 1 for bit in range(8)] for byte in range(256)], np.int8)
+_WORD_OF_BYTE = _SPREAD.view(np.uint64)[:, 0].copy()
+
 
 # Globals that the kernel reads as constants.
 _SEAT, _PHASE, _DECIDES, _LEADS, _ROUND = (
@@ -122,104 +164,121 @@ _MY_COINS, _COINS_BEYOND, _GOLD, _WARES, _HIDDEN, _EASEL, _GIFTED = (
 )
 
 
+def units(dtype: str) -> npt.NDArray[Any]:
+    """Return the quotients that `encode` reads: of dtype "float32" or "uint8"."""
+    return _UNITS[dtype]
+
+
+def check_fits(boards: npt.NDArray[np.void], dtype: str) -> None:
+    """Raise `ValueError` if a game on one of the boards has numbers that the dtype cannot hold."""
+    rounds = int(boards["max_rounds"].max())
+    if dtype == "uint8" and rounds > 255:
+        raise ValueError(
+            f"observation: a board with max_rounds {rounds} does not fit 'uint8', "
+            "expected at most 255 rounds; use 'float32'"
+        )
+
+
 @kernel
-def encode(board: Row, s: Row, seat: int, out: Any) -> None:
+def encode(board: Row, s: Row, seat: int, unit: Any, out: Any) -> None:
     """Write the observation of a seat, mover or not, at any phase.
 
     Args:
-        out: a float32 array of shape (N_FEATURES,), overwritten whole.
+        unit: `units` of the dtype of `out`.
+        out: a float32 or uint8 array of shape (N_FEATURES,), overwritten whole.
     """
-    out[:] = 0.0
+    out[:] = 0
     out[_SEAT] = seat
-    _encode_turn(s, seat, out)
-    _encode_tokens(board, s, seat, out)
-    _encode_player(s, seat, out, 0)
-    _encode_player(s, 1 - seat, out, _PLAYER_SIZE)
+    _encode_turn(s, seat, unit, out)
+    _encode_tokens(board, s, seat, unit, out)
+    _encode_player(s, seat, unit, out, 0)
+    _encode_player(s, 1 - seat, unit, out, _PLAYER_SIZE)
 
 
 @entry
 def encode_game(boards: Any, states: Any, i: int, seat: int, out: Any) -> None:
-    """`encode` of game `i`, for callers in Python."""
-    encode(boards[i], states[i], seat, out)
+    """`encode` of game `i` as float32, for callers in Python."""
+    encode(boards[i], states[i], seat, FLOAT_UNITS, out)
 
 
 @kernel
-def expand_mask(mask: np.uint64, out: Any) -> None:
-    """Write a legal mask as one int8 per action, 1 = legal.
+def expand_mask(mask: np.uint64, words: Any) -> None:
+    """Write a legal mask as one byte per action, 1 = legal.
 
     Args:
         mask: the legal actions as bits.
-        out: an int8 array of shape (N_ACTIONS,).
+        words: a uint64 array of shape (MASK_BYTES / 8,), whose bytes are the actions.
     """
-    for action in range(N_ACTIONS):
-        out[action] = int64(mask >> np.uint64(action)) & 1
+    for word in range(_WORDS):
+        words[word] = _WORD_OF_BYTE[index(mask & np.uint64(0xFF))]
+        mask >>= np.uint64(8)
 
 
 @entry
-def expand(mask: int, out: Any) -> None:
+def expand(mask: int, words: Any) -> None:
     """`expand_mask`, for callers in Python."""
-    expand_mask(np.uint64(mask), out)
+    expand_mask(np.uint64(mask), words)
 
 
 @kernel
-def _encode_turn(s: Row, seat: int, out: Any) -> None:
-    out[_PHASE + int(s["phase"])] = 1.0
+def _encode_turn(s: Row, seat: int, unit: Any, out: Any) -> None:
+    out[_PHASE + int(s["phase"])] = 1
     if int(s["player"]) != NOBODY:
-        out[_DECIDES + (seat ^ int(s["player"]))] = 1.0
-    out[_LEADS + (seat ^ int(s["lead"]))] = 1.0
-    out[_ROUND] = int(s["round"]) / MAX_ROUNDS
+        out[_DECIDES + (seat ^ int(s["player"]))] = 1
+    out[_LEADS + (seat ^ int(s["lead"]))] = 1
+    out[_ROUND] = unit[_BY_ROUND, int(s["round"])]
     for character in range(3):
         value = int(s["dice"][character])
         if value > 0:
-            out[_DICE + MAX_DIE * character + value - 1] = 1.0
+            out[_DICE + MAX_DIE * character + value - 1] = 1
         if int(s["dice_left"]) >> character & 1:
-            out[_DICE_LEFT + character] = 1.0
+            out[_DICE_LEFT + character] = 1
     if int(s["die"]) != NOBODY:
-        out[_DIE + int(s["die"])] = 1.0
+        out[_DIE + int(s["die"])] = 1
     if int(s["origin"]) != NOBODY:
-        out[_ORIGIN + int(s["origin"])] = 1.0
-    out[_PENDING] = int(s["pending"]) / MAX_PENDING
+        out[_ORIGIN + int(s["origin"])] = 1
+    out[_PENDING] = unit[_BY_PENDING, int(s["pending"])]
     out[_END_TRIGGERED] = int(s["end_triggered"])
     if int(s["end"]) > 0:
-        out[_END + int(s["end"]) - 1] = 1.0
+        out[_END + int(s["end"]) - 1] = 1
 
 
 @kernel
-def _encode_tokens(board: Row, s: Row, seat: int, out: Any) -> None:
+def _encode_tokens(board: Row, s: Row, seat: int, unit: Any, out: Any) -> None:
     for coast in range(8):
         kind = int(s["boutiques"][coast])
         if kind != NOBODY:
-            out[_BOUTIQUE_WARE + 4 * coast + int(board["kind_ware"][kind])] = 1.0
-            out[_BOUTIQUE_PRICE + coast] = int(board["kind_price"][kind]) / 4
+            out[_BOUTIQUE_WARE + 4 * coast + int(board["kind_ware"][kind])] = 1
+            out[_BOUTIQUE_PRICE + coast] = unit[_BY_PRICE, int(board["kind_price"][kind])]
     for ware in range(4):
-        out[_BAG + ware] = int(s["bag"][ware]) / 8
+        out[_BAG + ware] = unit[_BY_BAG, int(s["bag"][ware])]
     if int(s["hot_spring"]) != NOBODY:
-        out[_HOT_SPRING + (seat ^ int(s["hot_spring"]))] = 1.0
+        out[_HOT_SPRING + (seat ^ int(s["hot_spring"]))] = 1
     for character in range(3):
         side = int(s["wave_side"][character])
         owner = int(s["wave_owner"][character])
         if side != NOBODY:
-            out[_WAVE_SIDE + 2 * character + side] = 1.0
+            out[_WAVE_SIDE + 2 * character + side] = 1
         if owner != NOBODY:
-            out[_WAVE_OWNER + 2 * character + (seat ^ owner)] = 1.0
+            out[_WAVE_OWNER + 2 * character + (seat ^ owner)] = 1
 
 
 @kernel
-def _encode_player(s: Row, player: int, out: Any, shift: int) -> None:
+def _encode_player(s: Row, player: int, unit: Any, out: Any, shift: int) -> None:
     """Write one player's block; `shift` is 0 for mine and the block's size for theirs."""
-    out[_PILGRIM + shift + int(s["pilgrim"][player])] = 1.0
-    out[_MERCHANT + shift + int(s["merchant"][player])] = 1.0
-    out[_ARTIST + shift + int(s["artist"][player])] = 1.0
-    out[_TEMPLE + shift] = int(s["temple"][player]) / 9
-    out[_GARDEN + shift] = int(s["garden"][player]) / 6
+    out[_PILGRIM + shift + int(s["pilgrim"][player])] = 1
+    out[_MERCHANT + shift + int(s["merchant"][player])] = 1
+    out[_ARTIST + shift + int(s["artist"][player])] = 1
+    out[_TEMPLE + shift] = unit[_BY_TEMPLE, int(s["temple"][player])]
+    out[_GARDEN + shift] = unit[_BY_GARDEN, int(s["garden"][player])]
     coins = int(s["coins"][player])
-    out[_MY_COINS + shift] = min(coins, _COINS) / _COINS
-    out[_COINS_BEYOND + shift] = max(coins - _COINS, 0) / (MAX_COINS - _COINS)
-    out[_GOLD + shift] = int(s["gold"][player]) / 6
+    out[_MY_COINS + shift] = unit[_BY_COINS, min(coins, _COINS)]
+    out[_COINS_BEYOND + shift] = unit[_BY_BEYOND, max(coins - _COINS, 0)]
+    out[_GOLD + shift] = unit[_BY_GOLD, int(s["gold"][player])]
     for kind in range(4):
-        out[_WARES + shift + kind] = int(s["wares"][player, kind]) / 8
-        out[_HIDDEN + shift + kind] = int(s["hidden"][player, kind]) / 3
+        out[_WARES + shift + kind] = unit[_BY_WARES, int(s["wares"][player, kind])]
+        out[_HIDDEN + shift + kind] = unit[_BY_HIDDEN, int(s["hidden"][player, kind])]
     easel = int(s["easel"][player])
     for place in range(int(s["easel_size"][player])):
-        out[_EASEL + shift + 4 * place + (easel >> 2 * place & 3)] = 1.0
-    out[_GIFTED + shift] = int(s["gifted"][player]) / PAINTINGS
+        out[_EASEL + shift + 4 * place + (easel >> 2 * place & 3)] = 1
+    out[_GIFTED + shift] = unit[_BY_GIFTED, int(s["gifted"][player])]

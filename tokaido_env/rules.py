@@ -5,9 +5,10 @@
     outcome_weights(board, s, out)      the odds at a chance phase
     apply_outcome(board, s, outcome)    an outcome of chance
 
-`board` is a row of a `BOARD` array and `s` a row of a `STATE` array, changed in place. The verbs
-trust their caller: an action must be legal, an outcome must have a weight. Only drivers (`luck`,
-and through it `Game` and `Batch`) sample. R-numbers refer to `docs/rules.md`.
+`board` is a row of a `BOARD` array and `s` a row of a `STATE` array, changed in place; the verbs
+that change it return the new legal mask, which they know already. The verbs trust their caller: an
+action must be legal, an outcome must have a weight. Only drivers (`luck`, and through it `Game` and
+`Batch`) sample. R-numbers refer to `docs/rules.md`.
 
 Small fields are read through `int`, so that interpreted kernels do not overflow, and through
 `int64` where the value is passed on: each type of argument is compiled apart.
@@ -39,7 +40,7 @@ from tokaido_env.actions import (
     VISIT,
 )
 from tokaido_env.board import COAST, GARDEN, HOT_SPRING, SEASHORE, TEMPLE
-from tokaido_env.jit import entry, int64, kernel
+from tokaido_env.jit import entry, index, int64, kernel
 from tokaido_env.state import (
     CAPACITY,
     CRAFTY,
@@ -80,8 +81,9 @@ _ALL_COASTS = 0xFF
 _BOUTIQUES = 8
 _SETUP_STEPS = 11
 
-# How a pick goes on: something more is asked or drawn; move and action are done; the pick is over.
-_ASKING, _ACTED, _ENDED = 0, 1, 2
+# How a pick goes on: the mask of what is asked next, 0 when chance is; or move and action are done;
+# or the pick is over.
+_CHANCE, _ACTED, _ENDED = 0, -1, -2
 
 
 @kernel
@@ -96,13 +98,13 @@ def legal(board: Row, s: Row) -> np.uint64:
     elif phase == DISCARD:
         mask = _discards(s)
     elif phase == REPEAT:
-        mask = _moves(board, s, int64(s["player"])) | 1 << PASS
+        mask = _moves(board, s, _decider(s)) | 1 << PASS
     return np.uint64(mask)
 
 
 @kernel
-def apply(board: Row, s: Row, action: int) -> None:
-    """Carry out a legal action of the player whose decision it is."""
+def apply(board: Row, s: Row, action: int) -> np.uint64:
+    """Carry out a legal action of the player whose decision it is; return what is legal then."""
     phase = int(s["phase"])
     if phase == EFFECT:
         step = _use_effect(board, s, action)
@@ -110,7 +112,7 @@ def apply(board: Row, s: Row, action: int) -> None:
         step = _discard(s, action - DISCARD_WARE)
     else:
         step = _choose_move(board, s, phase, action)
-    _go_on(board, s, step)
+    return np.uint64(_go_on(board, s, step))
 
 
 @kernel
@@ -141,16 +143,16 @@ def outcome_weights(board: Row, s: Row, out: Any) -> int:
 
 
 @kernel
-def apply_outcome(board: Row, s: Row, outcome: int) -> None:
-    """Carry out an outcome of chance of non-zero weight."""
+def apply_outcome(board: Row, s: Row, outcome: int) -> np.uint64:
+    """Carry out an outcome of chance of non-zero weight; return what is legal then."""
     phase = int(s["phase"])
     if phase == ROLL:
-        _roll(s, outcome)
+        step = _roll(board, s, outcome)
     elif phase == SETUP:
-        _set_up(s, outcome)
+        step = _set_up(s, outcome)
     else:
         step = _draw_one(s, outcome) if phase == DRAW else _reveal_one(s, outcome)
-        _go_on(board, s, step)
+    return np.uint64(_go_on(board, s, step))
 
 
 @kernel
@@ -205,8 +207,8 @@ def reward(board: Row, s: Row, seat: int, margin: bool) -> float:
 def picker(s: Row) -> int:
     """Return whose pick it is: lead, other, lead (R2.1), whoever may have to decide inside it."""
     dice = _count_bits(int(s["dice_left"])) + (1 if int(s["die"]) != NOBODY else 0)
-    lead = int(s["lead"])
-    return 1 - lead if dice == 2 else lead
+    lead = int64(s["lead"]) & 1
+    return lead ^ int64(dice == 2)
 
 
 @kernel
@@ -221,6 +223,15 @@ def paintings_hidden(s: Row, seat: int) -> int:
     """Return how many paintings of a seat lie face down."""
     hidden = s["hidden"]
     return int(hidden[seat, 0]) + int(hidden[seat, 1]) + int(hidden[seat, 2]) + int(hidden[seat, 3])
+
+
+@kernel
+def boutiques_left(board: Row, s: Row, kind: int) -> int:
+    """Return how many boutique tokens of a kind are not drawn yet (R1.2)."""
+    left = int64(board["kind_count"][kind])
+    for coast in range(_BOUTIQUES):
+        left -= int64(int(s["boutiques"][coast]) == kind)
+    return left
 
 
 @kernel
@@ -262,7 +273,7 @@ def rewards_of(boards: Any, states: Any, i: int, margin: bool) -> tuple[float, f
 @kernel
 def _moves_of_dice_left(board: Row, s: Row) -> int:
     """R2.1: any of the dice left; the move is mandatory, if only a stay (R3.7, R4.2)."""
-    seat = int64(s["player"])
+    seat = _decider(s)
     left = int(s["dice_left"])
     merchant = _merchant_moves(board, s, seat)
     artist = _artist_moves(board, s, seat)
@@ -336,7 +347,7 @@ def _character_of_move(action: int) -> int:
 @kernel
 def _move(board: Row, s: Row, action: int) -> int:
     """Move the character in hand and ask for its effect when there is one to use (R6.2)."""
-    seat = int64(s["player"])
+    seat = _decider(s)
     die = int(s["die"])
     if die == _PILGRIM:
         s["pilgrim"][seat] = _pilgrim_arrival(board, s, seat, action == PILGRIM_WAVE)
@@ -345,10 +356,11 @@ def _move(board: Row, s: Row, action: int) -> int:
     else:
         s["origin"] = s["artist"][seat]
         s["artist"][seat] = action - ARTIST
-    if _effects(board, s) == 0:
+    effects = _effects(board, s)
+    if effects == 0:
         return _ACTED
     s["phase"] = EFFECT
-    return _ASKING
+    return effects | 1 << PASS
 
 
 @kernel
@@ -380,7 +392,7 @@ def _holds_character(board: Row, s: Row, seat: int, station: int) -> bool:
 @kernel
 def _effects(board: Row, s: Row) -> int:
     """Return the effects that the character in hand may use where it stands, `pass` left out."""
-    seat = int64(s["player"])
+    seat = _decider(s)
     die = int64(s["die"])
     if die == _PILGRIM:
         return _station_effects(board, s, seat)
@@ -486,7 +498,7 @@ def _icons_in_reach(board: Row, s: Row, seat: int) -> int:
 
 @kernel
 def _use_effect(board: Row, s: Row, action: int) -> int:
-    seat = int64(s["player"])
+    seat = _decider(s)
     if action == PASS:
         return _ACTED
     if action == VISIT:
@@ -564,7 +576,7 @@ def _start_draw(board: Row, s: Row, seat: int, wave: bool) -> int:
     s["pending"] = min(number, wares_in_bag(s))
     s["phase"] = DRAW
     s["player"] = NOBODY
-    return _ASKING
+    return _CHANCE
 
 
 @kernel
@@ -574,13 +586,13 @@ def _draw_one(s: Row, ware: int) -> int:
     s["wares"][seat, ware] += 1
     s["pending"] -= 1
     if int(s["pending"]) > 0:
-        return _ASKING
+        return _CHANCE
     return _fit_capacity(s, seat)
 
 
 @kernel
 def _discard(s: Row, ware: int) -> int:
-    seat = int64(s["player"])
+    seat = _decider(s)
     s["wares"][seat, ware] -= 1
     s["bag"][ware] += 1
     return _fit_capacity(s, seat)
@@ -593,12 +605,12 @@ def _fit_capacity(s: Row, seat: int) -> int:
         return _ACTED
     s["phase"] = DISCARD
     s["player"] = seat
-    return _ASKING
+    return _discards(s)
 
 
 @kernel
 def _discards(s: Row) -> int:
-    seat = int64(s["player"])
+    seat = _decider(s)
     mask = 0
     for ware in range(4):
         if int(s["wares"][seat, ware]) > 0:
@@ -626,7 +638,7 @@ def _start_paint(board: Row, s: Row, seat: int, wave: bool) -> int:
     s["pending"] = min(number, paintings_hidden(s, seat))
     s["phase"] = REVEAL
     s["player"] = NOBODY
-    return _ASKING
+    return _CHANCE
 
 
 @kernel
@@ -638,7 +650,7 @@ def _reveal_one(s: Row, icon: int) -> int:
     s["easel"][seat] = int(s["easel"][seat]) | icon << 2 * size
     s["easel_size"][seat] = size + 1
     s["pending"] -= 1
-    return _ASKING if int(s["pending"]) > 0 else _ACTED
+    return _CHANCE if int(s["pending"]) > 0 else _ACTED
 
 
 @kernel
@@ -656,32 +668,28 @@ def _gift(s: Row, seat: int) -> int:
 
 
 @kernel
-def _go_on(board: Row, s: Row, step: int) -> None:
-    """End the pick, unless something is still asked or the hot spring token can be used."""
-    if step == _ASKING:
-        return
+def _go_on(board: Row, s: Row, step: int) -> int:
+    """End the pick, unless something is still asked or the hot spring token can be used.
+
+    Returns the mask of what is legal.
+    """
+    if step >= 0:
+        return step
     seat = picker(s)
     s["origin"] = NOBODY
-    if step == _ACTED and _can_repeat(board, s, seat):
-        s["phase"] = REPEAT
-        s["player"] = seat
-        return
+    if step == _ACTED and int(s["hot_spring"]) == seat:
+        again = _moves(board, s, seat)
+        if again != 0:  # R8.1: a holder may use the die again, if it can move
+            s["phase"] = REPEAT
+            s["player"] = seat
+            return again | 1 << PASS
     s["die"] = NOBODY
     if int(s["dice_left"]) == 0:
         _end_round(board, s)
-    else:
-        s["phase"] = MOVE
-        s["player"] = picker(s)
-
-
-@kernel
-def _can_repeat(board: Row, s: Row, seat: int) -> bool:
-    """R8.1: a holder may use the die again, if it can move.
-
-    Who holds the token after an action held it before the die was taken: gaining it ends the pick,
-    and using it has put it back.
-    """
-    return int(s["hot_spring"]) == seat and _moves(board, s, seat) != 0
+        return _CHANCE
+    s["phase"] = MOVE
+    s["player"] = picker(s)
+    return _moves_of_dice_left(board, s)
 
 
 @kernel
@@ -720,23 +728,20 @@ def _setup_weights(board: Row, s: Row, out: Any) -> int:
         return 2
     kinds = int(board["kinds"])
     for kind in range(kinds):
-        out[kind] = int(board["kind_count"][kind])  # R1.2
-    for coast in range(_BOUTIQUES):
-        kind = int(s["boutiques"][coast])
-        if kind != NOBODY:
-            out[kind] -= 1
+        out[kind] = boutiques_left(board, s, kind)
     return kinds
 
 
 @kernel
-def _set_up(s: Row, outcome: int) -> None:
+def _set_up(s: Row, outcome: int) -> int:
     step = setup_step(s)
     if step < _BOUTIQUES:
         s["boutiques"][step] = outcome
-        return
+        return _CHANCE
     s["wave_side"][step - _BOUTIQUES] = outcome
     if step - _BOUTIQUES == _ARTIST:
         s["phase"] = ROLL
+    return _CHANCE
 
 
 @kernel
@@ -750,17 +755,25 @@ def _roll_weights(board: Row, out: Any) -> int:
 
 
 @kernel
-def _roll(s: Row, outcome: int) -> None:
-    s["dice"][_PILGRIM] = outcome // 36 + 1
-    s["dice"][_MERCHANT] = outcome // 6 % 6 + 1
-    s["dice"][_ARTIST] = outcome % 6 + 1
+def _roll(board: Row, s: Row, outcome: int) -> int:
+    roll = index(outcome)
+    s["dice"][_PILGRIM] = roll // index(36) + index(1)
+    s["dice"][_MERCHANT] = roll // index(6) % index(6) + index(1)
+    s["dice"][_ARTIST] = roll % index(6) + index(1)
     s["dice_left"] = 7
     s["round"] += 1
     s["phase"] = MOVE
     s["player"] = s["lead"]
+    return _moves_of_dice_left(board, s)
 
 
 # Small helpers
+
+
+@kernel
+def _decider(s: Row) -> int:
+    """Return whose decision it is; the mask tells the compiler that it is a seat."""
+    return int64(s["player"]) & 1
 
 
 @kernel

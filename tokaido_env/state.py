@@ -7,6 +7,7 @@ equal records are one position.
 
 from __future__ import annotations
 
+import functools
 from enum import IntEnum
 
 import numpy as np
@@ -101,6 +102,30 @@ def start(board: Board) -> npt.NDArray[np.void]:
     for column, character in enumerate(CHARACTERS):
         row[character] = board.record["start"][0, :, column]
     return states
+
+
+def copy_rows(
+    array: npt.NDArray[np.void], rows: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.void]:
+    """Return a copy of some rows (all by default) of an array of records, as whole bytes.
+
+    NumPy by itself copies records field by field, up to fifty times slower.
+    """
+    whole = array.view(_bytes_of(array.dtype))
+    return (whole.copy() if rows is None else whole[rows]).view(array.dtype)
+
+
+def put_rows(
+    array: npt.NDArray[np.void], rows: npt.NDArray[np.int64], values: npt.NDArray[np.void]
+) -> None:
+    """Write some rows of an array of records, as whole bytes; one value goes to all."""
+    whole = _bytes_of(array.dtype)
+    array.view(whole)[rows] = values.view(whole)
+
+
+@functools.cache
+def _bytes_of(dtype: np.dtype[np.void]) -> np.dtype[np.void]:
+    return np.dtype((np.void, dtype.itemsize))
 
 
 def easel(row: np.void, seat: int) -> list[int]:

@@ -1,0 +1,412 @@
+"""The game of OpenSpiel: OpenSpiel's own tests, `Game` in lock step, its search and its loops."""
+
+import copy
+import importlib
+import json
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pyspiel = pytest.importorskip("pyspiel")
+
+from open_spiel.python import rl_environment  # noqa: E402
+from open_spiel.python.algorithms import mcts  # noqa: E402
+from open_spiel.python.observation import make_observation  # noqa: E402
+from positions import other_board_data, shikoku_data, some_move, write_board  # noqa: E402
+
+from tokaido_env import Board, BoardError, Game, IllegalMove, openspiel  # noqa: E402
+from tokaido_env.actions import IDS, LABELS, N_ACTIONS  # noqa: E402
+from tokaido_env.observation import N_FEATURES, encode_game  # noqa: E402
+
+CHANCE, TERMINAL = pyspiel.PlayerId.CHANCE, pyspiel.PlayerId.TERMINAL
+
+
+def load(**params: str) -> Any:
+    return pyspiel.load_game("tokaido_duo", params)
+
+
+def some_action(state: Any, rng: random.Random) -> int:
+    """Any legal action or, at chance, an outcome by its odds."""
+    if not state.is_chance_node():
+        return rng.choice(state.legal_actions())
+    outcomes, odds = zip(*state.chance_outcomes(), strict=True)
+    return rng.choices(outcomes, odds)[0]
+
+
+def walk(state: Any, rng: random.Random, steps: int = 10**6) -> Any:
+    """Play so many random actions and outcomes, fewer if the game ends; return the state."""
+    for _ in range(steps):
+        if state.is_terminal():
+            break
+        state.apply_action(some_action(state, rng))
+    return state
+
+
+def seen(game: Game, seat: int) -> list[float]:
+    vector = np.empty(N_FEATURES, np.float32)
+    encode_game(game.boards, game.states, 0, seat, vector)
+    return vector.tolist()
+
+
+def facts(state: Any) -> dict[str, Any]:
+    """All that can be read of a state."""
+    return {
+        "text": str(state),
+        "history": [(item.player, item.action) for item in state.full_history()],
+        "moves": state.move_number(),
+        "player": state.current_player(),
+        "legal": state.legal_actions(),
+        "returns": state.returns(),
+        "game": str(state.get_game()),
+        "seen": [state.observation_tensor(seat) for seat in (0, 1)],
+    }
+
+
+@pytest.fixture
+def short_board(tmp_path: Path) -> str:
+    """A board with a cap of one round."""
+    return str(write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1}))
+
+
+@pytest.fixture
+def other_board(tmp_path: Path) -> str:
+    """A board unlike the default one, with a cap of twelve rounds."""
+    return str(write_board(tmp_path / "other.toml", other_board_data()))
+
+
+# OpenSpiel's own test
+
+
+@pytest.mark.parametrize("reward", ["win", "margin"])
+def test_random_simulation_by_openspiels_test(reward: str, capfd: Any) -> None:
+    pyspiel.random_sim_test(load(reward=reward), num_sims=1, serialize=True, verbose=False)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_random_simulation_on_another_board(other_board: str) -> None:
+    pyspiel.random_sim_test(load(board=other_board), num_sims=2, serialize=True, verbose=False)
+
+
+# What the game says of itself
+
+
+def test_what_the_game_says_of_itself() -> None:
+    game = load()
+    kind = game.get_type()
+    assert kind.dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
+    assert kind.chance_mode == pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC
+    assert kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
+    assert kind.utility == pyspiel.GameType.Utility.ZERO_SUM
+    assert kind.reward_model == pyspiel.GameType.RewardModel.TERMINAL
+    assert game.num_distinct_actions() == N_ACTIONS == 49
+    assert game.max_chance_outcomes() == 216
+    assert game.num_players() == 2
+    assert (game.min_utility(), game.max_utility(), game.utility_sum()) == (-1, 1, 0)
+    assert game.max_game_length() == 40 * 200
+    assert game.observation_tensor_shape() == [N_FEATURES]
+    assert game.get_parameters() == {"board": "shikoku", "reward": "win"}
+    assert str(pyspiel.load_game("tokaido_duo")) == "tokaido_duo(board=shikoku,reward=win)"
+
+
+def test_no_game_is_longer_than_said(short_board: str) -> None:
+    """In one round the bounds are closest to what is played."""
+    game = load(board=short_board)
+    assert game.max_game_length() == 40
+    rng = random.Random(0)
+    for _ in range(50):
+        played = [item.player for item in walk(game.new_initial_state(), rng).full_history()]
+        assert sum(player >= 0 for player in played) <= game.max_game_length()
+        assert 12 <= played.count(int(CHANCE)) <= game.max_chance_nodes_in_history()
+
+
+def test_importing_again_registers_again() -> None:
+    importlib.import_module("tokaido_env.openspiel")
+    importlib.reload(openspiel)
+    assert pyspiel.registered_names().count("tokaido_duo") == 1
+    assert type(load()) is openspiel.TokaidoDuoGame
+
+
+def test_without_openspiel_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspiel", None)
+    with pytest.raises(ImportError, match=r'pip install "tokaido-env\[openspiel\]"'):
+        importlib.reload(openspiel)
+
+
+# In lock step with Game
+
+
+@pytest.mark.parametrize("reward", ["win", "margin"])
+@pytest.mark.parametrize("board", ["shikoku", "other"])
+def test_a_state_equals_an_explicit_game_at_every_node(
+    board: str, reward: str, other_board: str
+) -> None:
+    board = other_board if board == "other" else board
+    rng = random.Random(len(reward))
+    game, state = Game(board, chance="explicit"), load(board=board, reward=reward)
+    state = state.new_initial_state()
+    while True:
+        check_position(state, game)
+        outcomes = game.outcomes()
+        assert_right = check_chance if outcomes else check_decision
+        assert_right(state, game)
+        if game.is_over:
+            break
+        move = some_move(game, rng)
+        state.apply_action(state.string_to_action(move))
+        game.play(move)
+    assert state.is_terminal()
+    assert state.returns() == state.rewards() == expected_returns(game, reward)
+    assert [state.player_return(seat) for seat in (0, 1)] == state.returns()
+    assert state.game.events() == game.events()
+
+
+def check_position(state: Any, game: Game) -> None:
+    assert json.loads(str(state)) == game.to_dict()
+    assert state.game == game
+    assert state.game.scores() == game.scores()
+    assert state.is_terminal() == game.is_over
+    for seat in (0, 1):
+        assert state.observation_tensor(seat) == seen(game, seat)
+        assert state.observation_string(seat) == str(state)
+        assert state.information_state_string(seat) == state.history_str()
+
+
+def check_chance(state: Any, game: Game) -> None:
+    ids, odds = zip(*state.chance_outcomes(), strict=True)
+    labels = [state.action_to_string(outcome) for outcome in ids]
+    assert list(zip(labels, odds, strict=True)) == game.outcomes()
+    assert sum(odds) == pytest.approx(1)
+    assert state.current_player() == CHANCE
+    assert state.is_chance_node()
+    assert state.legal_actions() == list(ids) == sorted(ids)
+    assert max(ids) < state.get_game().max_chance_outcomes()
+    assert state.returns() == [0, 0]
+
+
+def check_decision(state: Any, game: Game) -> None:
+    """At a decision or at the end."""
+    player = state.current_player()
+    assert player == (TERMINAL if game.is_over else game.player)
+    assert not state.is_chance_node()
+    assert state.chance_outcomes() == []
+    assert state.legal_actions() == game.legal_actions()
+    for seat in (0, 1):
+        assert state.legal_actions(seat) == (game.legal_actions() if seat == player else [])
+    assert [state.action_to_string(action) for action in state.legal_actions()] == (
+        game.legal_labels()
+    )
+    assert game.is_over or state.returns() == state.rewards() == [0, 0]
+
+
+def expected_returns(game: Game, reward: str) -> list[float]:
+    if game.end == "cap":
+        return [0, 0]
+    if reward == "win":
+        return {0: [1, -1], 1: [-1, 1], None: [0, 0]}[game.winner()]
+    mine, theirs = (score["total"] for score in game.scores())
+    margin = max(-1, min(1, (mine - theirs) / 100))
+    return [margin, -margin]
+
+
+def test_actions_have_their_labels_whatever_the_node() -> None:
+    state = load().new_initial_state()
+    assert state.action_to_string(CHANCE, 0).startswith("boutique:C1=")
+    for seat in (0, 1):
+        assert tuple(state.action_to_string(seat, a) for a in range(N_ACTIONS)) == LABELS
+
+
+def test_what_is_not_on_offer_is_refused_and_changes_nothing() -> None:
+    state = walk(load().new_initial_state(), random.Random(0), 11)
+    assert state.is_chance_node()
+    for wrong in (0, 215, 216):  # no die shows a 6, and some that have no such roll
+        if wrong not in state.legal_actions():
+            refuse(state, wrong, "no outcome")
+    walk(state, random.Random(0), 1)
+    assert not state.is_chance_node()
+    for wrong in (IDS["discard:fan"], N_ACTIONS):
+        refuse(state, wrong, "legal are")
+
+
+def refuse(state: Any, action: int, message: str) -> None:
+    before = facts(state)
+    with pytest.raises(IllegalMove, match=message):
+        state.apply_action(action)
+    assert facts(state) == before
+
+
+# Parameters
+
+
+@pytest.mark.parametrize("reward", ["win", "margin"])
+def test_at_the_cap_of_a_board_of_ones_own_nobody_is_paid(short_board: str, reward: str) -> None:
+    game = load(board=short_board, reward=reward)
+    state = walk(game.new_initial_state(), random.Random(1))
+    assert state.game.end == "cap"
+    assert state.game.rounds == 1
+    assert state.returns() == [0, 0]
+
+
+def test_a_game_is_loaded_by_its_string(other_board: str) -> None:
+    text = f"tokaido_duo(board={other_board},reward=margin)"
+    game = pyspiel.load_game(text)
+    assert str(game) == text
+    assert game == load(board=other_board, reward="margin")
+    assert game != load(board=other_board)
+    assert game.board == Board.load(other_board)
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"board": "honshu"}, BoardError, "unknown board 'honshu': expected one of"),
+        ({"board": "no_such.toml"}, BoardError, "no such board file"),
+        ({"reward": "points"}, ValueError, "reward: expected one of 'win', 'margin', got 'points'"),
+        ({"seed": "1"}, pyspiel.SpielError, "Available parameters are: board, reward"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_with_the_choices(
+    params: dict[str, str], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        load(**params)
+
+
+# Copies
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "clone": lambda state: state.clone(),
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda state: pickle.loads(pickle.dumps(state)),
+    "serialize": lambda state: state.get_game().deserialize_state(state.serialize()),
+    "with the game": lambda state: pyspiel.deserialize_game_and_state(
+        pyspiel.serialize_game_and_state(state.get_game(), state)
+    )[1],
+}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("steps", [0, 5, 90, 10**6])
+def test_a_copy_goes_on_identically_and_apart(
+    copied: Callable[[Any], Any], steps: int, other_board: str
+) -> None:
+    game = load(board=other_board, reward="margin")
+    state = walk(game.new_initial_state(), random.Random(2), steps)
+    before = facts(state)
+    other = copied(state)
+    assert facts(other) == before
+    after = facts(walk(other, random.Random(3), 40))
+    assert facts(state) == before
+    assert facts(walk(state, random.Random(3), 40)) == after
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))], ids=["deep", "pickle"]
+)
+def test_a_copy_of_the_game_is_whole(copied: Callable[[Any], Any], other_board: str) -> None:
+    game = load(board=other_board, reward="margin")
+    other = copied(game)
+    assert other == game
+    assert other.board == game.board
+    assert other.max_chance_nodes_in_history() == game.max_chance_nodes_in_history()
+    states = [walk(each.new_initial_state(), random.Random(4)) for each in (game, other)]
+    assert facts(states[0]) == facts(states[1])
+
+
+def test_another_process_reads_a_pickle() -> None:
+    state = walk(load().new_initial_state(), random.Random(5), 50)
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).clone())"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input=pickle.dumps(state), capture_output=True, check=True)
+    assert done.stdout.decode().strip() == str(state)
+
+
+# Observers
+
+
+def test_an_observer_writes_its_tensor_for_either_seat() -> None:
+    game = load()
+    observation = make_observation(game)
+    state = walk(game.new_initial_state(), random.Random(6), 60)
+    for seat in (0, 1):
+        observation.set_from(state, seat)
+        assert observation.tensor.dtype == np.float32
+        assert observation.tensor.tolist() == seen(state.game, seat)
+        assert observation.dict["observation"].tolist() == observation.tensor.tolist()
+        assert observation.string_from(state, seat) == str(state)
+
+
+def test_an_observer_of_the_history_has_no_tensor() -> None:
+    game = load()
+    observation = make_observation(game, pyspiel.IIGObservationType(perfect_recall=True))
+    state = walk(game.new_initial_state(), random.Random(6), 60)
+    assert observation.tensor is None
+    assert observation.string_from(state, 0) == state.history_str()
+
+
+def test_an_observer_refuses_parameters_and_strangers() -> None:
+    game = load()
+    with pytest.raises(ValueError, match="no parameters"):
+        make_observation(game, params={"detail": 1})
+    for player in (2, -1):
+        with pytest.raises(ValueError, match="expected 0 or 1"):
+            make_observation(game).set_from(game.new_initial_state(), player)
+
+
+# OpenSpiel's search and its loop of reinforcement learning
+
+
+def test_search_plays_against_random(other_board: str) -> None:
+    game = load(board=other_board)
+    numbers = np.random.RandomState(0)
+    evaluator = mcts.RandomRolloutEvaluator(n_rollouts=1, random_state=numbers)
+    bot = mcts.MCTSBot(game, 2, 4, evaluator, random_state=numbers)
+    rng = random.Random(0)
+    state = game.new_initial_state()
+    searched = 0
+    while searched < 12:
+        before = str(state)
+        if state.current_player() == 0:
+            action = bot.step(state)
+            searched += 1
+        else:
+            action = some_action(state, rng)
+        assert str(state) == before
+        assert action in state.legal_actions()
+        state.apply_action(action)
+
+
+@pytest.mark.parametrize("reward", ["win", "margin"])
+def test_a_game_through_the_loop_of_reinforcement_learning(reward: str) -> None:
+    sampler = rl_environment.ChanceEventSampler(seed=1)
+    env = rl_environment.Environment("tokaido_duo", reward=reward, chance_event_sampler=sampler)
+    assert env.observation_spec()["info_state"] == (N_FEATURES,)
+    assert env.action_spec()["num_actions"] == N_ACTIONS
+    rng = random.Random(1)
+    step = env.reset()
+    assert step.first()
+    deciding = set()
+    while not step.last():
+        game = env.get_state.game
+        player = step.current_player()
+        assert player == game.player
+        deciding.add(player)
+        assert step.observations["legal_actions"][player] == game.legal_actions()
+        assert step.observations["legal_actions"][1 - player] == []
+        assert step.observations["info_state"] == [seen(game, seat) for seat in (0, 1)]
+        assert step.rewards in (None, [0, 0])
+        step = env.step([rng.choice(game.legal_actions())])
+    assert deciding == {0, 1}
+    over = env.get_state.game
+    assert over.winner() is not None
+    assert step.rewards == expected_returns(over, reward)
+    assert step.discounts == [0, 0]
+    assert step.observations["legal_actions"] == [[], []]
+    assert step.observations["info_state"] == [seen(over, seat) for seat in (0, 1)]
+    assert env.step([0]).first()

@@ -1,0 +1,244 @@
+"""Tokaido Duo for Gymnasium: one learner against an opponent that is part of the environment.
+
+| | |
+|---|---|
+| id | `TokaidoDuo-v0`, registered by `import tokaido_env`; `make` and `make_vec` |
+| actions | Discrete(49), the table of `tokaido_env.actions` |
+| observation | float32 (N_FEATURES,) in [0, 1], or uint8 with `observation="uint8"` |
+| mask | `info["action_mask"]`, int8 (49,), 1 = legal; `action_masks()` for maskable learners |
+| reward | at the end: +1 for a win, -1 for a loss, 0 if shared |
+| step | one decision of the learner, and all the opponent's until the learner decides again |
+
+An illegal action loses the game. `tokaido_env.versus` plays the games; this translates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from tokaido_env import position
+from tokaido_env.actions import N_ACTIONS
+from tokaido_env.batch import Boards
+from tokaido_env.game import check_choice
+from tokaido_env.spaces import action_space, vector_space
+from tokaido_env.state import NOBODY
+from tokaido_env.versus import Ended, Opponents, Seat, Versus
+
+RENDER_MODES = ("ansi",)
+AUTORESET_MODES = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
+
+
+class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
+    """One game at a time.
+
+    Args:
+        opponent: a spec string such as "greedy" or "policy:runs/a/best", or an agent.
+        seat: of the learner: 0, 1, "random" (drawn for each episode from its seed), "alternate".
+        board: as for `Game`.
+        reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
+        observation: "float32" or "uint8".
+        render_mode: None or "ansi".
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012
+
+    def __init__(
+        self,
+        opponent: Opponents = "greedy",
+        seat: Seat = "random",
+        board: Boards = "shikoku",
+        reward: Literal["win", "margin"] = "win",
+        observation: Literal["float32", "uint8"] = "float32",
+        render_mode: str | None = None,
+    ) -> None:
+        check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self.observation_space = vector_space(observation)
+        self.action_space = action_space()
+        self.render_mode = render_mode
+        self.games = Versus(
+            1,
+            opponent,
+            seat=seat,
+            board=board,
+            reward=reward,
+            observation=observation,
+            autoreset=False,
+            illegal="terminate",
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: of the episode's luck, 0 to 2**53 - 1; None: the next episode of the last seed.
+            options: `{"state": position}` begins from a position as `Game.to_dict` gives it.
+        """
+        super().reset(seed=seed)
+        self.games.reset(seed, (options or {}).get("state"))
+        return self.games.observe()[0], self._info()
+
+    def step(self, action: Any) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
+        """Play a decision and the opponent's answers."""
+        games = self.games
+        games.step(np.asarray(action).reshape(1))
+        ends = bool(games.terminated[0]), bool(games.truncated[0])
+        return games.observe()[0], float(games.reward[0]), *ends, self._info()
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return the legal actions: bool (N_ACTIONS,), none when the game is over."""
+        masks: npt.NDArray[np.bool_] = self.games.masks()[0]
+        return masks
+
+    def render(self) -> str | None:
+        """Return the island and both players' boards as text, in render mode "ansi"."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() does nothing without a render_mode: pass 'ansi'")
+            return None
+        from tokaido_env.render.ansi import draw
+
+        batch = self.games.batch
+        return draw(batch.board_list[0], position.to_dict(batch.board_list[0], batch.states[0]))
+
+    def _info(self) -> dict[str, Any]:
+        return {
+            key: values[0] if values.ndim > 1 else int(values[0])
+            for key, values in _facts(self.games).items()
+        }
+
+
+class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
+    """Many games of one learner in one process: `gymnasium.make_vec`.
+
+    With `num_envs` environments of seed `s`, environment `i` is `TokaidoDuoEnv` with seed `s + i`.
+
+    Args:
+        num_envs: how many games.
+        opponent: as for `TokaidoDuoEnv`; of a list, environment `i` meets the `i`-th, in turn.
+        autoreset_mode: "SameStep": a finished game begins anew in the same step, and its end is in
+            `infos["final_obs"]` and `infos["final_info"]`; "Disabled": finished games wait for
+            `reset(options={"reset_mask": …})`.
+        seat, board, reward, observation: as for `TokaidoDuoEnv`.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        opponent: Opponents = "greedy",
+        seat: Seat = "random",
+        board: Boards = "shikoku",
+        reward: Literal["win", "margin"] = "win",
+        observation: Literal["float32", "uint8"] = "float32",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
+        render_mode: str | None = None,
+    ) -> None:
+        check_choice("render_mode", render_mode, (None,))
+        mode = AutoresetMode(autoreset_mode)
+        check_choice("autoreset_mode", mode, AUTORESET_MODES)
+        self.metadata = {"render_modes": [], "autoreset_mode": mode}
+        self.num_envs = num_envs
+        self.games = Versus(
+            num_envs,
+            opponent,
+            seat=seat,
+            board=board,
+            reward=reward,
+            observation=observation,
+            autoreset=mode == AutoresetMode.SAME_STEP,
+            illegal="terminate",
+        )
+        self.single_observation_space = vector_space(observation)
+        self.single_action_space = action_space()
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    def reset(
+        self,
+        *,
+        seed: int | list[int] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        """Begin episodes.
+
+        Args:
+            seed: environment `i` gets `seed + i`, or `seed[i]`; None: the next episode of each.
+            options: `{"reset_mask": bool (num_envs,)}` resets only these; `{"state": position}`
+                begins from a position, the same for all.
+        """
+        super().reset(seed=seed if isinstance(seed, int) else None)
+        options = options or {}
+        games = np.flatnonzero(options.get("reset_mask", np.ones(self.num_envs, np.bool_)))
+        chosen = np.asarray(seed)[games] if isinstance(seed, list) else seed
+        self.games.reset(chosen, options.get("state"), games)
+        return self.games.observe(), self._infos()
+
+    def step(
+        self, actions: Any
+    ) -> tuple[
+        npt.NDArray[Any],
+        npt.NDArray[Any],
+        npt.NDArray[Any],
+        npt.NDArray[Any],
+        dict[str, Any],
+    ]:
+        """Play a decision of every game and the opponents' answers."""
+        games = self.games
+        ended = games.step(actions)
+        infos = self._infos()
+        if len(ended.games) and self.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP:
+            infos |= self._final(ended)
+        results = games.reward.astype(np.float64), games.terminated.copy(), games.truncated.copy()
+        return games.observe(), *results, infos
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return the legal actions of every game: bool (num_envs, N_ACTIONS)."""
+        return self.games.masks()
+
+    def _infos(self) -> dict[str, Any]:
+        return _flagged(_facts(self.games), np.ones(self.num_envs, np.bool_))
+
+    def _final(self, ended: Ended) -> dict[str, Any]:
+        """Return what `SyncVectorEnv` tells of episodes that ended, in its form."""
+        last = np.full(self.num_envs, None, object)
+        for game, observation in zip(ended.games.tolist(), ended.observation, strict=True):
+            last[game] = observation
+        facts: dict[str, npt.NDArray[Any]] = {
+            "action_mask": np.zeros((self.num_envs, N_ACTIONS), np.int8),
+            "seed": np.zeros(self.num_envs, np.int64),
+            "seat": np.zeros(self.num_envs, np.int8),
+            "player": np.zeros(self.num_envs, np.int8),
+            "next_player": np.zeros(self.num_envs, np.int8),
+        }
+        facts["seed"][ended.games] = ended.seed
+        facts["seat"][ended.games] = facts["player"][ended.games] = ended.seat
+        facts["next_player"][ended.games] = NOBODY
+        flags = np.zeros(self.num_envs, np.bool_)
+        flags[ended.games] = True
+        return _flagged({"final_obs": last, "final_info": _flagged(facts, flags)}, flags)
+
+
+def _facts(games: Versus) -> dict[str, npt.NDArray[Any]]:
+    """Return what infos tell of every game, by name.
+
+    `player` decided in the step (-1 after a reset), `next_player` decides next (-1 at the end):
+    a value estimate keeps its sign, for both are the learner.
+    """
+    return {
+        "action_mask": games.masks().view(np.int8),
+        "seed": games.batch.slots["seed"].copy(),
+        "seat": games.seats.copy(),
+        "player": games.player.copy(),
+        "next_player": np.where(games.done, NOBODY, games.seats).astype(np.int8),
+    }
+
+
+def _flagged(infos: dict[str, Any], flags: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Add to each entry the flags of the environments that it holds for, as Gymnasium does."""
+    return infos | {f"_{key}": flags.copy() for key in infos}

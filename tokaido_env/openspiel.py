@@ -1,0 +1,217 @@
+"""Tokaido Duo as a game of OpenSpiel: importing this module registers `tokaido_duo`.
+
+    import pyspiel
+    import tokaido_env.openspiel
+
+    game = pyspiel.load_game("tokaido_duo", {"board": "my_board.toml", "reward": "margin"})
+
+| | |
+|---|---|
+| dynamics | sequential, explicit stochastic, perfect information, zero-sum, paid at the end |
+| actions | 49, the table of `tokaido_env.actions` |
+| outcomes of chance | at most 216, the ids of `rules.outcome_weights` |
+| returns | +1 to the winner, -1 to the other, 0 to both if shared or at the cap (R10.1) |
+| observation | float32 (N_FEATURES,) in [0, 1], the table of `tokaido_env.observation` |
+
+Parameters: `board`, the name of a built-in board or the path of a board file; `reward`, "win", or
+"margin" for the score margin / 100, clipped to [-1, 1].
+
+OpenSpiel serialises a state of a game written in Python as a pickle: read only what you trust. It
+finds the game again by its string, in which no path may have a comma, `=` or a bracket.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+try:
+    import pyspiel
+    from open_spiel.python.observation import IIGObserverForPublicInfoGame
+except ModuleNotFoundError as error:
+    raise ImportError('OpenSpiel is not installed: pip install "tokaido-env[openspiel]"') from error
+
+from tokaido_env.actions import LABELS, N_ACTIONS
+from tokaido_env.board import CHARACTERS, COASTAL_TOWNS, Board
+from tokaido_env.game import Game, weights_of
+from tokaido_env.observation import N_FEATURES, encode_game
+from tokaido_env.rules import MAX_OUTCOMES, rewards_of
+from tokaido_env.state import MAX_PENDING, PAINTINGS
+
+REWARDS = ("win", "margin")
+SEATS = (0, 1)
+
+# No round has more than 24: three picks of a move, an effect, a repeat and its effect; ten wares
+# returned after two draws of five (R4.3), two after tiles taken (R7.4).
+MAX_DECISIONS_A_ROUND = 40
+
+_DEFAULTS = {"board": "shikoku", "reward": "win"}
+
+_TYPE = pyspiel.GameType(
+    short_name="tokaido_duo",
+    long_name="Tokaido Duo",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=len(SEATS),
+    min_num_players=len(SEATS),
+    provides_information_state_string=True,
+    provides_information_state_tensor=False,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    parameter_specification=_DEFAULTS,
+)
+
+
+class TokaidoDuoGame(pyspiel.Game):
+    """The game on one board; load it with `pyspiel.load_game`.
+
+    Attributes:
+        board: the `Board`.
+        margin: whether the score margin is paid.
+        start: the `Game` from which every state begins: do not play it.
+
+    Raises:
+        BoardError: if there is no such board.
+        ValueError: if the reward is unknown.
+    """
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        params = _DEFAULTS | dict(params or {})
+        reward = params["reward"]
+        if reward not in REWARDS:
+            known = ", ".join(map(repr, REWARDS))
+            raise ValueError(f"reward: expected one of {known}, got {reward!r}")
+        self.board = Board.load(params["board"])
+        self.margin = reward == "margin"
+        # Chance is explicit, so the seed is never used: a fixed one asks the system for nothing.
+        self.start = Game(self.board, seed=0, chance="explicit")
+        info = pyspiel.GameInfo(
+            num_distinct_actions=N_ACTIONS,
+            max_chance_outcomes=MAX_OUTCOMES,
+            num_players=len(SEATS),
+            min_utility=-1.0,
+            max_utility=1.0,
+            utility_sum=0.0,
+            max_game_length=MAX_DECISIONS_A_ROUND * self.board.max_rounds,
+        )
+        super().__init__(_TYPE, info, params)
+
+    def new_initial_state(self) -> TokaidoDuoState:
+        """Return the state before the set-up is drawn."""
+        return TokaidoDuoState(self)
+
+    def max_chance_nodes_in_history(self) -> int:
+        """Return a bound: the set-up, each painting once, in a round a roll and two full draws."""
+        setup = len(COASTAL_TOWNS) + len(CHARACTERS)
+        return setup + len(SEATS) * PAINTINGS + self.board.max_rounds * (1 + 2 * MAX_PENDING)
+
+    def make_py_observer(
+        self, iig_obs_type: Any = None, params: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Return an observer of the position, or of the history if perfect recall is asked for.
+
+        Args:
+            iig_obs_type: a `pyspiel.IIGObservationType`; None for the position.
+            params: there are none.
+        """
+        if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
+            return TokaidoDuoObserver(params)
+        return IIGObserverForPublicInfoGame(iig_obs_type, params)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the parameters, for OpenSpiel restores a game without its Python attributes."""
+        return type(self), (self.get_parameters(),)
+
+
+class TokaidoDuoState(pyspiel.State):
+    """A position and how it was reached; `game.new_initial_state()` makes the first.
+
+    `game` is the explicit-chance `Game` that is played: read it for scores, records and positions.
+    """
+
+    def __init__(self, game: TokaidoDuoGame) -> None:
+        super().__init__(game)
+        self.game = game.start.copy(luck="same")
+
+    def current_player(self) -> Any:
+        """Return the seat that decides, `PlayerId.CHANCE` or `PlayerId.TERMINAL`."""
+        player = self.game.player
+        if player is not None:
+            return player
+        return pyspiel.PlayerId.TERMINAL if self.game.is_over else pyspiel.PlayerId.CHANCE
+
+    def _legal_actions(self, player: int) -> list[int]:
+        """Return the legal actions, ascending. OpenSpiel asks only for the player to decide."""
+        return self.game.legal_actions()
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """Return the possible outcomes as (id, probability), ascending; empty at a decision."""
+        weights = np.zeros(MAX_OUTCOMES, np.int64)
+        weights_of(self.game.boards, self.game.states, 0, weights)
+        possible = np.flatnonzero(weights)
+        odds = weights[possible] / weights.sum()
+        return list(zip(possible.tolist(), odds.tolist(), strict=True))
+
+    def _apply_action(self, action: int) -> None:
+        """Play an action or an outcome.
+
+        Raises:
+            IllegalMove: if it is not on offer; nothing has changed then.
+        """
+        self.game.play(action)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        """Return the label of an action or, with the chance player, of an outcome."""
+        return self.game.label(action) if player == pyspiel.PlayerId.CHANCE else LABELS[action]
+
+    def is_terminal(self) -> bool:
+        """Return whether the game has ended, by a trigger or the cap on rounds."""
+        return self.game.is_over
+
+    def returns(self) -> list[float]:
+        """Return what both seats get; zeros until the game has ended."""
+        game = self.game
+        return list(rewards_of(game.boards, game.states, 0, self.get_game().margin))
+
+    def __str__(self) -> str:
+        """The whole position as one line of JSON, which `Game.from_dict` reads."""
+        return json.dumps(self.game.to_dict())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TokaidoDuoState:
+        """Clone, for a deep copy by OpenSpiel goes through a pickle."""
+        return self.clone()
+
+
+class TokaidoDuoObserver:
+    """Sees all that is open, from either seat, at any node.
+
+    Attributes:
+        tensor: float32 (N_FEATURES,), written by `set_from`.
+        dict: the same array as "observation"; FEATURES has the slices.
+    """
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        if params:
+            raise ValueError(f"observers have no parameters, got {params}")
+        self.tensor = np.zeros(N_FEATURES, np.float32)
+        # One piece: OpenSpiel copies each piece apart, which is slow for as many as FEATURES has.
+        self.dict = {"observation": self.tensor}
+
+    def set_from(self, state: TokaidoDuoState, player: int) -> None:
+        """Write what a seat sees to `tensor`."""
+        if player not in SEATS:
+            raise ValueError(f"player: expected 0 or 1, got {player}")
+        encode_game(state.game.boards, state.game.states, 0, player, self.tensor)
+
+    def string_from(self, state: TokaidoDuoState, player: int) -> str:
+        """Return the position, the same for both seats."""
+        return str(state)
+
+
+pyspiel.register_game(_TYPE, TokaidoDuoGame)

@@ -1,0 +1,283 @@
+"""`Versus`: many games of one learner against opponents, what `gym` and `sb3` translate.
+
+The learner sits at one seat of each game; between its decisions the opponents play, batched or
+inside the kernel. A step runs from one decision of the learner to its next, so its reward and its
+next observation are its own, also when a player moves twice in a row or has to discard inside the
+other's pick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.batch import Batch, Boards, Decider, Games, Positions, Seeds
+from tokaido_env.bots import NO_BOT
+from tokaido_env.game import check_choice
+from tokaido_env.luck import seats_of_seeds
+from tokaido_env.observation import N_FEATURES
+from tokaido_env.state import NOBODY
+
+Seat = Literal[0, 1, "alternate", "random"]
+SEATS: tuple[Seat, ...] = (0, 1, "alternate", "random")
+LOSS = -1.0
+Opponents = str | Decider | Sequence[str | Decider]
+
+
+class Ended(NamedTuple):
+    """The games that ended in a step, k of them.
+
+    Attributes:
+        games: int64 (k,), their indices.
+        observation: (k, N_FEATURES), the last one of the learner.
+        seat: int8 (k,), where the learner sat.
+        seed: int64 (k,), with which `Game` plays the same luck.
+        length: int64 (k,), decisions of the learner.
+    """
+
+    games: Games
+    observation: npt.NDArray[Any]
+    seat: npt.NDArray[np.int8]
+    seed: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+
+
+class Versus:
+    """N games of one learner.
+
+    Args:
+        n: how many.
+        opponents: agents or their spec strings; game `i` meets `opponents[i % len(opponents)]`.
+        seat: of the learner: 0, 1, "alternate" (game + episode, modulo 2), or "random" (drawn for
+            each game from its seed).
+        board, reward, observation: as for `Batch`.
+        autoreset: begin the next episode of a game within the step that ended it.
+        illegal: "raise" `IllegalMove`, or "terminate": the learner loses the game.
+
+    Attributes:
+        batch: the `Batch`.
+        seats: int8 (n,), where the learner sits.
+        opponents: list of n, whom each game meets.
+        reward, terminated, truncated: float32, bool, bool (n,): the learner's, of the last step.
+        player: int8 (n,), the learner's seat if it decided in the last step, -1 after a reset.
+        done: bool (n,), games that have ended and wait for a reset.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        opponents: Opponents,
+        *,
+        seat: Seat = "alternate",
+        board: Boards = "shikoku",
+        reward: Literal["win", "margin"] = "win",
+        observation: Literal["float32", "uint8"] = "float32",
+        autoreset: bool = True,
+        illegal: Literal["raise", "terminate"] = "raise",
+    ) -> None:
+        check_choice("seat", seat, SEATS)
+        check_choice("illegal", illegal, ("raise", "terminate"))
+        self.batch = Batch(
+            n, board, autoreset=False, reward=reward, observation=observation, copy=False
+        )
+        self.seats = np.zeros(n, np.int8)
+        self.reward = np.zeros(n, np.float32)
+        self.terminated = np.zeros(n, np.bool_)
+        self.truncated = np.zeros(n, np.bool_)
+        self.player = np.full(n, NOBODY, np.int8)
+        self.done = np.zeros(n, np.bool_)
+        self._none = np.zeros(n, np.bool_)
+        self._lengths = np.zeros(n, np.int64)
+        self._all = np.arange(n)
+        self._seating = seat
+        self._autoreset = autoreset
+        self._forgiving = illegal == "terminate"
+        self.opponents: list[Decider] = []
+        self.assign(opponents)
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def assign(self, opponents: Opponents, games: Games | None = None) -> None:
+        """Let some games (all by default) meet others from the learner's next decision on.
+
+        Args:
+            opponents: one for all, or a sequence that is handed out in turn.
+            games: their indices.
+        """
+        if isinstance(opponents, str) or not isinstance(opponents, Sequence):
+            opponents = [opponents]
+        if not opponents:
+            raise ValueError("opponents: expected one or more, got none")
+        agents = [_agent(one) for one in opponents]
+        chosen = self._all if games is None else games
+        if not self.opponents:
+            self.opponents = agents[:1] * len(self)
+        for j, game in enumerate(chosen.tolist()):
+            self.opponents[game] = agents[j % len(agents)]
+        self._regroup()
+        self._seat_bots(chosen)
+
+    def reset(
+        self,
+        seed: Seeds = None,
+        positions: Positions | None = None,
+        games: Games | None = None,
+    ) -> None:
+        """Begin some games (all by default), as `Batch.begin` does, and play to the learner."""
+        chosen = self._all if games is None else games
+        self._begin(chosen, seed, positions)
+        self._clear()
+        self._play_opponents(chosen, [])
+
+    def step(self, actions: npt.ArrayLike) -> Ended:
+        """Play the learner's decisions and the opponents' answers; return what ended.
+
+        Args:
+            actions: integers (n,).
+
+        Raises:
+            IllegalMove: of the learner (unless it terminates) or an opponent, naming the game; all
+                games stand as before then.
+        """
+        done = np.flatnonzero(self.done)
+        if len(done):
+            raise RuntimeError(f"game {done[0]} has ended: reset it before the next step")
+        batch = self.batch
+        moves = batch.as_moves(actions, len(self))
+        wrong = batch.illegal(self._all, moves) if self._forgiving else self._none
+        before = self.snapshot() if self._outside else None
+        played = self._all[~wrong]
+        batch.advance(played, moves[played])
+        self._lengths += 1
+        self.player[:] = self.seats
+        self._clear()
+        try:
+            return self._play_opponents(played, self._forfeited(self._all[wrong]))
+        except BaseException:
+            if before is not None:
+                self.restore(before)
+            raise
+
+    def observe(self) -> npt.NDArray[Any]:
+        """Return what the learner sees now: (n, N_FEATURES)."""
+        return self.batch.observe(self._all, self.seats)
+
+    def masks(self) -> npt.NDArray[np.bool_]:
+        """Return the learner's legal actions: bool (n, N_ACTIONS); none where a game is over."""
+        return self.batch.masks(self._all)
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Return arrays from which `restore` continues identically, with the same opponents."""
+        own: dict[str, npt.NDArray[Any]] = {"seats": self.seats, "lengths": self._lengths}
+        own |= {"done": self.done, "player": self.player}
+        return self.batch.snapshot() | {name: array.copy() for name, array in own.items()}
+
+    def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go back to a snapshot of as many games on the same boards."""
+        self.batch.restore(snapshot)
+        self.seats[:] = snapshot["seats"]
+        self._lengths[:] = snapshot["lengths"]
+        self.done[:] = snapshot["done"]
+        self.player[:] = snapshot["player"]
+        self._seat_bots(self._all)
+
+    # Below the verbs
+
+    def _begin(self, games: Games, seed: Seeds, positions: Positions | None) -> None:
+        self.batch.place(games, seed, positions)
+        slots = self.batch.slots
+        if self._seating == "alternate":
+            self.seats[games] = (games + slots["episode"][games]) % 2
+        elif self._seating == "random":
+            drawn = np.empty(len(games), np.int8)
+            seats_of_seeds(slots["seed"][games], drawn)
+            self.seats[games] = drawn
+        else:
+            self.seats[games] = self._seating
+        self._lengths[games] = 0
+        self.done[games] = False
+        self.player[games] = NOBODY
+        self._seat_bots(games)
+        self.batch.settle(games)
+
+    def _seat_bots(self, games: Games) -> None:
+        bots = np.full((len(games), 2), NO_BOT, np.int8)
+        bots[np.arange(len(games)), 1 - self.seats[games]] = self._bots[games]
+        self.batch.seat_bots(games, bots)
+
+    def _regroup(self) -> None:
+        """Note which games each opponent outside the kernel meets."""
+        self._bots = np.array([getattr(agent, "bot", NO_BOT) for agent in self.opponents], np.int8)
+        meets: dict[int, list[int]] = {}
+        for game in np.flatnonzero(self._bots == NO_BOT).tolist():
+            meets.setdefault(id(self.opponents[game]), []).append(game)
+        self._outside = [(self.opponents[games[0]], np.array(games)) for games in meets.values()]
+
+    def _clear(self) -> None:
+        self.reward[:] = 0.0
+        self.terminated[:] = False
+        self.truncated[:] = False
+
+    def _play_opponents(self, games: Games, ended: list[Ended]) -> Ended:
+        """Play until every game is over or waits for the learner; begin finished ones anew."""
+        batch = self.batch
+        games = self._again(ended, games)
+        while len(games):
+            over = games[batch.over[games]]
+            if len(over):
+                ended.append(self._note_end(over))
+                self._again([ended[-1]], games)
+            players = batch.states["player"][games]
+            games = games[(players != self.seats[games]) & (players != NOBODY)]
+            for agent, met in self._outside if len(games) else ():
+                theirs = np.intersect1d(games, met, assume_unique=True)
+                if len(theirs):
+                    batch.decide(agent, theirs)
+        return _joined(ended)
+
+    def _again(self, ended: list[Ended], games: Games) -> Games:
+        """Begin ended games anew, or leave them; return the games to look at, those included."""
+        for end in ended:
+            if self._autoreset:
+                self._begin(end.games, None, None)
+            else:
+                self.done[end.games] = True
+        return np.concatenate([games, *(end.games for end in ended)])
+
+    def _forfeited(self, games: Games) -> list[Ended]:
+        """Let the learner lose the games in which it chose an illegal action."""
+        if not len(games):
+            return []
+        end = self._note_end(games)
+        self.reward[games] = LOSS
+        self.terminated[games] = True
+        return [end]
+
+    def _note_end(self, games: Games) -> Ended:
+        slots, seats = self.batch.slots, self.seats[games]
+        self.reward[games] = slots["reward"][games, seats]
+        self.terminated[games] = slots["terminated"][games]
+        self.truncated[games] = slots["truncated"][games]
+        last = self.batch.observe(games, seats)
+        return Ended(games, last, seats, slots["seed"][games], self._lengths[games])
+
+
+def _agent(opponent: str | Decider) -> Decider:
+    if not isinstance(opponent, str):
+        return opponent
+    from tokaido_env.agents import make
+
+    return make(opponent)
+
+
+def _joined(ended: list[Ended]) -> Ended:
+    if len(ended) == 1:
+        return ended[0]
+    if not ended:
+        none = np.empty(0, np.int64)
+        return Ended(none, np.empty((0, N_FEATURES), np.float32), none.astype(np.int8), none, none)
+    return Ended(*(np.concatenate(column) for column in zip(*ended, strict=True)))
