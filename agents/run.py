@@ -26,6 +26,7 @@ from tokaido_env.actions import ACTION_TABLE_VERSION
 from tokaido_env.board import Board
 from tokaido_env.luck import check_seed
 from tokaido_env.observation import LAYOUT_HASH
+from tokaido_env.record import write_text
 from tokaido_env.rules import RULES_VERSION
 
 
@@ -127,13 +128,6 @@ def load_settings(folder: str | Path) -> Settings:
         wrong = ", ".join(sorted(set(settings) ^ known_names))
         raise RunError(f"{path}: settings missing or unknown: {wrong}")
     return Settings(**settings)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file: whole or not at all."""
-    unfinished = path.with_name(path.name + ".tmp")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
 
 
 def _layout() -> dict[str, Any]:

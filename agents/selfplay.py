@@ -23,8 +23,9 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from tokaido_env.agents.arena import play_match
 from tokaido_env.agents.base import Agent, make
 from tokaido_env.agents.policy import Layers, Policy, PolicyAgent
-from tokaido_env.agents.run import Progress, RunError, Settings, load_settings, write_text
+from tokaido_env.agents.run import Progress, RunError, Settings, load_settings
 from tokaido_env.luck import arena_seed
+from tokaido_env.record import write_text
 from tokaido_env.sb3 import TokaidoVecEnv
 
 OPPONENT_TEMPERATURE = 1.0  # frozen copies play as the learner explores
@@ -96,7 +97,7 @@ class _Run:
     def freeze(self) -> None:
         """Add a frozen copy to the pool; it takes one slot, copies of any age the others."""
         path = self.folder / "pool" / f"{self.model.num_timesteps:09d}"
-        _policy(self.model).save(path)
+        policy_of(self.model).save(path)
         self.pool.append(path)
         self.frozen_at = self.model.num_timesteps
         others = self.rng.integers(len(self.pool), size=self.settings.slots - 1)
@@ -105,7 +106,7 @@ class _Run:
     def evaluate(self) -> None:
         """Play the learner against greedy; keep it as `best` if none did better."""
         settings = self.settings
-        agent = PolicyAgent.of(_policy(self.model), "learner")
+        agent = PolicyAgent.of(policy_of(self.model), "learner")
         seed = int(arena_seed(settings.seed, self.model.num_timesteps))
         match = play_match(agent, make("greedy"), settings.eval_games, seed, settings.board)
         self.model.logger.record("eval/greedy", match.score)
@@ -131,7 +132,7 @@ class _Run:
         write_text(unfinished / "state.json", json.dumps(self._counters(), indent=1))
         shutil.rmtree(final, ignore_errors=True)
         unfinished.replace(final)
-        _policy(self.model).save(self.folder / "last")
+        policy_of(self.model).save(self.folder / "last")
         for old in _checkpoints(self.folder)[:-KEPT_CHECKPOINTS]:
             shutil.rmtree(old)
 
@@ -271,7 +272,7 @@ def _new_learner(env: TokaidoVecEnv, settings: Settings) -> MaskablePPO:
     )
 
 
-def _policy(model: MaskablePPO) -> Policy:
+def policy_of(model: MaskablePPO) -> Policy:
     """Return a frozen copy of the learner's networks."""
     extractor = model.policy.mlp_extractor
     return Policy(

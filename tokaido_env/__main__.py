@@ -1,4 +1,4 @@
-"""Command line: `python -m tokaido_env replay FILE` and `python -m tokaido_env features`."""
+"""Command line: `python -m tokaido_env replay | features | bench | certify`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replaying.add_argument("--game", type=int, help="only the game on this line, from 1")
     replaying.add_argument("--quiet", action="store_true", help="verify and print results only")
     commands.add_parser("features", help="print the layout of the observation")
+    commands.add_parser("certify", help="run the conformance tests of all installed libraries")
+    benching = commands.add_parser("bench", help="measure the speeds of this machine")
+    benching.add_argument("--runs", type=int, default=5, help="measured runs of each row")
+    benching.add_argument("--only", nargs="+", metavar="ROW", help="rows whose key starts so")
+    benching.add_argument("--json", metavar="FILE", help="also write the figures here")
     options = parser.parse_args(arguments)
     if options.command == "features":
         print(features_table())
         return 0
+    if options.command == "certify":
+        from tokaido_env import certify
+
+        return certify.main()
+    if options.command == "bench":
+        from tokaido_env import bench
+
+        return bench.main(options.runs, options.only, options.json)
     return _replay(options)
 
 

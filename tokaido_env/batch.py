@@ -261,14 +261,20 @@ class Batch:
         self.slots["bot"][games] = seated
         self._note_bots()
 
-    def advance(self, games: Games, moves: npt.ArrayLike) -> None:
-        """Play a move of each of the given games, as `step` does; then read the attributes."""
+    def advance(self, games: Games, moves: npt.ArrayLike, *, check: bool = True) -> None:
+        """Play a move of each of the given games, as `step` does; then read the attributes.
+
+        Args:
+            games: their indices.
+            moves: integers (k,).
+            check: False if `illegal` has found none.
+        """
         self._need_begun(games)
         chosen = self.as_moves(moves, len(games))
-        if self._check:
+        if self._check and check:
             wrong = self.illegal(games, chosen)
             if wrong.any():
-                self._refuse(games, chosen, np.flatnonzero(wrong))
+                self.refuse(games[wrong], chosen[wrong])
         self._run(games, chosen, self._mode)
 
     def illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -276,6 +282,12 @@ class Batch:
         wrong = np.empty(len(games), np.bool_)
         engine.find_illegal(games, self.boards, self.states, self.slots, self.legal, moves, wrong)
         return wrong
+
+    def refuse(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
+        """Raise `IllegalMove`, naming moves that `illegal` has found and what was legal."""
+        told = [self._refusal(int(games[j]), int(moves[j])) for j in range(len(games))[:_SHOWN]]
+        more = f"; and {len(games) - _SHOWN} more games" if len(games) > _SHOWN else ""
+        raise IllegalMove("; ".join(told) + more)
 
     def as_moves(self, moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
         """Return moves as int64 (n,), or raise `ValueError`."""
@@ -487,11 +499,6 @@ class Batch:
             except position.PositionError as error:
                 raise position.PositionError(f"game {game}: {error}") from None
         return states
-
-    def _refuse(self, games: Games, moves: npt.NDArray[np.int64], wrong: Games) -> None:
-        told = [self._refusal(int(games[j]), int(moves[j])) for j in wrong[:_SHOWN]]
-        more = f"; and {len(wrong) - _SHOWN} more games" if len(wrong) > _SHOWN else ""
-        raise IllegalMove("; ".join(told) + more)
 
     def _refusal(self, game: int, move: int) -> str:
         name = f" ({LABELS[move]})" if 0 <= move < N_ACTIONS else ""

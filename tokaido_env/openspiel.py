@@ -36,11 +36,12 @@ except ModuleNotFoundError as error:
 
 from tokaido_env.actions import LABELS, N_ACTIONS
 from tokaido_env.board import CHARACTERS, COASTAL_TOWNS, Board
-from tokaido_env.game import Game, weights_of
+from tokaido_env.game import Game, check_choice, weights_of
 from tokaido_env.observation import N_FEATURES, encode_game
 from tokaido_env.rules import MAX_OUTCOMES, rewards_of
 from tokaido_env.state import MAX_PENDING, PAINTINGS
 
+SHORT_NAME = "tokaido_duo"
 REWARDS = ("win", "margin")
 SEATS = (0, 1)
 
@@ -51,7 +52,7 @@ MAX_DECISIONS_A_ROUND = 40
 _DEFAULTS = {"board": "shikoku", "reward": "win"}
 
 _TYPE = pyspiel.GameType(
-    short_name="tokaido_duo",
+    short_name=SHORT_NAME,
     long_name="Tokaido Duo",
     dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
     chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
@@ -83,12 +84,9 @@ class TokaidoDuoGame(pyspiel.Game):
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         params = _DEFAULTS | dict(params or {})
-        reward = params["reward"]
-        if reward not in REWARDS:
-            known = ", ".join(map(repr, REWARDS))
-            raise ValueError(f"reward: expected one of {known}, got {reward!r}")
+        check_choice("reward", params["reward"], REWARDS)
         self.board = Board.load(params["board"])
-        self.margin = reward == "margin"
+        self.margin = params["reward"] == "margin"
         # Chance is explicit, so the seed is never used: a fixed one asks the system for nothing.
         self.start = Game(self.board, seed=0, chance="explicit")
         info = pyspiel.GameInfo(

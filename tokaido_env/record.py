@@ -90,10 +90,14 @@ class Record:
 
 def save(records: Iterable[Record], path: str | Path) -> None:
     """Write records to a file, one a line: whole or not at all."""
-    path = Path(path)
+    write_text(Path(path), "".join(record.to_json() + "\n" for record in records))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file: whole or not at all."""
     unfinished = path.with_name(path.name + ".tmp")
     with unfinished.open("w", encoding="utf-8") as file:
-        file.writelines(record.to_json() + "\n" for record in records)
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     unfinished.replace(path)

@@ -18,4 +18,5 @@ def vector_space(observation: str = "float32") -> spaces.Box:
     """Return the space of observations as vectors, "float32" or "uint8"."""
     if observation == "float32":
         return spaces.Box(0.0, 1.0, (N_FEATURES,), np.float32)
-    return spaces.Box(np.zeros(N_FEATURES, np.uint8), SCALES.clip(0, 255).astype(np.uint8))
+    highest = SCALES.clip(0, 255).astype(np.uint8)
+    return spaces.Box(np.zeros_like(highest), highest, dtype=np.uint8)

@@ -45,6 +45,16 @@ class Ended(NamedTuple):
     length: npt.NDArray[np.int64]
 
 
+_NO_GAMES = np.empty(0, np.int64)
+_NONE_ENDED = Ended(
+    _NO_GAMES,
+    np.empty((0, N_FEATURES), np.float32),
+    _NO_GAMES.astype(np.int8),
+    _NO_GAMES,
+    _NO_GAMES,
+)
+
+
 class Versus:
     """N games of one learner.
 
@@ -89,7 +99,6 @@ class Versus:
         self.truncated = np.zeros(n, np.bool_)
         self.player = np.full(n, NOBODY, np.int8)
         self.done = np.zeros(n, np.bool_)
-        self._none = np.zeros(n, np.bool_)
         self._lengths = np.zeros(n, np.int64)
         self._all = np.arange(n)
         self._seating = seat
@@ -143,20 +152,23 @@ class Versus:
             IllegalMove: of the learner (unless it terminates) or an opponent, naming the game; all
                 games stand as before then.
         """
-        done = np.flatnonzero(self.done)
-        if len(done):
-            raise RuntimeError(f"game {done[0]} has ended: reset it before the next step")
+        if self.done.any():
+            game = int(self.done.argmax())
+            raise RuntimeError(f"game {game} has ended: reset it before the next step")
         batch = self.batch
         moves = batch.as_moves(actions, len(self))
-        wrong = batch.illegal(self._all, moves) if self._forgiving else self._none
+        wrong = batch.illegal(self._all, moves)
+        forfeited = self._all[wrong] if wrong.any() else self._all[:0]
+        if len(forfeited) and not self._forgiving:
+            batch.refuse(forfeited, moves[forfeited])
         before = self.snapshot() if self._outside else None
-        played = self._all[~wrong]
-        batch.advance(played, moves[played])
+        played = self._all[~wrong] if len(forfeited) else self._all
+        batch.advance(played, moves[played], check=False)
         self._lengths += 1
         self.player[:] = self.seats
         self._clear()
         try:
-            return self._play_opponents(played, self._forfeited(self._all[wrong]))
+            return self._play_opponents(played, self._forfeited(forfeited))
         except BaseException:
             if before is not None:
                 self.restore(before)
@@ -225,12 +237,15 @@ class Versus:
     def _play_opponents(self, games: Games, ended: list[Ended]) -> Ended:
         """Play until every game is over or waits for the learner; begin finished ones anew."""
         batch = self.batch
-        games = self._again(ended, games)
+        if ended:
+            games = self._again(ended, games)
         while len(games):
             over = games[batch.over[games]]
             if len(over):
                 ended.append(self._note_end(over))
                 self._again([ended[-1]], games)
+            if not self._outside:
+                break
             players = batch.states["player"][games]
             games = games[(players != self.seats[games]) & (players != NOBODY)]
             for agent, met in self._outside if len(games) else ():
@@ -278,6 +293,5 @@ def _joined(ended: list[Ended]) -> Ended:
     if len(ended) == 1:
         return ended[0]
     if not ended:
-        none = np.empty(0, np.int64)
-        return Ended(none, np.empty((0, N_FEATURES), np.float32), none.astype(np.int8), none, none)
+        return _NONE_ENDED
     return Ended(*(np.concatenate(column) for column in zip(*ended, strict=True)))

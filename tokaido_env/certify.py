@@ -1,0 +1,179 @@
+"""`python -m tokaido_env certify`: the conformance tests of every library that is installed.
+
+Each check is the library's own test, run on our environment as its users get it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import io
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tokaido_env
+
+# What PettingZoo warns of any dictionary with a mask that is not on a list of its own.
+OF_DICTIONARIES = (
+    "Observation is not a NumPy array",
+    "Observation space for each agent probably should be",
+    "Action mask numpy array is all zeros",
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A conformance test.
+
+    Attributes:
+        package: the distribution that it comes from.
+        name: what it is called there, and the form of the environment it runs on.
+        run: runs it; raises if it fails, returns what it tells ("" for nothing).
+    """
+
+    package: str
+    name: str
+    run: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a check: "passed", "FAILED" or "not installed"."""
+
+    check: Check
+    version: str
+    outcome: str
+    detail: str = ""
+
+
+def certify(report: Callable[[Verdict], None] = lambda verdict: None) -> list[Verdict]:
+    """Run all checks.
+
+    Args:
+        report: called with each verdict as it comes.
+    """
+    verdicts = []
+    for check in CHECKS:
+        verdict = _verdict(check)
+        report(verdict)
+        verdicts.append(verdict)
+    return verdicts
+
+
+def table_line(verdict: Verdict) -> str:
+    """Return a verdict as a line of the table."""
+    check = verdict.check
+    package = f"{check.package} {verdict.version}".strip()
+    return f"{verdict.outcome:<14} {package:<26} {check.name:<44} {verdict.detail}".rstrip()
+
+
+def _verdict(check: Check) -> Verdict:
+    try:
+        version = importlib.metadata.version(check.package)
+    except importlib.metadata.PackageNotFoundError:
+        return Verdict(check, "", "not installed")
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            detail = check.run()
+    except Exception as error:  # whatever a test of theirs raises is its verdict
+        first = next(iter(str(error).splitlines()), "")
+        return Verdict(check, version, "FAILED", f"{type(error).__name__}: {first}")
+    return Verdict(check, version, "passed", detail)
+
+
+def _api_test(**options: Any) -> str:
+    from pettingzoo.test import api_test
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if options.get("observation") != "box":
+            for told in OF_DICTIONARIES:
+                warnings.filterwarnings("ignore", told, UserWarning)
+        api_test(tokaido_env.env(**options), num_cycles=500)
+        api_test(tokaido_env.raw_env(**options), num_cycles=500)
+    return ""
+
+
+def _seed_test() -> str:
+    from pettingzoo.test import seed_test
+
+    seed_test(tokaido_env.env, num_cycles=500)
+    return ""
+
+
+def _performance_benchmark() -> str:
+    from pettingzoo.test import performance_benchmark
+
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        performance_benchmark(tokaido_env.env())
+    turns = re.search(r"([\d.]+) turns per second", told.getvalue())
+    return f"{float(turns[1]):,.0f} turns/s" if turns else told.getvalue()
+
+
+def _gymnasium_check_env(**options: Any) -> str:
+    import gymnasium
+    from gymnasium.utils.env_checker import check_env
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gymnasium.make("TokaidoDuo-v0", **options).unwrapped)
+    return ""
+
+
+def _sb3_check_env() -> str:
+    import gymnasium
+    from stable_baselines3.common.env_checker import check_env
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gymnasium.make("TokaidoDuo-v0").unwrapped)
+    return ""
+
+
+def _random_sim_test() -> str:
+    import pyspiel
+
+    import tokaido_env.openspiel
+
+    pyspiel.random_sim_test(
+        pyspiel.load_game(tokaido_env.openspiel.SHORT_NAME),
+        num_sims=3,
+        serialize=True,
+        verbose=False,
+    )
+    return ""
+
+
+CHECKS = (
+    Check("pettingzoo", "api_test, dictionaries", _api_test),
+    Check(
+        "pettingzoo",
+        "api_test, boxes, warnings as errors",
+        lambda: _api_test(observation="box"),
+    ),
+    Check("pettingzoo", "seed_test", _seed_test),
+    Check("pettingzoo", "performance_benchmark", _performance_benchmark),
+    Check("gymnasium", "check_env, warnings as errors", _gymnasium_check_env),
+    Check(
+        "gymnasium",
+        "check_env, uint8, rendered",
+        lambda: _gymnasium_check_env(observation="uint8", render_mode="ansi"),
+    ),
+    Check("stable_baselines3", "check_env, warnings as errors", _sb3_check_env),
+    Check("open_spiel", "random_sim_test, serialising", _random_sim_test),
+)
+
+
+def main() -> int:
+    """Print the table; return 1 if a check failed, else 0."""
+    print(f"tokaido_env {tokaido_env.__version__}, Python {sys.version.split()[0]}")
+    verdicts = certify(lambda verdict: print(table_line(verdict), flush=True))
+    failed = sum(verdict.outcome == "FAILED" for verdict in verdicts)
+    missing = sum(verdict.outcome == "not installed" for verdict in verdicts)
+    print(f"{len(verdicts) - failed - missing} passed, {failed} failed, {missing} not installed")
+    return 1 if failed else 0
