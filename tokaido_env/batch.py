@@ -259,7 +259,7 @@ class Batch:
         if (seated != NO_BOT).all(axis=-1).any():
             raise ValueError("bots: expected a seat without a bot in each game")
         self.slots["bot"][games] = seated
-        self._note_bots()
+        self._mode["bots"] |= (seated != NO_BOT).any()
 
     def advance(self, games: Games, moves: npt.ArrayLike, *, check: bool = True) -> None:
         """Play a move of each of the given games, as `step` does; then read the attributes.
@@ -380,16 +380,13 @@ class Batch:
             _put(array, chosen, snapshot[name])
         self.slots["board"][chosen] = boards
         self._words[chosen] = self._words_of(chosen)
-        self._note_bots()
+        self._mode["bots"] = (self.slots["bot"] != NO_BOT).any()
         self._begun = True
 
     # Below the verbs
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"states": self.states, "luck": self.luck, "legal": self.legal, "slots": self.slots}
-
-    def _note_bots(self) -> None:
-        self._mode["bots"] = (self.slots["bot"] != NO_BOT).any()
 
     def _buffers(self, n: int) -> None:
         """Make what turns are written to; views of them are what `copy=False` hands out."""
@@ -459,7 +456,10 @@ class Batch:
         """Return the seed of episode 0 of each of the given games."""
         if seed is None:
             bases = self.slots["base"][games]
-            return np.where(bases < 0, (entropy_seed() >> 1) + games, bases)
+            new = bases < 0
+            if new.any():
+                bases[new] = (entropy_seed() >> 1) + games[new]
+            return bases
         if np.ndim(seed) == 0:
             first = check_seed(seed)
             check_seed(first + len(self) - 1)

@@ -7,6 +7,7 @@ The first run is thrown away; told are the median of the others and their spread
 from __future__ import annotations
 
 import copy
+import importlib
 import importlib.metadata
 import importlib.util
 import itertools
@@ -226,8 +227,7 @@ def open_spiel_play(name: str, *, tensor: bool) -> Callable[[], float]:
     def measure() -> float:
         import pyspiel
 
-        import tokaido_env.openspiel  # registers tokaido_duo
-
+        importlib.import_module("tokaido_env.openspiel")  # registers tokaido_duo
         game = pyspiel.load_game(name)
         rng = random.Random(0)
         decisions, began = 0, time.perf_counter()

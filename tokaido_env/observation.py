@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tokaido_env.actions import N_ACTIONS
 from tokaido_env.board import MAX_DIE, MAX_ROUNDS, RING_SIZES
-from tokaido_env.jit import entry, index, kernel
+from tokaido_env.jit import entry, index, int64, kernel
 from tokaido_env.rules import Row
 from tokaido_env.state import MAX_COINS, MAX_PENDING, NOBODY, PAINTINGS
 
@@ -220,27 +220,29 @@ def expand(mask: int, words: Any) -> None:
     expand_mask(np.uint64(mask), words)
 
 
+# Flags are written as 0 or 1 rather than skipped by a branch, which a processor guesses badly.
+
+
 @kernel
 def _encode_turn(s: Row, seat: int, unit: Any, out: Any) -> None:
-    out[_PHASE + int(s["phase"])] = 1
-    if int(s["player"]) != NOBODY:
-        out[_DECIDES + (seat ^ int(s["player"]))] = 1
-    out[_LEADS + (seat ^ int(s["lead"]))] = 1
-    out[_ROUND] = unit[_BY_ROUND, int(s["round"])]
+    out[index(_PHASE + int(s["phase"]))] = 1
+    for whose in range(2):
+        out[_DECIDES + whose] = int(s["player"]) == seat ^ whose
+    out[index(_LEADS + (seat ^ int(s["lead"])))] = 1
+    out[_ROUND] = unit[_BY_ROUND, index(s["round"])]
+    left = int(s["dice_left"])
     for character in range(3):
         value = int(s["dice"][character])
         if value > 0:
-            out[_DICE + MAX_DIE * character + value - 1] = 1
-        if int(s["dice_left"]) >> character & 1:
-            out[_DICE_LEFT + character] = 1
-    if int(s["die"]) != NOBODY:
-        out[_DIE + int(s["die"])] = 1
+            out[index(_DICE + MAX_DIE * character + value - 1)] = 1
+        out[_DICE_LEFT + character] = left >> character & 1 != 0
+        out[_DIE + character] = int(s["die"]) == character
     if int(s["origin"]) != NOBODY:
-        out[_ORIGIN + int(s["origin"])] = 1
-    out[_PENDING] = unit[_BY_PENDING, int(s["pending"])]
+        out[index(_ORIGIN + int(s["origin"]))] = 1
+    out[_PENDING] = unit[_BY_PENDING, index(s["pending"])]
     out[_END_TRIGGERED] = int(s["end_triggered"])
     if int(s["end"]) > 0:
-        out[_END + int(s["end"]) - 1] = 1
+        out[index(_END + int(s["end"]) - 1)] = 1
 
 
 @kernel
@@ -248,37 +250,41 @@ def _encode_tokens(board: Row, s: Row, seat: int, unit: Any, out: Any) -> None:
     for coast in range(8):
         kind = int(s["boutiques"][coast])
         if kind != NOBODY:
-            out[_BOUTIQUE_WARE + 4 * coast + int(board["kind_ware"][kind])] = 1
-            out[_BOUTIQUE_PRICE + coast] = unit[_BY_PRICE, int(board["kind_price"][kind])]
+            ware = int64(board["kind_ware"][index(kind)])
+            out[index(_BOUTIQUE_WARE + 4 * coast + ware)] = 1
+            price = index(board["kind_price"][index(kind)])
+            out[_BOUTIQUE_PRICE + coast] = unit[_BY_PRICE, price]
     for ware in range(4):
-        out[_BAG + ware] = unit[_BY_BAG, int(s["bag"][ware])]
-    if int(s["hot_spring"]) != NOBODY:
-        out[_HOT_SPRING + (seat ^ int(s["hot_spring"]))] = 1
-    for character in range(3):
-        side = int(s["wave_side"][character])
-        owner = int(s["wave_owner"][character])
-        if side != NOBODY:
-            out[_WAVE_SIDE + 2 * character + side] = 1
-        if owner != NOBODY:
-            out[_WAVE_OWNER + 2 * character + (seat ^ owner)] = 1
+        out[_BAG + ware] = unit[_BY_BAG, index(s["bag"][ware])]
+    for whose in range(2):
+        player = seat ^ whose
+        out[_HOT_SPRING + whose] = int(s["hot_spring"]) == player
+        for character in range(3):
+            owned = int(s["wave_owner"][character]) == player
+            out[_WAVE_OWNER + 2 * character + whose] = owned
+            # Of the two sides, by the same count.
+            shown = int(s["wave_side"][character]) == whose
+            out[_WAVE_SIDE + 2 * character + whose] = shown
 
 
 @kernel
 def _encode_player(s: Row, player: int, unit: Any, out: Any, shift: int) -> None:
     """Write one player's block; `shift` is 0 for mine and the block's size for theirs."""
-    out[_PILGRIM + shift + int(s["pilgrim"][player])] = 1
-    out[_MERCHANT + shift + int(s["merchant"][player])] = 1
-    out[_ARTIST + shift + int(s["artist"][player])] = 1
-    out[_TEMPLE + shift] = unit[_BY_TEMPLE, int(s["temple"][player])]
-    out[_GARDEN + shift] = unit[_BY_GARDEN, int(s["garden"][player])]
-    coins = int(s["coins"][player])
-    out[_MY_COINS + shift] = unit[_BY_COINS, min(coins, _COINS)]
-    out[_COINS_BEYOND + shift] = unit[_BY_BEYOND, max(coins - _COINS, 0)]
-    out[_GOLD + shift] = unit[_BY_GOLD, int(s["gold"][player])]
+    out[index(_PILGRIM + shift + int(s["pilgrim"][player]))] = 1
+    out[index(_MERCHANT + shift + int(s["merchant"][player]))] = 1
+    out[index(_ARTIST + shift + int(s["artist"][player]))] = 1
+    out[_TEMPLE + shift] = unit[_BY_TEMPLE, index(s["temple"][player])]
+    out[_GARDEN + shift] = unit[_BY_GARDEN, index(s["garden"][player])]
+    coins = int64(s["coins"][player])
+    out[_MY_COINS + shift] = unit[_BY_COINS, index(min(coins, _COINS))]
+    out[_COINS_BEYOND + shift] = unit[_BY_BEYOND, index(max(coins - _COINS, 0))]
+    out[_GOLD + shift] = unit[_BY_GOLD, index(s["gold"][player])]
     for kind in range(4):
-        out[_WARES + shift + kind] = unit[_BY_WARES, int(s["wares"][player, kind])]
-        out[_HIDDEN + shift + kind] = unit[_BY_HIDDEN, int(s["hidden"][player, kind])]
-    easel = int(s["easel"][player])
-    for place in range(int(s["easel_size"][player])):
-        out[_EASEL + shift + 4 * place + (easel >> 2 * place & 3)] = 1
-    out[_GIFTED + shift] = unit[_BY_GIFTED, int(s["gifted"][player])]
+        out[_WARES + shift + kind] = unit[_BY_WARES, index(s["wares"][player, kind])]
+        out[_HIDDEN + shift + kind] = unit[_BY_HIDDEN, index(s["hidden"][player, kind])]
+    easel = int64(s["easel"][player])
+    size = int64(s["easel_size"][player])
+    for place in range(PAINTINGS):
+        icon = easel >> 2 * place & 3
+        out[index(_EASEL + shift + 4 * place + icon)] = place < size
+    out[_GIFTED + shift] = unit[_BY_GIFTED, index(s["gifted"][player])]

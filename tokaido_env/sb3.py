@@ -145,7 +145,8 @@ class TokaidoVecEnv(VecEnv):
         """Call `action_masks`, the one method that single environments of this kind have."""
         if method_name != "action_masks":
             raise AttributeError(f"env_method: expected 'action_masks', got {method_name!r}")
-        return list(self.action_masks()[self._games(indices)])
+        masks = self.action_masks()
+        return list(masks if indices is None else masks[self._games(indices)])
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
         """Return False for each index: nothing is wrapped."""
