@@ -40,4 +40,4 @@ test-long: setup
 	$(PY) -m pytest -q -n auto tests/test_reference.py --games $(GAMES)
 
 bench: setup
-	$(PY) benchmarks/speed.py
+	$(PY) -m tokaido_env bench

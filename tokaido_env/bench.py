@@ -188,6 +188,7 @@ def aec_play(make: Callable[[], Any], games: int) -> Callable[[], float]:
 
 def connect_four() -> Any:
     """Make PettingZoo's connect four."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     from pettingzoo.classic import connect_four_v3
 
     return connect_four_v3.env()

@@ -25,14 +25,6 @@ for _byte in range(256):
 
 
 @kernel
-def choose(bot: int, board: Row, s: Row, mask: np.uint64, bits: np.uint64, scratch: Any) -> int:
-    """Return the action of one of `BOTS`; arguments as for `greedy_action`."""
-    if bot == GREEDY:
-        return greedy_action(board, s, mask, bits, scratch)
-    return random_action(mask, bits)
-
-
-@kernel
 def random_action(mask: np.uint64, bits: np.uint64) -> int:
     """Return one of the legal actions, each equally likely.
 

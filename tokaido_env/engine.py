@@ -12,7 +12,7 @@ import numpy as np
 from numba import prange
 
 from tokaido_env.actions import N_ACTIONS
-from tokaido_env.bots import NO_BOT, RANDOM, choose, random_action
+from tokaido_env.bots import GREEDY, NO_BOT, RANDOM, greedy_action, random_action
 from tokaido_env.jit import index, int64, kernel, parallel, subroutine
 from tokaido_env.luck import (
     agent_key,
@@ -289,7 +289,9 @@ def _chosen(
     bot = int64(slot["bot"][player])
     if bot == NO_BOT:
         bot = int64(mode["bot"])
-    return choose(bot, board, s, mask, _key(s, slot), scratch)
+    if bot == GREEDY:
+        return greedy_action(board, s, mask, _key(s, slot), scratch)
+    return random_action(mask, _key(s, slot))
 
 
 @kernel
