@@ -10,6 +10,7 @@ Game `i` with seed `s` is `Game(seed=s + i)`, whatever the number of games and o
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -129,6 +130,7 @@ class Batch:
         check: bool = True,
         copy: bool = True,
     ) -> None:
+        n = operator.index(n)
         if n < 1:
             raise ValueError(f"n: expected one game or more, got {n}")
         check_choice("chance", chance, CHANCES)
@@ -155,7 +157,10 @@ class Batch:
         self._copy = copy
         self._mode = _mode(chance == "sampled", autoreset, reward == "margin")
         self._all = np.arange(n)
-        self._buffers(n)
+        self._words = np.zeros((n, MASK_BYTES // 8), np.uint64)
+        self._units = units(observation or "float32")
+        self._observed = np.zeros((n if observation else 0, N_FEATURES), self._units.dtype)
+        self._turns = self._views()
         self._begun = False
 
     def __len__(self) -> int:
@@ -388,16 +393,12 @@ class Batch:
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"states": self.states, "luck": self.luck, "legal": self.legal, "slots": self.slots}
 
-    def _buffers(self, n: int) -> None:
-        """Make what turns are written to; views of them are what `copy=False` hands out."""
-        words = np.zeros((n, MASK_BYTES // 8), np.uint64)
-        self._words = words
-        self._units = units(self._observation or "float32")
-        self._observed = np.zeros((n if self._observation else 0, N_FEATURES), self._units.dtype)
+    def _views(self) -> Turn:
+        """Return views of the buffers that steps write to: what `copy=False` hands out."""
         slots = self.slots
-        self._turns = Turn(
+        return Turn(
             self._observed if self._observation else None,
-            words.view(np.int8)[:, :N_ACTIONS],
+            self._words.view(np.int8)[:, :N_ACTIONS],
             self.legal,
             self.states["player"],
             slots["reward"],
@@ -406,6 +407,14 @@ class Batch:
             slots["player"],
             slots["next_player"],
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the views, which a copy would separate from their buffers."""
+        return {name: value for name, value in self.__dict__.items() if name != "_turns"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._turns = self._views()
 
     def _turn(self) -> Turn:
         if self._observation:
