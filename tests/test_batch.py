@@ -1,33 +1,180 @@
-"""Batches: each game is its seed and its actions, whatever is played beside it and wherever."""
+"""Batches: each game is its seed and its moves, whatever is played beside it and wherever."""
 
 import os
+import random
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
-from positions import other_board_data, shikoku_data, write_board
+from positions import (
+    changed,
+    other_board_data,
+    position,
+    random_position,
+    random_walk,
+    shikoku_data,
+    write_board,
+)
 
-from tokaido_env import Game, IllegalMove, SeedError
-from tokaido_env.batch import Batch
-from tokaido_env.bots import random_actions
+from tokaido_env import Game, IllegalMove, PositionError, SeedError
+from tokaido_env.actions import N_ACTIONS, actions_of
+from tokaido_env.agents import make
+from tokaido_env.batch import Batch, Turn
+from tokaido_env.board import Board
+from tokaido_env.bots import BOTS, GREEDY, NO_BOT, RANDOM, random_actions
 from tokaido_env.jit import INTERPRETED, PARALLEL_FROM
-from tokaido_env.observation import N_FEATURES, encode_game
+from tokaido_env.luck import MAX_SEED, episode_seed
+from tokaido_env.observation import N_FEATURES, SCALES, encode_game
+from tokaido_env.state import Phase
 
 Ints = npt.NDArray[np.int64]
 
+FEW = 3 if INTERPRETED else 12
 MANY = PARALLEL_FROM + 200
+ANOTHER = 2**40  # the id of no move
+
+needs_threads = pytest.mark.skipif(
+    INTERPRETED or numba.config.NUMBA_NUM_THREADS < 2, reason="nothing runs in threads"
+)
 
 
-def step_at_random(batch: Batch, games: Ints) -> Ints:
-    """One decision of each of the given games; what it is depends on the game alone."""
+# Single games, which a batch has to agree with
+
+
+class Singles:
+    """Games played one by one; what they tell is the `Turn` that a batch of them has to tell.
+
+    Args:
+        games: they stand where the batch begins.
+        seeds: of their first episodes.
+        autoreset: as for `Batch`.
+        margin: whether the reward is that of the margin.
+    """
+
+    def __init__(
+        self,
+        games: Iterable[Game],
+        seeds: Sequence[int],
+        autoreset: bool = True,
+        margin: bool = False,
+    ) -> None:
+        self.games = list(games)
+        self.seeds, self.autoreset, self.margin = seeds, autoreset, margin
+        self.episodes = [0] * len(self.games)
+
+    def begun(self) -> Turn:
+        return self.turn([self.nothing_played(game) for game in self.games])
+
+    def step(self, moves: Iterable[int]) -> Turn:
+        return self.turn([self.played(i, int(move)) for i, move in enumerate(moves)])
+
+    def played(self, i: int, move: int) -> dict[str, Any]:
+        """What comes of a move of game `i`; none is played where it is over."""
+        game = self.games[i]
+        if game.is_over:
+            return self.nothing_played(game)
+        player = seat(game)
+        game.play(move)
+        told = {
+            "reward": reward_of(game, self.margin),
+            "terminated": game.end == "triggers",
+            "truncated": game.end == "cap",
+            "player": player,
+            "next_player": seat(game),
+        }
+        if game.is_over and self.autoreset:
+            self.episodes[i] += 1
+            seed = episode_seed(self.seeds[i], self.episodes[i])
+            self.games[i] = Game(game.board, seed=seed, chance=game.chance)
+        return told
+
+    def nothing_played(self, game: Game) -> dict[str, Any]:
+        nothing = {"reward": (0, 0), "terminated": False, "truncated": False}
+        return nothing | {"player": -1, "next_player": seat(game)}
+
+    def turn(self, told: Sequence[dict[str, Any]]) -> Turn:
+        games = self.games
+        masks = [[game.legal_mask >> action & 1 for action in range(N_ACTIONS)] for game in games]
+        return Turn(
+            observation=np.array([seen(game, max(seat(game), 0)) for game in games]),
+            mask=np.array(masks, np.int8),
+            legal=np.array([game.legal_mask for game in games], np.uint64),
+            mover=np.array([seat(game) for game in games], np.int8),
+            reward=np.array([each["reward"] for each in told], np.float32),
+            terminated=np.array([each["terminated"] for each in told]),
+            truncated=np.array([each["truncated"] for each in told]),
+            player=np.array([each["player"] for each in told], np.int8),
+            next_player=np.array([each["next_player"] for each in told], np.int8),
+        )
+
+
+def of_seeds(seeds: Sequence[int], board: Any = "shikoku", **options: Any) -> Singles:
+    return Singles((Game(board, seed=seed) for seed in seeds), seeds, **options)
+
+
+def seat(game: Game) -> int:
+    return -1 if game.player is None else game.player
+
+
+def seen(game: Game, by: int) -> npt.NDArray[np.float32]:
+    out = np.empty(N_FEATURES, np.float32)
+    encode_game(game.boards, game.states, 0, by, out)
+    return out
+
+
+def reward_of(game: Game, margin: bool = False) -> tuple[float, float]:
+    """What both seats get for where a game stands."""
+    if game.end != "triggers":
+        return 0.0, 0.0
+    if margin:
+        points = [score["total"] for score in game.scores()]
+        mine = min(max((points[0] - points[1]) / 100, -1.0), 1.0)
+    else:
+        mine = {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
+    return mine, -mine
+
+
+def assert_same(turn: Turn, expected: Turn) -> None:
+    for name, told, right in zip(Turn._fields, turn, expected, strict=True):
+        assert told.dtype == right.dtype, name
+        assert np.array_equal(told, right), name
+
+
+# Moves that are chosen outside, and all that a batch holds
+
+
+def some_actions(rng: random.Random, turn: Turn) -> Ints:
+    return np.array([rng.choice(actions_of(int(mask))) for mask in turn.legal])
+
+
+def some_moves(rng: random.Random, batch: Batch, turn: Turn) -> Ints:
+    """An action or, at chance, an outcome for each game."""
+    weights = batch.weights()
+    possible = [actions_of(int(mask)) for mask in turn.legal]
+    return np.array(
+        [
+            rng.choice(p or np.flatnonzero(w).tolist())
+            for p, w in zip(possible, weights, strict=True)
+        ]
+    )
+
+
+def own_actions(batch: Batch, games: Ints) -> Ints:
+    """A random action of each of the given games, which depends on the game alone."""
     actions = np.empty(len(games), np.int64)
     random_actions(batch.legal[games], batch.keys(games), actions)
-    batch.step(games, actions)
     return actions
+
+
+def all_of(batch: Batch) -> Ints:
+    return np.arange(len(batch))
 
 
 def running(batch: Batch) -> Ints:
@@ -38,204 +185,304 @@ def contents(batch: Batch) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in batch.snapshot().items()}
 
 
-# Game i is Game(seed)
+def short_board(folder: Path, rounds: int = 1) -> Path:
+    return write_board(folder / "short.toml", shikoku_data() | {"max_rounds": rounds})
 
 
-def test_each_game_is_the_game_of_its_seed() -> None:
-    seeds = [7, 0, 2**53 - 1, 8]
-    batch, games = Batch(seeds), [Game(seed=seed) for seed in seeds]
+# Game i is Game(seed + i)
+
+
+def test_each_game_tells_what_the_game_of_its_seed_tells_and_its_successors_do() -> None:
+    batch, alone, rng = Batch(FEW), of_seeds(range(7, 7 + FEW)), random.Random(0)
+    turn, expected = batch.reset(seed=7), alone.begun()
+    facts: Counter[str] = Counter()
+    for _ in range(50 if INTERPRETED else 600):
+        assert_same(turn, expected)
+        assert batch.states.tobytes() == b"".join(game.states.tobytes() for game in alone.games)
+        assert batch.slots["seed"].tolist() == [game.seed for game in alone.games]
+        assert batch.slots["episode"].tolist() == alone.episodes
+        facts["ended"] += (turn.next_player == -1).sum()
+        facts["twice"] += ((turn.next_player == turn.player) & (turn.player != -1)).sum()
+        facts["in turn"] += (turn.next_player == 1 - turn.player).sum()
+        facts["another begins"] += (turn.mover != turn.next_player).sum()
+        episodes = sum(alone.episodes)
+        moves = some_actions(rng, expected)
+        turn, expected = batch.step(moves), alone.step(moves)
+    assert facts["ended"] == facts["another begins"] == episodes
+    assert min(facts["twice"], facts["in turn"]) > 100
+
+
+def test_games_that_are_over_wait_for_a_reset_without_autoreset() -> None:
+    batch, alone = Batch(FEW, autoreset=False), of_seeds(range(FEW), autoreset=False)
+    turn, expected, ended = batch.reset(seed=0), alone.begun(), 0
     while len(running(batch)):
-        for i, game in enumerate(games):
-            assert batch.states[i].tobytes() == game.states.tobytes()
-            assert int(batch.legal[i]) == game.legal_mask
-            assert batch.over[i] == game.is_over
-            assert batch.players[i] == (-1 if game.player is None else game.player)
-        moved = running(batch)
-        for i, action in zip(moved, step_at_random(batch, moved), strict=True):
-            games[i].play(int(action))
-    assert all(game.is_over for game in games)
-    assert batch.states.tobytes() == b"".join(game.states.tobytes() for game in games)
+        assert_same(turn, expected)
+        moves = np.full(FEW, -1)
+        moves[running(batch)] = own_actions(batch, running(batch))
+        turn, expected = batch.play("random"), alone.step(moves)
+        ended += turn.terminated.sum()
+    for _ in range(2):
+        assert_same(turn, expected)
+        assert (turn.legal == 0).all()
+        turn, expected = batch.play("random"), alone.step(np.full(FEW, -1))
+    assert ended == FEW
+    assert batch.over.all()
+    assert not batch.capped.any()
 
 
-def test_what_games_tell_is_what_single_games_tell() -> None:
-    seeds = [3, 1, 4]
-    batch, games = Batch(seeds), [Game(seed=seed) for seed in seeds]
-    every = np.arange(3)
-    for _ in range(5000):
-        for seat in (0, 1):
-            observed = batch.observe(every, np.full(3, seat, np.int8))
-            for i, game in enumerate(games):
-                alone = np.empty(N_FEATURES, np.float32)
-                encode_game(game.boards, game.states, 0, seat, alone)
-                assert np.array_equal(observed[i], alone)
-        for mask, game in zip(batch.masks(every), games, strict=True):
-            assert np.flatnonzero(mask).tolist() == game.legal_actions()
-        moved = running(batch)
-        if not len(moved):
-            break
-        for i, action in zip(moved, step_at_random(batch, moved), strict=True):
-            games[i].play(int(action))
-    winners = [game.winner() for game in games]
-    for seat in (0, 1):
-        rewards = batch.rewards(every, np.full(3, seat, np.int8))
-        assert rewards.tolist() == [1.0 if winner == seat else -1.0 for winner in winners]
-        margins = batch.rewards(every, np.full(3, seat, np.int8), margin=True)
-        totals = [[score["total"] for score in game.scores()] for game in games]
-        assert margins.tolist() == [(t[seat] - t[1 - seat]) / 100 for t in totals]
+def test_the_opponent_may_have_to_discard_inside_the_pick_of_the_other() -> None:
+    """Who takes robust from a full hand makes its owner return a ware (R7.4)."""
+    n = 60 if INTERPRETED else 400
+    places = [random_position(random.Random(seed)) for seed in range(n)]
+    games = (Game.from_dict(p, seed=i, chance="sampled") for i, p in enumerate(places))
+    batch, alone, rng = Batch(n), Singles(games, range(n)), random.Random(0)
+    turn, expected = batch.reset(seed=0, positions=places), alone.begun()
+    inside = came_back = 0
+    discarding = np.zeros(n, bool)
+    for _ in range(20):
+        assert_same(turn, expected)
+        came_back += (discarding & (turn.next_player == 1 - turn.player)).sum()
+        returns = np.array([game.phase == Phase.DISCARD for game in alone.games])
+        discarding = returns & (turn.next_player == 1 - turn.player) & ~turn.terminated
+        inside += discarding.sum()
+        moves = some_actions(rng, expected)
+        turn, expected = batch.step(moves), alone.step(moves)
+    assert INTERPRETED or min(inside, came_back) > 5
+
+
+@pytest.mark.parametrize("margin", [False, True])
+def test_rewards_are_of_the_seats_of_the_game_that_ended(margin: bool) -> None:
+    reward = "margin" if margin else "win"
+    batch, alone = Batch(FEW, reward=reward), of_seeds(range(FEW), margin=margin)
+    turn, expected, rng = batch.reset(seed=0), alone.begun(), random.Random(1)
+    paid = set()
+    while min(alone.episodes) < 1:
+        moves = some_actions(rng, expected)
+        turn, expected = batch.step(moves), alone.step(moves)
+        assert np.array_equal(turn.reward, expected.reward)
+        paid.update(turn.reward[turn.terminated, 0].tolist())
+        assert not turn.reward[~turn.terminated].any()
+    assert all(0 < abs(mine) < 1 for mine in paid) == margin
+    assert INTERPRETED or (min(paid) < 0 < max(paid))
+
+
+def test_rewards_where_games_stand() -> None:
+    for reward in ("win", "margin"):
+        batch = Batch(FEW, reward=reward, autoreset=False)
+        batch.reset(seed=0)
+        assert not batch.rewards(all_of(batch)).any()
+        games = [Game(seed=i) for i in range(FEW)]
+        while len(moved := running(batch)):
+            actions = own_actions(batch, moved)
+            batch.advance(moved, actions)
+            for i, action in zip(moved, actions, strict=True):
+                games[i].play(int(action))
+        expected = np.array([reward_of(game, reward == "margin") for game in games], np.float32)
+        assert np.array_equal(batch.rewards(all_of(batch)), expected)
+        assert np.array_equal(batch.rewards(np.array([2, 0])), expected[[2, 0]])
+
+
+def test_the_cap_truncates_and_pays_nobody(tmp_path: Path) -> None:
+    for reward in ("win", "margin"):
+        batch = Batch(FEW, short_board(tmp_path), reward=reward, autoreset=False)
+        batch.reset(seed=0)
+        turn = batch.finish("random")
+        assert turn.truncated.all()
+        assert not turn.terminated.any()
+        assert not turn.reward.any()
+        assert batch.capped.all()
+        assert not batch.rewards(all_of(batch)).any()
+
+
+def test_the_cap_begins_the_next_episode(tmp_path: Path) -> None:
+    board = short_board(tmp_path)
+    batch, alone, rng = Batch(3, board), of_seeds(range(3), board), random.Random(0)
+    turn, expected = batch.reset(seed=0), alone.begun()
+    while min(alone.episodes) < 3:
+        assert_same(turn, expected)
+        moves = some_actions(rng, expected)
+        turn, expected = batch.step(moves), alone.step(moves)
+
+
+def test_any_integers_are_moves() -> None:
+    batch, other = Batch(3), Batch(3)
+    actions = own_actions(batch, all_of(batch)) if batch.reset(seed=0) else None
+    assert actions is not None
+    expected = batch.step(actions)
+    for moves in (actions.tolist(), actions.astype(np.uint8), np.repeat(actions, 2)[::2]):
+        other.reset(seed=0)
+        assert_same(other.step(moves), expected)
+
+
+def test_legal_moves_that_are_not_checked_are_the_same_moves() -> None:
+    checked, unchecked = Batch(FEW), Batch(FEW, check=False)
+    assert_same(unchecked.reset(seed=3), checked.reset(seed=3))
+    for _ in range(100):
+        actions = own_actions(checked, all_of(checked))
+        assert_same(unchecked.step(actions), checked.step(actions))
+
+
+# Seeds and episodes
+
+
+def test_seeds_one_by_one() -> None:
+    seeds = [7, 0, MAX_SEED, 7]
+    batch = Batch(4)
+    for given in (seeds, np.array(seeds), np.array(seeds, np.uint64)):
+        turn = batch.reset(seed=given)
+        assert_same(turn, of_seeds(seeds).begun())
+        assert batch.slots["seed"].tolist() == seeds
+
+
+def test_a_reset_without_a_seed_begins_the_next_episodes() -> None:
+    batch, seeds = Batch(3), [5, 6, 7]
+    batch.reset(seed=5)
+    for episode in range(1, 4):
+        turn = batch.reset()
+        now = [episode_seed(seed, episode) for seed in seeds]
+        assert_same(turn, of_seeds(now).begun())
+        assert batch.slots["seed"].tolist() == now
+        batch.play("random")
+    assert_same(batch.reset(seed=5), of_seeds(seeds).begun())
+    assert batch.slots["episode"].tolist() == [0, 0, 0]
+
+
+def test_a_reset_without_a_seed_goes_on_from_where_autoreset_is() -> None:
+    batch = Batch(2)
+    batch.reset(seed=5)
+    batch.finish("random")
+    batch.reset()
+    assert batch.slots["seed"].tolist() == [episode_seed(5, 2), episode_seed(6, 2)]
+
+
+def test_a_first_reset_without_a_seed_takes_one_from_the_operating_system() -> None:
+    seeds = []
+    for _ in range(2):
+        batch = Batch(3)
+        turn = batch.reset()
+        now = batch.slots["seed"].tolist()
+        assert_same(turn, of_seeds(now).begun())
+        assert len(set(now)) == 3
+        seeds.append(now)
+    assert seeds[0] != seeds[1]
+
+
+def test_some_games_begin_anew() -> None:
+    batch = Batch(4)
+    batch.reset(seed=1)
+    for _ in range(30):
+        batch.play("random")
+    others = batch.states[[0, 3]].tobytes()
+    batch.begin(np.array([2, 1]), np.array([77, 88]))
+    assert batch.states[2].tobytes() == Game(seed=77).states.tobytes()
+    assert batch.states[1].tobytes() == Game(seed=88).states.tobytes()
+    assert batch.slots["seed"].tolist() == [1, 88, 77, 4]
+    assert batch.slots["decisions"].tolist() == [30, 0, 0, 30]
+    assert batch.states[[0, 3]].tobytes() == others
+    batch.begin(np.array([2, 3]))
+    assert batch.slots["seed"].tolist() == [1, 88, episode_seed(77, 1), episode_seed(4, 1)]
+    batch.begin(np.array([3, 0]), 10)
+    assert batch.slots["seed"].tolist() == [10, 88, episode_seed(77, 1), 13]
+
+
+def test_games_are_placed_before_chance_is_played() -> None:
+    batch = Batch(3)
+    batch.place(all_of(batch), 5)
+    assert (batch.states["phase"] == Phase.SETUP).all()
+    assert (batch.players == -1).all()
+    batch.settle(np.array([1]))
+    assert batch.states[1].tobytes() == Game(seed=6).states.tobytes()
+    assert batch.states["phase"].tolist() == [Phase.SETUP, Phase.MOVE, Phase.SETUP]
+
+
+def test_keys_differ_by_game_seat_and_decision() -> None:
+    batch, keys = Batch(50), []
+    batch.reset(seed=0)
+    for _ in range(50):
+        keys += batch.keys(all_of(batch)).tolist()
+        batch.play("random")
+    assert len(set(keys)) == 2500
+    assert not set(keys) & set(batch.luck["key"].tolist())
+    batch.reset(seed=0)
+    assert batch.keys(np.array([3, 1])).tolist() == [keys[3], keys[1]]
+
+
+# Size, order, company, threads
 
 
 def test_size_order_and_company_make_no_difference() -> None:
     alone = {}
-    for seed in range(12):
-        batch = Batch([seed])
-        while len(running(batch)):
-            step_at_random(batch, running(batch))
+    for seed in range(FEW):
+        batch = Batch(1, autoreset=False)
+        batch.reset(seed=seed)
+        batch.finish("random")
         alone[seed] = batch.states.tobytes()
     rng = np.random.default_rng(0)
-    for size in (2, 5, 12):
-        seeds = rng.permutation(12)[:size]
-        batch = Batch(seeds)
+    for size in (2, FEW):
+        seeds = rng.permutation(FEW)[:size]
+        batch = Batch(size, autoreset=False)
+        batch.reset(seeds)
         while len(moved := running(batch)):
             some = rng.permutation(moved)[: rng.integers(1, len(moved) + 1)]
-            step_at_random(batch, some)
-        assert {int(s): batch.states[i].tobytes() for i, s in enumerate(seeds)} == {
-            int(s): alone[int(s)] for s in seeds
-        }
+            batch.advance(some, own_actions(batch, some))
+        assert [state.tobytes() for state in batch.states] == [alone[int(s)] for s in seeds]
 
 
-def test_games_that_are_not_stepped_stay_as_they_are() -> None:
-    batch = Batch([1, 2, 3])
-    before = batch.states.copy()
-    step_at_random(batch, np.array([1]))
-    assert (batch.states == before).tolist() == [True, False, True]
-    assert batch.decisions.tolist() == [0, 1, 0]
+def test_games_that_are_not_advanced_stay_as_they_are() -> None:
+    batch = Batch(3)
+    batch.reset(seed=1)
+    before = batch.snapshot(np.array([0, 2]))
+    batch.advance(np.array([1]), own_actions(batch, np.array([1])))
+    after = batch.snapshot(np.array([0, 2]))
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    assert batch.slots["decisions"].tolist() == [0, 1, 0]
 
 
-def test_a_game_begins_anew() -> None:
-    batch = Batch([1, 2, 3])
-    for _ in range(30):
-        step_at_random(batch, np.arange(3))
-    others = batch.states[[0, 2]].tobytes()
-    batch.restart(np.array([1]), np.array([77]))
-    assert batch.states[1].tobytes() == Game(seed=77).states.tobytes()
-    assert (batch.seeds.tolist(), batch.decisions.tolist()) == ([1, 77, 3], [30, 0, 30])
-    assert batch.states[[0, 2]].tobytes() == others
-    fresh = Batch([77])
-    for _ in range(30):
-        step_at_random(batch, np.array([1]))
-        step_at_random(fresh, np.array([0]))
-    assert batch.states[1].tobytes() == fresh.states[0].tobytes()
-
-
-def test_the_cap_is_told_from_triggers_and_pays_nobody(tmp_path: Path) -> None:
-    batch = Batch(
-        range(5), write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
-    )
-    while len(running(batch)):
-        step_at_random(batch, running(batch))
-    assert batch.capped.all()
-    for margin in (False, True):
-        assert not batch.rewards(np.arange(5), np.zeros(5, np.int8), margin=margin).any()
-
-
-def test_another_board(tmp_path: Path) -> None:
-    board = write_board(tmp_path / "other.toml", other_board_data())
-    batch, game = Batch([5], board), Game(board, seed=5)
-    while not game.is_over:
-        game.play(int(step_at_random(batch, np.array([0]))[0]))
-    assert batch.states.tobytes() == game.states.tobytes()
-
-
-def test_keys_differ_by_game_seat_and_decision() -> None:
-    batch = Batch(range(50))
-    keys = []
-    for _ in range(50):
-        keys += batch.keys(np.arange(50)).tolist()
-        step_at_random(batch, np.arange(50))
-    assert len(set(keys)) == 2500
-    assert not set(keys) & set(batch.luck["key"].tolist())
-
-
-# Errors
-
-
-@pytest.mark.parametrize("action", [48, 49, -1, 64, 2**40])
-def test_an_illegal_action_names_the_game_and_steps_nothing(action: int) -> None:
-    batch = Batch(range(6))
-    before = contents(batch)
-    legal = Game(seed=4).legal_actions()[0]
-    with pytest.raises(IllegalMove, match=f"game 2: illegal action {action}: legal are pilgrim, "):
-        batch.step(np.array([4, 2]), np.array([legal, action]))
-    assert contents(batch) == before
-
-
-def test_a_game_that_is_over_has_no_legal_action() -> None:
-    batch = Batch([0])
-    while len(running(batch)):
-        step_at_random(batch, np.array([0]))
-    with pytest.raises(IllegalMove, match="game 0: illegal action 0: legal are none"):
-        batch.step(np.array([0]), np.array([0]))
-
-
-@pytest.mark.parametrize("seed", [-1, 2**53])
-def test_a_seed_out_of_range_is_refused(seed: int) -> None:
-    with pytest.raises(SeedError, match="seed: expected an integer from 0 to 9007199254740991"):
-        Batch([0, seed])
-
-
-# Snapshots
-
-
-def test_a_snapshot_continues_identically() -> None:
-    batch = Batch(range(20))
-    told = []
-    for _ in range(60):
-        step_at_random(batch, running(batch))
-    snapshot = batch.snapshot()
-    for _ in range(2):
-        for _ in range(60):
-            step_at_random(batch, running(batch))
-        told.append(contents(batch))
-        batch.restore(snapshot)
-    assert told[0] == told[1]
-    other = Batch(range(20))
-    other.restore(snapshot)
-    for _ in range(60):
-        step_at_random(other, running(other))
-    assert contents(other) == told[0]
-
-
-# Serial, parallel, interpreted, forked
-
-
-def played(seeds: Ints, decisions: int) -> dict[str, bytes]:
-    """Everything a batch tells after so many decisions of each game."""
-    batch = Batch(seeds)
-    every = np.arange(len(seeds))
+def played(n: int, decisions: int, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
+    """All that a batch of n games tells: of `decisions` steps of each kind, and of whole games."""
+    batch = Batch(n)
+    every = np.arange(n)
+    turns = {"reset": batch.reset(seed)}
     for _ in range(decisions):
-        step_at_random(batch, running(batch))
-    batch.restart(every[::3], batch.seeds[::3] + 1)
+        turns["step"] = batch.step(own_actions(batch, every))
+    for bot in BOTS:
+        for _ in range(decisions // 5):
+            turns[bot] = batch.play(bot)
     seats = (every % 2).astype(np.int8)
-    return contents(batch) | {
-        "observations": batch.observe(every, seats).tobytes(),
-        "masks": batch.masks(every).tobytes(),
-        "rewards": batch.rewards(every, seats).tobytes(),
-    }
+    told = {"seen": batch.observe(every, seats), "keys": batch.keys(every)}
+    turns["finish"] = batch.finish("random")
+    batch.begin(every[::3].copy())
+    explicit = Batch(n, chance="explicit", observation="uint8")
+    explicit.reset(seed)
+    for _ in range(decisions):
+        turns["chance"] = explicit.play("random")
+    told |= {"weights": explicit.weights(), "outcomes": explicit.sample()}
+    for batched in (batch, explicit):
+        told |= {f"{batched is batch} {name}": x for name, x in batched.snapshot().items()}
+        told[f"{batched is batch} masks"] = batched.masks(every)
+        told[f"{batched is batch} rewards"] = batched.rewards(every)
+    for kind, turn in turns.items():
+        told |= {f"{kind} {name}": x for name, x in zip(Turn._fields, turn, strict=True)}
+    return told
 
 
-@pytest.mark.skipif(INTERPRETED, reason="compares compiled forms")
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one thread only")
+def assert_equal(one: dict[str, npt.NDArray[Any]], other: dict[str, npt.NDArray[Any]]) -> None:
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        assert array.tobytes() == other[name].tobytes(), name
+
+
+@needs_threads
 def test_serial_and_parallel_give_the_same_bytes() -> None:
-    seeds = np.arange(MANY)
     threads = numba.get_num_threads()
-    parallel = played(seeds, 250)
+    parallel = played(MANY, 40)
     numba.set_num_threads(1)
     try:
-        assert played(seeds, 250) == parallel
+        assert_equal(played(MANY, 40), parallel)
     finally:
         numba.set_num_threads(threads)
-    few = played(seeds[:9], 250)  # too few for threads
-    assert parallel["states"].startswith(few["states"])
+    few = played(9, 40)  # too few for threads
+    assert_equal(few, {name: array[:9] for name, array in parallel.items()})
 
 
 def run_script(script: str, **environment: str) -> str:
@@ -254,30 +501,30 @@ def run_script(script: str, **environment: str) -> str:
 
 
 DIGEST = """
-import hashlib, numpy
+import hashlib
 from test_batch import played
-for name, content in played(numpy.arange(5), 150).items():
-    print(name, hashlib.sha256(content).hexdigest())
+for name, content in played(4, 60).items():
+    print(name, hashlib.sha256(content.tobytes()).hexdigest())
 """
 
 
 def test_interpreted_and_compiled_give_the_same_bytes() -> None:
     digest = run_script(DIGEST, NUMBA_DISABLE_JIT="1")
-    assert len(digest.splitlines()) == 8
+    assert len(digest.splitlines()) == 6 * len(Turn._fields) + 4 + 2 * 7
     assert digest == run_script(DIGEST, NUMBA_DISABLE_JIT="0")
 
 
 FORK = f"""
-import multiprocessing, os, numpy
+import multiprocessing, os
 from concurrent.futures import ProcessPoolExecutor
-from test_batch import played
+from test_batch import assert_equal, played
 
-seeds = numpy.arange({MANY})
-here = played(seeds, 20)  # in threads, where there are some
+here = played({MANY}, 10)  # in threads, where there are some
 with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
-    assert pool.submit(played, seeds, 20).result() == here
+    assert_equal(pool.submit(played, {MANY}, 10).result(), here)
 if os.fork() == 0:
-    os._exit(0 if played(seeds, 20) == here else 1)
+    assert_equal(played({MANY}, 10), here)
+    os._exit(0)
 print("child:", os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
@@ -286,3 +533,791 @@ print("child:", os.waitstatus_to_exitcode(os.wait()[1]))
 @pytest.mark.skipif(INTERPRETED, reason="nothing runs in threads")
 def test_a_forked_child_plays_on() -> None:
     assert run_script(FORK) == "child: 0\n"
+
+
+TWO_THREADS = f"""
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from test_batch import assert_equal, played
+
+together = threading.Barrier(2)
+
+def played_together(seed):
+    together.wait()
+    return played({MANY}, 25, seed)
+
+with ThreadPoolExecutor(2) as pool:
+    at_once = list(pool.map(played_together, range(2)))
+for seed, told in enumerate(at_once):
+    assert_equal(told, played({MANY}, 25, seed))
+print("the same")
+"""
+
+
+@needs_threads
+def test_two_batches_in_two_python_threads_do_not_mix() -> None:
+    assert run_script(TWO_THREADS) == "the same\n"
+
+
+# Bots in the kernel
+
+
+@pytest.mark.parametrize("bot", BOTS)
+def test_a_bot_plays_what_the_agent_of_its_name_plays(bot: str, tmp_path: Path) -> None:
+    boards = ["shikoku", write_board(tmp_path / "other.toml", other_board_data())]
+    inside, outside, agent = Batch(FEW, boards), Batch(FEW, boards), make(bot)
+    turn, expected = inside.reset(seed=2), outside.reset(seed=2)
+    every, ended = all_of(outside), 0
+    for _ in range(10 if INTERPRETED else 400):
+        assert_same(turn, expected)
+        keys = outside.keys(every)
+        actions = agent.act(outside.boards_of(every), outside.states, expected.legal, keys)
+        turn, expected = inside.play(bot), outside.step(actions)
+        ended += turn.terminated.sum()
+    assert contents(inside) == contents(outside)
+    assert INTERPRETED or ended > 0
+
+
+@pytest.mark.parametrize("bot", BOTS)
+@pytest.mark.parametrize("reward", ["win", "margin"])
+def test_finish_is_playing_to_the_end(bot: str, reward: Any) -> None:
+    at_once = Batch(FEW, autoreset=False, reward=reward)
+    by_hand = Batch(FEW, autoreset=False, reward=reward)
+    assert_same(at_once.reset(seed=4), by_hand.reset(seed=4))
+    paid = np.zeros((FEW, 2), np.float32)
+    while not by_hand.over.all():
+        turn = by_hand.play(bot)
+        paid += turn.reward
+    told = at_once.finish(bot)
+    assert np.array_equal(told.reward, paid)
+    assert told.terminated.all()
+    assert (told.next_player == -1).all()
+    assert (told.mover == -1).all()
+    assert at_once.states.tobytes() == by_hand.states.tobytes()
+    again = at_once.finish(bot)
+    assert not again.terminated.any()
+    assert not again.reward.any()
+    assert at_once.states.tobytes() == by_hand.states.tobytes()
+
+
+def test_finish_from_the_middle_begins_the_next_episodes() -> None:
+    batch, apart = Batch(FEW), Batch(FEW, autoreset=False)
+    for each in (batch, apart):
+        each.reset(seed=4)
+        for _ in range(50):
+            each.play("random")
+    turn, ended = batch.finish("greedy"), apart.finish("greedy")
+    for told, right in zip(turn[4:7], ended[4:7], strict=True):
+        assert np.array_equal(told, right)
+    assert (turn.next_player == -1).all()
+    following = of_seeds([episode_seed(4 + i, 1) for i in range(FEW)]).begun()
+    assert_same(turn._replace(**dict(zip(Turn._fields[4:], following[4:], strict=True))), following)
+
+
+def answers(batch: Batch, bots: Ints) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    """Let agents decide wherever a seat is theirs; return what the games pay, and which ended."""
+    paid, ended = np.zeros((len(batch), 2), np.float32), np.zeros(len(batch), bool)
+    agents = {RANDOM: make("random"), GREEDY: make("greedy")}
+    while len(games := np.flatnonzero(bots[all_of(batch), batch.players] != NO_BOT)):
+        for bot, agent in agents.items():
+            theirs = games[bots[games, batch.players[games]] == bot]
+            if len(theirs):
+                batch.decide(agent, theirs)
+                paid[theirs] += batch.slots["reward"][theirs]
+                ended[theirs] |= batch.slots["terminated"][theirs] != 0
+    return paid, ended
+
+
+def test_a_seated_bot_answers_within_the_step() -> None:
+    kinds = [[NO_BOT, GREEDY], [RANDOM, NO_BOT], [NO_BOT, RANDOM], [NO_BOT, NO_BOT]]
+    n, ends = 2 * FEW, 0
+    bots = np.resize(np.array(kinds), (n, 2))
+    inside, outside, rng = Batch(n), Batch(n), random.Random(0)
+    inside.seat_bots(all_of(inside), bots)
+    turn, _ = inside.reset(seed=0), outside.reset(seed=0)
+    answers(outside, bots)
+    for _ in range(20 if INTERPRETED else 300):
+        assert inside.states.tobytes() == outside.states.tobytes()
+        assert inside.luck.tobytes() == outside.luck.tobytes()
+        assert np.array_equal(turn.mover, outside.players)
+        assert (bots[all_of(inside), turn.mover] == NO_BOT).all()
+        actions, players = some_actions(rng, turn), outside.players
+        direct = outside.step(actions)
+        paid, ended = answers(outside, bots)
+        turn = inside.step(actions)
+        assert np.array_equal(turn.reward, direct.reward + paid)
+        assert np.array_equal(turn.terminated, direct.terminated | ended)
+        assert np.array_equal(turn.player, players)
+        assert np.array_equal(turn.next_player, np.where(turn.terminated, -1, turn.mover))
+        ends += turn.terminated.sum()
+    assert INTERPRETED or ends > FEW
+
+
+def test_bots_are_seated_in_some_games_and_leave_again() -> None:
+    batch, plain = Batch(4), Batch(4)
+    batch.reset(seed=0), plain.reset(seed=0)
+    batch.seat_bots(np.array([2]), np.array([[NO_BOT, RANDOM]]))
+    for _ in range(30):
+        for each in (batch, plain):
+            each.step(own_actions(each, all_of(each)))
+    same = batch.states == plain.states
+    assert same.tolist() == [True, True, False, True]
+    batch.seat_bots(np.array([2]), np.array([[NO_BOT, NO_BOT]]))
+    batch.reset(seed=0), plain.reset(seed=0)
+    for each in (batch, plain):
+        for _ in range(30):
+            each.step(own_actions(each, all_of(each)))
+    assert contents(batch) == contents(plain)
+
+
+def test_one_seat_of_each_game_is_without_a_bot() -> None:
+    batch = Batch(2)
+    with pytest.raises(ValueError, match="bots: expected a seat without a bot in each game"):
+        batch.seat_bots(all_of(batch), np.array([[NO_BOT, RANDOM], [GREEDY, RANDOM]]))
+    assert (batch.slots["bot"] == NO_BOT).all()
+
+
+# Explicit chance
+
+
+def test_explicit_games_stop_at_chance_and_take_outcomes() -> None:
+    """Some games are at decisions and some at chance."""
+    batch, rng = Batch(FEW, chance="explicit"), random.Random(0)
+    alone = Singles((Game(chance="explicit") for _ in range(FEW)), range(FEW))
+    turn, expected = batch.reset(seed=0), alone.begun()
+    phases: set[Phase] = set()
+    mixed = 0
+    while min(alone.episodes) < 1:
+        assert_same(turn, expected)
+        for game, weights in zip(alone.games, batch.weights(), strict=True):
+            odds = weights[weights > 0] / max(weights.sum(), 1)
+            assert odds.tolist() == pytest.approx([p for _, p in game.outcomes()])
+            phases.add(game.phase)
+        mixed += len(set(turn.mover == -1)) == 2
+        moves = some_moves(rng, batch, turn)
+        turn, expected = batch.step(moves), alone.step(moves)
+    assert mixed > 100
+    assert INTERPRETED or phases == set(Phase) - {Phase.OVER}
+
+
+def test_outcomes_that_are_sampled_are_those_of_sampled_chance() -> None:
+    batch = Batch(FEW, chance="explicit", autoreset=False)
+    batch.reset(seed=3)
+    games = [Game(seed=3 + i) for i in range(FEW)]
+    while not batch.over.all():
+        moves = batch.sample()
+        at_chance = moves >= 0
+        assert np.array_equal(at_chance, batch.weights().any(axis=1))
+        decided = running(batch)[~at_chance[running(batch)]]
+        for i in decided:
+            assert batch.states[i].tobytes() == games[i].states.tobytes()
+        moves[decided] = own_actions(batch, decided)
+        for i in decided:
+            games[i].play(int(moves[i]))
+        batch.advance(running(batch), moves[running(batch)])
+    assert batch.states.tobytes() == b"".join(game.states.tobytes() for game in games)
+    assert (batch.sample() == -1).all()
+    assert not batch.weights().any()
+
+
+@pytest.mark.parametrize("bot", BOTS)
+def test_a_bot_finishes_explicit_games_as_sampled_ones(bot: str) -> None:
+    ends = []
+    for chance in ("sampled", "explicit"):
+        batch = Batch(FEW, chance=chance, autoreset=False)
+        batch.reset(seed=0)
+        turn = batch.finish(bot)
+        ends.append([batch.states.tobytes(), *(each.tobytes() for each in turn[:7])])
+    assert ends[0] == ends[1]
+
+
+def test_a_bot_plays_outcomes_one_at_a_time() -> None:
+    batch, sampled = Batch(1, chance="explicit"), Batch(1)
+    batch.reset(seed=0)
+    for _ in range(12):  # the set-up and a roll
+        assert batch.play("random").player[0] == -1
+    assert batch.states.tobytes() == (sampled.reset(seed=0), sampled.states)[1].tobytes()
+
+
+CHANCE = [Phase.SETUP, Phase.ROLL, Phase.DRAW, Phase.REVEAL]
+
+
+def at_chance(phase: Phase) -> Game:
+    return next(game for seed in range(100) if (game := random_walk(seed, 5 * seed)).phase == phase)
+
+
+@pytest.mark.parametrize("phase", CHANCE)
+def test_an_outcome_that_is_not_possible_names_the_phase(phase: Phase) -> None:
+    game = at_chance(phase)
+    batch = Batch(2, chance="explicit")
+    batch.reset(seed=0, positions=[position(), game.to_dict()])
+    before, possible = contents(batch), game.outcomes()[0][0]
+    first, zero = np.flatnonzero(batch.weights()[1])[0], np.flatnonzero(batch.weights()[1] == 0)[-1]
+    for outcome in (int(zero), -1, 216, ANOTHER):
+        with pytest.raises(IllegalMove) as error:
+            batch.step([0, outcome])
+        told = f"game 1: no outcome {outcome} at {phase.name}: possible are {possible} ({first})"
+        assert str(error.value).startswith(told)
+        assert contents(batch) == before
+
+
+def test_an_outcome_is_no_action() -> None:
+    batch = Batch(1, chance="explicit")
+    batch.reset(seed=0, positions=position())
+    with pytest.raises(IllegalMove, match="game 0: illegal action 100: legal are pilgrim"):
+        batch.step([100])
+
+
+# Positions
+
+
+def assert_stands(batch: Batch, turn: Turn, games: Sequence[Game], seeds: Sequence[int]) -> None:
+    """Assert that a batch stands where games do, and goes on as they do."""
+    alone, rng = Singles(games, seeds), random.Random(0)
+    expected = alone.begun()
+    for _ in range(20):
+        assert_same(turn, expected)
+        moves = some_moves(rng, batch, turn)
+        turn, expected = batch.step(moves), alone.step(moves)
+    assert_same(turn, expected)
+
+
+@pytest.mark.parametrize("chance", ["sampled", "explicit"])
+def test_games_begin_from_positions(chance: Any) -> None:
+    places = [random_walk(seed, 12 * seed).to_dict() for seed in range(FEW)]
+    batch = Batch(FEW, chance=chance)
+    games = [Game.from_dict(p, seed=5 + i, chance=chance) for i, p in enumerate(places)]
+    assert_stands(batch, batch.reset(5, places), games, range(5, 5 + FEW))
+
+
+def test_all_games_begin_from_one_position() -> None:
+    batch = Batch(4)
+    games = [Game.from_dict(position(dice=(1, 1, 2)), seed=seed) for seed in range(4)]
+    assert_stands(batch, batch.reset(0, position(dice=(1, 1, 2))), games, range(4))
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_games_begin_from_the_states_of_others(one: bool) -> None:
+    walks = [random_walk(8 + seed, 40 + seed) for seed in range(1 if one else 3)]
+    states = np.concatenate([walk.state for walk in walks])
+    batch = Batch(3, chance="explicit")
+    games = [Game.from_dict(walks[0 if one else i].to_dict(), chance="explicit") for i in range(3)]
+    assert_stands(batch, batch.reset(0, states), games, range(3))
+
+
+def test_the_next_episode_begins_from_the_start_again() -> None:
+    batch = Batch(2)
+    batch.reset(0, position(left=["pilgrim"], round=200))
+    turn = batch.finish("random")
+    assert turn.truncated.all()
+    seeds = [episode_seed(seed, 1) for seed in range(2)]
+    assert batch.states.tobytes() == b"".join(Game(seed=s).states.tobytes() for s in seeds)
+    batch.reset(positions=position())
+    assert batch.slots["episode"].tolist() == [2, 2]
+    assert batch.states.tobytes() == 2 * Game.from_dict(position()).states.tobytes()
+
+
+def test_a_game_that_begins_over_waits() -> None:
+    over = position(phase="OVER", left=[], round=200, end="cap")
+    batch = Batch(2)
+    turn = batch.reset(0, [over, position()])
+    assert turn.mover.tolist() == [-1, 0]
+    assert not turn.truncated.any()
+    with pytest.raises(IllegalMove, match="game 0: illegal action 0: the game is over"):
+        batch.step([0, 0])
+
+
+def test_some_games_begin_from_positions() -> None:
+    batch = Batch(3)
+    batch.reset(seed=0)
+    batch.begin(np.array([2, 0]), 5, [position(round=7), position(round=9)])
+    assert batch.states["round"].tolist() == [9, 1, 7]
+    assert batch.slots["seed"].tolist() == [5, 1, 7]
+
+
+STATES = Game().state
+
+WRONG_POSITIONS = {
+    "game 2: .*coins": [position(), position(), changed(position(), "players.0.coins", 99)],
+    "positions: expected 3, one for each, got 2": [position(), position()],
+    r"positions: expected STATE of shape \(3,\) or \(1,\), got .* of shape \(2,\)": STATES.repeat(
+        2
+    ),
+    r"positions: expected STATE of shape \(3,\) or \(1,\), got int64 of shape \(3,\)": np.arange(3),
+    r"positions: .* of shape \(3, 1\)": STATES.repeat(3)[:, None],
+}
+
+
+@pytest.mark.parametrize("message", WRONG_POSITIONS)
+def test_a_wrong_position_is_refused_and_changes_nothing(message: str) -> None:
+    batch = Batch(3)
+    batch.reset(seed=0)
+    before = contents(batch)
+    with pytest.raises(ValueError, match=message) as error:
+        batch.reset(1, WRONG_POSITIONS[message])
+    assert isinstance(error.value, PositionError) == message.startswith("game")
+    assert contents(batch) == before
+
+
+# Boards
+
+
+def three_boards(folder: Path) -> list[Any]:
+    short = short_board(folder, rounds=2)
+    return ["shikoku", write_board(folder / "other.toml", other_board_data()), Board.load(short)]
+
+
+def test_games_on_several_boards(tmp_path: Path) -> None:
+    boards, rng = three_boards(tmp_path), random.Random(0)
+    batch = Batch(7, boards)
+    alone = Singles((Game(boards[i % 3], seed=i) for i in range(7)), range(7))
+    turn, expected = batch.reset(seed=0), alone.begun()
+    while min(alone.episodes) < 1:
+        assert_same(turn, expected)
+        moves = some_actions(rng, expected)
+        turn, expected = batch.step(moves), alone.step(moves)
+    assert [batch.boards_of(np.array([i])).tobytes() for i in range(7)] == [
+        game.boards.tobytes() for game in alone.games
+    ]
+
+
+def test_explicit_games_on_several_boards(tmp_path: Path) -> None:
+    boards, rng = three_boards(tmp_path), random.Random(0)
+    batch = Batch(5, boards, chance="explicit")
+    games = [Game(boards[i % 3], chance="explicit") for i in range(5)]
+    alone = Singles(games, range(5))
+    turn, expected = batch.reset(seed=0), alone.begun()
+    for _ in range(300):
+        assert_same(turn, expected)
+        for game, weights in zip(alone.games, batch.weights(), strict=True):
+            odds = weights[weights > 0] / max(weights.sum(), 1)
+            assert odds.tolist() == pytest.approx([p for _, p in game.outcomes()])
+        moves = some_moves(rng, batch, turn)
+        turn, expected = batch.step(moves), alone.step(moves)
+
+
+def test_a_position_is_of_the_board_of_its_game(tmp_path: Path) -> None:
+    boards = three_boards(tmp_path)
+    there = random_walk(3, 60, boards[1])
+    batch = Batch(4, boards, chance="explicit")
+    batch.reset(seed=0)
+    batch.begin(np.array([1]), 0, there.to_dict())
+    assert batch.states[1].tobytes() == there.states.tobytes()
+    with pytest.raises(PositionError, match="game 3: "):
+        batch.begin(np.array([1, 3]), 0, there.to_dict())
+
+
+# What turns hand out
+
+
+@pytest.mark.parametrize("observation", ["float32", None])
+def test_without_copies_turns_are_the_same_buffers(observation: Any) -> None:
+    batch, copied = Batch(4, copy=False, observation=observation), Batch(4, observation=observation)
+    first, before = batch.reset(seed=0), copied.reset(seed=0)
+    for _ in range(400):
+        moves = own_actions(batch, all_of(batch))
+        turn, expected = batch.step(moves), copied.step(moves)
+        for told, right, old in zip(turn, expected, first, strict=True):
+            assert told is old
+            assert np.array_equal(told, right)
+    assert not np.array_equal(first.legal, before.legal)
+    assert copied.slots["episode"].any()
+
+
+def test_copies_are_not_overwritten() -> None:
+    batch = Batch(4)
+    first = batch.reset(seed=0)
+    kept = [each.tobytes() for each in first]
+    arrays = [batch.states, batch.legal, batch.slots]
+    assert not any(np.shares_memory(each, array) for each in first for array in arrays)
+    second = batch.play("random")
+    assert not any(np.shares_memory(a, b) for a, b in zip(first, second, strict=True))
+    assert [each.tobytes() for each in first] == kept
+    assert [each.tobytes() for each in second] != kept
+    before = contents(batch)
+    for each in second:
+        each[:] = 0
+    assert contents(batch) == before
+
+
+def test_a_batch_without_observations_is_the_same_otherwise() -> None:
+    batch, seeing = Batch(FEW, observation=None), Batch(FEW)
+    turn, expected = batch.reset(seed=0), seeing.reset(seed=0)
+    for _ in range(50):
+        assert turn.observation is None
+        assert_same(turn._replace(observation=expected.observation), expected)
+        turn, expected = batch.play("random"), seeing.play("random")
+    seats = np.zeros(FEW, np.int8)
+    assert np.array_equal(batch.observe(all_of(batch), seats), seeing.observe(all_of(batch), seats))
+
+
+def test_bytes_by_their_scales_are_the_floats() -> None:
+    batch, floats = Batch(FEW, observation="uint8"), Batch(FEW)
+    turn, expected = batch.reset(seed=0), floats.reset(seed=0)
+    for _ in range(20 if INTERPRETED else 300):
+        assert turn.observation.dtype == np.uint8
+        assert np.array_equal(turn.observation / SCALES, expected.observation)
+        turn, expected = batch.play("random"), floats.play("random")
+    seats = np.ones(FEW, np.int8)
+    seen_by_1 = batch.observe(all_of(batch), seats)
+    assert seen_by_1.dtype == np.uint8
+    assert np.array_equal(seen_by_1 / SCALES, floats.observe(all_of(batch), seats))
+
+
+def test_games_are_seen_from_any_seat() -> None:
+    batch = Batch(FEW)
+    batch.reset(seed=0)
+    games = [Game(seed=i) for i in range(FEW)]
+    some = np.array([2, 0])
+    for _ in range(40):
+        for seats in ([0, 0], [1, 0], [1, 1]):
+            told = batch.observe(some, np.array(seats, np.int8))
+            expected = [seen(games[i], by) for i, by in zip(some, seats, strict=True)]
+            assert np.array_equal(told, expected)
+        masks = batch.masks(some)
+        assert masks.dtype == bool
+        assert [np.flatnonzero(m).tolist() for m in masks] == [
+            games[i].legal_actions() for i in some
+        ]
+        for game, action in zip(games, own_actions(batch, all_of(batch)), strict=True):
+            game.play(int(action))
+        batch.play("random")
+
+
+# Snapshots
+
+
+def in_the_middle(n: int, seed: int = 0, decisions: int = 60, **options: Any) -> Batch:
+    batch = Batch(n, **options)
+    batch.reset(seed=seed)
+    for _ in range(decisions):
+        batch.play("random")
+    return batch
+
+
+def test_a_snapshot_continues_identically() -> None:
+    batch, other = in_the_middle(FEW, seed=5), Batch(FEW)
+    snapshot, ends = batch.snapshot(), []
+    held = {name: array.tobytes() for name, array in snapshot.items()}
+    for each in (batch, batch, other):
+        each.restore(snapshot)
+        assert contents(each) == held
+        turns = [each.play("random") for _ in range(300)]
+        ends.append((contents(each), [[x.tobytes() for x in turn] for turn in turns]))
+    assert ends[0] == ends[1] == ends[2]
+    assert {name: array.tobytes() for name, array in snapshot.items()} == held
+
+
+def test_some_games_are_restored_into_others() -> None:
+    batch, other = in_the_middle(6), in_the_middle(5, seed=100, decisions=7)
+    some, into = np.array([4, 1, 2]), np.array([0, 4, 3])
+    other.restore(batch.snapshot(some), into)
+    kept = in_the_middle(5, seed=100, decisions=7)
+    turn, expected = other.play("random"), batch.play("random")
+    alone = kept.play("random")
+    for told, right, own in zip(turn, expected, alone, strict=True):
+        assert np.array_equal(told[into], right[some])
+        assert np.array_equal(told[[1, 2]], own[[1, 2]])
+    assert other.slots["seed"].tolist() == [4, 101, 102, 2, 1]
+
+
+def test_one_game_is_restored_into_many() -> None:
+    batch = in_the_middle(4)
+    batch.restore(batch.snapshot(np.array([2])))
+    again = in_the_middle(4)
+    for _ in range(20):
+        turn, expected = batch.play("random"), again.play("random")
+        for told, right in zip(turn, expected, strict=True):
+            assert all(np.array_equal(each, right[2]) for each in told)
+
+
+def test_what_is_restored_is_in_the_buffers_at_once() -> None:
+    batch, source = in_the_middle(4, copy=False), in_the_middle(4, seed=50)
+    turn = batch.play("random")
+    batch.restore(source.snapshot(np.array([0])), np.array([3]))
+    assert turn.legal[3] == source.legal[0]
+    assert np.flatnonzero(turn.mask[3]).tolist() == actions_of(int(source.legal[0]))
+    assert turn.mover[3] == source.players[0]
+
+
+def test_a_restored_game_begins_its_own_next_episode() -> None:
+    batch, source = in_the_middle(2), in_the_middle(2, seed=50)
+    batch.restore(source.snapshot(np.array([1])), np.array([0]))
+    batch.finish("random")
+    assert batch.slots["seed"].tolist() == [episode_seed(51, 1), episode_seed(1, 1)]
+
+
+def test_seated_bots_are_restored() -> None:
+    batch, plain = Batch(2), in_the_middle(2)
+    batch.seat_bots(all_of(batch), np.array([[NO_BOT, GREEDY]] * 2))
+    batch.reset(seed=0)
+    plain.restore(batch.snapshot())
+    for _ in range(20):
+        turn = plain.step(own_actions(plain, all_of(plain)))
+        assert (turn.mover == 0).all()
+
+
+def test_a_snapshot_goes_to_the_same_board_wherever_it_is_listed(tmp_path: Path) -> None:
+    boards = three_boards(tmp_path)
+    batch = in_the_middle(3, board=boards)
+    other = in_the_middle(3, seed=9, decisions=3, board=boards[::-1])
+    other.restore(batch.snapshot(), np.array([2, 1, 0]))
+    for _ in range(20):
+        turn, expected = other.play("random"), batch.play("random")
+        assert_same(Turn(*(each[::-1] for each in turn)), expected)
+
+
+def test_a_snapshot_of_another_board_is_refused(tmp_path: Path) -> None:
+    boards = three_boards(tmp_path)
+    batch, other = in_the_middle(3), in_the_middle(3, seed=9, board=boards)
+    before = contents(other)
+    for snapshot in (batch.snapshot(), batch.snapshot(np.array([0]))):
+        with pytest.raises(ValueError, match="taken on another board than game 1 is played"):
+            other.restore(snapshot)
+    assert contents(other) == before
+    other.restore(batch.snapshot(np.array([1])), np.array([0]))
+
+
+def test_a_snapshot_of_another_number_of_games_is_refused() -> None:
+    batch = in_the_middle(4)
+    before = contents(batch)
+    with pytest.raises(ValueError, match="snapshot: expected 4 games or 1, it holds 2"):
+        batch.restore(batch.snapshot(np.array([0, 1])))
+    with pytest.raises(ValueError, match="snapshot: expected 2 games or 1, it holds 4"):
+        batch.restore(batch.snapshot(), np.array([0, 1]))
+    assert contents(batch) == before
+
+
+def test_games_that_were_not_restored_have_still_to_begin() -> None:
+    batch = Batch(3)
+    batch.restore(in_the_middle(1).snapshot(), np.array([0, 2]))
+    batch.advance(np.array([0, 2]), own_actions(batch, np.array([0, 2])))
+    with pytest.raises(RuntimeError, match="game 1 has not begun"):
+        batch.play("random")
+
+
+# Errors
+
+
+def test_an_illegal_action_names_game_action_and_what_was_legal() -> None:
+    batch = Batch(6)
+    turn = batch.reset(seed=0)
+    game, moves = Game(seed=2), own_actions(batch, all_of(batch))
+    legal = ", ".join(
+        f"{label} ({action})"
+        for label, action in zip(game.legal_labels(), game.legal_actions(), strict=True)
+    )
+    for action, name in ((48, " (discard:fan)"), (49, ""), (-1, ""), (64, ""), (ANOTHER, "")):
+        moves[2] = action
+        before = contents(batch)
+        with pytest.raises(IllegalMove) as error:
+            batch.step(moves)
+        assert str(error.value) == f"game 2: illegal action {action}{name}: legal are {legal}"
+        assert contents(batch) == before
+    assert_same(turn, of_seeds(range(6)).begun())
+
+
+def test_a_batch_goes_on_after_an_illegal_action_as_if_nothing_had_been() -> None:
+    batch, other = in_the_middle(FEW), in_the_middle(FEW)
+    for _ in range(10):
+        moves = own_actions(batch, all_of(batch))
+        wrong = moves.copy()
+        wrong[1] = 63
+        with pytest.raises(IllegalMove, match="game 1"):
+            batch.step(wrong)
+        assert_same(batch.step(moves), other.step(moves))
+    assert contents(batch) == contents(other)
+
+
+@pytest.mark.parametrize(("wrong", "more"), [(3, ""), (10, ""), (13, "; and 3 more games")])
+def test_many_illegal_actions_are_named(wrong: int, more: str) -> None:
+    batch = Batch(20)
+    batch.reset(seed=0)
+    moves = own_actions(batch, all_of(batch))
+    moves[5 : 5 + wrong] = 99
+    with pytest.raises(IllegalMove) as error:
+        batch.step(moves)
+    told = str(error.value).removesuffix(more).split("; ")
+    assert [part.partition(":")[0] for part in told] == [f"game {5 + i}" for i in range(wrong)[:10]]
+    assert str(error.value).endswith(more)
+
+
+def test_the_games_that_are_advanced_are_named_by_their_indices() -> None:
+    batch = Batch(6)
+    batch.reset(seed=0)
+    before, legal = contents(batch), Game(seed=4).legal_actions()[0]
+    with pytest.raises(IllegalMove, match=r"game 2: illegal action 30 \(draw:wave\): legal are"):
+        batch.advance(np.array([4, 2]), np.array([legal, 30]))
+    assert contents(batch) == before
+
+
+def test_a_game_that_is_over_is_not_stepped() -> None:
+    batch = Batch(2, autoreset=False)
+    batch.reset(seed=0)
+    batch.finish("random")
+    with pytest.raises(IllegalMove, match="game 0: illegal action 0: the game is over; game 1"):
+        batch.step([0, 0])
+    batch.begin(np.array([0]))
+    with pytest.raises(IllegalMove, match=r"^game 1: illegal action 0: the game is over$"):
+        batch.step([Game(seed=episode_seed(0, 1)).legal_actions()[0], 0])
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        [0, 0],
+        [0] * 4,
+        [[0]] * 3,
+        0,
+        [0.0] * 3,
+        np.zeros(3),
+        [True] * 3,
+        ["pilgrim"] * 3,
+        [None] * 3,
+    ],
+    ids=str,
+)
+def test_moves_of_a_wrong_shape_or_kind_are_refused(moves: Any) -> None:
+    batch = Batch(3)
+    batch.reset(seed=0)
+    before = contents(batch)
+    with pytest.raises(ValueError, match=r"moves: expected integers of shape \(3,\), one for each"):
+        batch.step(moves)
+    assert contents(batch) == before
+
+
+STEPS: dict[str, Callable[[Batch], object]] = {
+    "step": lambda batch: batch.step([0, 0, 0]),
+    "play": lambda batch: batch.play("random"),
+    "finish": lambda batch: batch.finish("greedy"),
+    "advance": lambda batch: batch.advance(np.array([1]), np.array([0])),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_games_are_begun_before_they_are_stepped(step: str) -> None:
+    batch = Batch(3)
+    batch.begin(np.array([0, 2]), 5)
+    with pytest.raises(RuntimeError, match=r"game 1 has not begun: call reset\(seed=…\) first"):
+        STEPS[step](batch)
+    batch.begin(np.array([1]), 5)
+    assert_same(batch.play("random"), played_from(5))
+
+
+def played_from(seed: int) -> Turn:
+    batch = Batch(3)
+    batch.reset(seed)
+    return batch.play("random")
+
+
+@pytest.mark.parametrize("seed", [-1, MAX_SEED - 1, 2**53, 2**70, True, 1.0, "7"])
+def test_a_seed_out_of_range_is_refused(seed: Any) -> None:
+    batch = Batch(3)
+    batch.reset(seed=MAX_SEED - 2)
+    before = contents(batch)
+    with pytest.raises(SeedError, match="seed: expected an integer from 0 to 9007199254740991"):
+        batch.reset(seed)
+    assert contents(batch) == before
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        ([0, 1], r"seed: expected an integer or integers of shape \(3,\), got int64 of .*\(2,\)"),
+        ([[0], [1], [2]], r"seed: expected .* got int64 of shape \(3, 1\)"),
+        ([0.0, 1.0, 2.0], r"seed: expected .* got float64 of shape \(3,\)"),
+        ([True, False, True], r"seed: expected .* got bool of shape \(3,\)"),
+        ([], r"seed: expected .* of shape \(0,\)"),
+        ([0, -1, 2], "game 1: seed: expected an integer from 0 to 9007199254740991 .* got -1"),
+        ([0, 1, 2**53], "game 2: seed: expected an integer from 0 .* got 9007199254740992"),
+        (
+            np.array([2**64 - 1] * 3, np.uint64),
+            "game 0: seed: expected .* got 18446744073709551615",
+        ),
+    ],
+)
+def test_wrong_seeds_are_refused_and_change_nothing(seeds: Any, message: str) -> None:
+    batch = Batch(3)
+    batch.reset(seed=0)
+    before = contents(batch)
+    with pytest.raises(ValueError, match=message) as error:
+        batch.reset(seeds)
+    assert isinstance(error.value, SeedError) == message.startswith("game")
+    assert contents(batch) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, "n: expected one game or more, got 0"),
+        ({"n": -3}, "n: expected one game or more, got -3"),
+        ({"chance": "loaded"}, "chance: expected one of 'sampled', 'explicit', got 'loaded'"),
+        ({"reward": "both"}, "reward: expected one of 'win', 'margin', got 'both'"),
+        ({"observation": "int8"}, "observation: expected one of 'float32', 'uint8', None"),
+        ({"board": []}, "board: expected one board or more, got an empty sequence"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Batch(**{"n": 2} | options)
+
+
+def test_a_long_game_does_not_fit_bytes(tmp_path: Path) -> None:
+    boards = ["shikoku", short_board(tmp_path, rounds=300)]
+    with pytest.raises(ValueError, match="a board with max_rounds 300 does not fit 'uint8'"):
+        Batch(2, boards, observation="uint8")
+    assert Batch(2, short_board(tmp_path, rounds=255), observation="uint8").reset(0).mask.any()
+
+
+@pytest.mark.parametrize("verb", ["play", "finish"])
+def test_an_unknown_bot_is_refused(verb: str) -> None:
+    batch = Batch(2)
+    batch.reset(seed=0)
+    before = contents(batch)
+    with pytest.raises(ValueError, match="bot: expected one of 'random', 'greedy', got 'mcts'"):
+        getattr(batch, verb)("mcts")
+    assert contents(batch) == before
+
+
+class Chooses:
+    """An agent that chooses what it is told to, legal or not."""
+
+    spec = "chooses"
+
+    def __init__(self, actions: Any) -> None:
+        self.actions = actions
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        states["phase"] = 99  # its own copy
+        return self.actions
+
+
+def test_agents_decide_for_some_games() -> None:
+    batch, other = in_the_middle(6, autoreset=False), in_the_middle(6, autoreset=False)
+    some = np.array([5, 0, 3])
+    actions = own_actions(batch, some)
+    batch.decide(Chooses(actions.tolist()), some)
+    other.advance(some, actions)
+    assert contents(batch) == contents(other)
+
+
+@pytest.mark.parametrize(
+    ("actions", "error", "message"),
+    [
+        (
+            [48, 48],
+            IllegalMove,
+            r"agent 'chooses': game 2: illegal action 48 \(discard:fan\): legal",
+        ),
+        ([0], ValueError, r"agent 'chooses': moves: expected integers of shape \(2,\)"),
+        ([0.0, 0.0], ValueError, r"agent 'chooses': moves: expected integers of .* got float64"),
+    ],
+)
+def test_an_agent_that_chooses_wrongly_is_named(
+    actions: Any, error: type[ValueError], message: str
+) -> None:
+    batch = in_the_middle(3, decisions=0)
+    before = contents(batch)
+    with pytest.raises(error, match=message):
+        batch.decide(Chooses(actions), np.array([2, 1]))
+    assert contents(batch) == before

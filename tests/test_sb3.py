@@ -1,83 +1,53 @@
-"""The VecEnv: every transition is one of the learner's own, checked against games played alone."""
+"""The VecEnv: the learning problem of `Versus` as Stable-Baselines3 has it, and its conventions."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
-import numpy.typing as npt
 import pytest
+from alone import Alone, Ints, Recorder, random_legal
 from positions import shikoku_data, write_board
+from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
-from stable_baselines3.common.vec_env import VecMonitor
+from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from tokaido_env import Game, SeedError
+from tokaido_env import IllegalMove, SeedError
 from tokaido_env.actions import N_ACTIONS
-from tokaido_env.agents import Agent, make
-from tokaido_env.luck import agent_keys, episode_seed
-from tokaido_env.observation import FEATURES, N_FEATURES, encode_game
+from tokaido_env.agents import AgentError, make
+from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
+from tokaido_env.luck import episode_seed
+from tokaido_env.observation import FEATURES
 from tokaido_env.sb3 import TokaidoVecEnv
-
-Actions = npt.NDArray[np.int64]
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
 
 
-class Alone:
-    """The game of one environment played alone: the learner's actions, the opponent's answers."""
-
-    def __init__(self, seed: int, seat: int, opponent: Agent) -> None:
-        self.game = Game(seed=seed)
-        self.seed, self.seat, self.opponent = seed, seat, opponent
-        self.decisions = 0
-        self.answer()
-
-    def play(self, action: int) -> None:
-        assert self.game.player == self.seat
-        self.game.play(action)
-        self.decisions += 1
-        self.answer()
-
-    def answer(self) -> None:
-        key = np.empty(1, np.uint64)
-        while self.game.player == 1 - self.seat:
-            seats, numbers = np.array([1 - self.seat], np.int8), np.array([self.decisions])
-            agent_keys(np.array([self.seed]), seats, numbers, key)
-            legal = np.array([self.game.legal_mask], np.uint64)
-            self.game.play(int(self.opponent.act(self.game.boards, self.game.state, legal, key)[0]))
-            self.decisions += 1
-
-    def observation(self) -> list[float]:
-        seen = np.empty(N_FEATURES, np.float32)
-        encode_game(self.game.boards, self.game.states, 0, self.seat, seen)
-        return seen.tolist()
+@pytest.fixture
+def short(tmp_path: Path) -> Path:
+    """A board on which games end after two rounds."""
+    return write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 2})
 
 
-class Recorder:
-    """Plays like another agent and counts what it was asked."""
-
-    spec = "recorder"
-
-    def __init__(self, agent: str = "random") -> None:
-        self.agent = make(agent)
-        self.asked = 0
-
-    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Actions:
-        self.asked += len(states)
-        return self.agent.act(boards, states, legal, keys)
-
-
-def random_legal(env: Any, rng: np.random.Generator) -> Actions:
-    masks = env.action_masks()
-    return np.where(masks, rng.random(masks.shape), -1.0).argmax(axis=1)
-
-
-def walk(env: Any, steps: int, seed: int = 0) -> Iterator[tuple[Any, ...]]:
+def walk(env: Any, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Any, Any, Any, Any]]:
     """Play at random; yield actions, observations, rewards, dones, infos of each step."""
     rng = np.random.default_rng(seed)
     for _ in range(steps):
-        actions = random_legal(env, rng)
+        actions = random_legal(get_action_masks(env), rng)
         yield (actions, *env.step(actions))
+
+
+def plain(info: dict[str, Any]) -> dict[str, Any]:
+    """An info without the clock."""
+    if "episode" not in info:
+        return info
+    statistics = {key: value for key, value in info["episode"].items() if key != "t"}
+    last = info["terminal_observation"].tolist()
+    return info | {"episode": statistics, "terminal_observation": last}
 
 
 # Transitions
@@ -87,17 +57,14 @@ def walk(env: Any, steps: int, seed: int = 0) -> Iterator[tuple[Any, ...]]:
 def test_every_transition_is_the_learners_own(reward: Any) -> None:
     """Seats, rewards, observations, masks and ends, over several episodes of five games."""
     n, base = 5, 40
-    opponents = [make("random"), make("greedy")]
+    opponents = [make("random"), Recorder("greedy")]
     env = TokaidoVecEnv(n, opponents, base, reward=reward)
     episodes = [0] * n
     alone = [Alone(base + i, i % 2, opponents[i % 2]) for i in range(n)]
     assert env.reset().tolist() == [a.observation() for a in alone]
-    twice = 0
     for actions, observations, rewards, dones, infos in walk(env, 450):
         for i in range(n):
-            before = alone[i].decisions
             alone[i].play(int(actions[i]))
-            twice += alone[i].decisions == before + 1  # no decision of the opponent between
             assert dones[i] == alone[i].game.is_over
             if not dones[i]:
                 assert (rewards[i], infos[i]) == (0.0, {})
@@ -109,53 +76,74 @@ def test_every_transition_is_the_learners_own(reward: Any) -> None:
             assert observations[i].tolist() == alone[i].observation()
             assert np.flatnonzero(env.action_masks()[i]).tolist() == alone[i].game.legal_actions()
     assert min(episodes) >= 2
-    assert twice > 100
 
 
 def check_end(alone: Alone, reward: float, info: dict[str, Any], kind: str) -> None:
-    totals = [score["total"] for score in alone.game.scores()]
-    winner = alone.game.winner()
-    expected = {None: 0.0, alone.seat: 1.0}.get(winner, -1.0)
-    if kind == "margin":
-        expected = (totals[alone.seat] - totals[1 - alone.seat]) / 100
-    assert reward == pytest.approx(expected)
+    assert reward == pytest.approx(alone.reward(kind))
     assert info["terminal_observation"].tolist() == alone.observation()
     assert info["TimeLimit.truncated"] is False
-    assert info["seed"] == alone.seed
-    assert info["episode"]["r"] == pytest.approx(expected)
+    assert (info["seed"], info["seat"]) == (alone.seed, alone.seat)
+    assert info["episode"]["r"] == pytest.approx(reward)
+    assert info["episode"]["l"] == alone.length
 
 
-def test_the_learner_sits_at_alternating_seats() -> None:
-    env = TokaidoVecEnv(4, [make("random")], 0)
-    seats = [env.reset()[:, SEAT].tolist()]
-    assert seats == [[0.0, 1.0, 0.0, 1.0]]
-    changes = 0
-    for _, observations, _, dones, _ in walk(env, 400):
-        seats.append(observations[:, SEAT].tolist())
-        assert env.seats.tolist() == seats[-1]
-        moved = [before != after for before, after in zip(seats[-2], seats[-1], strict=True)]
-        assert moved == dones.tolist()
-        changes += sum(moved)
-    assert changes > 4
+@pytest.mark.parametrize("seat", [0, 1, "alternate", "random"])
+@pytest.mark.parametrize("observation", ["float32", "uint8"])
+def test_the_learning_problem_is_that_of_gymnasium(
+    short: Path, seat: Any, observation: Any
+) -> None:
+    """The same seed and actions give the same observations, masks, rewards and ends."""
+    options: dict[str, Any] = {"board": [short, "shikoku"], "seat": seat, "reward": "margin"}
+    opponents = ["greedy", Recorder("random"), "random"]
+    env = TokaidoVecEnv(6, opponents, 9, observation=observation, **options)
+    envs = TokaidoDuoVectorEnv(6, opponents, observation=observation, **options)
+    assert (env.observation_space, env.action_space) == (
+        envs.single_observation_space,
+        envs.single_action_space,
+    )
+    seen, _ = envs.reset(seed=9)
+    assert (env.reset().tolist(), env.observation_space.dtype) == (seen.tolist(), seen.dtype)
+    ends = 0
+    for actions, observations, rewards, dones, infos in walk(env, 200):
+        seen, paid, terminations, truncations, told = envs.step(actions)
+        assert observations.dtype == seen.dtype
+        assert observations.tolist() == seen.tolist()
+        assert rewards.tolist() == paid.tolist()
+        assert dones.tolist() == (terminations | truncations).tolist()
+        assert np.array_equal(env.action_masks(), told["action_mask"])
+        for i in np.flatnonzero(dones):
+            final = {key: told["final_info"][key][i] for key in ("seed", "seat")}
+            assert infos[i].items() >= final.items()
+            assert infos[i]["terminal_observation"].tolist() == told["final_obs"][i].tolist()
+            assert infos[i]["TimeLimit.truncated"] == truncations[i]
+            ends += 1
+    assert ends > 50
 
 
-def test_the_length_of_an_episode_is_what_the_learner_decided() -> None:
-    env = TokaidoVecEnv(3, [make("greedy")], 0)
-    env.reset()
-    lengths, told = [0, 0, 0], 0
-    for _, _, _, dones, infos in walk(env, 300):
-        for i in range(3):
-            lengths[i] += 1
-            if dones[i]:
-                assert infos[i]["episode"]["l"] == lengths[i]
-                lengths[i] = 0
-                told += 1
-    assert told > 3
+def test_the_learning_problem_is_that_of_single_environments() -> None:
+    """SB3's own vectoriser of the Gymnasium environment, in lock step."""
+    env = TokaidoVecEnv(3, "greedy", 4, seat="random")
+    singles = DummyVecEnv([lambda: TokaidoDuoEnv("greedy", seat="random")] * 3)
+    singles.seed(4)
+    assert np.array_equal(env.reset(), singles.reset())
+    ends = 0
+    for actions, observations, rewards, dones, infos in walk(env, 300):
+        told = singles.step(actions)
+        for one, other in zip((observations, rewards, dones), told, strict=False):
+            assert (one.dtype, one.tolist()) == (other.dtype, other.tolist())
+        assert np.array_equal(env.action_masks(), get_action_masks(singles))
+        for i in np.flatnonzero(dones):
+            for key in ("seed", "seat", "TimeLimit.truncated"):
+                assert infos[i][key] == told[3][i][key]
+            last = told[3][i]["terminal_observation"]
+            assert np.array_equal(infos[i]["terminal_observation"], last)
+            ends += 1
+    assert ends > 3
 
 
-def test_the_cap_truncates_and_pays_nobody(tmp_path: Path) -> None:
-    board = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
-    env = TokaidoVecEnv(4, [make("random")], 0, board, reward="margin")
+def test_the_cap_truncates_and_pays_nobody(short: Path) -> None:
+    """R10.1."""
+    env = TokaidoVecEnv(4, [make("random")], 0, short, reward="margin")
     env.reset()
     ends = 0
     for _, _, rewards, dones, infos in walk(env, 40):
@@ -165,17 +153,15 @@ def test_the_cap_truncates_and_pays_nobody(tmp_path: Path) -> None:
     assert ends > 8
 
 
-def test_games_that_end_at_once_are_told_apart(tmp_path: Path) -> None:
-    board = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
-    env = TokaidoVecEnv(30, [make("random")], 0, board)
-    env.reset()
-    seats, most = env.seats, 0
-    for _, _, _, dones, infos in walk(env, 10):
+def test_games_that_end_at_once_are_told_apart(short: Path) -> None:
+    env = TokaidoVecEnv(30, [make("random")], 0, short)
+    seats, most = env.reset()[:, SEAT], 0
+    for _, observations, _, dones, infos in walk(env, 20):
         ended = np.flatnonzero(dones)
         last = [infos[i]["terminal_observation"] for i in ended]
         assert [seen[SEAT] for seen in last] == seats[ended].tolist()
         assert len({seen.tobytes() for seen in last}) == len(ended)
-        seats, most = env.seats, max(most, len(ended))
+        seats, most = observations[:, SEAT], max(most, len(ended))
     assert most > 5
 
 
@@ -187,58 +173,114 @@ def test_resetting_begins_the_first_episodes_again() -> None:
     assert [tuple(x.tolist() for x in step[:4]) for step in walk(env, 200)] == steps
 
 
+def test_an_illegal_action_is_refused_and_nothing_changes() -> None:
+    env = TokaidoVecEnv(3, [make("greedy")], 7)
+    seen = env.reset()
+    actions = random_legal(env.action_masks(), np.random.default_rng(0))
+    actions[1] = N_ACTIONS
+    with pytest.raises(IllegalMove, match="game 1: illegal action 49: legal are"):
+        env.step(actions)
+    assert np.array_equal(env.observe(), seen)
+
+
 # Opponents
 
 
-def test_opponents_can_be_replaced_while_games_run() -> None:
+def set_attribute(env: TokaidoVecEnv, opponents: Any, indices: Any) -> None:
+    env.set_attr("opponent", opponents, indices)
+
+
+@pytest.mark.parametrize("assign", [TokaidoVecEnv.assign, set_attribute])
+def test_opponents_can_be_replaced_while_games_run(assign: Any) -> None:
     first, second, third = (Recorder() for _ in range(3))
     env = TokaidoVecEnv(4, [first, second], 0)
     env.reset()
+    assert env.get_attr("opponent") == [first, second, first, second]
     for _ in walk(env, 20):
         pass
     asked = first.asked
     assert asked > 0
-    env.opponents[0] = third
+    assign(env, third, [0, 2])
+    assert env.get_attr("opponent") == [third, second, third, second]
     for _ in walk(env, 20):
         pass
     assert first.asked == asked
     assert third.asked > 0
     assert second.asked > asked / 2
+    assign(env, "greedy", 3)
+    assert [agent.spec for agent in env.get_attr("opponent", [3, 1])] == ["greedy", "recorder"]
+    assign(env, [first, second], None)
+    assert env.get_attr("opponent") == [first, second, first, second]
 
 
-def test_another_opponent_answers_otherwise() -> None:
-    observed = []
-    for opponent in ("random", "greedy"):
-        env = TokaidoVecEnv(4, [make("random")], 0)
-        env.reset()
-        env.opponents[0] = make(opponent)
-        observed.append([step[1].tolist() for step in walk(env, 10)])
-    assert observed[0] != observed[1]
+def test_another_opponent_answers_from_the_next_decision_on() -> None:
+    env = TokaidoVecEnv(2, "random", 0, seat=0)
+    env.reset()
+    alone = [Alone(i, 0, make("random")) for i in range(2)]
+    for step, (actions, observations, *_) in enumerate(walk(env, 20)):
+        for i in range(2):
+            alone[i].play(int(actions[i]))
+            assert observations[i].tolist() == alone[i].observation()
+        if step == 8:
+            env.set_attr("opponent", "greedy", indices=[1])
+            alone[1].opponent = make("greedy")
+
+
+def test_seats_cannot_be_set() -> None:
+    env = TokaidoVecEnv(4, "random", 0)
+    env.reset()
+    with pytest.raises(AttributeError, match="seats follow from"):
+        env.set_attr("seat", 1, [0])
+    assert env.get_attr("seat") == [0, 1, 0, 1]
 
 
 # Snapshots
 
 
 def test_a_snapshot_continues_identically() -> None:
-    env = TokaidoVecEnv(4, [make("random"), make("greedy")], 3)
+    env = TokaidoVecEnv(4, [make("random"), Recorder("greedy")], 3)
     env.reset()
     for _ in walk(env, 150):
         pass
     snapshot, now = env.snapshot(), env.observe()
     assert all(isinstance(array, np.ndarray) for array in snapshot.values())
-    other = TokaidoVecEnv(4, [make("random"), make("greedy")], 3)
+    other = TokaidoVecEnv(4, [make("random"), Recorder("greedy")], 3)
     told = []
     for each in (env, env, other):
         each.restore(snapshot)
         assert np.array_equal(each.observe(), now)
         told.append([])
         for _, observations, rewards, dones, infos in walk(each, 250, seed=1):
-            ends = [(info.get("seed"), info.get("episode", {}).get("l")) for info in infos]
+            ends = [plain(info) for info in infos]
             told[-1].append([observations.tolist(), rewards.tolist(), dones.tolist(), ends])
     assert told[0] == told[1] == told[2]
+    assert any(any(dones) for _, _, dones, _ in told[0])
 
 
 # What SB3 asks
+
+
+def test_sb3s_checker_has_nothing_to_say() -> None:
+    check_env(gymnasium.make("TokaidoDuo-v0").unwrapped)
+    check_env(TokaidoDuoEnv("random", seat=1, reward="margin"))
+
+
+def test_statistics_are_those_of_sb3s_monitor(short: Path) -> None:
+    """Of whole games and of short ones; the wrapper puts its own in the place of ours."""
+    boards = ["shikoku", short]
+    env, other = (TokaidoVecEnv(4, ["greedy", "random"], 1, boards) for _ in range(2))
+    monitored = VecMonitor(other)
+    assert np.array_equal(env.reset(), monitored.reset())
+    ends = 0
+    for actions, *_, infos in walk(env, 300):
+        *_, theirs = monitored.step(actions)
+        assert [plain(info) for info in infos] == [plain(info) for info in theirs]
+        for info in infos:
+            if info:
+                assert info["episode"].keys() == {"r", "l", "t"}
+                assert info["episode"]["t"] >= 0.0
+                ends += 1
+    assert ends == monitored.episode_count > 50
 
 
 def test_masks_are_found_where_maskable_learners_look() -> None:
@@ -250,7 +292,45 @@ def test_masks_are_found_where_maskable_learners_look() -> None:
     assert np.array_equal(masks, env.action_masks())
     some = env.env_method("action_masks", indices=[3, 1])
     assert np.array_equal(some, masks[[3, 1]])
+    assert np.array_equal(env.env_method("action_masks", indices=2), masks[[2]])
     assert np.array_equal(get_action_masks(VecMonitor(env)), masks)
+
+
+def test_attributes_are_told_game_by_game() -> None:
+    env = TokaidoVecEnv(3, ["random", "greedy"], 0, seat=1)
+    env.reset()
+    assert [agent.spec for agent in env.get_attr("opponent", [1, 2])] == ["greedy", "random"]
+    assert env.get_attr("seat", 2) == [1]
+    assert env.get_attr("render_mode") == [None] * 3
+    assert env.get_attr("num_envs", [0, 1]) == [3, 3]
+    assert [env.has_attr(name) for name in ("opponent", "seat", "action_masks", "weather")] == [
+        *[True, True, True, False]
+    ]
+    env.set_attr("weather", "rain")
+    assert env.get_attr("weather", 0) == ["rain"]
+    assert env.env_is_wrapped(Monitor) == [False] * 3
+    assert env.env_is_wrapped(Monitor, [0, 2]) == [False] * 2
+
+
+def test_an_unknown_method_is_refused() -> None:
+    env = TokaidoVecEnv(1, [make("random")], 0)
+    with pytest.raises(AttributeError, match="expected 'action_masks', got 'fly'"):
+        env.env_method("fly")
+
+
+def test_another_seed_holds_from_the_next_reset() -> None:
+    env = TokaidoVecEnv(3, "greedy", 7)
+    first = env.reset()
+    assert env.seed() == [7, 8, 9]
+    assert env.seed(20) == [20, 21, 22]
+    assert np.array_equal(env.observe(), first)
+    assert np.array_equal(env.reset(), TokaidoVecEnv(3, "greedy", 20).reset())
+    assert env.seed() == [20, 21, 22]
+    for seed in (-1, 2**53 - 2):
+        with pytest.raises(SeedError):
+            env.seed(seed)
+    assert env.seed() == [20, 21, 22]
+    assert env.seed(2**53 - 3)[-1] == 2**53 - 1
 
 
 def test_spaces_contain_what_is_observed() -> None:
@@ -271,21 +351,56 @@ def test_what_was_returned_does_not_change_afterwards() -> None:
     assert all(array.tolist() == before for array, before in kept)
 
 
-def test_an_unknown_method_is_refused() -> None:
-    env = TokaidoVecEnv(1, [make("random")], 0)
-    with pytest.raises(AttributeError, match="expected 'action_masks', got 'fly'"):
-        env.env_method("fly")
-
-
 def test_wrong_arguments_are_refused() -> None:
     random = make("random")
     with pytest.raises(ValueError, match="one game or more"):
         TokaidoVecEnv(0, [random], 0)
     with pytest.raises(ValueError, match="opponents"):
         TokaidoVecEnv(1, [], 0)
+    with pytest.raises(AgentError, match="unknown agent 'grumpy'"):
+        TokaidoVecEnv(1, "grumpy", 0)
     with pytest.raises(SeedError):
         TokaidoVecEnv(1, [random], -1)
     with pytest.raises(SeedError):
         TokaidoVecEnv(3, [random], 2**53 - 2)
     with pytest.raises(ValueError, match="expected one of 'win', 'margin', got 'points'"):
         TokaidoVecEnv(1, [random], 0, reward="points")  # type: ignore[arg-type]
+
+
+# Learning
+
+
+def learn(env: Any) -> tuple[MaskablePPO, list[Any]]:
+    """A short run; return the learner and its weights."""
+    model = MaskablePPO(
+        *("MlpPolicy", env),
+        n_steps=48,
+        batch_size=64,
+        n_epochs=2,
+        gamma=1.0,
+        policy_kwargs={"net_arch": [16]},
+        seed=5,
+        device="cpu",
+    )
+    first = weights(model)
+    model.learn(768)
+    assert model.num_timesteps == 768
+    learned = weights(model)
+    assert all(np.isfinite(layer).all() for layer in learned)
+    assert not any(map(np.array_equal, first, learned))
+    return model, learned
+
+
+def weights(model: MaskablePPO) -> list[Any]:
+    return [tensor.numpy().copy() for tensor in model.policy.state_dict().values()]
+
+
+def test_a_maskable_learner_learns_the_same_on_either_kind_of_environment(short: Path) -> None:
+    """From wins, losses and caps: the games are the same, so the weights are."""
+    boards = [short, "shikoku"]
+    env = TokaidoVecEnv(4, "greedy", 0, boards, seat="random")
+    make_env = partial(TokaidoDuoEnv, "greedy", "random")
+    singles = DummyVecEnv([partial(make_env, board=boards[i % 2]) for i in range(4)])
+    (model, learned), (_, learned_from_singles) = learn(env), learn(singles)
+    assert {episode["r"] for episode in model.ep_info_buffer or ()} > {0.0}
+    assert all(map(np.array_equal, learned, learned_from_singles))

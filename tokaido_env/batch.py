@@ -246,7 +246,7 @@ class Batch:
         slots["base"][games] = bases
         put_rows(self.states, games, states)
         engine.begin(games, self.boards, self.states, self.luck, self.slots, self.legal)
-        self._begun = bool((slots["base"] >= 0).all())
+        self._note_begun()
 
     def settle(self, games: Games) -> None:
         """Play chance, where it resolves itself, and seated bots up to the next decision."""
@@ -386,12 +386,15 @@ class Batch:
         self.slots["board"][chosen] = boards
         self._words[chosen] = self._words_of(chosen)
         self._mode["bots"] = (self.slots["bot"] != NO_BOT).any()
-        self._begun = True
+        self._note_begun()
 
     # Below the verbs
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"states": self.states, "luck": self.luck, "legal": self.legal, "slots": self.slots}
+
+    def _note_begun(self) -> None:
+        self._begun = bool((self.slots["base"] >= 0).all())
 
     def _views(self) -> Turn:
         """Return views of the buffers that steps write to: what `copy=False` hands out."""
@@ -491,7 +494,7 @@ class Batch:
         if positions is None:
             return copy_rows(self._fresh, self.slots["board"][games])
         if isinstance(positions, np.ndarray):
-            if positions.dtype != STATE or len(positions) not in (1, len(games)):
+            if positions.dtype != STATE or positions.shape not in ((1,), games.shape):
                 raise ValueError(
                     f"positions: expected STATE of shape ({len(games)},) or (1,), "
                     f"got {positions.dtype} of shape {positions.shape}"

@@ -69,7 +69,7 @@ NO_MOVE = -1
 
 # Games that one thread plays in the order of their moves, for a processor guesses the branches of
 # one game by those of the game before; few enough for its nearest cache.
-_BLOCK = 128
+_BLOCK = 512
 _KINDS = 64  # of moves, told apart in that order
 
 
@@ -117,9 +117,11 @@ def advance(
             slot = slots[i]
             # Rows are handed on, not arrays, whose references Numba would count at every call.
             board = boards[slot["board"] if len(boards) > 1 else 0]
-            mask = _play(board, states[i], lucks[i], slot, masks[i], int64(played[k]), mode)
+            move = int64(played[k])
+            moved = move >= 0 and int(states[i]["phase"]) != OVER
+            mask = _play(board, states[i], lucks[i], slot, masks[i], move, mode)
             if mask == np.uint64(0) or int(mode["bots"]):
-                mask = _go_on(i, board, states, lucks[i], slot, mask, fresh, mode, scratch)
+                mask = _go_on(i, board, states, lucks[i], slot, mask, moved, fresh, mode, scratch)
             masks[i] = mask
             expand_mask(mask, words[i])
 
@@ -232,16 +234,21 @@ def _go_on(
     luck: Row,
     slot: Row,
     mask: np.uint64,
+    moved: bool,
     fresh: Any,
     mode: Row,
     scratch: Any,
 ) -> np.uint64:
-    """Do what may follow the move of game `i` within a step: the end, the next episode, bots."""
+    """Do what may follow the move of game `i` within a step: the end, the next episode, bots.
+
+    Args:
+        moved: whether there was a move, by chance or not: else the game was over or begins.
+    """
     s = states[i]
     ended = False
     while True:
         move = NO_MOVE
-        if int(s["phase"]) == OVER and not ended and int(slot["player"]) != NOBODY:
+        if int(s["phase"]) == OVER and not ended and moved:
             ended = True
             _note_end(board, s, slot, mode)
         if ended and int(s["phase"]) == OVER and int(mode["autoreset"]):

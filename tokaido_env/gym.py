@@ -172,12 +172,17 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
             options: `{"reset_mask": bool (num_envs,)}` resets only these; `{"state": position}`
                 begins from a position, the same for all.
         """
+        if isinstance(seed, list) and len(seed) != self.num_envs:
+            raise ValueError(
+                f"seed: expected one for each of {self.num_envs} environments, got {len(seed)}"
+            )
         super().reset(seed=seed if isinstance(seed, int) else None)
         options = options or {}
-        games = np.flatnonzero(options.get("reset_mask", np.ones(self.num_envs, np.bool_)))
+        flags = self._reset_mask(options)
+        games = np.flatnonzero(flags)
         chosen = np.asarray(seed)[games] if isinstance(seed, list) else seed
         self.games.reset(chosen, options.get("state"), games)
-        return self.games.observe(), self._infos()
+        return self.games.observe(), _flagged(_facts(self.games), flags)
 
     def step(
         self, actions: Any
@@ -191,7 +196,7 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
         """Play a decision of every game and the opponents' answers."""
         games = self.games
         ended = games.step(actions)
-        infos = self._infos()
+        infos = _flagged(_facts(games), np.ones(self.num_envs, np.bool_))
         if len(ended.games) and self.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP:
             infos |= self._final(ended)
         results = games.reward.astype(np.float64), games.terminated.copy(), games.truncated.copy()
@@ -201,8 +206,17 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
         """Return the legal actions of every game: bool (num_envs, N_ACTIONS)."""
         return self.games.masks()
 
-    def _infos(self) -> dict[str, Any]:
-        return _flagged(_facts(self.games), np.ones(self.num_envs, np.bool_))
+    def _reset_mask(self, options: dict[str, Any]) -> npt.NDArray[np.bool_]:
+        """Return which environments to reset, all by default."""
+        if "reset_mask" not in options:
+            return np.ones(self.num_envs, np.bool_)
+        mask = np.asarray(options["reset_mask"])
+        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
+            raise ValueError(
+                f"reset_mask: expected bool of shape ({self.num_envs},), "
+                f"got {mask.dtype} of shape {mask.shape}"
+            )
+        return mask
 
     def _final(self, ended: Ended) -> dict[str, Any]:
         """Return what `SyncVectorEnv` tells of episodes that ended, in its form."""
@@ -212,9 +226,9 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
         facts: dict[str, npt.NDArray[Any]] = {
             "action_mask": np.zeros((self.num_envs, N_ACTIONS), np.int8),
             "seed": np.zeros(self.num_envs, np.int64),
-            "seat": np.zeros(self.num_envs, np.int8),
-            "player": np.zeros(self.num_envs, np.int8),
-            "next_player": np.zeros(self.num_envs, np.int8),
+            "seat": np.zeros(self.num_envs, np.int64),
+            "player": np.zeros(self.num_envs, np.int64),
+            "next_player": np.zeros(self.num_envs, np.int64),
         }
         facts["seed"][ended.games] = ended.seed
         facts["seat"][ended.games] = facts["player"][ended.games] = ended.seat
@@ -233,9 +247,9 @@ def _facts(games: Versus) -> dict[str, npt.NDArray[Any]]:
     return {
         "action_mask": games.masks().view(np.int8),
         "seed": games.batch.slots["seed"].copy(),
-        "seat": games.seats.copy(),
-        "player": games.player.copy(),
-        "next_player": np.where(games.done, NOBODY, games.seats).astype(np.int8),
+        "seat": games.seats.astype(np.int64),
+        "player": games.player.astype(np.int64),
+        "next_player": np.where(games.done, NOBODY, games.seats).astype(np.int64),
     }
 
 

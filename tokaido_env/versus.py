@@ -8,7 +8,8 @@ other's pick.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ class Versus:
         opponents: list of n, whom each game meets.
         reward, terminated, truncated: float32, bool, bool (n,): the learner's, of the last step.
         player: int8 (n,), the learner's seat if it decided in the last step, -1 after a reset.
-        done: bool (n,), games that have ended and wait for a reset.
+        done: bool (n,), games that wait for a reset: they have ended, or not begun.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Versus:
         self.terminated = np.zeros(n, np.bool_)
         self.truncated = np.zeros(n, np.bool_)
         self.player = np.full(n, NOBODY, np.int8)
-        self.done = np.zeros(n, np.bool_)
+        self.done = np.ones(n, np.bool_)
         self._lengths = np.zeros(n, np.int64)
         self._all = np.arange(n)
         self._seating = seat
@@ -136,11 +137,17 @@ class Versus:
         positions: Positions | None = None,
         games: Games | None = None,
     ) -> None:
-        """Begin some games (all by default), as `Batch.begin` does, and play to the learner."""
+        """Begin some games (all by default), as `Batch.begin` does, and play to the learner.
+
+        Raises:
+            SeedError, PositionError, IllegalMove: the last of an opponent, naming it and the game;
+                all games stand as before then.
+        """
         chosen = self._all if games is None else games
-        self._begin(chosen, seed, positions)
+        with self._all_or_nothing():
+            self._begin(chosen, seed, positions)
+            self._play_opponents(chosen, [])
         self._clear()
-        self._play_opponents(chosen, [])
 
     def step(self, actions: npt.ArrayLike) -> Ended:
         """Play the learner's decisions and the opponents' answers; return what ended.
@@ -154,33 +161,30 @@ class Versus:
         """
         if self.done.any():
             game = int(self.done.argmax())
-            raise RuntimeError(f"game {game} has ended: reset it before the next step")
+            raise RuntimeError(f"game {game} has ended or not begun: reset it before a step")
         batch = self.batch
         moves = batch.as_moves(actions, len(self))
         wrong = batch.illegal(self._all, moves)
         forfeited = self._all[wrong] if wrong.any() else self._all[:0]
         if len(forfeited) and not self._forgiving:
             batch.refuse(forfeited, moves[forfeited])
-        before = self.snapshot() if self._outside else None
         played = self._all[~wrong] if len(forfeited) else self._all
-        batch.advance(played, moves[played], check=False)
-        self._lengths += 1
-        self.player[:] = self.seats
-        self._clear()
-        try:
+        with self._all_or_nothing():
+            batch.advance(played, moves[played], check=False)
+            self._lengths += 1
+            self.player[:] = self.seats
+            self._clear()
             return self._play_opponents(played, self._forfeited(forfeited))
-        except BaseException:
-            if before is not None:
-                self.restore(before)
-            raise
 
     def observe(self) -> npt.NDArray[Any]:
         """Return what the learner sees now: (n, N_FEATURES)."""
         return self.batch.observe(self._all, self.seats)
 
     def masks(self) -> npt.NDArray[np.bool_]:
-        """Return the learner's legal actions: bool (n, N_ACTIONS); none where a game is over."""
-        return self.batch.masks(self._all)
+        """Return the learner's legal actions: bool (n, N_ACTIONS); none where a game is done."""
+        masks = self.batch.masks(self._all)
+        masks[self.done] = False
+        return masks
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return arrays from which `restore` continues identically, with the same opponents."""
@@ -198,6 +202,17 @@ class Versus:
         self._seat_bots(self._all)
 
     # Below the verbs
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put all games back if an opponent fails; those in the kernel do not."""
+        before = self.snapshot() if self._outside else None
+        try:
+            yield
+        except BaseException:
+            if before is not None:
+                self.restore(before)
+            raise
 
     def _begin(self, games: Games, seed: Seeds, positions: Positions | None) -> None:
         self.batch.place(games, seed, positions)
