@@ -83,16 +83,17 @@ class Alone:
 
 
 class Recorder:
-    """Plays like another agent, never inside the kernel, and counts what it was asked."""
+    """Plays like another agent, never inside the kernel; counts decisions and calls for them."""
 
     spec = "recorder"
 
     def __init__(self, agent: str = "random") -> None:
         self.agent = make(agent)
-        self.asked = 0
+        self.asked = self.calls = 0
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Ints:
         self.asked += len(states)
+        self.calls += 1
         return self.agent.act(boards, states, legal, keys)
 
 

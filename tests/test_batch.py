@@ -1,5 +1,6 @@
 """Batches: each game is its seed and its moves, whatever is played beside it and wherever."""
 
+import itertools
 import os
 import random
 import subprocess
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from positions import (
+    Position,
     changed,
     other_board_data,
     position,
@@ -230,10 +232,26 @@ def test_games_that_are_over_wait_for_a_reset_without_autoreset() -> None:
     assert not batch.capped.any()
 
 
+def some_position(seed: int) -> Position:
+    return random_position(random.Random(seed))
+
+
+def robust_may_be_taken(place: Position) -> bool:
+    """Somebody has robust and six wares, and no tile lies on the board (R5.5)."""
+    owner = place["waves"]["merchant"]["owner"]
+    return (
+        all(wave["owner"] is not None for wave in place["waves"].values())
+        and place["waves"]["merchant"]["side"] == "robust"
+        and sum(place["players"][owner]["wares"].values()) == 6
+    )
+
+
 def test_the_opponent_may_have_to_discard_inside_the_pick_of_the_other() -> None:
     """Who takes robust from a full hand makes its owner return a ware (R7.4)."""
-    n = 60 if INTERPRETED else 400
-    places = [random_position(random.Random(seed)) for seed in range(n)]
+    n = 30 if INTERPRETED else 1500
+    places = list(
+        itertools.islice(filter(robust_may_be_taken, map(some_position, itertools.count())), n)
+    )
     games = (Game.from_dict(p, seed=i, chance="sampled") for i, p in enumerate(places))
     batch, alone, rng = Batch(n), Singles(games, range(n)), random.Random(0)
     turn, expected = batch.reset(seed=0, positions=places), alone.begun()
@@ -247,7 +265,7 @@ def test_the_opponent_may_have_to_discard_inside_the_pick_of_the_other() -> None
         inside += discarding.sum()
         moves = some_actions(rng, expected)
         turn, expected = batch.step(moves), alone.step(moves)
-    assert INTERPRETED or min(inside, came_back) > 5
+    assert INTERPRETED or min(inside, came_back) > 3, (inside, came_back)
 
 
 @pytest.mark.parametrize("margin", [False, True])

@@ -324,7 +324,8 @@ def test_another_seed_holds_from_the_next_reset() -> None:
     assert env.seed() == [7, 8, 9]
     assert env.seed(20) == [20, 21, 22]
     assert np.array_equal(env.observe(), first)
-    assert np.array_equal(env.reset(), TokaidoVecEnv(3, "greedy", 20).reset())
+    alone = [Alone(20 + i, i % 2, make("greedy")).observation() for i in range(3)]
+    assert env.reset().tolist() == alone
     assert env.seed() == [20, 21, 22]
     for seed in (-1, 2**53 - 2):
         with pytest.raises(SeedError):
@@ -345,9 +346,12 @@ def test_spaces_contain_what_is_observed() -> None:
 def test_what_was_returned_does_not_change_afterwards() -> None:
     env = TokaidoVecEnv(3, [make("random")], 0)
     first = env.reset()
-    kept = [(first, first.tolist())]
-    for _, observations, rewards, dones, _ in walk(env, 30):
-        kept += [(array, array.tolist()) for array in (observations, rewards, dones)]
+    kept, ends = [(first, first.tolist())], 0
+    for _, observations, rewards, dones, infos in walk(env, 250):
+        last = [info["terminal_observation"] for info in infos if info]
+        kept += [(array, array.tolist()) for array in (observations, rewards, dones, *last)]
+        ends += len(last)
+    assert ends > 1
     assert all(array.tolist() == before for array, before in kept)
 
 

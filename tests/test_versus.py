@@ -140,19 +140,13 @@ def test_opponents_in_the_kernel_and_outside_give_the_same_games() -> None:
     assert told[0] == told[1] == told[2]
 
 
-def test_outside_opponents_are_asked_for_all_their_games_at_once() -> None:
-    versus = Versus(50, Recorder())
-    asked: list[int] = []
-    recorder = versus.opponents[0]
-    assert isinstance(recorder, Recorder)
-    act = recorder.act
-    recorder.act = lambda boards, states, legal, keys: (  # type: ignore[method-assign]
-        asked.append(len(states)) or act(boards, states, legal, keys)
-    )
+def test_an_outside_opponent_is_asked_for_many_games_at_once() -> None:
+    opponent = Recorder()
+    versus = Versus(50, opponent)
     versus.reset(0)
     for _ in walk(versus, 20):
         pass
-    assert sum(asked) / len(asked) > 10
+    assert opponent.asked > 10 * opponent.calls > 0
 
 
 def test_the_cap_truncates_and_pays_nobody_on_any_board(short: Path, tmp_path: Path) -> None:
@@ -533,12 +527,11 @@ class Breaking(Recorder):
 
     def __init__(self, wrong: Callable[[Ints], Any], calls: int) -> None:
         super().__init__("random")
-        self.wrong, self.calls = wrong, calls
+        self.wrong, self.right = wrong, calls
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
         actions = super().act(boards, states, legal, keys)
-        self.calls -= 1
-        return self.wrong(actions) if self.calls < 0 else actions
+        return actions if self.calls <= self.right else self.wrong(actions)
 
 
 def give_up(actions: Ints) -> Ints:
@@ -575,10 +568,9 @@ def test_an_opponent_that_fails_leaves_all_games_as_they_were(
         versus.reset(0)
         return versus
 
-    undisturbed, failures, calls = begin(make("random")), 0, 2
+    undisturbed, failures = begin(make("random")), 0
     told = [(plain(ended), facts(undisturbed)) for _, ended in walk(undisturbed, 9)]
-    while failures == calls - 2:
-        calls += 1
+    for calls in range(3, 23):
         versus, rng = begin(Breaking(wrong, calls)), np.random.default_rng(0)
         for expected in told:
             actions, before = random_legal(versus.masks(), rng), contents(versus)
@@ -593,6 +585,7 @@ def test_an_opponent_that_fails_leaves_all_games_as_they_were(
             assert ended is not None
             assert (plain(ended), facts(versus)) == expected
     assert failures > 10
+    assert sum(len(ended[0]) for ended, _ in told) > 9
 
 
 def test_an_opponent_that_fails_in_a_reset_leaves_all_games_as_they_were() -> None:
@@ -645,9 +638,12 @@ def test_a_snapshot_continues_identically(kind: str, autoreset: bool) -> None:
 
     versus = begin()
     versus.reset(3)
-    finish_or_walk(versus, autoreset)
+    if autoreset:
+        for _ in walk(versus, 70):
+            pass
+    else:
+        finish(versus)
     snapshot, now = versus.snapshot(), facts(versus)[:5]
-    assert versus.done.any() != autoreset
     told = []
     for each in (versus, versus, begin()):
         each.restore(snapshot)
@@ -655,14 +651,6 @@ def test_a_snapshot_continues_identically(kind: str, autoreset: bool) -> None:
         told.append(go_on(each))
     assert told[0] == told[1] == told[2]
     assert any(ended[0] for ended, _ in told[0])
-
-
-def finish_or_walk(versus: Versus, autoreset: bool) -> None:
-    if not autoreset:
-        return finish(versus)
-    for _ in walk(versus, 70):
-        pass
-    return None
 
 
 @pytest.mark.parametrize("first", OPPONENTS)
