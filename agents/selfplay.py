@@ -77,6 +77,7 @@ class _Run:
         first: list[Agent] = [make("random")] * settings.slots
         self.env = TokaidoVecEnv(settings.games, first, settings.seed, settings.board)
         self.model = _new_learner(self.env, settings)
+        self.env.seed(settings.seed)  # SB3 has handed on its own, of 32 bits
         self.rng = np.random.Generator(np.random.PCG64(settings.seed))
         (folder / "pool").mkdir(exist_ok=True)
         (folder / "checkpoints").mkdir(exist_ok=True)

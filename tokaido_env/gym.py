@@ -117,7 +117,8 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
 class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
     """Many games of one learner in one process: `gymnasium.make_vec`.
 
-    With `num_envs` environments of seed `s`, environment `i` is `TokaidoDuoEnv` with seed `s + i`.
+    With `num_envs` environments of seed `s`, environment `i` is `TokaidoDuoEnv` with seed `s + i`
+    (at the seats "alternate" it begins at seat `i % 2`).
 
     Args:
         num_envs: how many games.
