@@ -51,11 +51,10 @@ def a_policy(features: tuple[tuple[str, int], ...] = ALL_FEATURES) -> Policy:
 
 def some_games(n: int = 64, decisions: int = 60) -> Batch:
     """Games in different rounds, each waiting for a decision."""
-    batch, random = Batch(range(n)), make("random")
+    batch, random = Batch(n), make("random")
+    batch.reset(seed=0)
     for i in range(decisions):
-        games = np.arange(i * n // decisions, n)
-        states, legal = batch.states[games], batch.legal[games]
-        batch.step(games, random.act(batch.boards, states, legal, batch.keys(games)))
+        batch.decide(random, np.arange(i * n // decisions, n))
     return batch
 
 
@@ -180,7 +179,8 @@ def test_temperature_samples_from_the_softmax(temperature: float) -> None:
     biases = np.linspace(-2, 2, N_ACTIONS, dtype=np.float32)
     constant = [(np.zeros((N_ACTIONS, N_FEATURES), np.float32), biases)]
     agent = PolicyAgent.of(Policy(constant, constant), "p", temperature)
-    batch, n = Batch([3]), 40_000
+    batch, n = Batch(1), 40_000
+    batch.reset(seed=3)
     keys = np.random.default_rng(0).integers(2**64, size=n, dtype=np.uint64)
     legal = np.flatnonzero(batch.masks(np.arange(1))[0])
     actions = agent.act(batch.boards, batch.states.repeat(n), batch.legal.repeat(n), keys)

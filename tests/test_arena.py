@@ -137,7 +137,8 @@ def test_a_wrong_seed_is_refused() -> None:
 @pytest.mark.parametrize("order", [1, -1])
 def test_an_agent_that_plays_illegally_is_named(order: int) -> None:
     a, b = (make("random"), Cheat())[::order]
-    with pytest.raises(IllegalMove, match=r"agent 'cheat': game \d: illegal action 48: legal are"):
+    message = r"agent 'cheat': game \d: illegal action 48 \(discard:fan\): legal are"
+    with pytest.raises(IllegalMove, match=message):
         play_match(a, b, 4, seed=0)
 
 

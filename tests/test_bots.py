@@ -58,6 +58,19 @@ def test_every_legal_action_is_equally_likely(actions: list[int]) -> None:
         assert abs(counts[action] - n * p) <= 4.5 * (n * p * (1 - p)) ** 0.5
 
 
+def test_random_picks_by_the_high_bits_of_the_key() -> None:
+    """The n-th legal action, for a mask of any actions and a key of any bits."""
+    rng = random.Random(0)
+    masks = [rng.getrandbits(64) & rng.getrandbits(64) | 1 << rng.randrange(64) for _ in range(500)]
+    masks += [1 << place for place in range(64)] + [2**64 - 1] * 50 + [(1 << N_ACTIONS) - 1] * 50
+    bits = [rng.getrandbits(64) for _ in masks[2:]] + [0, 2**64 - 1]
+    told = np.empty(len(masks), np.int64)
+    random_actions(np.array(masks, np.uint64), np.array(bits, np.uint64), told)
+    for mask, key, action in zip(masks, bits, told.tolist(), strict=True):
+        possible = [place for place in range(64) if mask >> place & 1]
+        assert action == possible[len(possible) * (key >> 32) // 2**32]
+
+
 def test_random_follows_from_the_key() -> None:
     masks, out = np.full(50, (1 << 49) - 1, np.uint64), np.empty((2, 50), np.int64)
     random_actions(masks, keys(50), out[0])

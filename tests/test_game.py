@@ -91,7 +91,7 @@ def test_player__is_none_at_chance_and_at_the_end() -> None:
 
 @pytest.mark.parametrize("chance", ["random", None, ""])
 def test_game__refuses_another_kind_of_chance(chance: Any) -> None:
-    with pytest.raises(ValueError, match="chance: expected one of sampled, explicit"):
+    with pytest.raises(ValueError, match="chance: expected one of 'sampled', 'explicit'"):
         Game(chance=chance)
 
 
@@ -315,7 +315,7 @@ def test_copy__has_a_seed_only_with_the_luck_of_that_seed() -> None:
 
 
 def test_copy__refuses_another_kind_of_luck() -> None:
-    with pytest.raises(ValueError, match="luck: expected 'fresh' or 'same', got 'bad'"):
+    with pytest.raises(ValueError, match="luck: expected one of 'fresh', 'same', got 'bad'"):
         Game(seed=3).copy(luck="bad")  # type: ignore[arg-type]
 
 

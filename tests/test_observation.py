@@ -26,9 +26,18 @@ from positions import (
     write_board,
 )
 
-from tokaido_env import Board, Game
+from tokaido_env import Batch, Board, Game
+from tokaido_env.actions import N_ACTIONS
 from tokaido_env.jit import INTERPRETED
-from tokaido_env.observation import FEATURES, N_FEATURES, Feature, encode_game
+from tokaido_env.observation import (
+    FEATURES,
+    MASK_BYTES,
+    N_FEATURES,
+    SCALES,
+    Feature,
+    encode_game,
+    expand,
+)
 from tokaido_env.state import Phase
 
 Vector = npt.NDArray[np.float32]
@@ -186,6 +195,23 @@ def test_features_are_explained() -> None:
     assert all(feature.meaning and feature.scale >= 1 for feature in FEATURES)
 
 
+def test_scales_are_those_of_the_features() -> None:
+    assert SCALES.shape == (N_FEATURES,)
+    assert all((SCALES[feature.slice] == feature.scale).all() for feature in FEATURES)
+
+
+def test_bytes_are_the_raw_values() -> None:
+    games = [game.copy() for i, game in enumerate(many_games()) if i % 3 == 0]
+    batch = Batch(len(games), chance="explicit", observation="uint8")
+    batch.reset(seed=0, positions=np.concatenate([game.state for game in games]))
+    for seat in (0, 1):
+        told = batch.observe(np.arange(len(games)), np.full(len(games), seat, np.int8))
+        assert told.dtype == np.uint8
+        for raw, game in zip(told, games, strict=True):
+            vector = observe(game, seat)
+            assert raw.tolist() == [n for feature in FEATURES for n in numbers(vector, feature)]
+
+
 def test_values_lie_between_0_and_1() -> None:
     highest = np.zeros(N_FEATURES, np.float32)
     for game in many_games():
@@ -256,3 +282,16 @@ def test_features_of_a_position_read_by_hand() -> None:
     assert me["wave_side"] == [1, 0, 0, 1, 1, 0]
     assert me["wave_owner"] == [0, 0, 1, 0, 0, 0]
     assert them["wave_owner"] == [0, 0, 0, 1, 0, 0]
+
+
+# Masks
+
+
+def test_a_mask_is_expanded_to_a_byte_for_each_action() -> None:
+    rng, words = random.Random(0), np.full(MASK_BYTES // 8, 2**64 - 1, np.uint64)
+    every = (1 << N_ACTIONS) - 1
+    for mask in [0, 1, 1 << 48, every, *(rng.getrandbits(N_ACTIONS) for _ in range(100))]:
+        expand(mask, words)
+        told = words.view(np.int8)
+        assert told[:N_ACTIONS].tolist() == [mask >> action & 1 for action in range(N_ACTIONS)]
+        assert not told[N_ACTIONS:].any()

@@ -9,6 +9,7 @@ import random
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from positions import (
@@ -20,13 +21,15 @@ from positions import (
     other_board_data,
     random_position,
     random_walk,
+    some_move,
     write_board,
 )
 from reference import Reference
 
 from tokaido_env import Board, Game
 from tokaido_env.actions import IDS, LABELS
-from tokaido_env.jit import INTERPRETED
+from tokaido_env.jit import INTERPRETED, entry
+from tokaido_env.rules import apply, apply_outcome, is_chance, legal
 
 CHUNKS = 20
 ENDS = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
@@ -61,6 +64,32 @@ def test_games_from_the_middle_agree_with_the_reference() -> None:
         middle = random_walk(seed, steps=10 * seed).to_dict()
         game = Game.from_dict(middle, chance="explicit")
         walk(game, reference_at(shikoku(), middle), seed, steps=100)
+
+
+def test_the_verbs_return_what_is_legal_then(tmp_path: Path) -> None:
+    """Without a driver: batches go by what `apply` and `apply_outcome` return."""
+    other = write_board(tmp_path / "other.toml", other_board_data())
+    games = [Game(board, chance="explicit") for board in ("shikoku", other) for _ in range(8)]
+    made_up = (random_position(random.Random(seed)) for seed in range(40 if INTERPRETED else 800))
+    games += [Game.from_dict(position, chance="explicit") for position in made_up]
+    for seed, game in enumerate(games):
+        rng = random.Random(seed)
+        for _ in range(1000 if seed < 16 else 15):
+            if game.is_over:
+                break
+            state, move = game.state, move_id(game.board, some_move(game, rng))
+            told, found = masks_after(game.boards, state, move)
+            game.play(move)
+            assert state.tobytes() == game.states.tobytes()
+            assert told == found == game.legal_mask, f"game {seed}, {game!r}"
+
+
+@entry
+def masks_after(boards: Any, states: Any, move: int) -> tuple[int, int]:
+    """Play a move or an outcome; return what the verb returns and what `legal` finds."""
+    board, s = boards[0], states[0]
+    told = apply_outcome(board, s, move) if is_chance(s) else apply(board, s, move)
+    return int(told), int(legal(board, s))
 
 
 def test_the_walks_reach_everything(pytestconfig: pytest.Config) -> None:
