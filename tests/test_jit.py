@@ -205,56 +205,49 @@ def test_many_games_run_in_threads_few_and_forked_ones_do_not(tmp_path: Path, fi
         assert told == "5000 2 10 1 5000 2 child 1 "
 
 
-MEET = """
-import ctypes, numba
+HOLD = """
+import ctypes, threading
+import numba, numpy
 from tokaido_env.jit import parallel
 
-usleep = ctypes.CDLL(None).usleep
-usleep.argtypes = (ctypes.c_uint,)
+inside, go = threading.Event(), threading.Event()
+
+@ctypes.CFUNCTYPE(ctypes.c_int)
+def stay():
+    inside.set()
+    return go.wait(60)
 
 @parallel
-def meet(games, flags, out):
+def threads(games, out):
     for j in numba.prange(len(games)):
         out[j] = numba.get_thread_id()
-        if j == 0:
-            flags[0] = 1  # here
-            while flags[1] == 0:  # until it may go
-                usleep(1000)
-"""
-HOLD = """
-import threading, time, numpy
-from meet import meet
+        if games[j] < 0:
+            stay()
 
-games = numpy.arange(5000)
-
-def threads_of(flags):
+def count(games):
     out = numpy.full(len(games), -1)
-    meet(games, flags, out)
+    threads(games, out)
     return len(set(out.tolist()))
 
-free, held = numpy.ones(2, numpy.int64), numpy.zeros(2, numpy.int64)
-told = [threads_of(free)]
-holder = threading.Thread(target=lambda: told.append(threads_of(held)))
+games = numpy.arange(5000)
+told = [count(games)]
+holder = threading.Thread(target=lambda: told.append(count(games - 1)))
 holder.start()
-while not held[0]:
-    time.sleep(0.001)
-told.append(threads_of(free))  # while the other is in it
-held[1] = 1
+assert inside.wait(60)
+told.append(count(games))  # while the other is in it
+go.set()
 holder.join()
-told.append(threads_of(free))
+told.append(count(games))
 print(*told)
 """
 
 
 @needs_compiler
-@pytest.mark.skipif(sys.platform == "win32", reason="it sleeps otherwise")
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one thread only")
 @pytest.mark.parametrize("layer", ["default", "workqueue"])
-def test_only_one_python_thread_at_a_time_runs_in_threads(tmp_path: Path, layer: str) -> None:
+def test_only_one_python_thread_at_a_time_runs_in_threads(layer: str) -> None:
     """The second one runs serially meanwhile; some threading layers would end the process."""
-    (tmp_path / "meet.py").write_text(MEET, encoding="utf-8")
-    paths = os.pathsep.join((str(tmp_path), str(ROOT)))
-    environment = {"NUMBA_NUM_THREADS": "2", "PYTHONPATH": paths, "NUMBA_THREADING_LAYER": layer}
+    environment = {"NUMBA_NUM_THREADS": "2", "NUMBA_THREADING_LAYER": layer}
     no_cache = {"XDG_CACHE_HOME": os.devnull, "NUMBA_CACHE_DIR": ""}
     assert run_script(HOLD, **environment, **no_cache) == "2 1 2 2\n"
 
