@@ -32,7 +32,7 @@ from tokaido_env.batch import Batch, Turn
 from tokaido_env.board import Board
 from tokaido_env.bots import BOTS, GREEDY, NO_BOT, RANDOM, random_actions
 from tokaido_env.jit import INTERPRETED, PARALLEL_FROM
-from tokaido_env.luck import MAX_SEED, episode_seed
+from tokaido_env.luck import MAX_SEED, agent_keys, episode_seed
 from tokaido_env.observation import N_FEATURES, SCALES, encode_game
 from tokaido_env.state import Phase
 
@@ -416,10 +416,13 @@ def test_games_are_placed_before_chance_is_played() -> None:
 
 
 def test_keys_differ_by_game_seat_and_decision() -> None:
-    batch, keys = Batch(50), []
+    batch, keys, expected = Batch(50), [], np.empty(50, np.uint64)
     batch.reset(seed=0)
-    for _ in range(50):
-        keys += batch.keys(all_of(batch)).tolist()
+    for decision in range(50):
+        now = batch.keys(all_of(batch))
+        agent_keys(np.arange(50), batch.players, np.full(50, decision), expected)
+        assert np.array_equal(now, expected)
+        keys += now.tolist()
         batch.play("random")
     assert len(set(keys)) == 2500
     assert not set(keys) & set(batch.luck["key"].tolist())

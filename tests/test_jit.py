@@ -244,7 +244,7 @@ print(*told)
 
 @needs_compiler
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one thread only")
-@pytest.mark.parametrize("layer", ["default", "workqueue"])
+@pytest.mark.parametrize("layer", ["workqueue"])
 def test_only_one_python_thread_at_a_time_runs_in_threads(layer: str) -> None:
     """The second one runs serially meanwhile; some threading layers would end the process."""
     environment = {"NUMBA_NUM_THREADS": "2", "NUMBA_THREADING_LAYER": layer}
