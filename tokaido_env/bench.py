@@ -7,6 +7,7 @@ The first run is thrown away; told are the median of the others and their spread
 from __future__ import annotations
 
 import copy
+import gc
 import importlib
 import importlib.metadata
 import importlib.util
@@ -546,6 +547,9 @@ def run(
         for row in rows:
             report(f"run {turn} of {runs}: {row.key}")
             numba.set_num_threads(min(row.threads, most))
+            # What other rows have loaded is not for this one's garbage collections to look through.
+            gc.collect()
+            gc.freeze()
             figure = row.measure()
             if turn > 0:
                 figures[row.key].append(figure)
