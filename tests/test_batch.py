@@ -1384,3 +1384,16 @@ def test_an_agent_that_chooses_wrongly_is_named(
     with pytest.raises(error, match=message):
         batch.decide(Chooses(actions), np.array([2, 1]))
     assert contents(batch) == before
+
+
+@pytest.mark.parametrize("method", ["weights", "sample"])
+def test_chance_before_the_reset_is_refused(method: str) -> None:
+    with pytest.raises(RuntimeError, match="game 0 has not begun"):
+        getattr(Batch(2, chance="explicit"), method)()
+
+
+def test_an_unknown_bot_is_not_seated() -> None:
+    batch = Batch(1)
+    with pytest.raises(ValueError, match="bots: expected 0 or one of"):
+        batch.seat_bots(np.array([0]), np.array([[7, NO_BOT]]))
+    assert (batch.slots["bot"] == NO_BOT).all()

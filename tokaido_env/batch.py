@@ -213,6 +213,7 @@ class Batch:
 
     def weights(self) -> npt.NDArray[np.int64]:
         """Return the integer odds of each outcome, (n, MAX_OUTCOMES): zeros where none is next."""
+        self._need_begun(self._all)
         out = np.zeros((len(self), MAX_OUTCOMES), np.int64)
         engine.weights(self._all, self.boards, self.states, self.slots, out)
         return out
@@ -220,8 +221,10 @@ class Batch:
     def sample(self) -> npt.NDArray[np.int64]:
         """Draw an outcome from each game's luck, int64 (n,): -1 where none is next.
 
-        Playing what was drawn gives the same games as sampled chance.
+        Playing what was drawn gives the same games as sampled chance. The luck of draws moves on
+        with each call: draw once, then play.
         """
+        self._need_begun(self._all)
         out = np.empty(len(self), np.int64)
         engine.outcomes(self._all, self.boards, self.states, self.luck, self.slots, out)
         return out
@@ -261,6 +264,8 @@ class Batch:
                 which each game needs one.
         """
         seated = np.asarray(bots)
+        if not np.isin(seated, (NO_BOT, *BOTS.values())).all():
+            raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {bots!r}")
         if (seated != NO_BOT).all(axis=-1).any():
             raise ValueError("bots: expected a seat without a bot in each game")
         self.slots["bot"][games] = seated

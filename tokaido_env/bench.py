@@ -553,6 +553,7 @@ def run(
             figure = row.measure()
             if turn > 0:
                 figures[row.key].append(figure)
+    gc.unfreeze()
     numba.set_num_threads(most)
     results = [Result(row, figures[row.key]) for row in rows]
     for ratio in RATIOS:

@@ -17,6 +17,7 @@ from tokaido_env.jit import index, int64, kernel, parallel, subroutine
 from tokaido_env.luck import (
     agent_key,
     agent_key_of_seed,
+    begin_luck,
     key_of_seed,
     sample,
     seed_of_episode,
@@ -313,10 +314,7 @@ def _new_luck(luck: Row, slot: Row) -> None:
     slot["seed"] = seed
     slot["agents"] = agent_key_of_seed(seed)
     slot["decisions"] = 0
-    luck["key"] = key_of_seed(seed)
-    luck["drawn"][0] = 0
-    luck["drawn"][1] = 0
-    luck["copies"] = 0
+    begin_luck(luck, key_of_seed(seed))
 
 
 @subroutine

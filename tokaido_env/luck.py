@@ -194,12 +194,19 @@ def _sample_setup(board: Row, s: Row, bits: np.uint64) -> int:
     return kind
 
 
+@kernel
+def begin_luck(luck: Row, key: np.uint64) -> None:
+    """Let luck begin with a key, nothing drawn yet."""
+    luck["key"] = key
+    luck["drawn"][0] = 0
+    luck["drawn"][1] = 0
+    luck["copies"] = 0
+
+
 @entry
 def start_luck(lucks: Any, i: int, seed: int) -> None:
     """Give game `i` the luck of a seed."""
-    lucks[i]["key"] = key_of_seed(seed)
-    lucks[i]["drawn"][:] = 0
-    lucks[i]["copies"] = 0
+    begin_luck(lucks[i], key_of_seed(seed))
 
 
 @entry
@@ -207,9 +214,7 @@ def fork_luck(lucks: Any, i: int, copies: Any, j: int) -> None:
     """Give the copy `j` of game `i` luck of its own, derived from the key and a copy counter."""
     count = int(lucks[i]["copies"])
     lucks[i]["copies"] = count + 1
-    copies[j]["key"] = hash_bits(lucks[i]["key"], _COPY, 0, count)
-    copies[j]["drawn"][:] = 0
-    copies[j]["copies"] = 0
+    begin_luck(copies[j], hash_bits(lucks[i]["key"], _COPY, 0, count))
 
 
 @kernel
