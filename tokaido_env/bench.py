@@ -261,14 +261,13 @@ def pgx_play(name: str) -> Callable[[], float]:
         env = pgx.make(name)
         begin, step = jax.vmap(env.init), jax.vmap(auto_reset(env.step, env.init))
 
-        @jax.jit
         def ply(state: Any, key: Any) -> Any:
             choose, go_on = jax.random.split(key)
             odds = jax.numpy.where(state.legal_action_mask, 0.0, -jax.numpy.inf)
             actions = jax.random.categorical(choose, odds, axis=-1)
             return step(state, actions, jax.random.split(go_on, GAMES))
 
-        return ply, jax.jit(begin)(jax.random.split(jax.random.PRNGKey(0), GAMES))
+        return jax.jit(ply), jax.jit(begin)(jax.random.split(jax.random.PRNGKey(0), GAMES))
 
     def measure() -> float:
         import jax
