@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokaido_env.agents import Agent, describe, make
-from tokaido_env.agents.arena import POINTS, Match, play_match, round_robin
+from tokaido_env.agents.arena import play_match, round_robin
+from tokaido_env.agents.match import POINTS, Match
 from tokaido_env.board import Board
 from tokaido_env.luck import check_seed
 

@@ -8,74 +8,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import sqrt
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.base import Agent
+from tokaido_env.agents.match import Match, replay_games
 from tokaido_env.batch import Batch
 from tokaido_env.board import Board
-from tokaido_env.jit import entry
 from tokaido_env.luck import arena_seed, check_seed
-from tokaido_env.rules import score
 
 CHUNK = 4096  # games at once
-Z95 = 1.959963984540054
-
-POINTS = ("faith", "commerce", "culture", "total")
-
-
-@dataclass(frozen=True)
-class Match:
-    """The result of agent `a` against agent `b`.
-
-    Attributes:
-        results: float64 (pairs, 2): 1 for a win of `a`, 0.5 for a shared victory or the cap, 0 for
-            a loss; first with `a` as player_0, then as player_1.
-        points: int64 (pairs, 2, 2, 3): points of `a` and `b` by faith, commerce and culture.
-    """
-
-    a: str
-    b: str
-    results: npt.NDArray[np.float64]
-    points: npt.NDArray[np.int64]
-
-    @property
-    def score(self) -> float:
-        """The share of games that `a` won, half of the draws included."""
-        return float(self.results.mean())
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the score."""
-        return score_interval(self.results)
-
-    def mean_points(self, agent: int) -> dict[str, float]:
-        """Return the mean points of `a` (0) or `b` (1) by character, and their total."""
-        means = [float(x) for x in self.points[:, :, agent].mean(axis=(0, 1))]
-        return dict(zip(POINTS, [*means, sum(means)], strict=True))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the match as plain JSON types."""
-        low, high = self.interval
-        return {
-            "a": self.a,
-            "b": self.b,
-            "games": int(self.results.size),
-            "wins": int((self.results == 1.0).sum()),
-            "draws": int((self.results == 0.5).sum()),
-            "losses": int((self.results == 0.0).sum()),
-            "score": round(self.score, 6),
-            "ci95": [round(low, 6), round(high, 6)],
-            "mean": {
-                name: {key: round(value, 4) for key, value in self.mean_points(i).items()}
-                for i, name in enumerate("ab")
-            },
-        }
 
 
 def play_match(
@@ -103,78 +47,69 @@ def play_match(
     if games < 2 or games % 2:
         raise ValueError(f"games: expected an even number from 2, seats are swapped; got {games}")
     check_seed(seed)
-    pairs = games // 2
-    results = np.empty((pairs, 2))
-    points = np.empty((pairs, 2, 2, 3), np.int64)
-    for first in range(0, pairs, CHUNK // 2):
-        chunk = slice(first, min(first + CHUNK // 2, pairs))
-        seeds = np.array([arena_seed(seed, pair) for pair in range(chunk.start, chunk.stop)])
-        played = _play(a, b, np.repeat(seeds, 2), board, progress)
-        results[chunk], points[chunk] = _results(played)
-    return Match(a.spec, b.spec, results, points)
+    loaded = Board.load(board)
+    played = []
+    for first in range(0, games // 2, CHUNK // 2):
+        last = min(first + CHUNK // 2, games // 2)
+        seeds = np.array([arena_seed(seed, pair) for pair in range(first, last)])
+        played.append(play_pairs(a, b, seeds, loaded, progress))
+    actions = _side_by_side([chunk[1] for chunk in played])
+    return Match(a.spec, b.spec, np.concatenate([chunk[0] for chunk in played]), actions)
 
 
-def score_interval(results: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of paired results, (pairs, 2) within [0, 1].
-
-    Wilson's interval (1927), which stays within [0, 1] and is honest at 0 and 1, with the effective
-    number of independent games that the spread between pairs shows (Kish 1965), from one to four a
-    pair.
-    """
-    pairs = len(results)
-    p = float(results.mean())
-    variance = float(results.mean(axis=1).var(ddof=1)) / pairs if pairs > 1 else 0.0
-    n = p * (1 - p) / variance if variance > 0 else pairs
-    n = min(max(n, pairs), 4 * pairs)
-    centre = (p + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
-    half = Z95 / (1 + Z95**2 / n) * sqrt(p * (1 - p) / n + Z95**2 / (4 * n**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def _play(
+def play_pairs(
     a: Agent,
     b: Agent,
     seeds: npt.NDArray[np.int64],
-    board: str | Path | Board,
+    board: Board,
     progress: Callable[[int], None],
-) -> Batch:
-    """Play games to the end; `a` sits at seat 0 in even games, at seat 1 in odd ones."""
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
+    """Play a pair of games for each seed to the end; return games and actions as in `Match`."""
+    each = np.repeat(seeds, 2)
+    seats_of_a = np.tile(np.array([0, 1], np.int8), len(seeds))
+    actions = _actions(a, b, each, seats_of_a, board, progress)
+    games = replay_games(board, each, seats_of_a, actions)
+    return games.reshape(-1, 2), actions.reshape(len(seeds), 2, -1)
+
+
+def _actions(
+    a: Agent,
+    b: Agent,
+    seeds: npt.NDArray[np.int64],
+    seats_of_a: npt.NDArray[np.int8],
+    board: Board,
+    progress: Callable[[int], None],
+) -> npt.NDArray[np.int8]:
+    """Play a game for each seed and return the decisions, -1 after the last."""
     batch = Batch(len(seeds), board, autoreset=False, observation=None)
     batch.begin(np.arange(len(batch)), seeds)
-    seat_of_a = np.arange(len(batch)) % 2
+    actions = np.full((len(seeds), 256), -1, np.int8)
     running = np.arange(len(batch))
     while len(running):
         for agent, moves_for_a in ((a, True), (b, False)):
             players = batch.states["player"][running]
-            games = running[(players == seat_of_a[running]) == moves_for_a]
+            games = running[(players == seats_of_a[running]) == moves_for_a]
             games = games[batch.legal[games] != 0]
             if len(games):
-                batch.decide(agent, games)
+                decisions = batch.slots["decisions"][games]
+                if int(decisions.max()) >= actions.shape[1]:
+                    actions = np.pad(actions, ((0, 0), (0, 256)), constant_values=-1)
+                actions[games, decisions] = batch.decide(agent, games)
         before = len(running)
         running = running[~batch.over[running]]
         if len(running) < before:
             progress(before - len(running))
-    return batch
+    return actions[:, : int(batch.slots["decisions"].max())]
 
 
-def _results(batch: Batch) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    n = len(batch)
-    seat_of_a = np.arange(n) % 2
-    rewards = batch.rewards(np.arange(n))[np.arange(n), seat_of_a].astype(np.float64)
-    points = np.empty((n, 2, 3), np.int64)
-    _points(batch.boards, batch.states, points)
-    points[1::2] = points[1::2, ::-1]
-    return ((rewards + 1) / 2).reshape(-1, 2), points.reshape(-1, 2, 2, 3)
-
-
-@entry
-def _points(boards: Any, states: Any, out: Any) -> None:
-    for i in range(len(states)):
-        for seat in range(2):
-            faith, commerce, culture = score(boards[0], states[i], seat)
-            out[i, seat, 0] = faith
-            out[i, seat, 1] = commerce
-            out[i, seat, 2] = culture
+def _side_by_side(parts: list[npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
+    """Put actions one after the other, filled up with -1 to the longest game."""
+    longest = max(part.shape[2] for part in parts)
+    filled = [
+        np.pad(part, ((0, 0), (0, 0), (0, longest - part.shape[2])), constant_values=-1)
+        for part in parts
+    ]
+    return np.concatenate(filled)
 
 
 def round_robin(agents: int) -> list[tuple[int, int]]:

@@ -11,7 +11,8 @@ from positions import shikoku_data, write_board
 
 from tokaido_env import Game, IllegalMove, SeedError
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.arena import POINTS, Match, play_match, round_robin, score_interval
+from tokaido_env.agents.arena import play_match, round_robin
+from tokaido_env.agents.match import GAME, POINTS, Match, score_interval
 from tokaido_env.luck import agent_keys, arena_seed, episode_seed
 
 Floats = npt.NDArray[np.float64]
@@ -54,8 +55,8 @@ def test_an_agent_against_itself_wins_one_of_each_pair(agent: Agent) -> None:
     match = play_match(agent, agent, 40, seed=0)
     assert (match.results.sum(axis=1) == 1.0).all()
     assert match.score == 0.5
-    assert (match.points[:, 0, 0] == match.points[:, 1, 1]).all()
-    assert (match.points[:, 0, 1] == match.points[:, 1, 0]).all()
+    assert (match.games["points"][:, 0, 0] == match.games["points"][:, 1, 1]).all()
+    assert (match.games["points"][:, 0, 1] == match.games["points"][:, 1, 0]).all()
 
 
 def test_a_match_is_its_games_played_alone() -> None:
@@ -70,14 +71,14 @@ def test_a_match_is_its_games_played_alone() -> None:
             assert match.results[pair, swapped] == result
             scores = game.scores()[::-1] if swapped else game.scores()
             points = [[score[key] for key in POINTS[:3]] for score in scores]
-            assert match.points[pair, swapped].tolist() == points
+            assert match.games["points"][pair, swapped].tolist() == points
 
 
 def test_the_first_games_do_not_depend_on_how_many_there_are() -> None:
     a, b = make("greedy"), make("random")
     few, many = (play_match(a, b, games, seed=1) for games in (20, 60))
     assert (many.results[:10] == few.results).all()
-    assert (many.points[:10] == few.points).all()
+    assert (many.games["points"][:10] == few.games["points"]).all()
 
 
 def test_how_many_games_run_at_once_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,13 +87,13 @@ def test_how_many_games_run_at_once_makes_no_difference(monkeypatch: pytest.Monk
     monkeypatch.setattr("tokaido_env.agents.arena.CHUNK", 8)
     in_turn = play_match(a, b, 30, seed=1)
     assert (at_once.results == in_turn.results).all()
-    assert (at_once.points == in_turn.points).all()
+    assert (at_once.games["points"] == in_turn.games["points"]).all()
 
 
 def test_a_match_is_repeatable_and_seeds_differ() -> None:
     def points(seed: int) -> list[Any]:
         match = play_match(make("random"), make("greedy"), 20, seed)
-        return [match.points.tolist(), match.results.tolist()]
+        return [match.games["points"].tolist(), match.results.tolist()]
 
     assert points(3) == points(3)
     assert points(3) != points(4)
@@ -102,7 +103,7 @@ def test_whom_the_match_is_told_of_makes_no_difference() -> None:
     there = play_match(make("greedy"), make("random"), 20, seed=2)
     back = play_match(make("random"), make("greedy"), 20, seed=2)
     assert (there.results == 1 - back.results[:, ::-1]).all()
-    assert (there.points == back.points[:, ::-1, ::-1]).all()
+    assert (there.games["points"] == back.games["points"][:, ::-1, ::-1]).all()
 
 
 def test_evaluation_never_plays_the_games_of_training() -> None:
@@ -148,10 +149,11 @@ def test_every_two_agents_meet_once() -> None:
 
 def test_a_match_as_json() -> None:
     results = np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 1.0], [0.5, 0.0]])
-    points = np.zeros((4, 2, 2, 3), np.int64)
-    points[..., 0, :] = (1, 2, 3)
-    points[0, 0, 1] = (8, 0, 4)
-    told = Match("x", "y", results, points).to_dict()
+    games = np.zeros((4, 2), GAME)
+    games["result"] = results
+    games["points"][..., 0, :] = (1, 2, 3)
+    games["points"][0, 0, 1] = (8, 0, 4)
+    told = Match("x", "y", games, np.zeros((4, 2, 0), np.int8)).to_dict()
     assert (told["a"], told["b"], told["games"]) == ("x", "y", 8)
     assert (told["wins"], told["draws"], told["losses"], told["score"]) == (4, 2, 2, 0.625)
     assert told["mean"]["a"] == {"faith": 1.0, "commerce": 2.0, "culture": 3.0, "total": 6.0}

@@ -309,8 +309,8 @@ class Batch:
             )
         return np.ascontiguousarray(array, np.int64)
 
-    def decide(self, agent: Decider, games: Games) -> None:
-        """Let an agent play a decision of each of the given games.
+    def decide(self, agent: Decider, games: Games) -> npt.NDArray[np.int64]:
+        """Let an agent play a decision of each of the given games; return them, int64 (k,).
 
         Raises:
             IllegalMove: naming the agent and the game; nothing has been played then.
@@ -322,6 +322,7 @@ class Batch:
         except ValueError as error:
             name = getattr(agent, "spec", type(agent).__name__)
             raise type(error)(f"agent {name!r}: {error}") from None
+        return actions
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
         """Return what an agent draws from for its decision in each of the given games (k,)."""
