@@ -24,12 +24,12 @@ SOURCES = {str(path.relative_to(ROOT)): path for path in [*PACKAGE, *AGENTS, *SC
 # DESIGN 1: each imports only those before it.
 LAYERS = (
     *("jit", "board", "actions", "state", "rules", "position", "luck"),
-    *("observation", "bots", "engine", "game", "batch", "versus", "record"),
+    *("observation", "bots", "engine", "game", "batch", "versus", "record", "dataset"),
 )
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
-    *("pyspiel", "open_spiel", "matplotlib", "IPython"),
+    *("pyspiel", "open_spiel", "matplotlib", "IPython", "pyarrow", "pandas"),
 }
 WITH_OPTIONAL = ("tokaido_env/sb3.py", "tokaido_env/openspiel.py", "agents/selfplay.py")
 

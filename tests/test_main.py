@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from positions import other_board_data, write_board
 
@@ -92,6 +93,15 @@ def test_what_cannot_be_replayed_is_one_line_and_status_1(
     assert error.startswith("replay: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_export_says_what_it_wrote(tmp_path: Path, capsys: Output) -> None:
+    out = tmp_path / "games.npz"
+    assert main(["export", str(GOLDEN), str(out), "--board", "shikoku", "--uint8"]) == 0
+    with np.load(out) as arrays:
+        rows, kind = len(arrays["actions"]), arrays["observations"].dtype
+    assert capsys.readouterr().out == f"{out}: {rows} decisions of 6 games\n"
+    assert kind == np.uint8
 
 
 def test_the_table_of_features_is_the_layout(capsys: Output) -> None:

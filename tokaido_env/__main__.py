@@ -1,4 +1,4 @@
-"""Command line: `python -m tokaido_env replay | features | bench | certify`."""
+"""Command line: `python -m tokaido_env replay | export | features | bench | certify`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replaying.add_argument("--board", help="the board file of the games, if not a built-in board")
     replaying.add_argument("--game", type=int, help="only the game on this line, from 1")
     replaying.add_argument("--quiet", action="store_true", help="verify and print results only")
+    exporting = commands.add_parser("export", help="write recorded games as a dataset")
+    exporting.add_argument("file", help="a record file, JSON Lines")
+    exporting.add_argument("out", help="the dataset to write, .parquet or .npz")
+    exporting.add_argument("--board", help="the board file of the games, if not a built-in board")
+    exporting.add_argument("--uint8", action="store_true", help="observations as raw values")
     commands.add_parser("features", help="print the layout of the observation")
     commands.add_parser("certify", help="run the conformance tests of all installed libraries")
     benching = commands.add_parser("bench", help="measure the speeds of this machine")
@@ -40,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from tokaido_env import bench
 
         return bench.main(options.runs, options.only, options.json)
-    return _replay(options)
+    return _export(options) if options.command == "export" else _replay(options)
 
 
 def features_table() -> str:
@@ -65,6 +70,19 @@ def _replay(options: argparse.Namespace) -> int:
     except (RecordError, BoardError, OSError, UnicodeDecodeError) as error:
         print(f"replay: {error}", file=sys.stderr)
         return 1
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from tokaido_env.dataset import export
+
+    dtype = "uint8" if options.uint8 else "float32"
+    try:
+        rows, games = export(options.file, options.out, options.board, dtype)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"export: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.out}: {rows} decisions of {games} games")
     return 0
 
 
