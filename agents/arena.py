@@ -1,4 +1,4 @@
-"""Matches: paired games between agents, played as one big batch.
+"""Matches: paired games between agents, played as big batches or in several processes.
 
 Each pair is the same luck twice with seats swapped, so that neither dice nor seat favour anyone.
 The seeds of the pairs lie in a domain of their own: no agent has trained on them.
@@ -14,12 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.base import Agent
-from tokaido_env.agents.match import Match, replay_games
-from tokaido_env.batch import Batch
+from tokaido_env.agents.match import GAME, Match, replay_games
+from tokaido_env.agents.outside import OneByOne
+from tokaido_env.agents.playing import Job, Numbers, play_games
+from tokaido_env.agents.workers import cpus, play_in_processes
 from tokaido_env.board import Board
 from tokaido_env.luck import arena_seed, check_seed
 
 CHUNK = 4096  # games at once
+
+Report = Callable[[int], None]
 
 
 def play_match(
@@ -29,7 +33,8 @@ def play_match(
     seed: int,
     board: str | Path | Board = "shikoku",
     *,
-    progress: Callable[[int], None] = lambda games: None,
+    progress: Report = lambda games: None,
+    processes: int | None = None,
 ) -> Match:
     """Play paired games between two agents.
 
@@ -40,76 +45,140 @@ def play_match(
         seed: of the match, 0 to 2**53 - 1; the same seed gives the same games to any two agents.
         board: as for `Game`.
         progress: called with the number of games finished now and then.
+        processes: as for `play`.
 
     Raises:
-        IllegalMove: if an agent chose an illegal action, naming it.
+        IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
-    if games < 2 or games % 2:
-        raise ValueError(f"games: expected an even number from 2, seats are swapped; got {games}")
-    check_seed(seed)
-    loaded = Board.load(board)
-    played = []
-    for first in range(0, games // 2, CHUNK // 2):
-        last = min(first + CHUNK // 2, games // 2)
-        seeds = np.array([arena_seed(seed, pair) for pair in range(first, last)])
-        played.append(play_pairs(a, b, seeds, loaded, progress))
-    actions = _side_by_side([chunk[1] for chunk in played])
-    return Match(a.spec, b.spec, np.concatenate([chunk[0] for chunk in played]), actions)
+    sheet = Sheet(a.spec, b.spec, games, seed, Board.load(board))
+    play(sheet, a, b, progress=progress, processes=processes)
+    return sheet.match()
 
 
-def play_pairs(
+class Sheet:
+    """The games of a match as they are filled in while it is played.
+
+    Games have numbers: number 2 p + s is pair p with seats swapped s times, 0 or 1.
+
+    Args:
+        a: spec of one agent.
+        b: spec of the other.
+        games: how many there will be, even and positive.
+        seed: of the match.
+        board: of all games.
+
+    Attributes:
+        games: `GAME` (games,); of those that are not finished only seed and seat.
+        actions: int8 (games, longest), as in `Match`; -1 throughout where not finished.
+    """
+
+    def __init__(self, a: str, b: str, games: int, seed: int, board: Board) -> None:
+        if games < 2 or games % 2:
+            raise ValueError(
+                f"games: expected an even number from 2, seats are swapped; got {games}"
+            )
+        check_seed(seed)
+        self.a, self.b, self.board = a, b, board
+        self.games = np.zeros(games, GAME)
+        self.games["seed"] = np.repeat([arena_seed(seed, pair) for pair in range(games // 2)], 2)
+        self.games["seat_of_a"] = np.arange(games) % 2
+        self.actions = np.full((games, 0), -1, np.int8)
+
+    def __len__(self) -> int:
+        return len(self.games)
+
+    @property
+    def finished(self) -> npt.NDArray[np.bool_]:
+        """Which games are finished: bool (games,)."""
+        return np.asarray(self.games["decisions"] > 0)
+
+    def put(self, numbers: Numbers, actions: npt.NDArray[np.int8]) -> None:
+        """Fill in finished games: their numbers (k,) and actions, int8 (k, longest), all legal."""
+        if not len(numbers):
+            return
+        wider = actions.shape[1] - self.actions.shape[1]
+        if wider > 0:
+            self.actions = np.pad(self.actions, ((0, 0), (0, wider)), constant_values=-1)
+        self.actions[numbers, : actions.shape[1]] = actions
+        seeds, seats = self.games["seed"][numbers], self.games["seat_of_a"][numbers]
+        self.games[numbers] = replay_games(self.board, seeds, seats, actions)
+
+    def match(self, games: int | None = None) -> Match:
+        """Return the match of all finished pairs, among the first `games` if given."""
+        pairs = self.finished[:games:2] & self.finished[1:games:2]
+        played = self.games[:games].reshape(-1, 2)[pairs]
+        longest = int(played["decisions"].max(initial=0))
+        actions = self.actions[:games].reshape(len(pairs), 2, -1)[pairs, :, :longest]
+        return Match(self.a, self.b, played, actions)
+
+
+def play(
+    sheet: Sheet,
     a: Agent,
     b: Agent,
-    seeds: npt.NDArray[np.int64],
-    board: Board,
-    progress: Callable[[int], None],
-) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
-    """Play a pair of games for each seed to the end; return games and actions as in `Match`."""
-    each = np.repeat(seeds, 2)
-    seats_of_a = np.tile(np.array([0, 1], np.int8), len(seeds))
-    actions = _actions(a, b, each, seats_of_a, board, progress)
-    games = replay_games(board, each, seats_of_a, actions)
-    return games.reshape(-1, 2), actions.reshape(len(seeds), 2, -1)
+    *,
+    games: int | None = None,
+    keep: Callable[[Numbers], None] = lambda numbers: None,
+    progress: Report = lambda games: None,
+    processes: int | None = None,
+) -> None:
+    """Play the games of a sheet that are not finished, and fill them in.
+
+    When an agent fails or Ctrl-C comes, what was finished until then is filled in and kept.
+
+    Args:
+        sheet: of the match.
+        a: the agent `sheet.a`.
+        b: the agent `sheet.b`.
+        games: play only the first so many.
+        keep: called with the numbers of games that have just been filled in.
+        progress: called with the number of games finished now and then.
+        processes: more than 1 plays in so many processes, agents made anew from their specs; the
+            games are the same. None: one for each processor if an agent plays one game at a time,
+            which no batch makes faster, else 1.
+
+    Raises:
+        IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
+    """
+    processes = processes_for(a, b, processes)
+    missing = np.flatnonzero(~sheet.finished[:games])
+    at_once = min(CHUNK, *(int(getattr(agent, "games_at_once", CHUNK)) for agent in (a, b)))
+    if processes > 1:
+        at_once = min(at_once, -(-len(missing) // (4 * processes)))  # to share them evenly
+    jobs = [_job(sheet, some) for some in _cut(missing, max(at_once, 1))]
+
+    def finish(numbers: Numbers, actions: npt.NDArray[np.int8]) -> None:
+        sheet.put(numbers, actions)
+        keep(numbers)
+
+    if processes > 1 and len(jobs) > 1:
+        play_in_processes(a.spec, b.spec, jobs, sheet.board, processes, finish, progress)
+    else:
+        for job in jobs:
+            play_games(a, b, job, sheet.board, finish, progress)
 
 
-def _actions(
-    a: Agent,
-    b: Agent,
-    seeds: npt.NDArray[np.int64],
-    seats_of_a: npt.NDArray[np.int8],
-    board: Board,
-    progress: Callable[[int], None],
-) -> npt.NDArray[np.int8]:
-    """Play a game for each seed and return the decisions, -1 after the last."""
-    batch = Batch(len(seeds), board, autoreset=False, observation=None)
-    batch.begin(np.arange(len(batch)), seeds)
-    actions = np.full((len(seeds), 256), -1, np.int8)
-    running = np.arange(len(batch))
-    while len(running):
-        for agent, moves_for_a in ((a, True), (b, False)):
-            players = batch.states["player"][running]
-            games = running[(players == seats_of_a[running]) == moves_for_a]
-            games = games[batch.legal[games] != 0]
-            if len(games):
-                decisions = batch.slots["decisions"][games]
-                if int(decisions.max()) >= actions.shape[1]:
-                    actions = np.pad(actions, ((0, 0), (0, 256)), constant_values=-1)
-                actions[games, decisions] = batch.decide(agent, games)
-        before = len(running)
-        running = running[~batch.over[running]]
-        if len(running) < before:
-            progress(before - len(running))
-    return actions[:, : int(batch.slots["decisions"].max())]
+def processes_for(a: Agent, b: Agent, processes: int | None = None) -> int:
+    """Return in how many processes two agents are played: the number given, or what suits them."""
+    check_processes(processes)
+    if processes is not None:
+        return processes
+    return cpus() if isinstance(a, OneByOne) or isinstance(b, OneByOne) else 1
 
 
-def _side_by_side(parts: list[npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
-    """Put actions one after the other, filled up with -1 to the longest game."""
-    longest = max(part.shape[2] for part in parts)
-    filled = [
-        np.pad(part, ((0, 0), (0, 0), (0, longest - part.shape[2])), constant_values=-1)
-        for part in parts
-    ]
-    return np.concatenate(filled)
+def check_processes(processes: int | None) -> None:
+    """Raise `ValueError` unless games can be played in so many processes."""
+    if processes is not None and processes < 1:
+        raise ValueError(f"processes: expected a number from 1, got {processes}")
+
+
+def _cut(numbers: Numbers, size: int) -> list[Numbers]:
+    return [numbers[first : first + size] for first in range(0, len(numbers), size)]
+
+
+def _job(sheet: Sheet, numbers: Numbers) -> Job:
+    games = sheet.games[numbers]
+    return Job(numbers, games["seed"], games["seat_of_a"], len(sheet))
 
 
 def round_robin(agents: int) -> list[tuple[int, int]]:

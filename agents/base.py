@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from math import inf, isfinite, nan
 from typing import Any, Protocol
 
 from tokaido_env.batch import Decider
@@ -13,7 +14,8 @@ class Agent(Decider, Protocol):
     """Chooses actions for many games at once; `Decider.act` tells how.
 
     An agent whose play is a kernel has an attribute `bot`, its number in `tokaido_env.bots`, so
-    that games may ask the kernel instead.
+    that games may ask the kernel instead. One that needs long for many games has an attribute
+    `games_at_once`, an int: matches then hand it no more.
     """
 
     spec: str
@@ -25,6 +27,43 @@ class AgentError(ValueError):
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """What a parameter of an agent may be.
+
+    Attributes:
+        type: int, float or str.
+        low, high: the least and the greatest number allowed.
+        words: taken as they are, besides numbers.
+    """
+
+    type: type
+    low: float = -inf
+    high: float = inf
+    words: tuple[str, ...] = ()
+
+    def read(self, text: str) -> int | float | str:
+        """Return what a text stands for, or raise `ValueError` that says what was expected."""
+        if self.type is str or text in self.words:
+            return text
+        try:
+            number: int | float = self.type(text)
+        except ValueError:
+            number = nan
+        if isfinite(number) and self.low <= number <= self.high:
+            return number
+        raise ValueError(f"expected {self.expected}, got {text!r}")
+
+    @property
+    def expected(self) -> str:
+        """What is allowed, in words."""
+        bounds = [f" from {self.low}"] * (self.low > -inf) + [f" to {self.high}"] * (
+            self.high < inf
+        )
+        what = {int: "an integer", float: "a number", str: "a text"}[self.type]
+        return " or ".join([what + "".join(bounds), *map(repr, self.words)])
+
+
+@dataclass(frozen=True)
 class Kind:
     """A kind of agent: where its class is and how its spec string reads."""
 
@@ -32,8 +71,9 @@ class Kind:
     name: str
     usage: str
     meaning: str
-    parameters: dict[str, type]  # by name; the first may be given without its name
+    parameters: dict[str, Parameter]  # by name; the first may be given without its name
     required: tuple[str, ...] = ()
+    open: bool = False  # any other parameter is handed on as it is written
 
 
 KINDS = {
@@ -53,8 +93,18 @@ KINDS = {
         "policy:PATH[,temperature=T]",
         "a trained network: a policy file, or a run folder for its best; T=0 takes the likeliest "
         "action (default), T=1 samples",
-        {"path": str, "temperature": float},
+        {"path": Parameter(str), "temperature": Parameter(float, 0, 10)},
         required=("path",),
+    ),
+    "python": Kind(
+        "outside",
+        "make_outside",
+        "python:MODULE:CLASS[,NAME=VALUE...]",
+        "your own: a class with act(boards, states, legal, keys), or choose(game, rng) for one "
+        "game at a time, made with the parameters given",
+        {"class": Parameter(str)},  # no parameter of a class in Python can have this name
+        required=("class",),
+        open=True,
     ),
 }
 
@@ -70,8 +120,9 @@ def make(spec: str) -> Agent:
         usages = ", ".join(kind.usage for kind in KINDS.values())
         raise AgentError(f"unknown agent {spec!r}: expected one of {usages}")
     kind = KINDS[kind_name]
+    parameters = _parameters(spec, kind, text)
     module = importlib.import_module(f"tokaido_env.agents.{kind.module}")
-    agent: Agent = getattr(module, kind.name)(**_parameters(spec, kind, text))
+    agent: Agent = getattr(module, kind.name)(**parameters)
     return agent
 
 
@@ -85,13 +136,14 @@ def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
     for i, part in enumerate(text.split(",") if text else []):
         name, equals, value = part.partition("=")
         if not equals and i == 0 and kind.parameters:
-            name, value = next(iter(kind.parameters)), part
-        if name not in kind.parameters or name in parameters:
+            name, value, equals = next(iter(kind.parameters)), part, "="
+        known = name in kind.parameters or (kind.open and equals and name.isidentifier())
+        if not known or name in parameters:
             raise AgentError(f"agent {spec!r}: cannot read {part!r}: expected {kind.usage}")
         try:
-            parameters[name] = kind.parameters[name](value)
-        except ValueError:
-            raise AgentError(f"agent {spec!r}: {name}: not a number: {value!r}") from None
+            parameters[name] = kind.parameters.get(name, Parameter(str)).read(value)
+        except ValueError as error:
+            raise AgentError(f"agent {spec!r}: {name}: {error}") from None
     if not all(parameters.get(name) for name in kind.required):
         raise AgentError(f"agent {spec!r}: expected {kind.usage}")
     return parameters

@@ -92,30 +92,42 @@ WEIGHTS_FILE = Path(__file__).resolve().parent / "heuristic.toml"
 # What the evaluation reads beside the board: its weights, and tables derived from the board.
 GUIDE = np.dtype(
     [
-        ("weights", "<f4", (2, N_TERMS)),  # opening, ending
+        ("weights", "<i2", (2, N_TERMS)),  # opening, ending, in WEIGHT_UNIT
         ("gift_faces", "i1", (2, MAX_DIE + 1, 8, 4)),  # [inspired, die, area, icon]: 6 = in reach
         ("most_drawn", "i1", (MAX_DIE + 1, 12)),  # [die, town]: largest mountain number in reach
         ("draw_faces", "i1", (CAPACITY + 1, 12)),  # [room, town]: wares by all faces together
         ("best_price", "i1", 4),  # of a ware, at any boutique
     ]
 )
+WEIGHT_UNIT = 1 / 4096
+"""Weights are whole numbers of this much log-odds."""
+
+TAPER = 180
+"""The steps from the opening to the ending: 9 temple, 6 garden pegs, 60 coins, 10 gifts divide it."""
+
+LAST_TAPER = 170  # before a trigger is pulled
+_TAPER_TEMPLE, _TAPER_GARDEN = TAPER // LAST_TEMPLE, TAPER // LAST_GARDEN
+_TAPER_COINS, _TAPER_GIFTS = TAPER // (10 * LAST_SLAB), TAPER // PAINTINGS
+_ODDS_UNIT = np.float32(WEIGHT_UNIT / TAPER)
+
 # Row 0 of `gift_faces` counts the faces of the die whose move reaches the icon.
 _ANY_DIE = 0
 _SIXTHS = 6
 
 _NAMES = [name for name, _ in TERMS]
-(
-    *(_FAITH, _COMMERCE, _CULTURE, _TEMPLE, _GARDEN, _GOLD, _GIFTED, _COINS, _WARES, _HELD, _EASEL),
-    *(_TEMPLE_NOW, _GARDEN_NOW, _SEASHORE_NOW, _SPRING_NOW, _SALE_NOW, _DRAW_NOW, _DRAW_NEXT),
-    *(_GIFT_NOW, _GIFT_NEXT, _SECOND_NEXT, _PAINT_NOW, _WAVES),
-) = range(_NAMES.index("tranquil") + 1)
-_HOT_SPRING, _PICKS, _DRAWING, _REVEALING = range(_NAMES.index("hot_spring"), N_TERMS)
+_FAITH, _COMMERCE, _CULTURE, _TEMPLE, _GARDEN, _GOLD, _GIFTED = range(7)
+_COINS, _WARES, _HELD, _EASEL = range(7, 11)
+_TEMPLE_NOW, _GARDEN_NOW, _SEASHORE_NOW, _SPRING_NOW = range(11, 15)
+_SALE_NOW, _DRAW_NOW, _DRAW_NEXT = range(15, 18)
+_GIFT_NOW, _GIFT_NEXT, _SECOND_NEXT, _PAINT_NOW = range(18, 22)
+_WAVES = 22  # + 2 * character + side
+_HOT_SPRING, _PICKS, _DRAWING, _REVEALING = range(28, 32)
 
 _PILGRIM_DIE, _MERCHANT_DIE, _ARTIST_DIE = 1, 2, 4  # bits of dice_left
 _COASTS = 0xFF
 _LOWEST_BIT = np.array([0] + [(n & -n).bit_length() - 1 for n in range(1, 256)], np.int8)
 
-SCRATCH = np.dtype([("states", STATE, 4), ("terms", "<i4", (2, N_TERMS))])
+SCRATCH = np.dtype([("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))])
 """What the kernels here write to: one for each thread."""
 
 
@@ -154,7 +166,9 @@ def guides_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     """Return what the evaluation reads on each of the boards, `BOARD` (b,): `GUIDE` (b,)."""
     if len(boards) == 1:
         return _guide_of_bytes(boards.tobytes())
-    different, which = np.unique(boards.view(np.dtype((np.void, BOARD.itemsize))), return_inverse=True)
+    different, which = np.unique(
+        boards.view(np.dtype((np.void, BOARD.itemsize))), return_inverse=True
+    )
     return np.concatenate([_guide_of_bytes(one.tobytes()) for one in different])[which]
 
 
@@ -166,14 +180,14 @@ def guide_of(board: Board, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.v
         weights: float32 (2, N_TERMS).
     """
     guide = _tables(board.record)
-    guide["weights"] = weights
+    guide["weights"] = np.rint(weights / WEIGHT_UNIT)
     return guide
 
 
 @functools.lru_cache(maxsize=64)
 def _guide_of_bytes(board: bytes) -> npt.NDArray[np.void]:
     guide = _tables(np.frombuffer(board, BOARD))
-    guide["weights"] = load_weights()
+    guide["weights"] = np.rint(load_weights() / WEIGHT_UNIT)
     return guide
 
 
@@ -185,7 +199,10 @@ def _tables(record: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
         ware = int(row["kind_ware"][kind])
         out["best_price"][ware] = max(out["best_price"][ware], row["kind_price"][kind])
     for die in range(1, MAX_DIE + 1):
-        artist_faces, merchant_faces = int(row["face_count"][2, die]), int(row["face_count"][1, die])
+        artist_faces, merchant_faces = (
+            int(row["face_count"][2, die]),
+            int(row["face_count"][1, die]),
+        )
         for area in range(8):
             for inspired, icons in enumerate(_icons_within(row, die, area)):
                 for icon in range(4):
@@ -287,20 +304,21 @@ def value_of_action(board: Row, guide: Row, s: Row, action: int, scratch: Row) -
 
 
 @kernel
-def progress(s: Row) -> float:
-    """Return how near the nearest end trigger is, from 0 to 1; 1 once one was pulled."""
-    most = 0.0
+def progress(s: Row) -> int:
+    """Return how near the nearest end trigger is, 0 to `TAPER`, which is: one was pulled."""
+    most = 0
     for seat in range(2):
-        most = max(most, int(s["temple"][seat]) / float(LAST_TEMPLE))
-        most = max(most, int(s["garden"][seat]) / float(LAST_GARDEN))
-        most = max(most, (int(s["gold"][seat]) + int(s["coins"][seat]) / 10.0) / float(LAST_SLAB))
-        most = max(most, int(s["gifted"][seat]) / float(PAINTINGS))
-    return np.float32(1.0 if int(s["end_triggered"]) else 0.95 * min(most, 1.0))
+        slabs = 10 * int64(s["gold"][seat]) + int64(s["coins"][seat])
+        most = max(most, _TAPER_TEMPLE * int64(s["temple"][seat]))
+        most = max(most, _TAPER_GARDEN * int64(s["garden"][seat]))
+        most = max(most, _TAPER_COINS * slabs)
+        most = max(most, _TAPER_GIFTS * int64(s["gifted"][seat]))
+    return TAPER if int(s["end_triggered"]) else min(most, LAST_TAPER)
 
 
 @kernel
 def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
-    """Write `TERMS` of both players, int32 (2, N_TERMS); no effect is being chosen."""
+    """Write `TERMS` of both players, int16 (2, N_TERMS); no effect is being chosen."""
     out[:] = 0
     closed = int64(board["station_coast"][s["pilgrim"][0]])
     closed |= int64(board["station_coast"][s["pilgrim"][1]])
@@ -317,22 +335,16 @@ def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
 
 
 @kernel
-def _log_odds(guide: Row, terms: Any, taper: float) -> float:
-    """Return the weighted sum; four sums side by side, for additions wait for each other."""
-    opening = guide["weights"][0]
-    ending = guide["weights"][1]
-    sum_0 = np.float32(0.0)
-    sum_1 = np.float32(0.0)
-    sum_2 = np.float32(0.0)
-    sum_3 = np.float32(0.0)
-    for k in range(0, N_TERMS, 2):
-        ahead = np.float32(terms[0, k] - terms[1, k])
-        sum_0 += ahead * opening[k]
-        sum_1 += ahead * ending[k]
-        ahead = np.float32(terms[0, k + 1] - terms[1, k + 1])
-        sum_2 += ahead * opening[k + 1]
-        sum_3 += ahead * ending[k + 1]
-    return (sum_0 + sum_2) * (np.float32(1.0) - taper) + (sum_1 + sum_3) * taper
+def _log_odds(guide: Row, terms: Any, taper: int) -> float:
+    """Return the weighted sum, in whole numbers, which the processor adds in any order."""
+    weights = guide["weights"]
+    opening = 0
+    ending = 0
+    for k in range(N_TERMS):
+        ahead = int64(terms[0, k]) - int64(terms[1, k])
+        opening += ahead * int64(weights[0, k])
+        ending += ahead * int64(weights[1, k])
+    return np.float32(opening * (TAPER - taper) + ending * taper) * _ODDS_UNIT
 
 
 @kernel

@@ -1,5 +1,6 @@
 """Matches: paired, repeatable, true to the games; and an interval that says what it claims."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from positions import shikoku_data, write_board
 
 from tokaido_env import Game, IllegalMove, SeedError
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.arena import play_match, round_robin
+from tokaido_env.agents.arena import Sheet, play, play_match, processes_for, round_robin
 from tokaido_env.agents.match import GAME, POINTS, Match, score_interval
+from tokaido_env.agents.playing import AgentFailed
+from tokaido_env.board import Board
 from tokaido_env.luck import agent_keys, arena_seed, episode_seed
 
 Floats = npt.NDArray[np.float64]
@@ -135,12 +138,205 @@ def test_a_wrong_seed_is_refused() -> None:
         play_match(make("random"), make("random"), 2, seed=-1)
 
 
+# Several processes
+
+
+def test_the_number_of_processes_makes_no_difference() -> None:
+    """Of agents that play one game at a time, of others, and with several games at once."""
+    agents = make("python:outsiders:Dice"), make("greedy")
+    matches = [play_match(*agents, 12, seed=7, processes=n) for n in (1, 2, 3)]
+    for match in matches[1:]:
+        assert (match.games == matches[0].games).all()
+        assert (match.actions == matches[0].actions).all()
+    assert len(np.unique(matches[0].actions[..., 0])) > 1
+
+
+def test_games_are_kept_in_order_by_several_processes() -> None:
+    a, b = make("random"), make("greedy")
+    sheet = Sheet(a.spec, b.spec, 30, 0, Board.load())
+    kept: list[int] = []
+    finished: list[int] = []
+    play(
+        *(sheet, a, b),
+        keep=lambda numbers: kept.extend(numbers.tolist()),
+        progress=finished.append,
+        processes=2,
+    )
+    assert kept == list(range(30))
+    assert sum(finished) == 30
+    assert (sheet.match().games == play_match(a, b, 30, 0).games).all()
+
+
+def test_how_many_processes_suit_which_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokaido_env.agents.arena.cpus", lambda: 5)
+    one, many = make("python:outsiders:Dice"), make("python:outsiders:HighestAtOnce")
+    assert processes_for(many, make("greedy")) == 1
+    assert processes_for(one, many) == processes_for(many, one) == 5
+    assert processes_for(one, one, 2) == 2
+    with pytest.raises(ValueError, match="processes: expected a number from 1, got 0"):
+        play_match(many, many, 2, 0, processes=0)
+
+
+def test_an_agent_is_asked_about_no_more_games_than_it_wants() -> None:
+    asked: list[int] = []
+
+    class Slow(Stubborn):
+        games_at_once = 6
+
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            asked.append(len(states))
+            return super().act(boards, states, legal, keys)
+
+    for a, b in ((Slow(), make("random")), (make("random"), Slow())):
+        match = play_match(a, b, 20, seed=1)
+        alike = play_match(*(Stubborn() if x.spec == "stubborn" else x for x in (a, b)), 20, seed=1)
+        assert (match.actions == alike.actions).all()
+    assert max(asked) == 6
+
+
+# Matches that are stopped
+
+
+def stopped_by(agent: str, games: int = 12, processes: int = 1) -> tuple[Sheet, list[int], str]:
+    """Play until it is stopped; return the sheet, the games that were kept, and why."""
+    a, b = make(agent), make("random")
+    sheet = Sheet(a.spec, b.spec, games, 0, Board.load())
+    kept: list[int] = []
+    with pytest.raises((IllegalMove, AgentFailed, KeyboardInterrupt)) as error:
+        play(sheet, a, b, keep=lambda n: kept.extend(n.tolist()), processes=processes)
+    return sheet, kept, str(error.value)
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_an_agent_that_plays_illegally_is_named(order: int) -> None:
     a, b = (make("random"), Cheat())[::order]
-    message = r"agent 'cheat': game \d: illegal action 48 \(discard:fan\): legal are"
+    message = (
+        r"agent 'cheat': game \d of 4, seed \d+, seat \d, decision \d+: illegal action 48 "
+        r"\(discard:fan\): legal are [a-z]"
+    )
     with pytest.raises(IllegalMove, match=message):
         play_match(a, b, 4, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("how", "processes", "error"),
+    [
+        ("illegal", 1, "illegal action 48 (discard:fan): legal are "),
+        ("illegal", 2, "illegal action 48 (discard:fan): legal are "),
+        ("raises", 1, "RuntimeError: cannot decide (outsiders.py, line "),
+        ("label", 1, "ValueError: choose: expected the id or the label of an action, got 'merch"),
+        ("none", 1, "ValueError: choose: expected the id or the label of an action, got None"),
+    ],
+)
+def test_a_failure_says_where_it_was(how: str, processes: int, error: str) -> None:
+    _, _, message = stopped_by(f"python:outsiders:Fails,how={how}", processes=processes)
+    assert error in message
+    found = re.match(
+        r"agent '(.*)': game (\d+) of 12, seed (\d+), seat 1, decision (\d+): ", message
+    )
+    assert found is not None
+    assert found[1] == f"python:outsiders:Fails,how={how}"
+    game, seed, decision = int(found[2]), int(found[3]), int(found[4])
+    assert seed == arena_seed(0, (game - 1) // 2)
+    assert game % 2 == 0  # `a` sits in seat 1 of every other game
+    assert decision > 40
+    assert "legal are " in message
+
+
+def test_a_failure_in_a_batch_is_found_in_its_game() -> None:
+    """An agent that is asked about many games at once fails in one of them."""
+
+    class Fails(Stubborn):
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            if (states["round"] > 3).any() and (states["pilgrim"][:, 0] == 5).any():
+                raise ZeroDivisionError("of nothing")
+            return super().act(boards, states, legal, keys)
+
+    with pytest.raises(AgentFailed) as error:
+        play_match(make("random"), Fails(), 200, seed=0)
+    message = r"agent 'stubborn': game \d+ of 200, seed (\d+), .*: ZeroDivisionError: of nothing \("
+    assert re.match(message, str(error.value))
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("answer", [np.zeros(3, np.int64), np.zeros(8), None])
+def test_an_answer_that_is_no_actions_is_refused(answer: Any) -> None:
+    class Mute(Stubborn):
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            answered: npt.NDArray[np.int64] = answer
+            return answered
+
+    with pytest.raises(AgentFailed, match=r"agent 'stubborn': .*ValueError: moves: expected integ"):
+        play_match(Mute(), make("random"), 8, seed=0)
+
+
+@pytest.mark.parametrize("agent", ["Fails,how=raises,late=42", "Interrupts,at=500"])
+def test_what_was_finished_is_kept_and_the_rest_played_later(agent: str) -> None:
+    sheet, kept, _ = stopped_by(f"python:outsiders:{agent}", games=20)
+    assert kept == np.flatnonzero(sheet.finished).tolist()
+    assert 0 < len(kept) < 20
+    whole = play_match(make("python:outsiders:Dice"), make("random"), 20, 0, processes=1)
+    pairs = sheet.finished.reshape(-1, 2).all(axis=1)
+    so_far = sheet.match()
+    assert (so_far.games == whole.games[pairs]).all()
+    asked = len(kept)
+    play(
+        *(sheet, make("python:outsiders:Dice"), make("random")),
+        keep=lambda numbers: kept.extend(numbers.tolist()),
+        processes=1,
+    )
+    assert sorted(kept) == list(range(20))
+    assert len(kept) - asked == 20 - asked
+    assert (sheet.match().games == whole.games).all()
+    assert (sheet.match().actions == whole.actions).all()
+
+
+def test_games_of_a_batch_that_are_over_are_kept_when_it_is_stopped() -> None:
+    class Late(Stubborn):
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            if len(states) < 5:
+                raise KeyboardInterrupt
+            return super().act(boards, states, legal, keys)
+
+    sheet = Sheet("stubborn", "random", 60, 0, Board.load())
+    with pytest.raises(KeyboardInterrupt):
+        play(sheet, Late(), make("random"))
+    done = sheet.finished
+    assert 30 < done.sum() < 60
+    whole = play_match(Stubborn(), make("random"), 60, 0)
+    assert (sheet.games[done] == whole.games.reshape(-1)[done]).all()
+    assert (sheet.actions[~done] == -1).all()
+
+
+def test_a_process_that_ends_is_told_of() -> None:
+    _, _, message = stopped_by("python:outsiders:Dies", processes=2)
+    assert re.search(
+        "the process that played game [13] of 12 and 1 more ended with status", message
+    )
+
+
+def test_an_agent_that_other_processes_cannot_make_is_told_of() -> None:
+    agent = Stubborn()
+    sheet = Sheet(agent.spec, "random", 4, 0, Board.load())
+    with pytest.raises(AgentFailed, match="AgentError: unknown agent 'stubborn'"):
+        play(sheet, agent, make("random"), processes=2)
+    assert not sheet.finished.any()
+
+
+def test_a_part_of_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = make("greedy"), make("random")
+    sheet = Sheet(a.spec, b.spec, 20, 3, Board.load())
+    play(sheet, a, b, games=8)
+    assert sheet.finished.tolist() == [True] * 8 + [False] * 12
+    assert sheet.match().results.shape == sheet.match(12).results.shape == (4, 2)
+    assert sheet.match(4).results.shape == (2, 2)
+    play(sheet, a, b)
+    monkeypatch.setattr("tokaido_env.agents.playing.Batch", None)
+    play(sheet, a, b)  # nothing is left to play
+    assert sheet.finished.all()
+
+
+# The rest
 
 
 def test_every_two_agents_meet_once() -> None:

@@ -1,12 +1,19 @@
 """`evaluate.py`: what it writes, that it writes it again, and what it says when it cannot."""
 
 import json
+import os
 import runpy
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tokaido_env.record import load
 
 ROOT = Path(__file__).resolve().parents[1]
 MATCH = {"a", "b", "games", "wins", "draws", "losses", "score", "ci95", "mean"}  # DESIGN 7
@@ -64,9 +71,169 @@ def test_the_table_has_each_agent_with_its_interval_and_the_number_of_games(
     assert "95 % interval" in shown
     rows = [line.split() for line in shown.splitlines()]
     scores = {
-        row[0]: float(row[2].rstrip("%")) for row in rows if row[:1] in (["greedy"], ["random"])
+        row[0]: float(row[3].rstrip("%"))
+        for row in rows[: rows.index(["Ratings"])]
+        if row[1:2] == ["10"]
     }
     assert scores["greedy"] + scores["random"] == pytest.approx(100)
+
+
+def test_the_ratings_stand_below_with_interval_and_games(capsys: Output, tmp_path: Path) -> None:
+    written = results(tmp_path / "r.json", "random", "greedy", "greedy", "--games", "10")
+    assert len(written["matches"]) == 3
+    rated = {rating["agent"]: rating for rating in written["ratings"]}
+    assert set(rated) == {"random", "greedy"}
+    assert rated["greedy"]["games"] == rated["random"]["games"] == 10  # each game counted once
+    assert rated["greedy"]["elo"] > rated["random"]["elo"]
+    shown = capsys.readouterr().out.partition("Ratings")[2]
+    assert "95 % interval" in shown
+    rows = [line.split() for line in shown.splitlines()]
+    assert {row[0] for row in rows if row[-1:] == ["10"]} == {"greedy", "random"}
+
+
+def test_an_agent_against_itself_has_no_rating(tmp_path: Path) -> None:
+    written = results(tmp_path / "r.json", "random", "random", "--games", "2")
+    assert written["ratings"] == []
+    assert written["matches"][0]["score"] == 0.5
+
+
+def test_agents_are_called_by_their_canonical_specs(tmp_path: Path) -> None:
+    agents = ["python:outsiders:Highest", "greedy"]
+    written = results(tmp_path / "r.json", *agents, "--games", "2", "--processes", "1")
+    assert written["agents"] == agents == [written["matches"][0][key] for key in "ab"]
+
+
+# Records, and commands that are stopped
+
+DICE = ["python:outsiders:Dice", "random", "greedy"]
+QUICK = ["--games", "8", "--seed", "2", "--processes", "1"]
+
+
+def test_records_hold_every_game_and_give_the_same_results_again(
+    tmp_path: Path, capsys: Output
+) -> None:
+    records = tmp_path / "games.jsonl"
+    command = [*DICE, *QUICK, "--records", str(records)]
+    first = results(tmp_path / "a.json", *command)
+    written = records.read_bytes()
+    assert written.count(b"\n") == 24
+    capsys.readouterr()
+    assert results(tmp_path / "b.json", *command) == first
+    assert "evaluate: 24 games taken over" in capsys.readouterr().err
+    assert records.read_bytes() == written
+    for game, match in zip(load(records), [0] * 8 + [1] * 8 + [2] * 8, strict=True):
+        told = first["matches"][match]
+        assert set(game.players) == {told["a"], told["b"]}
+    won = [game.players[game.winner] for game in load(records)[:8] if game.winner is not None]
+    assert won.count(first["matches"][0]["a"]) == first["matches"][0]["wins"]
+
+
+@pytest.mark.parametrize(("agent", "status"), [("Interrupts,at=700", 130), ("Fails,how=none", 1)])
+def test_what_was_played_before_a_stop_is_saved(
+    tmp_path: Path, capsys: Output, agent: str, status: int
+) -> None:
+    files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "g.jsonl")]
+    command = ["greedy", "random", f"python:outsiders:{agent}", *QUICK, *files]
+    assert main(command) == status
+    shown = capsys.readouterr()
+    played = len(load(tmp_path / "g.jsonl"))
+    assert 8 <= played < 24
+    assert f"evaluate: {played} of 24 games were played, all in " in shown.err
+    if status == 1:
+        assert "game 1 of 8, seed" in shown.err
+    else:
+        assert "evaluate: interrupted\n" in shown.err
+    written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert sum(match["games"] for match in written["matches"]) == played // 2 * 2
+    assert written["matches"][0]["games"] == 8
+    assert "greedy" in shown.out
+
+
+def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    """Ctrl-C in a shell goes to all processes; half a line is lost with the power."""
+    agents = ["python:outsiders:Dice", "greedy"]
+    whole, parts = (
+        [
+            *(*agents, "--games", "24", "--json", str(tmp_path / f"{name}.json")),
+            *("--records", str(tmp_path / f"{name}.jsonl"), "--processes"),
+        ]
+        for name in "ab"
+    )
+    assert main([*whole, "1"]) == 0
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    environment = os.environ | {"PYTHONPATH": path, "SECONDS_A_DECISION": "0.01"}
+    running = subprocess.Popen(
+        [sys.executable, str(ROOT / "evaluate.py"), *parts, "2"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    while not (tmp_path / "b.jsonl").is_file() or not (tmp_path / "b.jsonl").stat().st_size:
+        assert running.poll() is None
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGINT)
+    _, error = running.communicate()
+    assert running.returncode == 130
+    assert b"Traceback" not in error
+    assert b" of 24 games were played, all in " in error
+    with (tmp_path / "b.jsonl").open("ab") as file:
+        file.write(b'{"format": "tokaido-duo", "version": 1, "ru')
+    assert main([*parts, "1"]) == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    lines = [sorted((tmp_path / name).read_bytes().split(b"\n")) for name in ("a.jsonl", "b.jsonl")]
+    assert lines[0] == lines[1]
+
+
+def test_foreign_records_are_refused_and_left_alone(tmp_path: Path, capsys: Output) -> None:
+    file = tmp_path / "games.jsonl"
+    options = ["--games", "2", "--records", str(file)]
+    assert main(["random", "greedy", *options]) == 0
+    before = file.read_bytes()
+    capsys.readouterr()
+    assert main(["random", "greedy", *options, "--seed", "1"]) == 1
+    assert "games.jsonl, line 1: " in capsys.readouterr().err
+    assert file.read_bytes() == before
+
+
+# Until it is decided
+
+
+def test_a_match_stops_when_it_is_decided(tmp_path: Path, capsys: Output) -> None:
+    command = ["greedy", "random", "random", "--until-decided"]
+    written = results(tmp_path / "r.json", *command, "--games", "400")
+    for match in written["matches"]:
+        assert set(match) == MATCH | {"decided"}
+        games = {"a": 100, "b": 100, None: 400}
+        assert match["games"] >= games[match["decided"]]
+        better = {"a": match["score"] > 0.5, "b": match["score"] < 0.5}
+        assert match["decided"] is None or better[match["decided"]]
+    assert (written["matches"][0]["decided"], written["matches"][0]["games"]) == ("a", 100)
+    shown = capsys.readouterr().out
+    assert "greedy is better than random: decided after 100 games, error at most 0.05" in shown
+    assert "at most 400 games a pair" in shown
+    longer = results(tmp_path / "s.json", *command, "--games", "800")
+    assert longer["matches"][0] == written["matches"][0]
+
+
+def test_equal_agents_stay_undecided(tmp_path: Path, capsys: Output) -> None:
+    command = ["random", "random", "--until-decided", "--error", "0.2", "--games", "300"]
+    written = results(tmp_path / "r.json", *command)
+    assert (written["matches"][0]["decided"], written["matches"][0]["games"]) == (None, 300)
+    assert "random and random: undecided after 300 games" in capsys.readouterr().out
+
+
+# Figures and pages
+
+
+def test_figures_and_a_report_are_written(tmp_path: Path) -> None:
+    plots, page = tmp_path / "plots", tmp_path / "report.html"
+    command = ["greedy", "random", "--games", "4", "--plots", str(plots), "--report", str(page)]
+    assert main(command) == 0
+    assert list(plots.iterdir())
+    text = page.read_text(encoding="utf-8")
+    assert "greedy" in text
+    assert "--games 4" in text
 
 
 def test_the_agents_are_listed(capsys: Output) -> None:
@@ -86,7 +253,20 @@ def test_the_agents_are_listed(capsys: Output) -> None:
         (("greedy", "random", "--games", "0"), "games: expected an even number from 2"),
         (("greedy", "random", "--seed", "-1"), "seed: expected an integer from 0"),
         (("greedy", "random", "--board", "honshu"), "unknown board 'honshu'"),
-        (("greedy", "random", "--games", "2", "--json", "/nowhere/r.json"), "/nowhere/r.json"),
+        (("greedy", "random", "--json", "/nowhere/r.json"), "/nowhere/r.json: there is no folder"),
+        (("greedy", "random", "--records", "/nowhere/g"), "/nowhere/g: there is no folder"),
+        (("greedy", "random", "--report", "/nowhere/g"), "/nowhere/g: there is no folder"),
+        (("greedy", "random", "--plots", "/nowhere/g"), "/nowhere/g: there is no folder"),
+        (("greedy", "random", "--json", "/"), "/: expected a file, it is a folder"),
+        (("greedy", "random", "--plots", __file__), "expected a folder, it is a file"),
+        (("greedy", "random", "--json", "x", "--records", "x"), "a name of its own"),
+        (("greedy", "random", "--processes", "0"), "processes: expected a number from 1, got 0"),
+        (("greedy", "random", "--error", "0.1"), "--error: expected together with --until-dec"),
+        (("greedy", "random", "--until-decided", "--error", "2"), "expected a rate from 1e-9 to"),
+        (("greedy", "python:no_bots:Bot"), "no module 'no_bots'"),
+        (("rate", "greedy", "--ladder", "/nowhere/l.json"), "/nowhere/l.json: there is no folder"),
+        (("rate", "greedy", "--ladder", "no.json"), "no.json: no such ladder"),
+        (("ladder", "greedy", "nobody", "--ladder", "l.json"), "unknown agent 'nobody'"),
     ],
 )
 def test_an_error_is_one_line_and_status_1(
@@ -105,3 +285,31 @@ def test_one_agent_is_too_few(capsys: Output, agents: list[str]) -> None:
         main(agents)
     assert stopped.value.code == 2
     assert "expected two or more agents, as: evaluate.py greedy random" in capsys.readouterr().err
+
+
+def test_nothing_is_played_if_the_results_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tokaido_env.agents.playing.Batch", None)
+    assert main(["greedy", "random", "--json", "/nowhere/r.json"]) == 1
+
+
+def test_no_bar_where_there_is_no_terminal(capsys: Output) -> None:
+    assert main(["greedy", "random", "--games", "2"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+# Ladders
+
+
+def test_a_ladder_is_made_and_an_agent_placed_on_it(tmp_path: Path, capsys: Output) -> None:
+    ladder = ["--ladder", str(tmp_path / "ladder.json"), "--games", "10"]
+    assert main(["ladder", "greedy", "random", *ladder]) == 0
+    rate = ["rate", "python:outsiders:HighestAtOnce", *ladder]
+    written = results(tmp_path / "r.json", *rate)
+    assert [rating["agent"] for rating in written["ratings"]] == [rate[1]]
+    assert {(match["a"], match["b"]) for match in written["matches"]} == {
+        (rate[1], "greedy"),
+        (rate[1], "random"),
+    }
+    assert rate[1] in capsys.readouterr().out

@@ -71,6 +71,14 @@ def lowest(mask: np.uint64) -> int:
 
 
 @kernel
+def highest(mask: np.uint64) -> int:
+    """Return the highest action of a mask that is not empty."""
+    for half in (1, 2, 4, 8, 16, 32):
+        mask |= mask >> np.uint64(half)
+    return _count(mask) - 1
+
+
+@kernel
 def _value_of_action(board: Row, s: Row, action: int, scratch: Any) -> int:
     """Return the value to the mover of an action and the best effect that it opens."""
     scratch[0] = s

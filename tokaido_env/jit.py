@@ -77,11 +77,11 @@ def entry(function: F) -> F:
     return _compile(function, parallel=False)
 
 
-def parallel(function: F) -> F:
+def parallel(function: F, at_least: int = PARALLEL_FROM) -> F:
     """Compile one plain body whose outer loop is `prange` twice, serial and parallel.
 
-    The parallel form runs for many games (`PARALLEL_FROM`, by the length of the first argument)
-    when Numba may use more than one thread (`numba.set_num_threads`). It never runs in a forked
+    The parallel form runs when the first argument is long (`at_least`, by default many games) and
+    Numba may use more than one thread (`numba.set_num_threads`). It never runs in a forked
     child, which Numba's threads do not survive, nor in two Python threads at once, which they do
     not bear either: the second one takes the serial form. Both forms give the same bytes.
     """
@@ -90,7 +90,7 @@ def parallel(function: F) -> F:
 
     @functools.wraps(function)
     def choose(*args: Any) -> Any:
-        if len(args[0]) < PARALLEL_FROM or _in_forked_child or numba.get_num_threads() == 1:
+        if len(args[0]) < at_least or _in_forked_child or numba.get_num_threads() == 1:
             return serial(*args)
         if not _threads_in_use.acquire(blocking=False):
             return serial(*args)

@@ -212,6 +212,19 @@ def picker(s: Row) -> int:
 
 
 @kernel
+def picks_left(s: Row) -> int:
+    """Return how many dice of the round are not taken yet."""
+    return _count_bits(int64(s["dice_left"]))
+
+
+@kernel
+def wares_held(s: Row, seat: int) -> int:
+    """Return how many wares a seat holds."""
+    wares = s["wares"]
+    return int(wares[seat, 0]) + int(wares[seat, 1]) + int(wares[seat, 2]) + int(wares[seat, 3])
+
+
+@kernel
 def wares_in_bag(s: Row) -> int:
     """Return how many wares are in the bag."""
     bag = s["bag"]
@@ -601,7 +614,7 @@ def _discard(s: Row, ware: int) -> int:
 @kernel
 def _fit_capacity(s: Row, seat: int) -> int:
     """R4.3: exactly the excess is returned, one ware at a time."""
-    if _wares_held(s, seat) <= _capacity(s, seat):
+    if wares_held(s, seat) <= _capacity(s, seat):
         return _ACTED
     s["phase"] = DISCARD
     s["player"] = seat
@@ -790,12 +803,6 @@ def _has_side(s: Row, seat: int, character: int, side: int) -> bool:
 def _capacity(s: Row, seat: int) -> int:
     """R4.3, R7.3."""
     return CAPACITY + (1 if _has_side(s, seat, _MERCHANT, ROBUST) else 0)
-
-
-@kernel
-def _wares_held(s: Row, seat: int) -> int:
-    wares = s["wares"]
-    return int(wares[seat, 0]) + int(wares[seat, 1]) + int(wares[seat, 2]) + int(wares[seat, 3])
 
 
 @kernel

@@ -1,0 +1,84 @@
+"""Agents from outside, as a user writes them: `python:outsiders:CLASS`."""
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env import Game
+
+
+class Highest:
+    """The highest legal action."""
+
+    def choose(self, game: Game, rng: np.random.Generator) -> int:
+        return game.legal_actions()[-1]
+
+
+class HighestAtOnce:
+    """The same for many games at once."""
+
+    games_at_once = 6
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+        return np.array([int(mask).bit_length() - 1 for mask in legal])
+
+
+class Dice:
+    """Any legal action, by label; slow where the environment says so."""
+
+    def choose(self, game: Game, rng: np.random.Generator) -> str:
+        time.sleep(float(os.environ.get("SECONDS_A_DECISION", "0")))
+        labels = game.legal_labels()
+        return labels[int(rng.integers(len(labels)))]
+
+
+class Settings:
+    """Notes what it was made with."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = settings
+
+    def choose(self, game: Game, rng: np.random.Generator) -> int:
+        return game.legal_actions()[0]
+
+
+class Fails(Dice):
+    """Fails in one seat from some round on."""
+
+    def __init__(self, how: str, late: int = 15) -> None:
+        self.how = how
+        self.late = late
+
+    def choose(self, game: Game, rng: np.random.Generator) -> Any:
+        if game.player == 1 and game.rounds >= self.late:
+            if self.how == "raises":
+                raise RuntimeError("cannot\ndecide")
+            return {"illegal": 48, "label": "merchant:C9", "none": None}[self.how]
+        return super().choose(game, rng)
+
+
+class Interrupts(Dice):
+    """Presses Ctrl-C at one of its decisions."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def choose(self, game: Game, rng: np.random.Generator) -> str:
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+        return super().choose(game, rng)
+
+
+class Dies(Dice):
+    """Ends its process."""
+
+    def choose(self, game: Game, rng: np.random.Generator) -> str:
+        raise SystemExit(3)
+
+
+class Neither:
+    """Plays nothing."""
