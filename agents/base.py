@@ -87,6 +87,21 @@ KINDS = {
         "the best immediate change in score margin, looking through a move to its effects",
         {},
     ),
+    "heuristic": Kind(
+        "heuristic",
+        "HeuristicAgent",
+        "heuristic",
+        "the best evaluation after a move, by weights that were tuned in games",
+        {},
+    ),
+    "mcts": Kind(
+        "mcts",
+        "MctsAgent",
+        "mcts[:sims=N][,rollout=N|full]",
+        "Monte Carlo tree search of N simulations a decision (400); a leaf is worth its "
+        "evaluation, or that after some rounds of random play",
+        {"sims": Parameter(int, 1, 1_000_000), "rollout": Parameter(int, 0, 399, ("full",))},
+    ),
     "policy": Kind(
         "policy",
         "PolicyAgent",

@@ -1,0 +1,431 @@
+"""Monte Carlo tree search with explicit chance nodes, compiled, the tree in arrays.
+
+One simulation walks from the root to a node that it adds, and backs the node's value up:
+
+- at a decision by UCB1 (Kocsis and Szepesvári 2006), each player for itself, however often it
+  decides in a row;
+- at chance through outcomes sampled with the odds of the rules. A node that was visited n times has
+  about n**0.45 samples (progressive widening, Couëtoux et al. 2011), visited in turn, so that what
+  lies behind them is searched and not only sampled. The j-th roll of a round is the same for all
+  nodes of that round: actions are compared by equal dice.
+
+The search samples its own luck from the key of the decision: it never sees the game's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from tokaido_env.actions import N_ACTIONS
+from tokaido_env.agents.heuristic import SCRATCH, evaluate, guides_of
+from tokaido_env.bots import lowest, random_action
+from tokaido_env.jit import int64, kernel, parallel, subroutine
+from tokaido_env.luck import LUCK, begin_luck, hash_bits, settle
+from tokaido_env.rules import Row, apply, legal
+from tokaido_env.state import NOBODY, OVER, STATE
+
+NODE = np.dtype(
+    [
+        ("first", "<i4"),  # of its edges
+        ("edges", "<i4"),
+        ("room", "<i4"),  # edges there is room for, at chance
+        ("visits", "<i4"),
+        ("value", "<f4"),  # when it was new, for player_0
+        ("player", "i1"),  # who decides; NOBODY at chance and at the end
+        ("over", "i1"),
+    ]
+)
+EDGE = np.dtype(
+    [
+        ("move", "<i4"),  # an action; at chance a hash of the position that the sample led to
+        ("visits", "<i4"),
+        ("total", "<f4"),  # of the values behind it, for player_0
+        ("node", "<i4"),  # NO_NODE until visited
+    ]
+)
+NO_NODE = -1
+
+MAX_SIMS = 1_000_000
+MAX_ROLLOUT = 400
+FULL = MAX_ROLLOUT
+"""Rounds of a playout that goes on to the end of the game."""
+
+_EXPLORATION = np.float32(0.2)
+_FIRST_ROOM = 4  # samples of a chance node before it moves to a larger place
+_EDGES_PER_NODE = N_ACTIONS + 15  # room for them: what is not used costs no memory
+_SEARCH, _PLAYOUT, _PICK = 20, 21, 22  # purposes of random numbers
+
+# After how many visits a chance node gets its k-th sample.
+_WIDENING, _POWER = 0.7, 0.45
+_VISITS_OF_SAMPLE = np.ceil((np.arange(1024) / _WIDENING) ** (1 / _POWER)).astype(np.int64)
+
+# Square roots and logarithms of counts, from tables.
+_TABLE = 4096
+_ROOT_OF_LOG = np.sqrt(np.log(np.arange(1, _TABLE + 1))).astype(np.float32)
+
+_SIMS_AT_ONCE = 1 << 20  # in one call of the kernel, so that Ctrl-C is heard
+_SIMS_OF_MATCH = 1 << 18  # in one round of decisions of all games of a match
+
+
+class MctsAgent:
+    """Monte Carlo tree search with a fixed number of simulations for each decision.
+
+    Args:
+        sims: simulations for a decision, from 1.
+        rollout: what a leaf is worth: after how many rounds of random play its evaluation counts;
+            0 evaluates the leaf itself, "full" plays on to the end of the game.
+    """
+
+    def __init__(self, sims: int = 400, rollout: int | str = 0) -> None:
+        self.sims = sims
+        self.rollout = FULL if rollout == "full" else int(rollout)
+        self.spec = f"mcts:sims={sims}" + (f",rollout={rollout}" if self.rollout else "")
+        self.games_at_once = max(16, min(1024, _SIMS_OF_MATCH // sims // 2 * 2))
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`."""
+        actions = np.empty(len(states), np.int64)
+        guides = guides_of(boards)
+        step = max(1, _SIMS_AT_ONCE // self.sims)
+        trees = Trees(min(numba.get_num_threads(), len(states)), self.sims)
+        for first in range(0, len(states), step):
+            part = slice(first, first + step)
+            each = part if len(boards) > 1 else slice(None)
+            trees.search(
+                boards[each],
+                guides[each],
+                states[part],
+                legal[part],
+                keys[part],
+                self.sims,
+                self.rollout,
+                actions[part],
+            )
+        return actions
+
+
+class Trees:
+    """Memory to search in: a tree for each thread, used for one game after the other.
+
+    Args:
+        threads: how many trees.
+        sims: the most simulations of a search.
+    """
+
+    def __init__(self, threads: int, sims: int) -> None:
+        nodes = sims + 2
+        edges = _EDGES_PER_NODE * nodes
+        self._workers = np.arange(threads)
+        self._nodes = np.empty((threads, nodes), NODE)
+        self._edges = np.empty((threads, edges), EDGE)
+        self._states = np.empty((threads, nodes), STATE)
+        self._paths = np.empty((threads, nodes), np.int64)
+        self._scratch = np.empty(threads, SCRATCH)
+
+    def search(
+        self,
+        boards: npt.NDArray[np.void],
+        guides: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+        sims: int,
+        rollout: int,
+        actions: npt.NDArray[np.int64],
+    ) -> None:
+        """Write the most visited action of n searches, int64 (n,); arguments as for agents."""
+        _search_all(
+            self._workers,
+            self._nodes,
+            self._edges,
+            self._states,
+            self._paths,
+            self._scratch,
+            boards,
+            guides,
+            states,
+            legal,
+            keys,
+            sims,
+            rollout,
+            actions,
+        )
+
+
+def _search_all(
+    workers: Any,
+    nodes: Any,
+    edges: Any,
+    states: Any,
+    paths: Any,
+    scratch: Any,
+    boards: Any,
+    guides: Any,
+    positions: Any,
+    masks: Any,
+    keys: Any,
+    sims: int,
+    rollout: int,
+    actions: Any,
+) -> None:
+    """Search n positions; worker w takes every len(workers)-th from w, in its own tree."""
+    for w in prange(len(workers)):
+        for i in range(w, len(actions), len(workers)):
+            which = i if len(boards) > 1 else 0
+            actions[i] = _search(
+                boards[which],
+                guides[which],
+                positions[i],
+                masks[i],
+                keys[i],
+                sims,
+                rollout,
+                nodes[w],
+                edges[w],
+                states[w],
+                paths[w],
+                scratch[w],
+            )
+
+
+_search_all = parallel(_search_all, at_least=2)
+
+
+@subroutine
+def _search(
+    board: Row,
+    guide: Row,
+    position: Row,
+    mask: np.uint64,
+    key: np.uint64,
+    sims: int,
+    rollout: int,
+    nodes: Any,
+    edges: Any,
+    states: Any,
+    path: Any,
+    scratch: Row,
+) -> int:
+    """Return the action of the root that was visited most; ties go to the lowest id."""
+    if mask & (mask - np.uint64(1)) == np.uint64(0):
+        return lowest(mask)
+    luck = np.empty(1, LUCK)
+    used = np.zeros(2, np.int64)  # nodes and edges
+    states[0] = position
+    _add_node(mask, nodes, edges, states, used)
+    nodes[0]["value"] = evaluate(board, guide, position, scratch)
+    for sim in range(sims):
+        leaf, depth = _walk(board, key, nodes, edges, states, path, used, luck[0])
+        node = nodes[leaf]
+        if int(node["visits"]) == 0:
+            bits = hash_bits(key, _PLAYOUT, 0, sim)
+            node["value"] = _worth(board, guide, states[leaf], rollout, bits, scratch, luck[0])
+        node["visits"] += 1
+        for d in range(depth):
+            edge = edges[path[d]]
+            edge["visits"] += 1
+            edge["total"] += node["value"]
+    return _most_visited(nodes[0], edges)
+
+
+@kernel
+def _walk(
+    board: Row,
+    key: np.uint64,
+    nodes: Any,
+    edges: Any,
+    states: Any,
+    path: Any,
+    used: Any,
+    luck: Row,
+) -> tuple[int, int]:
+    """Go from the root to a new node or an end; return it and the number of decisions before."""
+    at = 0
+    depth = 0
+    while True:
+        node = nodes[at]
+        if int(node["over"]):
+            return at, depth
+        visits = int64(node["visits"])
+        node["visits"] = visits + 1
+        known = used[0]
+        if int(node["player"]) == NOBODY:
+            at = _sample(board, key, at, visits, nodes, edges, states, used, luck)
+        else:
+            edge = _select(node, visits, edges)
+            path[depth] = edge
+            depth += 1
+            at = _follow(board, at, edges[edge], nodes, edges, states, used)
+        if at == known:
+            return at, depth
+
+
+@kernel
+def _select(node: Row, visits: int, edges: Any) -> int:
+    """Return the edge with the highest upper bound for the player who decides (UCB1).
+
+    An edge not visited yet counts as if its first value had been the node's own.
+    """
+    sign = np.float32(1 - 2 * int64(node["player"]))
+    own = sign * node["value"]
+    explore = _EXPLORATION * _ROOT_OF_LOG[min(visits, _TABLE - 1)]
+    first = int64(node["first"])
+    choice = first
+    best = np.float32(-np.inf)
+    for k in range(first, first + int64(node["edges"])):
+        edge = edges[k]
+        bound = own + explore
+        if int64(edge["visits"]) > 0:
+            share = np.float32(1.0) / np.float32(edge["visits"])
+            bound = sign * edge["total"] * share + explore * np.sqrt(share)
+        if bound > best:
+            best = bound
+            choice = k
+    return choice
+
+
+@kernel
+def _follow(board: Row, at: int, edge: Row, nodes: Any, edges: Any, states: Any, used: Any) -> int:
+    """Return the node behind an action, made if it is new."""
+    if int64(edge["node"]) == NO_NODE:
+        new = used[0]
+        states[new] = states[at]
+        mask = apply(board, states[new], int64(edge["move"]))
+        edge["node"] = new
+        _add_node(mask, nodes, edges, states, used)
+    return int64(edge["node"])
+
+
+@kernel
+def _sample(
+    board: Row,
+    key: np.uint64,
+    at: int,
+    visits: int,
+    nodes: Any,
+    edges: Any,
+    states: Any,
+    used: Any,
+    luck: Row,
+) -> int:
+    """Return the node behind one of the samples of chance, the next in turn or a new one."""
+    node = nodes[at]
+    samples = int64(node["edges"])
+    wanted = samples < len(_VISITS_OF_SAMPLE) and visits >= _VISITS_OF_SAMPLE[samples]
+    if not wanted or not _has_room(node, nodes, edges, used):
+        return int64(edges[int64(node["first"]) + visits % samples]["node"])
+    new = used[0]
+    states[new] = states[at]
+    begin_luck(luck, hash_bits(key, _SEARCH, int64(states[at]["round"]), samples))
+    mask = settle(board, states[new], luck, np.uint64(0))
+    move = _hash(states[new])
+    first = int64(node["first"])
+    found = NO_NODE
+    for k in range(first, first + samples):
+        if int64(edges[k]["move"]) == move:
+            found = int64(edges[k]["node"])
+    node["edges"] = samples + 1
+    edge = edges[first + samples]
+    edge["move"] = move
+    edge["node"] = new if found == NO_NODE else found
+    if found == NO_NODE:
+        _add_node(mask, nodes, edges, states, used)
+    return int64(edge["node"])
+
+
+@kernel
+def _has_room(node: Row, nodes: Any, edges: Any, used: Any) -> bool:
+    """Return whether a chance node can take one more sample; move it to a larger place if need be.
+
+    What decisions may still need is left alone.
+    """
+    samples = int64(node["edges"])
+    if samples < int64(node["room"]):
+        return True
+    free = len(edges) - N_ACTIONS * (len(nodes) - used[0])
+    if used[1] + 2 * samples > free:
+        return False
+    for k in range(samples):
+        edges[used[1] + k] = edges[int64(node["first"]) + k]
+    node["first"] = used[1]
+    node["room"] = 2 * samples
+    used[1] += 2 * samples
+    return True
+
+
+@kernel
+def _add_node(mask: np.uint64, nodes: Any, edges: Any, states: Any, used: Any) -> None:
+    """Make a node of the state that stands in the next place, with an edge for each action."""
+    new = used[0]
+    used[0] = new + 1
+    node = nodes[new]
+    node["player"] = states[new]["player"]
+    node["over"] = int(states[new]["phase"]) == OVER
+    node["visits"] = 0
+    node["first"] = used[1]
+    while mask != np.uint64(0):
+        edge = edges[used[1]]
+        edge["move"] = lowest(mask)
+        edge["visits"] = 0
+        edge["total"] = 0.0
+        edge["node"] = NO_NODE
+        used[1] += 1
+        mask &= mask - np.uint64(1)
+    node["edges"] = used[1] - int64(node["first"])
+    if int(node["player"]) == NOBODY:
+        node["room"] = _FIRST_ROOM
+        used[1] += _FIRST_ROOM
+
+
+@subroutine
+def _worth(
+    board: Row, guide: Row, leaf: Row, rollout: int, bits: np.uint64, scratch: Row, luck: Row
+) -> float:
+    """Return the value of a new node for player_0: its evaluation, or that after a playout."""
+    if rollout == 0 or int(leaf["phase"]) == OVER:
+        return evaluate(board, guide, leaf, scratch)
+    scratch["states"][0] = leaf
+    s = scratch["states"][0]
+    begin_luck(luck, bits)
+    last = int64(s["round"]) + rollout
+    mask = settle(board, s, luck, legal(board, s))
+    number = 0
+    while mask != np.uint64(0) and (int64(s["round"]) <= last or rollout == FULL):
+        action = random_action(mask, hash_bits(bits, _PICK, 0, number))
+        mask = settle(board, s, luck, apply(board, s, action))
+        number += 1
+    return evaluate(board, guide, s, scratch)
+
+
+@kernel
+def _most_visited(root: Row, edges: Any) -> int:
+    first = int64(root["first"])
+    choice = first
+    for k in range(first + 1, first + int64(root["edges"])):
+        if int64(edges[k]["visits"]) > int64(edges[choice]["visits"]):
+            choice = k
+    return int64(edges[choice]["move"])
+
+
+@kernel
+def _hash(s: Row) -> int:
+    """Return a hash of what chance can change, 0 to 2**31 - 1."""
+    dice = int64(s["dice"][0]) | int64(s["dice"][1]) << 3 | int64(s["dice"][2]) << 6
+    wares = 0
+    for ware in range(4):
+        wares |= int64(s["bag"][ware]) << 9 + 4 * ware
+    bits = hash_bits(np.uint64(dice | wares), 0, 0, 0)
+    bits = hash_bits(bits ^ np.uint64(int64(s["easel"][0])), 0, 0, 0)
+    bits = hash_bits(bits ^ np.uint64(int64(s["easel"][1])), 0, 0, 0)
+    return int64(bits >> np.uint64(33))
