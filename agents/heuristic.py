@@ -21,7 +21,7 @@ from numba import prange
 
 from tokaido_env.board import BOARD, GARDEN, HOT_SPRING, MAX_DIE, SEASHORE, TEMPLE, Board
 from tokaido_env.bots import highest, lowest
-from tokaido_env.jit import index, int64, kernel, parallel, subroutine
+from tokaido_env.jit import allocator, index, int64, kernel, parallel, subroutine
 from tokaido_env.observation import spread
 from tokaido_env.rules import (
     Row,
@@ -103,7 +103,7 @@ WEIGHT_UNIT = 1 / 4096
 """Weights are whole numbers of this much log-odds."""
 
 TAPER = 180
-"""The steps from the opening to the ending: 9 temple, 6 garden pegs, 60 coins, 10 gifts divide it."""
+"""Steps from opening to ending: 9 temple and 6 garden pegs, 60 coins and 10 gifts divide it."""
 
 LAST_TAPER = 170  # before a trigger is pulled
 _TAPER_TEMPLE, _TAPER_GARDEN = TAPER // LAST_TEMPLE, TAPER // LAST_GARDEN
@@ -515,7 +515,7 @@ def _choose(actions: Any, boards: Any, guides: Any, states: Any, masks: Any) -> 
         actions[i] = best_action(boards[which], guides[which], states[i], masks[i], scratch)
 
 
-@kernel
+@allocator
 def _scratch() -> Any:
     """Return a `SCRATCH` of one row; Numba cannot make it directly in a parallel loop."""
     return np.empty(1, SCRATCH)

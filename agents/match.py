@@ -11,7 +11,7 @@ import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.board import Board
-from tokaido_env.jit import int64, kernel, parallel
+from tokaido_env.jit import allocator, int64, kernel, parallel
 from tokaido_env.luck import LUCK, begin_luck, key_of_seed, settle
 from tokaido_env.rules import Row, apply, reward, score
 from tokaido_env.state import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, start
@@ -148,7 +148,7 @@ def _replay(games: Any, boards: Any, states: Any, actions: Any) -> None:
         _replay_game(boards[0], states[i], actions[i], games[i])
 
 
-@kernel
+@allocator
 def _replay_game(board: Row, s: Row, actions: Any, game: Row) -> None:
     luck = np.empty(1, LUCK)[0]
     begin_luck(luck, key_of_seed(int64(game["seed"])))

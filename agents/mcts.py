@@ -131,6 +131,8 @@ class Trees:
         self._edges = np.empty((threads, edges), EDGE)
         self._states = np.empty((threads, nodes), STATE)
         self._paths = np.empty((threads, nodes), np.int64)
+        self._used = np.zeros((threads, 2), np.int64)
+        self._lucks = np.zeros(threads, LUCK)
         self._scratch = np.empty(threads, SCRATCH)
 
     def search(
@@ -152,6 +154,8 @@ class Trees:
             self._states,
             self._paths,
             self._scratch,
+            self._used,
+            self._lucks,
             boards,
             guides,
             states,
@@ -170,6 +174,8 @@ def _search_all(
     states: Any,
     paths: Any,
     scratch: Any,
+    used: Any,
+    lucks: Any,
     boards: Any,
     guides: Any,
     positions: Any,
@@ -196,6 +202,8 @@ def _search_all(
                 states[w],
                 paths[w],
                 scratch[w],
+                used[w],
+                lucks[w],
             )
 
 
@@ -216,21 +224,22 @@ def _search(
     states: Any,
     path: Any,
     scratch: Row,
+    used: Any,
+    luck: Row,
 ) -> int:
     """Return the action of the root that was visited most; ties go to the lowest id."""
     if mask & (mask - np.uint64(1)) == np.uint64(0):
         return lowest(mask)
-    luck = np.empty(1, LUCK)
-    used = np.zeros(2, np.int64)  # nodes and edges
+    used[:] = 0
     states[0] = position
     _add_node(mask, nodes, edges, states, used)
     nodes[0]["value"] = evaluate(board, guide, position, scratch)
     for sim in range(sims):
-        leaf, depth = _walk(board, key, nodes, edges, states, path, used, luck[0])
+        leaf, depth = _walk(board, key, nodes, edges, states, path, used, luck)
         node = nodes[leaf]
         if int(node["visits"]) == 0:
             bits = hash_bits(key, _PLAYOUT, 0, sim)
-            node["value"] = _worth(board, guide, states[leaf], rollout, bits, scratch, luck[0])
+            node["value"] = _worth(board, guide, states[leaf], rollout, bits, scratch, luck)
         node["visits"] += 1
         for d in range(depth):
             edge = edges[path[d]]

@@ -17,7 +17,7 @@ from tokaido_env.agents.match import POINTS
 from tokaido_env.agents.playing import Numbers
 from tokaido_env.board import Board
 from tokaido_env.game import outcome_label
-from tokaido_env.jit import entry, int64, kernel
+from tokaido_env.jit import allocator, entry, int64
 from tokaido_env.luck import LUCK, begin_luck, key_of_seed, sample
 from tokaido_env.record import FORMAT, Record, RecordError, replay
 from tokaido_env.rules import Row, apply, apply_outcome, is_chance, setup_step
@@ -239,7 +239,7 @@ def _note_events(boards: Any, states: Any, seeds: Any, actions: Any, codes: Any,
         out[i] = _note_game(boards[0], states[i], int64(seeds[i]), actions[i], codes[i])
 
 
-@kernel
+@allocator
 def _note_game(board: Row, s: Row, seed: int, actions: Any, codes: Any) -> int:
     luck = np.empty(1, LUCK)[0]
     begin_luck(luck, key_of_seed(seed))

@@ -13,7 +13,7 @@ from numba import prange
 
 from tokaido_env.actions import N_ACTIONS
 from tokaido_env.bots import GREEDY, NO_BOT, RANDOM, greedy_action, random_action
-from tokaido_env.jit import index, int64, kernel, parallel, subroutine
+from tokaido_env.jit import allocator, index, int64, kernel, parallel, subroutine
 from tokaido_env.luck import (
     agent_key,
     agent_key_of_seed,
@@ -317,14 +317,14 @@ def _new_luck(luck: Row, slot: Row) -> None:
     begin_luck(luck, key_of_seed(seed))
 
 
-@subroutine
+@allocator
 def _is_possible(board: Row, s: Row, move: int) -> bool:
     """Return whether an outcome has a weight; False where no outcome is next."""
     odds = np.empty(MAX_OUTCOMES, np.int64)
     return 0 <= move < outcome_weights(board, s, odds) and odds[move] > 0
 
 
-@kernel
+@allocator
 def _scratch() -> Any:
     """Return what bots write to; Numba cannot make it directly in a parallel loop."""
     return np.empty(2, STATE)
@@ -354,7 +354,7 @@ def _choose(
             moves[j] = _chosen(board, states[i], lucks[i], slots[i], masks[i], mode, scratch)
 
 
-@kernel
+@allocator
 def _in_order_of_moves(games: Any, moves: Any, first: int, last: int) -> Any:
     """Return the games `first` … `last` - 1 and their moves, sorted by move, by counting."""
     starts = np.zeros(_KINDS + 1, np.int64)

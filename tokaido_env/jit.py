@@ -1,8 +1,8 @@
 """The one compile decorator: scalar kernels, cached entries, serial and parallel forms.
 
-`kernel` marks a scalar function that other kernels call, `subroutine` a long one. `entry` marks a
-function that Python calls: it is compiled on its first call and kept on disk. `parallel` gives an
-entry both forms.
+`kernel` marks a scalar function that other kernels call, `subroutine` a long one, `allocator` one
+that makes arrays. `entry` marks a function that Python calls: it is compiled on its first call and
+kept on disk. `parallel` gives an entry both forms.
 
 With `NUMBA_DISABLE_JIT=1` all of them run as plain Python, for debugging and coverage.
 """
@@ -50,22 +50,21 @@ if hasattr(os, "register_at_fork"):
 def kernel(function: F) -> F:
     """Compile a scalar function for use inside other kernels only; never cached by itself.
 
-    It gets no wrapper for calls from Python, which saves a fifth of the time to compile.
+    It gets no wrapper for calls from Python, which saves a fifth of the time to compile, and it
+    cannot make arrays: then it need not count references to those it is given, which can take as
+    long as all that it does.
     """
-    if INTERPRETED:
-        return function
-    compiled: F = numba.njit(
-        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
-    )
-    return compiled
+    return _compile_inner(function, forceinline=True, _nrt=False)
 
 
 def subroutine(function: F) -> F:
     """Compile a `kernel` that is called, not copied into its callers: long and seldom needed."""
-    if INTERPRETED:
-        return function
-    compiled: F = numba.njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    return compiled
+    return _compile_inner(function, _nrt=False)
+
+
+def allocator(function: F) -> F:
+    """Compile a `kernel` that makes arrays."""
+    return _compile_inner(function, forceinline=True)
 
 
 def entry(function: F) -> F:
@@ -114,6 +113,14 @@ def cache_folder() -> Path | None:
     except (OSError, RuntimeError):  # nothing can be written; there is no home
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+def _compile_inner(function: F, **options: bool) -> F:
+    if INTERPRETED:
+        return function
+    # Numba names its switch for the counting of references with an underscore: _nrt.
+    compiled: F = numba.njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    return compiled
 
 
 def _compile(function: F, *, parallel: bool) -> F:
