@@ -230,10 +230,8 @@ def _icons_within(row: np.void, die: int, area: int) -> tuple[int, int]:
 
 
 @subroutine
-def evaluate(board: Row, guide: Row, s: Row, scratch: Row) -> float:
+def evaluate(board: Row, guide: Row, s: Row, scratch: Row) -> np.float32:
     """Return the result that player_0 can expect, in [-1, 1], at any phase.
-
-    Where an effect is to be chosen, the likeliest one is played first.
 
     Args:
         board: a row of `BOARD`.
@@ -241,12 +239,7 @@ def evaluate(board: Row, guide: Row, s: Row, scratch: Row) -> float:
         s: a row of `STATE`.
         scratch: a row of `SCRATCH`; its last state and its terms are overwritten.
     """
-    quiet = s
-    if int(s["phase"]) == EFFECT:
-        scratch["states"][3] = s
-        quiet = scratch["states"][3]
-        # Ids ascend with what is best as a rule: pass, visit, take, draw, sell, paint, gift.
-        apply(board, quiet, highest(legal(board, quiet)))
+    quiet = quieted(board, s, scratch)
     if int(quiet["phase"]) == OVER:
         return final_result(board, quiet)
     count_terms(board, guide, quiet, scratch["terms"])
@@ -254,7 +247,25 @@ def evaluate(board: Row, guide: Row, s: Row, scratch: Row) -> float:
 
 
 @kernel
-def final_result(board: Row, s: Row) -> float:
+def quieted(board: Row, s: Row, scratch: Row) -> Row:
+    """Return the position to count terms in: after the likeliest effect, if one is to be chosen.
+
+    Args:
+        board: a row of `BOARD`.
+        s: a row of `STATE`.
+        scratch: a row of `SCRATCH`; its last state is overwritten.
+    """
+    if int(s["phase"]) != EFFECT:
+        return s
+    scratch["states"][3] = s
+    quiet = scratch["states"][3]
+    # Ids ascend with what is best as a rule: pass, visit, take, draw, sell, paint, gift.
+    apply(board, quiet, highest(legal(board, quiet)))
+    return quiet
+
+
+@kernel
+def final_result(board: Row, s: Row) -> np.float32:
     """Return the result of player_0 in a game that is over: 1, 0 or -1."""
     if int(s["end"]) != END_TRIGGERS:
         return np.float32(0.0)
@@ -285,7 +296,7 @@ def best_action(board: Row, guide: Row, s: Row, mask: np.uint64, scratch: Row) -
 
 
 @subroutine
-def value_of_action(board: Row, guide: Row, s: Row, action: int, scratch: Row) -> float:
+def value_of_action(board: Row, guide: Row, s: Row, action: int, scratch: Row) -> np.float32:
     """Return the evaluation, for the player who decides, of an action and the best effect."""
     mover = int64(s["player"])
     sign = np.float32(1 - 2 * mover)
@@ -335,7 +346,7 @@ def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
 
 
 @kernel
-def _log_odds(guide: Row, terms: Any, taper: int) -> float:
+def _log_odds(guide: Row, terms: Any, taper: int) -> np.float32:
     """Return the weighted sum, in whole numbers, which the processor adds in any order."""
     weights = guide["weights"]
     opening = 0
@@ -348,7 +359,7 @@ def _log_odds(guide: Row, terms: Any, taper: int) -> float:
 
 
 @kernel
-def _squash(log_odds: float) -> float:
+def _squash(log_odds: np.float32) -> np.float32:
     """Return tanh(log_odds / 2), the expected result, to 1e-4: by Lambert's continued fraction."""
     x = max(np.float32(-4.9), min(np.float32(4.9), log_odds * np.float32(0.5)))
     y = x * x

@@ -50,10 +50,18 @@ EDGE = np.dtype(
 )
 NO_NODE = -1
 
-MAX_SIMS = 1_000_000
-MAX_ROLLOUT = 400
-FULL = MAX_ROLLOUT
-"""Rounds of a playout that goes on to the end of the game."""
+# What a search writes to besides its tree.
+DESK = np.dtype(
+    [
+        ("nodes", "<i8"),  # of the tree so far
+        ("edges", "<i8"),
+        ("luck", LUCK),
+        ("scratch", SCRATCH),
+    ]
+)
+
+FULL = 400
+"""Rounds of a playout that goes on to the end of the game: no game has more."""
 
 _EXPLORATION = np.float32(0.2)
 _FIRST_ROOM = 4  # samples of a chance node before it moves to a larger place
@@ -64,7 +72,6 @@ _SEARCH, _PLAYOUT, _PICK = 20, 21, 22  # purposes of random numbers
 _WIDENING, _POWER = 0.7, 0.45
 _VISITS_OF_SAMPLE = np.ceil((np.arange(1024) / _WIDENING) ** (1 / _POWER)).astype(np.int64)
 
-# Square roots and logarithms of counts, from tables.
 _TABLE = 4096
 _ROOT_OF_LOG = np.sqrt(np.log(np.arange(1, _TABLE + 1))).astype(np.float32)
 
@@ -77,8 +84,8 @@ class MctsAgent:
 
     Args:
         sims: simulations for a decision, from 1.
-        rollout: what a leaf is worth: after how many rounds of random play its evaluation counts;
-            0 evaluates the leaf itself, "full" plays on to the end of the game.
+        rollout: what a new node is worth: 0 its evaluation, n that after n rounds of random play,
+            "full" the end of a random game.
     """
 
     def __init__(self, sims: int = 400, rollout: int | str = 0) -> None:
@@ -95,45 +102,7 @@ class MctsAgent:
         keys: npt.NDArray[np.uint64],
     ) -> npt.NDArray[np.int64]:
         """Return actions, as `Agent.act`."""
-        actions = np.empty(len(states), np.int64)
-        guides = guides_of(boards)
-        step = max(1, _SIMS_AT_ONCE // self.sims)
-        trees = Trees(min(numba.get_num_threads(), len(states)), self.sims)
-        for first in range(0, len(states), step):
-            part = slice(first, first + step)
-            each = part if len(boards) > 1 else slice(None)
-            trees.search(
-                boards[each],
-                guides[each],
-                states[part],
-                legal[part],
-                keys[part],
-                self.sims,
-                self.rollout,
-                actions[part],
-            )
-        return actions
-
-
-class Trees:
-    """Memory to search in: a tree for each thread, used for one game after the other.
-
-    Args:
-        threads: how many trees.
-        sims: the most simulations of a search.
-    """
-
-    def __init__(self, threads: int, sims: int) -> None:
-        nodes = sims + 2
-        edges = _EDGES_PER_NODE * nodes
-        self._workers = np.arange(threads)
-        self._nodes = np.empty((threads, nodes), NODE)
-        self._edges = np.empty((threads, edges), EDGE)
-        self._states = np.empty((threads, nodes), STATE)
-        self._paths = np.empty((threads, nodes), np.int64)
-        self._used = np.zeros((threads, 2), np.int64)
-        self._lucks = np.zeros(threads, LUCK)
-        self._scratch = np.empty(threads, SCRATCH)
+        return self.search(boards, guides_of(boards), states, legal, keys)[0]
 
     def search(
         self,
@@ -142,40 +111,53 @@ class Trees:
         states: npt.NDArray[np.void],
         legal: npt.NDArray[np.uint64],
         keys: npt.NDArray[np.uint64],
-        sims: int,
-        rollout: int,
-        actions: npt.NDArray[np.int64],
-    ) -> None:
-        """Write the most visited action of n searches, int64 (n,); arguments as for agents."""
-        _search_all(
-            self._workers,
-            self._nodes,
-            self._edges,
-            self._states,
-            self._paths,
-            self._scratch,
-            self._used,
-            self._lucks,
-            boards,
-            guides,
-            states,
-            legal,
-            keys,
-            sims,
-            rollout,
-            actions,
-        )
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Search n positions.
+
+        Args:
+            boards: `BOARD` (1,) for all, or (n,).
+            guides: `GUIDE`, as many.
+            states: `STATE` (n,), with a decision to take.
+            legal: uint64 (n,), not 0.
+            keys: uint64 (n,).
+
+        Returns:
+            The most visited actions, int64 (n,), and the results that player_0 can expect, float32
+            (n,), in [-1, 1].
+        """
+        actions = np.empty(len(states), np.int64)
+        values = np.empty(len(states), np.float32)
+        trees = _trees(min(numba.get_num_threads(), len(states)), self.sims)
+        step = max(1, _SIMS_AT_ONCE // self.sims)
+        for first in range(0, len(states), step):
+            part = slice(first, first + step)
+            each = part if len(boards) > 1 else slice(None)
+            _search_all(
+                *trees,
+                *(boards[each], guides[each], states[part], legal[part], keys[part]),
+                *(self.sims, self.rollout, actions[part], values[part]),
+            )
+        return actions, values
 
 
-def _search_all(
-    workers: Any,
+def _trees(threads: int, sims: int) -> tuple[npt.NDArray[Any], ...]:
+    """Return memory to search in: a tree for each thread, for one position after the other."""
+    nodes = sims + 2
+    return (
+        np.zeros(threads, DESK),
+        np.empty((threads, nodes), NODE),
+        np.empty((threads, _EDGES_PER_NODE * nodes), EDGE),
+        np.empty((threads, nodes), STATE),
+        np.empty((threads, nodes), np.int64),
+    )
+
+
+def _search_each(
+    desks: Any,
     nodes: Any,
     edges: Any,
     states: Any,
     paths: Any,
-    scratch: Any,
-    used: Any,
-    lucks: Any,
     boards: Any,
     guides: Any,
     positions: Any,
@@ -184,14 +166,14 @@ def _search_all(
     sims: int,
     rollout: int,
     actions: Any,
+    values: Any,
 ) -> None:
-    """Search n positions; worker w takes every len(workers)-th from w, in its own tree."""
-    for w in prange(len(workers)):
-        for i in range(w, len(actions), len(workers)):
-            which = i if len(boards) > 1 else 0
-            actions[i] = _search(
-                boards[which],
-                guides[which],
+    """Search n positions; worker w takes every len(desks)-th from w, in its own tree."""
+    for w in prange(len(desks)):
+        for i in range(w, len(actions), len(desks)):
+            actions[i], values[i] = _search(
+                boards[i if len(boards) > 1 else 0],
+                guides[i if len(boards) > 1 else 0],
                 positions[i],
                 masks[i],
                 keys[i],
@@ -201,13 +183,11 @@ def _search_all(
                 edges[w],
                 states[w],
                 paths[w],
-                scratch[w],
-                used[w],
-                lucks[w],
+                desks[w],
             )
 
 
-_search_all = parallel(_search_all, at_least=2)
+_search_all: Any = parallel(_search_each, at_least=2)
 
 
 @subroutine
@@ -223,41 +203,37 @@ def _search(
     edges: Any,
     states: Any,
     path: Any,
-    scratch: Row,
-    used: Any,
-    luck: Row,
-) -> int:
-    """Return the action of the root that was visited most; ties go to the lowest id."""
-    if mask & (mask - np.uint64(1)) == np.uint64(0):
-        return lowest(mask)
-    used[:] = 0
+    desk: Row,
+) -> tuple[int, np.float32]:
+    """Return the action of the root that was visited most, and the root's value for player_0.
+
+    Ties go to the lowest id. A single legal action is not searched.
+    """
+    desk["nodes"] = 0
+    desk["edges"] = 0
     states[0] = position
-    _add_node(mask, nodes, edges, states, used)
-    nodes[0]["value"] = evaluate(board, guide, position, scratch)
+    _add_node(mask, nodes, edges, states, desk)
+    root = nodes[0]
+    root["value"] = evaluate(board, guide, position, desk["scratch"])
+    if int64(root["edges"]) == 1:
+        return lowest(mask), root["value"]
     for sim in range(sims):
-        leaf, depth = _walk(board, key, nodes, edges, states, path, used, luck)
+        leaf, depth = _walk(board, key, nodes, edges, states, path, desk)
         node = nodes[leaf]
-        if int(node["visits"]) == 0:
+        if int64(node["visits"]) == 0:
             bits = hash_bits(key, _PLAYOUT, 0, sim)
-            node["value"] = _worth(board, guide, states[leaf], rollout, bits, scratch, luck)
+            node["value"] = _worth(board, guide, states[leaf], rollout, bits, desk)
         node["visits"] += 1
         for d in range(depth):
             edge = edges[path[d]]
             edge["visits"] += 1
             edge["total"] += node["value"]
-    return _most_visited(nodes[0], edges)
+    return _most_visited(root, edges), _mean_value(root, edges)
 
 
 @kernel
 def _walk(
-    board: Row,
-    key: np.uint64,
-    nodes: Any,
-    edges: Any,
-    states: Any,
-    path: Any,
-    used: Any,
-    luck: Row,
+    board: Row, key: np.uint64, nodes: Any, edges: Any, states: Any, path: Any, desk: Row
 ) -> tuple[int, int]:
     """Go from the root to a new node or an end; return it and the number of decisions before."""
     at = 0
@@ -268,15 +244,15 @@ def _walk(
             return at, depth
         visits = int64(node["visits"])
         node["visits"] = visits + 1
-        known = used[0]
+        new = int64(desk["nodes"])
         if int(node["player"]) == NOBODY:
-            at = _sample(board, key, at, visits, nodes, edges, states, used, luck)
+            at = _sample(board, key, at, visits, nodes, edges, states, desk)
         else:
             edge = _select(node, visits, edges)
             path[depth] = edge
             depth += 1
-            at = _follow(board, at, edges[edge], nodes, edges, states, used)
-        if at == known:
+            at = _follow(board, at, edges[edge], nodes, edges, states, desk)
+        if at == new:
             return at, depth
 
 
@@ -305,14 +281,14 @@ def _select(node: Row, visits: int, edges: Any) -> int:
 
 
 @kernel
-def _follow(board: Row, at: int, edge: Row, nodes: Any, edges: Any, states: Any, used: Any) -> int:
+def _follow(board: Row, at: int, edge: Row, nodes: Any, edges: Any, states: Any, desk: Row) -> int:
     """Return the node behind an action, made if it is new."""
     if int64(edge["node"]) == NO_NODE:
-        new = used[0]
+        new = int64(desk["nodes"])
         states[new] = states[at]
         mask = apply(board, states[new], int64(edge["move"]))
         edge["node"] = new
-        _add_node(mask, nodes, edges, states, used)
+        _add_node(mask, nodes, edges, states, desk)
     return int64(edge["node"])
 
 
@@ -325,36 +301,41 @@ def _sample(
     nodes: Any,
     edges: Any,
     states: Any,
-    used: Any,
-    luck: Row,
+    desk: Row,
 ) -> int:
     """Return the node behind one of the samples of chance, the next in turn or a new one."""
     node = nodes[at]
     samples = int64(node["edges"])
     wanted = samples < len(_VISITS_OF_SAMPLE) and visits >= _VISITS_OF_SAMPLE[samples]
-    if not wanted or not _has_room(node, nodes, edges, used):
+    if not wanted or not _has_room(node, nodes, edges, desk):
         return int64(edges[int64(node["first"]) + visits % samples]["node"])
-    new = used[0]
+    new = int64(desk["nodes"])
     states[new] = states[at]
+    luck = desk["luck"]
     begin_luck(luck, hash_bits(key, _SEARCH, int64(states[at]["round"]), samples))
     mask = settle(board, states[new], luck, np.uint64(0))
-    move = _hash(states[new])
-    first = int64(node["first"])
-    found = NO_NODE
-    for k in range(first, first + samples):
-        if int64(edges[k]["move"]) == move:
-            found = int64(edges[k]["node"])
     node["edges"] = samples + 1
-    edge = edges[first + samples]
-    edge["move"] = move
-    edge["node"] = new if found == NO_NODE else found
-    if found == NO_NODE:
-        _add_node(mask, nodes, edges, states, used)
+    edge = edges[int64(node["first"]) + samples]
+    edge["move"] = _hash(states[new])
+    edge["node"] = _sampled_before(edge, node, edges)
+    if int64(edge["node"]) == NO_NODE:
+        edge["node"] = new
+        _add_node(mask, nodes, edges, states, desk)
     return int64(edge["node"])
 
 
 @kernel
-def _has_room(node: Row, nodes: Any, edges: Any, used: Any) -> bool:
+def _sampled_before(edge: Row, node: Row, edges: Any) -> int:
+    """Return the node that an earlier sample led to by the same outcomes, or NO_NODE."""
+    first = int64(node["first"])
+    for k in range(first, first + int64(node["edges"]) - 1):
+        if int64(edges[k]["move"]) == int64(edge["move"]):
+            return int64(edges[k]["node"])
+    return NO_NODE
+
+
+@kernel
+def _has_room(node: Row, nodes: Any, edges: Any, desk: Row) -> bool:
     """Return whether a chance node can take one more sample; move it to a larger place if need be.
 
     What decisions may still need is left alone.
@@ -362,50 +343,55 @@ def _has_room(node: Row, nodes: Any, edges: Any, used: Any) -> bool:
     samples = int64(node["edges"])
     if samples < int64(node["room"]):
         return True
-    free = len(edges) - N_ACTIONS * (len(nodes) - used[0])
-    if used[1] + 2 * samples > free:
+    first = int64(desk["edges"])
+    free = len(edges) - N_ACTIONS * (len(nodes) - int64(desk["nodes"]))
+    if first + 2 * samples > free:
         return False
     for k in range(samples):
-        edges[used[1] + k] = edges[int64(node["first"]) + k]
-    node["first"] = used[1]
+        edges[first + k] = edges[int64(node["first"]) + k]
+    node["first"] = first
     node["room"] = 2 * samples
-    used[1] += 2 * samples
+    desk["edges"] = first + 2 * samples
     return True
 
 
 @kernel
-def _add_node(mask: np.uint64, nodes: Any, edges: Any, states: Any, used: Any) -> None:
+def _add_node(mask: np.uint64, nodes: Any, edges: Any, states: Any, desk: Row) -> None:
     """Make a node of the state that stands in the next place, with an edge for each action."""
-    new = used[0]
-    used[0] = new + 1
+    new = int64(desk["nodes"])
+    last = int64(desk["edges"])
     node = nodes[new]
     node["player"] = states[new]["player"]
     node["over"] = int(states[new]["phase"]) == OVER
     node["visits"] = 0
-    node["first"] = used[1]
+    node["first"] = last
     while mask != np.uint64(0):
-        edge = edges[used[1]]
+        edge = edges[last]
         edge["move"] = lowest(mask)
         edge["visits"] = 0
         edge["total"] = 0.0
         edge["node"] = NO_NODE
-        used[1] += 1
+        last += 1
         mask &= mask - np.uint64(1)
-    node["edges"] = used[1] - int64(node["first"])
+    node["edges"] = last - int64(node["first"])
     if int(node["player"]) == NOBODY:
         node["room"] = _FIRST_ROOM
-        used[1] += _FIRST_ROOM
+        last += _FIRST_ROOM
+    desk["nodes"] = new + 1
+    desk["edges"] = last
 
 
 @subroutine
 def _worth(
-    board: Row, guide: Row, leaf: Row, rollout: int, bits: np.uint64, scratch: Row, luck: Row
-) -> float:
+    board: Row, guide: Row, leaf: Row, rollout: int, bits: np.uint64, desk: Row
+) -> np.float32:
     """Return the value of a new node for player_0: its evaluation, or that after a playout."""
+    scratch = desk["scratch"]
     if rollout == 0 or int(leaf["phase"]) == OVER:
         return evaluate(board, guide, leaf, scratch)
     scratch["states"][0] = leaf
     s = scratch["states"][0]
+    luck = desk["luck"]
     begin_luck(luck, bits)
     last = int64(s["round"]) + rollout
     mask = settle(board, s, luck, legal(board, s))
@@ -425,6 +411,16 @@ def _most_visited(root: Row, edges: Any) -> int:
         if int64(edges[k]["visits"]) > int64(edges[choice]["visits"]):
             choice = k
     return int64(edges[choice]["move"])
+
+
+@kernel
+def _mean_value(root: Row, edges: Any) -> np.float32:
+    total = np.float32(0.0)
+    visits = 0
+    for k in range(int64(root["first"]), int64(root["first"]) + int64(root["edges"])):
+        total += edges[k]["total"]
+        visits += int64(edges[k]["visits"])
+    return total / np.float32(visits)
 
 
 @kernel

@@ -210,14 +210,14 @@ def expand_mask(mask: np.uint64, words: Any) -> None:
         words: a uint64 array of shape (MASK_BYTES / 8,), whose bytes are the actions.
     """
     for word in range(_WORDS):
-        words[word] = spread(mask & np.uint64(0xFF))
+        words[word] = spread(int64(mask & np.uint64(0xFF)))
         mask >>= np.uint64(8)
 
 
 @kernel
 def spread(byte: int) -> np.uint64:
     """Return the bits of a byte as the bytes of a word, the lowest first."""
-    return _WORD_OF_BYTE[index(byte)]
+    return np.uint64(_WORD_OF_BYTE[index(byte)])
 
 
 @entry
