@@ -3,8 +3,8 @@
 python evaluate.py greedy random --games 1000 --seed 0
 python evaluate.py policy:runs/first greedy random --json results.json --records games.jsonl
 python evaluate.py python:my_bots:Careful greedy --until-decided --games 10000
-python evaluate.py ladder greedy random --ladder ladder.json
-python evaluate.py rate policy:runs/first --ladder ladder.json
+python evaluate.py rate policy:runs/first
+python evaluate.py ladder random greedy heuristic --ladder my_ladder.json
 python evaluate.py --list
 
 Every two agents meet: the same luck twice, with seats swapped. Scores come with a 95 % interval.
@@ -30,6 +30,7 @@ from tokaido_env.agents.match import POINTS, Match
 from tokaido_env.agents.playing import AgentFailed, Numbers
 from tokaido_env.agents.recording import Records
 from tokaido_env.agents.sequential import better, check_error, looks
+from tokaido_env.agents.variance import with_luck
 from tokaido_env.board import Board
 from tokaido_env.game import IllegalMove
 from tokaido_env.luck import check_seed
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from tokaido_env.agents.ratings import Rating
 
 VERSION = 1
+LADDER = Path(__file__).resolve().parent / "benchmarks" / "ladder.json"
 INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 
 
@@ -97,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="stop a match when it tells who is better; --games is then the most",
     )
+    add("--luck", action="store_true", help="also tell scores with luck taken off: fewer games do")
     add("--error", type=float, help="how often that may be wrong (0.05)")
     add("--list", action="store_true", help="list the agents there are")
     return parser
@@ -127,6 +130,8 @@ def _evaluate(options: argparse.Namespace) -> int:
         records = Records(options.records, sheets)
         _tell_taken(records)
     results, stopped = _play(pairs, sheets, records, options)
+    if options.luck:
+        results = [Result(with_luck(match, board), decided) for match, decided in results]
     ratings = _ratings(results, options.seed, complete=stopped is None)
     if options.json is not None:
         _save(options, board, [agent.spec for agent in agents], results, ratings)
@@ -287,6 +292,8 @@ def _show(
         title = f"{most}{options.games} games a pair, seats swapped"
         title += f", seed {options.seed}, board {board.name}"
         console.print(_table([result.match for result in results], title))
+        if options.luck:
+            console.print(_luck_table([result.match for result in results]))
         if options.until_decided:
             for result in results:
                 console.print(_verdict(result, options.error), highlight=False, soft_wrap=True)
@@ -309,6 +316,18 @@ def _table(matches: list[Match], title: str) -> Table:
         for row in _rows(match):
             table.add_row(*row)
         table.add_section()
+    return table
+
+
+def _luck_table(matches: list[Match]) -> Table:
+    table = _new_table("With luck taken off", ("score", "95 % interval", "as if so many games"))
+    for match in matches:
+        adjusted = match.adjusted
+        if adjusted is not None:
+            low, high = adjusted.interval
+            games = f"{adjusted.factor * match.results.size:,.0f}"
+            against = f"{match.a} against {match.b}"
+            table.add_row(against, f"{adjusted.score:.1%}", f"{low:.1%} – {high:.1%}", games)
     return table
 
 
@@ -373,11 +392,16 @@ def _save(
         "matches": [
             result.match.to_dict()
             | ({"decided": result.decided} if getattr(options, "until_decided", False) else {})
+            | ({"adjusted": _adjusted(result.match)} if getattr(options, "luck", False) else {})
             for result in results
         ],
         "ratings": [rating.to_dict() for rating in ratings],
     }
     write_text(options.json, json.dumps(told, indent=1) + "\n")
+
+
+def _adjusted(match: Match) -> dict[str, Any] | None:
+    return None if match.adjusted is None else match.adjusted.to_dict()
 
 
 def _draw(
@@ -409,7 +433,7 @@ def _rate(words: list[str]) -> int:
 
     parser = argparse.ArgumentParser("evaluate.py rate", description=_rate.__doc__)
     parser.add_argument("agent", metavar="AGENT", help="a spec string, see evaluate.py --list")
-    parser.add_argument("--ladder", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--ladder", type=Path, default=LADDER, metavar="FILE", help="(ours)")
     parser.add_argument("--opponents", type=int, default=ladder.OPPONENTS, help="how many to meet")
     parser.add_argument("--thorough", action="store_true", help="meet slow agents too")
     options, board = _ladder_options(parser, words)
@@ -427,6 +451,7 @@ def _rate(words: list[str]) -> int:
         _save(options, board, [spec], results, [rated.rating])
     _console().print(_table(list(rated.matches), f"seed {options.seed}, board {board.name}"))
     _console().print(_ratings_table([rated.rating]))
+    _console().print(f"on ladder {rated.ladder.hash}, where {rated.ladder.anchor} is 0")
     return 0
 
 

@@ -83,9 +83,10 @@ KINDS = {
     "greedy": Kind(
         "simple",
         "GreedyAgent",
-        "greedy",
-        "the best immediate change in score margin, looking through a move to its effects",
-        {},
+        "greedy[:epsilon=E]",
+        "the best immediate change in score margin, looking through a move to its effects; with "
+        "probability E (0) a random action",
+        {"epsilon": Parameter(float, 0, 1)},
     ),
     "heuristic": Kind(
         "heuristic",
@@ -93,6 +94,13 @@ KINDS = {
         "heuristic",
         "the best evaluation after a move, by weights that were tuned in games",
         {},
+    ),
+    "expectimax": Kind(
+        "expectimax",
+        "ExpectimaxAgent",
+        "expectimax[:depth=N]",
+        "the best evaluation after N picks (2), chance by its odds",
+        {"depth": Parameter(int, 1, 4)},
     ),
     "mcts": Kind(
         "mcts",

@@ -522,7 +522,7 @@ def _choose(actions: Any, boards: Any, guides: Any, states: Any, masks: Any) -> 
     """Write `best_action` of each of n games, int64 (n,)."""
     for i in prange(len(actions)):
         scratch = _scratch()[0]
-        which = i if len(boards) > 1 else 0
+        which = index(i if len(boards) > 1 else 0)
         actions[i] = best_action(boards[which], guides[which], states[i], masks[i], scratch)
 
 

@@ -8,6 +8,8 @@ import numpy.typing as npt
 from tokaido_env.bots import GREEDY, RANDOM, greedy_actions, random_actions
 from tokaido_env.state import STATE
 
+_LOWER_HALF = np.uint64(2**32 - 1)
+
 
 class RandomAgent:
     """Each legal action with equal probability."""
@@ -29,10 +31,18 @@ class RandomAgent:
 
 
 class GreedyAgent:
-    """The best immediate change in score margin (`bots.greedy_action`)."""
+    """The best immediate change in score margin (`bots.greedy_action`).
 
-    spec = "greedy"
-    bot = GREEDY
+    Args:
+        epsilon: the probability of a random action instead: weaker players, for the gap between
+            `random` and `greedy`.
+    """
+
+    def __init__(self, epsilon: float = 0.0) -> None:
+        self.epsilon = epsilon
+        self.spec = f"greedy:epsilon={epsilon:g}" if epsilon else "greedy"
+        if not epsilon:
+            self.bot = GREEDY
 
     def act(
         self,
@@ -44,4 +54,10 @@ class GreedyAgent:
         """Return actions, as `Agent.act`."""
         actions = np.empty(len(states), np.int64)
         greedy_actions(boards, states, legal, keys, np.empty(2, STATE), actions)
+        if self.epsilon:
+            at_random = np.empty(len(states), np.int64)
+            random_actions(legal, keys, at_random)
+            # Both agents choose by the upper half of the key.
+            chance = (keys & _LOWER_HALF) / 2.0**32
+            actions = np.where(chance < self.epsilon, at_random, actions)
         return actions
