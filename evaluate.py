@@ -456,15 +456,17 @@ def _rate(words: list[str]) -> int:
 
 
 def _ladder(words: list[str]) -> int:
-    """Make a ladder: every two agents meet, and their ratings are written to a file."""
+    """Make a ladder of agents, weakest first, and write their matches and ratings to a file."""
     from tokaido_env.agents import ladder
 
     parser = argparse.ArgumentParser("evaluate.py ladder", description=_ladder.__doc__)
     parser.add_argument("agents", nargs="+", metavar="AGENT", help="see evaluate.py --list")
     parser.add_argument("--ladder", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--reach", type=int, default=1000, help="meet only so many places away")
     options, board = _ladder_options(parser, words)
     specs = [make(spec).spec for spec in options.agents]
-    games, play = (lambda a, b: options.games), _player(options, board)
+    games = ladder.games_in_order(specs, options.games, options.reach)
+    play = _player(options, board)
     made = ladder.make_ladder(specs, games, options.seed, board, play, options.ladder)
     _console().print(_ratings_table(list(made.agents)))
     return 0

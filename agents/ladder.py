@@ -39,9 +39,13 @@ PLACING = "rate"  # stands for any agent that is placed
 
 # How many games `rate` plays against an agent: `games_against`.
 FAST_GAMES = 1000
-SEARCHES = 80_000  # simulations a decision times games
+SEARCHES = 800_000  # simulations a decision times games
 FEWEST_GAMES = 40
 MOST_SIMULATIONS = 4000  # of opponents, unless thorough
+
+# How many games two agents play when a ladder is made: `games_in_order`.
+LADDER_SEARCHES = 4_000_000
+FEWEST_LADDER_GAMES = 300
 
 Play = Callable[[str, str, int, int], Match]
 """Plays (a, b, games, seed): agents by their specs, seats swapped, as `play_match`."""
@@ -321,6 +325,35 @@ def match_seed(seed: int, *names: str) -> int:
     return int(hashlib.sha256(text.encode()).hexdigest()[:13], 16)  # 52 bits
 
 
+def games_in_order(agents: Sequence[str], most: int, reach: int) -> Callable[[str, str], int]:
+    """Return how many games two agents of a ladder play, for `make_ladder`.
+
+    An agent meets those up to `reach` places from its own: further away one wins every game, and
+    little is learnt. Two that do not search play `most` games, others 4,000,000 / sims of the
+    slower one, rounded down to an even number, within 300 and `most`.
+
+    Args:
+        agents: their specs, weakest first.
+        most: games of two agents, even.
+        reach: places.
+    """
+    place = {agent: i for i, agent in enumerate(agents)}
+
+    def games(a: str, b: str) -> int:
+        if abs(place[a] - place[b]) > reach:
+            return 0
+        slower = max(simulations(a), simulations(b), 1)
+        return min(max(LADDER_SEARCHES // slower // 2 * 2, FEWEST_LADDER_GAMES), most)
+
+    return games
+
+
+def simulations(agent: str) -> int:
+    """Return the simulations a decision that a spec names by `sims=`, 0 if none."""
+    found = re.search(r"\bsims=(\d+)", agent)
+    return int(found[1]) if found else 0
+
+
 def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
     """Return how many games `rate` plays between two agents: as the slower of them allows."""
     return min(games_against(agent, thorough=True), games_against(opponent, thorough=thorough))
@@ -329,16 +362,13 @@ def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
 def games_against(opponent: str, *, thorough: bool = False) -> int:
     """Return how many games `rate` plays against an agent, by its spec.
 
-    An agent that does not search: 1000. One with sims=N: 80000 / N, rounded down to an even number,
-    within 40 and 1000. With more than 4000 simulations: none, or 40 if thorough.
+    An agent that does not search: 1000. One with sims=N: 800,000 / N, rounded down to an even number,
+    within 40 and 1000. With more than 4000 simulations: none, unless thorough.
     """
-    found = re.search(r"\bsims=(\d+)", opponent)
-    if found is None:
-        return FAST_GAMES
-    simulations = max(int(found[1]), 1)
-    if simulations > MOST_SIMULATIONS and not thorough:
+    slow = simulations(opponent)
+    if slow > MOST_SIMULATIONS and not thorough:
         return 0
-    return min(max(SEARCHES // simulations // 2 * 2, FEWEST_GAMES), FAST_GAMES)
+    return min(max(SEARCHES // max(slow, 1) // 2 * 2, FEWEST_GAMES), FAST_GAMES)
 
 
 def _next_opponent(

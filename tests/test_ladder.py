@@ -21,6 +21,7 @@ from tokaido_env.agents.ladder import (
     LadderMatch,
     games_against,
     games_between,
+    games_in_order,
     make_ladder,
     rate,
 )
@@ -306,6 +307,17 @@ def test_another_agent_can_be_the_anchor(path: Path) -> None:
     assert placed.rating.elo < rate_against("policy:a", placed.matches, ladder.matches).elo - 100
 
 
+# How many games
+
+
+def test_a_ladder_plays_near_agents_and_slow_ones_less() -> None:
+    agents = ["random", "greedy", "mcts:sims=400", "mcts:sims=4000", "mcts:sims=20000"]
+    games = games_in_order(agents, 4000, reach=2)
+    assert [games("random", b) for b in agents[1:]] == [4000, 4000, 0, 0]
+    assert games("mcts:sims=4000", "greedy") == 1000
+    assert games("mcts:sims=4000", "mcts:sims=20000") == 300
+
+
 # Placing an agent
 
 
@@ -315,18 +327,19 @@ def test_another_agent_can_be_the_anchor(path: Path) -> None:
         ("random", 1000, 1000),
         ("policy:runs/sims/best", 1000, 1000),
         ("mcts:sims=10", 1000, 1000),
-        ("mcts:c=2,sims=150", 532, 532),
-        ("mcts:sims=400", 200, 200),
-        ("mcts:sims=1000,c=1", 80, 80),
-        ("mcts:sims=4000", 40, 40),
-        ("mcts:sims=4001", 0, 40),
+        ("mcts:c=2,sims=1500", 532, 532),
+        ("mcts:sims=400", 1000, 1000),
+        ("mcts:sims=1000,c=1", 800, 800),
+        ("mcts:sims=4000", 200, 200),
+        ("mcts:sims=4001", 0, 198),
+        ("mcts:sims=100000", 0, 40),
     ],
 )
 def test_games_against_an_agent_follow_from_its_spec(spec: str, games: int, thorough: int) -> None:
     assert games_against(spec) == games
     assert games_against(spec, thorough=True) == thorough
     assert games_between("random", spec) == games
-    assert games_between("mcts:sims=10000", spec) == min(games, 40)
+    assert games_between("mcts:sims=10000", spec) == min(games, 80)
 
 
 @pytest.mark.parametrize("thorough", [False, True])
