@@ -30,6 +30,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 import tokaido_env
 from tokaido_env.batch import Batch
@@ -37,6 +38,7 @@ from tokaido_env.record import write_text
 from tokaido_env.state import STATE
 
 GAMES = 4096
+_SEARCHED = 64  # games
 PACKAGES = (
     *("numpy", "numba", "gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch"),
     *("open_spiel", "pgx"),
@@ -126,6 +128,30 @@ def random_play(observation: str | None, *, copied: bool = False) -> Callable[[]
     def measure() -> float:
         batch = begun()
         return GAMES * _rate(lambda: batch.play("random"))
+
+    return measure
+
+
+def searching(spec: str) -> Callable[[], float]:
+    """Return a measure of tree search, in simulations/s, in positions of games by `greedy`."""
+
+    @cache
+    def begun() -> tuple[Any, Batch, npt.NDArray[np.int64]]:
+        from tokaido_env.agents import make
+
+        batch = Batch(_SEARCHED, observation=None, autoreset=False)
+        batch.reset(seed=0)
+        for _ in range(60):
+            batch.play("greedy")
+        several = batch.legal & (batch.legal - np.uint64(1)) != 0  # one action is not searched
+        return make(spec), batch, np.flatnonzero(several)
+
+    def measure() -> float:
+        agent, batch, games = begun()
+        states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
+        began = time.perf_counter()
+        agent.act(batch.boards, states, legal, keys)
+        return len(games) * int(agent.sims) / (time.perf_counter() - began)
 
     return measure
 
@@ -507,6 +533,27 @@ ROWS = (
         _learning.of("pool"),
         threads=2,
         needs=_LEARNING,
+    ),
+    Row(
+        "mcts.4000.1",
+        "`mcts:sims=4000`, evaluated leaves",
+        "simulations/s",
+        searching("mcts:sims=4000"),
+        1.5e6,
+    ),
+    Row(
+        "mcts.4000.2",
+        "`mcts:sims=4000`, evaluated leaves",
+        "simulations/s",
+        searching("mcts:sims=4000"),
+        threads=2,
+    ),
+    Row(
+        "mcts.full.1",
+        "`mcts:sims=400,rollout=full`",
+        "simulations/s",
+        searching("mcts:sims=400,rollout=full"),
+        80e3,
     ),
     Row("import", "`import tokaido_env`", "s", import_seconds, 0.4, at_most=True),
     Row("first.warm", "first decision of a process", "s", first_decision(cold=False), 0.8, True),

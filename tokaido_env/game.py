@@ -45,6 +45,16 @@ CHANCES = ("sampled", "explicit")
 
 _NO_MOVE = -1
 
+# Of the chance phases whose labels do not depend on the board.
+_OUTCOME_LABELS = {
+    Phase.ROLL: [f"roll:{k // 36 + 1}/{k // 6 % 6 + 1}/{k % 6 + 1}" for k in range(MAX_OUTCOMES)],
+    Phase.DRAW: [f"ware:{ware}" for ware in WARES],
+    Phase.REVEAL: [f"tile:{icon}" for icon in ICONS],
+}
+_OUTCOMES_BY_LABEL = {
+    phase: {label: k for k, label in enumerate(labels)} for phase, labels in _OUTCOME_LABELS.items()
+}
+
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
     """An action or outcome that is not on offer: the message says what was."""
@@ -339,9 +349,7 @@ class Game:
     def _outcome_id(self, move: int | str) -> int:
         weights, step = self._weights()
         if isinstance(move, str):
-            phase = self.phase
-            labels = [outcome_label(self.board, phase, step, k) for k in range(len(weights))]
-            outcome = labels.index(move) if move in labels else _NO_MOVE
+            outcome = _outcomes_by_label(self.board, self.phase, step).get(move, _NO_MOVE)
         else:
             outcome = _as_int(move)
         if not 0 <= outcome < len(weights) or not weights[outcome]:
@@ -377,17 +385,20 @@ def outcome_label(board: Board, phase: Phase, setup: int, outcome: int) -> str:
         setup: the step of the set-up (`rules.setup_step`), read at SETUP only.
         outcome: its id.
     """
-    if phase == Phase.ROLL:
-        return f"roll:{outcome // 36 + 1}/{outcome // 6 % 6 + 1}/{outcome % 6 + 1}"
-    if phase == Phase.DRAW:
-        return f"ware:{WARES[outcome]}"
-    if phase == Phase.REVEAL:
-        return f"tile:{ICONS[outcome]}"
+    if phase != Phase.SETUP:
+        return _OUTCOME_LABELS[phase][outcome]
     if setup < len(COASTAL_TOWNS):
         ware, price = board.kinds[outcome]
         return f"boutique:{COASTAL_TOWNS[setup]}={ware}/{price}"
     character = setup - len(COASTAL_TOWNS)
     return f"side:{CHARACTERS[character]}={SIDES[character][outcome]}"
+
+
+def _outcomes_by_label(board: Board, phase: Phase, setup: int) -> dict[str, int]:
+    if phase != Phase.SETUP:
+        return _OUTCOMES_BY_LABEL.get(phase, {})
+    outcomes = len(board.kinds) if setup < len(COASTAL_TOWNS) else 2
+    return {outcome_label(board, phase, setup, k): k for k in range(outcomes)}
 
 
 def _as_int(move: object) -> int:
