@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from tokaido_env.agents.ladder import Ladder
     from tokaido_env.agents.ratings import Rating
 
 VERSION = 1
@@ -334,11 +335,25 @@ def _luck_table(matches: list[Match]) -> Table:
 def _ratings_table(ratings: list[Rating]) -> Table:
     table = _new_table("Ratings", ("Elo", "95 % interval", "games"))
     for rating in ratings:
-        low, high = rating.ci95
-        table.add_row(
-            rating.agent, f"{rating.elo:.0f}", f"{low:.0f} – {high:.0f}", str(rating.games)
-        )
+        table.add_row(rating.agent, *_elo(rating), str(rating.games))
     return table
+
+
+def _ladder_table(ladder: Ladder) -> Table:
+    from tokaido_env.agents.ratings import rate_steps
+
+    steps = {step.agent: step for step in rate_steps(ladder.matches, seed=ladder.seed)}
+    columns = ("Elo", "95 % interval", "above the next", "95 % interval", "games")
+    table = _new_table(f"Ladder {ladder.hash}, board {ladder.board}", columns)
+    for rating in ladder.agents:
+        cells = [*_elo(rating), *(_elo(steps[rating.agent]) if rating.agent in steps else ("", ""))]
+        table.add_row(rating.agent, *cells, str(rating.games))
+    return table
+
+
+def _elo(rating: Rating) -> tuple[str, str]:
+    low, high = rating.ci95
+    return f"{rating.elo:.0f}", f"{low:.0f} – {high:.0f}"
 
 
 def _new_table(title: str, headers: Sequence[str]) -> Table:
@@ -468,7 +483,7 @@ def _ladder(words: list[str]) -> int:
     games = ladder.games_in_order(specs, options.games, options.reach)
     play = _player(options, board)
     made = ladder.make_ladder(specs, games, options.seed, board, play, options.ladder)
-    _console().print(_ratings_table(list(made.agents)))
+    _console().print(_ladder_table(made))
     return 0
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log
 from typing import Any, Protocol
 
@@ -111,6 +112,23 @@ def rate_matches(
         for i, (agent, games) in enumerate(zip(field.agents, field.games, strict=True))
     ]
     return sorted(ratings, key=lambda rating: -rating.elo)
+
+
+def rate_steps(
+    matches: Sequence[Paired], *, seed: int = 0, resamples: int = RESAMPLES
+) -> list[Rating]:
+    """Return how far each agent is above the next one below, best first, the last left out.
+
+    The doubt about the anchor, which the intervals of all ratings share, is not in these: they tell
+    whether neighbours differ. Arguments and errors as for `rate_matches`.
+    """
+    field = _Field.of(matches, ANCHOR)
+    skills = field.skills(field.pairs.resample(np.random.default_rng(seed), resamples))
+    order = np.argsort(-skills[0], kind="stable")
+    return [
+        _rating(field.agents[i], skills[:, i] - skills[:, below], field.games[i])
+        for i, below in pairwise(order)
+    ]
 
 
 def rate_against(

@@ -17,6 +17,7 @@ from tokaido_env.agents.ratings import (
     expected_score,
     rate_against,
     rate_matches,
+    rate_steps,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -410,3 +411,18 @@ def test_ratings_come_best_first_with_their_games() -> None:
     matches = [Told("x", "random", (1, 0, 1, 0, 3)), Told("y", "x", (0, 0, 1, 0, 3))]
     ratings = rate_matches(matches)
     assert [(r.agent, r.games) for r in ratings] == [("y", 8), ("x", 18), ("random", 10)]
+
+
+def test_steps_are_free_of_the_doubt_about_the_anchor() -> None:
+    rng = np.random.default_rng(3)
+    few = counted("low", "random", independent(rng, 20, 0.75))
+    many = counted("high", "low", independent(rng, 4000, 0.6))
+    ratings = {rating.agent: rating for rating in rate_matches([few, many])}
+    high, low = rate_steps([few, many])
+    assert [high.agent, low.agent] == ["high", "low"]
+    assert high.elo == pytest.approx(ratings["high"].elo - ratings["low"].elo)
+    assert low.elo == pytest.approx(ratings["low"].elo)
+    alone = next(r for r in rate_matches([many], anchor="low") if r.agent == "high")
+    assert high.ci95 == pytest.approx(alone.ci95, abs=3)
+    wide = ratings["high"].ci95[1] - ratings["high"].ci95[0]
+    assert high.ci95[1] - high.ci95[0] < wide / 5
