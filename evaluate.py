@@ -466,7 +466,7 @@ def _rate(words: list[str]) -> int:
         _save(options, board, [spec], results, [rated.rating])
     _console().print(_table(list(rated.matches), f"seed {options.seed}, board {board.name}"))
     _console().print(_ratings_table([rated.rating]))
-    _console().print(f"on ladder {rated.ladder.hash}, where {rated.ladder.anchor} is 0")
+    _console().print(f"on ladder {rated.ladder}, {options.ladder}")
     return 0
 
 

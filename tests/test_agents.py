@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -104,7 +105,7 @@ def test_the_spec_of_a_policy_makes_it_again(policy_file: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("nobody", "unknown agent 'nobody': expected one of random, greedy, policy:PATH"),
+        ("nobody", "unknown agent 'nobody': expected one of random, greedy[:epsilon=E], heur"),
         ("", "unknown agent '': expected one of random"),
         ("Greedy", "unknown agent 'Greedy'"),
         ("random:1", "agent 'random:1': cannot read '1': expected random"),
@@ -129,15 +130,19 @@ def test_a_wrong_spec_is_refused_with_what_would_do(spec: str, message: str) -> 
 
 
 def test_every_kind_is_described() -> None:
-    usages = [usage.partition(":")[0] for usage, _ in describe()]
-    assert usages == ["random", "greedy", "policy", "python"]
+    kinds = [re.split(r"[:\[]", usage)[0] for usage, _ in describe()]
+    assert kinds == ["random", "greedy", "heuristic", "expectimax", "mcts", "policy", "python"]
     assert all(meaning for _, meaning in describe())
 
 
 # Every agent
 
 
-@pytest.mark.parametrize("spec", ["random", "greedy", "policy", "policy,temperature=1"])
+@pytest.mark.parametrize(
+    "spec",
+    ["random", "greedy", "greedy:epsilon=0.5", "heuristic", "mcts:sims=9", "policy"]
+    + ["policy,temperature=1"],
+)
 def test_an_agent_plays_legal_actions_that_follow_from_key_and_position_alone(
     policy_file: Path, spec: str
 ) -> None:

@@ -49,6 +49,8 @@ def test_every_budget_has_a_row() -> None:
         "game": 150e3,
         "env": 100e3,
         "env / connect_four": 8.0,
+        "mcts.4000.1": 1.5e6,
+        "mcts.full.1": 80e3,
         "deepcopy": 50.0,
         "ppo.kernel / free": 0.95,
         "import": 0.4,

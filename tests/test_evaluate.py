@@ -239,14 +239,14 @@ def test_figures_and_a_report_are_written(tmp_path: Path) -> None:
 def test_the_agents_are_listed(capsys: Output) -> None:
     assert main(["--list"]) == 0
     shown = capsys.readouterr().out
-    for usage in ("random", "greedy", "policy:PATH[,temperature=T]"):
+    for usage in ("random", "greedy[:epsilon=E]", "heuristic", "policy:PATH[,temperature=T]"):
         assert f"{usage}\n    " in shown
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("greedy", "nobody"), "unknown agent 'nobody': expected one of random, greedy, policy:"),
+        (("greedy", "nobody"), "unknown agent 'nobody': expected one of random, greedy["),
         (("greedy", "policy"), "policy:PATH"),
         (("greedy", "policy:nowhere"), "nowhere: no such policy file"),
         (("greedy", "random", "--games", "7"), "games: expected an even number from 2"),
@@ -312,4 +312,7 @@ def test_a_ladder_is_made_and_an_agent_placed_on_it(tmp_path: Path, capsys: Outp
         (rate[1], "greedy"),
         (rate[1], "random"),
     }
-    assert rate[1] in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert rate[1] in shown
+    assert "above the next" in shown
+    assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in shown
