@@ -140,8 +140,10 @@ def test_every_kind_is_described() -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    ["random", "greedy", "greedy:epsilon=0.5", "heuristic", "mcts:sims=9", "policy"]
-    + ["policy,temperature=1"],
+    [
+        *("random", "greedy", "greedy:epsilon=0.5", "heuristic", "expectimax:depth=1"),
+        *("mcts:sims=9", "policy", "policy,temperature=1"),
+    ],
 )
 def test_an_agent_plays_legal_actions_that_follow_from_key_and_position_alone(
     policy_file: Path, spec: str
