@@ -118,6 +118,8 @@ def _failure(agent: Agent, batch: Batch, games: Numbers, job: Job, error: Except
     """Say where an agent failed: asked about each game alone, it should fail in one again."""
     for game in games.tolist():
         try:
+            if len(games) == 1:
+                raise error
             _asked(agent, batch, np.array([game]))
         except Exception as alone:
             where = _place(agent, batch, game, job)
