@@ -67,8 +67,9 @@ def functions(path: Path) -> Iterator[Function]:
 
 
 def kernels(path: Path) -> Iterator[Function]:
+    compiled = {"kernel", "subroutine", "allocator", "entry", "parallel"}
     for function in functions(path):
-        if {ast.unparse(d) for d in function.decorator_list} & {"kernel", "entry", "parallel"}:
+        if {ast.unparse(d) for d in function.decorator_list} & compiled:
             yield function
 
 
