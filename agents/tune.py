@@ -235,6 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in range(options.rounds):
         seed = options.seed + number * options.games
         last = [*last[-1:], self_play(board, weights, options.games, options.sims, seed)]
+        if not len(last[-1].label):
+            parser.error("no game had a result: expected more --games, or more --sims")
         fitted, loss = fit(join(last))
         match = play_match(
             WeightedMcts(board, fitted, options.sims),

@@ -59,3 +59,11 @@ def test_positions_are_joined_in_order() -> None:
     assert (both.terms[5:] == one.terms).all()
     assert both.design().shape == (10, 2 * N_TERMS)
     assert both.design()[:, :N_TERMS] + both.design()[:, N_TERMS:] == pytest.approx(both.terms)
+
+
+def test_games_without_a_result_are_refused(tmp_path: Path, capsys: Output) -> None:
+    arguments = ["--zero", "--rounds", "1", "--games", "4", "--sims", "2", "--seed", "7"]
+    with pytest.raises(SystemExit):
+        tune.main([*arguments, "--out", str(tmp_path / "a")])
+    assert "no game had a result" in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()
