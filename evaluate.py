@@ -100,8 +100,8 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="stop a match when it tells who is better; --games is then the most",
     )
-    add("--luck", action="store_true", help="also tell scores with luck taken off: fewer games do")
     add("--error", type=float, help="how often that may be wrong (0.05)")
+    add("--luck", action="store_true", help="also tell scores with luck taken off: fewer games do")
     add("--list", action="store_true", help="list the agents there are")
     return parser
 

@@ -117,14 +117,19 @@ def _asked(agent: Agent, batch: Batch, games: Numbers) -> npt.NDArray[np.int64]:
 def _failure(agent: Agent, batch: Batch, games: Numbers, job: Job, error: Exception) -> str:
     """Say where an agent failed: asked about each game alone, it should fail in one again."""
     for game in games.tolist():
-        try:
-            if len(games) == 1:
-                raise error
-            _asked(agent, batch, np.array([game]))
-        except Exception as alone:
+        alone = error if len(games) == 1 else _error_alone(agent, batch, game)
+        if alone is not None:
             where = _place(agent, batch, game, job)
             return f"{where}: {_told(alone)}: {_legal(batch, game)}"
     return f"agent {agent.spec!r}: asked about {len(games)} games at once: {_told(error)}"
+
+
+def _error_alone(agent: Agent, batch: Batch, game: int) -> Exception | None:
+    try:
+        _asked(agent, batch, np.array([game]))
+    except Exception as error:
+        return error
+    return None
 
 
 def _place(agent: Agent, batch: Batch, game: int, job: Job) -> str:

@@ -40,7 +40,7 @@ class GreedyAgent:
 
     def __init__(self, epsilon: float = 0.0) -> None:
         self.epsilon = epsilon
-        self.spec = f"greedy:epsilon={epsilon:g}" if epsilon else "greedy"
+        self.spec = f"greedy:epsilon={epsilon}" if epsilon else "greedy"
         if not epsilon:
             self.bot = GREEDY
 

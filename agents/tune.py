@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
+from tokaido_env.actions import actions_of
 from tokaido_env.agents.arena import play_match
 from tokaido_env.agents.heuristic import (
     N_TERMS,
@@ -171,7 +172,7 @@ def _choose(
         batch.boards, agent.guides, batch.states[games], legal, batch.keys(games)
     )
     for j in np.flatnonzero(rng.random(len(games)) < _RANDOM_MOVES):
-        actions[j] = rng.choice([a for a in range(64) if int(legal[j]) >> a & 1])
+        actions[j] = rng.choice(actions_of(int(legal[j])))
     return actions, values
 
 

@@ -373,3 +373,9 @@ def test_the_folder_refuses_to_be_imported_under_its_own_name() -> None:
     )
     assert done.returncode == 1
     assert "ImportError: import this package as tokaido_env.agents" in done.stderr
+
+
+def test_an_agent_is_made_again_from_its_spec() -> None:
+    for spec in ("greedy:epsilon=0.1234567891", "mcts:sims=7,rollout=full", "expectimax:depth=1"):
+        assert make(make(spec).spec).spec == make(spec).spec == spec
+    assert make(make("greedy:epsilon=0.1234567891").spec).epsilon == 0.1234567891  # type: ignore[attr-defined]

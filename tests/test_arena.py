@@ -259,6 +259,22 @@ def test_a_failure_in_a_batch_is_found_in_its_game() -> None:
     assert isinstance(error.value.__cause__, ZeroDivisionError)
 
 
+def test_a_failure_that_does_not_come_again_is_placed_where_only_one_game_was_asked_about() -> None:
+    class FailsOnce(Stubborn):
+        games_at_once = 1
+        asked = 0
+
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            self.asked += 1
+            if self.asked == 30:
+                raise ZeroDivisionError("of nothing")
+            return super().act(boards, states, legal, keys)
+
+    message = r"agent 'stubborn': game 1 of 4, seed \d+, seat 1, .*: ZeroDivisionError: of nothing"
+    with pytest.raises(AgentFailed, match=message):
+        play_match(make("random"), FailsOnce(), 4, seed=0)
+
+
 @pytest.mark.parametrize("answer", [np.zeros(3, np.int64), np.zeros(8), None])
 def test_an_answer_that_is_no_actions_is_refused(answer: Any) -> None:
     class Mute(Stubborn):

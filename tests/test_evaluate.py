@@ -302,6 +302,19 @@ def test_no_bar_where_there_is_no_terminal(capsys: Output) -> None:
 # Ladders
 
 
+def test_luck_is_taken_off_where_it_is_asked_for(tmp_path: Path, capsys: Output) -> None:
+    command = ["greedy", "heuristic", "random", "--games", "60"]
+    plain = results(tmp_path / "plain.json", *command)
+    told = results(tmp_path / "told.json", *command, "--luck")
+    assert "With luck taken off" in capsys.readouterr().out
+    adjusted = [match.pop("adjusted") for match in told["matches"]]
+    assert told == plain
+    low, high = adjusted[0]["ci95"]
+    assert low <= adjusted[0]["score"] <= high
+    assert adjusted[0]["factor"] > 0.8
+    assert adjusted[2] is None  # all games were won
+
+
 def test_a_ladder_is_made_and_an_agent_placed_on_it(tmp_path: Path, capsys: Output) -> None:
     ladder = ["--ladder", str(tmp_path / "ladder.json"), "--games", "10"]
     assert main(["ladder", "greedy", "random", *ladder]) == 0
