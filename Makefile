@@ -1,4 +1,4 @@
-# make train      set up, train a few minutes, evaluate
+# make train      set up, train about five minutes, evaluate
 # make test       set up, check, run the tests
 # make test-long  the same rules walk over many more games: make test-long GAMES=20000
 # make bench      print the speeds of this machine
@@ -24,7 +24,7 @@ setup: .venv/ready
 
 train: setup
 	if [ -f $(RUN)/config.toml ]; then $(PY) train.py --resume $(RUN); \
-	else $(PY) train.py --run $(RUN); fi
+	else $(PY) train.py --run $(RUN) --preset quick; fi
 	$(PY) evaluate.py policy:$(RUN) random greedy --games 1000
 
 check: setup

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from tokaido_env.agents.ratings import Rating
 
 VERSION = 1
-LADDER = Path(__file__).resolve().parent / "benchmarks" / "ladder.json"
 INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 
 
@@ -448,7 +447,7 @@ def _rate(words: list[str]) -> int:
 
     parser = argparse.ArgumentParser("evaluate.py rate", description=_rate.__doc__)
     parser.add_argument("agent", metavar="AGENT", help="a spec string, see evaluate.py --list")
-    parser.add_argument("--ladder", type=Path, default=LADDER, metavar="FILE", help="(ours)")
+    parser.add_argument("--ladder", type=Path, default=ladder.LADDER, metavar="FILE", help="(ours)")
     parser.add_argument("--opponents", type=int, default=ladder.OPPONENTS, help="how many to meet")
     parser.add_argument("--thorough", action="store_true", help="meet slow agents too")
     options, board = _ladder_options(parser, words)

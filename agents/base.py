@@ -76,6 +76,8 @@ class Kind:
     open: bool = False  # any other parameter is handed on as it is written
 
 
+MAX_SIMULATIONS = 1_000_000
+
 KINDS = {
     "random": Kind(
         "simple", "RandomAgent", "random", "each legal action with equal probability", {}
@@ -108,7 +110,23 @@ KINDS = {
         "mcts[:sims=N][,rollout=N|full]",
         "Monte Carlo tree search of N simulations a decision (400); a leaf is worth its "
         "evaluation, or that after some rounds of random play",
-        {"sims": Parameter(int, 1, 1_000_000), "rollout": Parameter(int, 0, 399, ("full",))},
+        {"sims": Parameter(int, 1, MAX_SIMULATIONS), "rollout": Parameter(int, 0, 399, ("full",))},
+    ),
+    "champion": Kind(
+        "champion",
+        "make_champion",
+        "champion[:sims=N]",
+        "the strongest network here, one forward pass a decision; with N, tree search led by it",
+        {"sims": Parameter(int, 1, MAX_SIMULATIONS)},
+    ),
+    "policy_search": Kind(
+        "policy_search",
+        "PolicySearchAgent",
+        "policy_search:PATH[,sims=N]",
+        "tree search of N simulations a decision (400) led by a policy file or the best of a run: "
+        "its policy proposes, its value judges",
+        {"path": Parameter(str), "sims": Parameter(int, 1, MAX_SIMULATIONS)},
+        required=("path",),
     ),
     "policy": Kind(
         "policy",

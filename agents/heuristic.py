@@ -521,12 +521,12 @@ def _count_pending(s: Row, out: Any) -> None:
 def _choose(actions: Any, boards: Any, guides: Any, states: Any, masks: Any) -> None:
     """Write `best_action` of each of n games, int64 (n,)."""
     for i in prange(len(actions)):
-        scratch = _scratch()[0]
+        scratch = make_scratch()[0]
         which = index(i if len(boards) > 1 else 0)
         actions[i] = best_action(boards[which], guides[which], states[i], masks[i], scratch)
 
 
 @allocator
-def _scratch() -> Any:
+def make_scratch() -> Any:
     """Return a `SCRATCH` of one row; Numba cannot make it directly in a parallel loop."""
     return np.empty(1, SCRATCH)

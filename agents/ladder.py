@@ -32,6 +32,7 @@ from tokaido_env.luck import check_seed
 from tokaido_env.record import write_text
 from tokaido_env.rules import RULES_VERSION
 
+LADDER = Path(__file__).resolve().parents[1] / "benchmarks" / "ladder.json"  # this project's
 VERSION = 1
 OPPONENTS = 4  # that `rate` plays against
 

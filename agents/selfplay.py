@@ -1,41 +1,78 @@
-"""Self-play training: MaskablePPO against frozen copies of itself, resumable."""
+"""Self-play training: MaskablePPO against itself, its past and other agents, resumable.
+
+A run depends on its settings alone, wherever it is stopped: policies, ratings and `metrics.jsonl`
+are byte for byte those of a run that was not. Only TensorBoard also holds times, and repeats what
+was done again after a power cut.
+"""
 
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import signal
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 
 from tokaido_env.agents.arena import play_match
 from tokaido_env.agents.base import Agent, make
-from tokaido_env.agents.policy import Layers, Policy, PolicyAgent
-from tokaido_env.agents.run import Progress, RunError, Settings, load_settings
-from tokaido_env.luck import arena_seed
-from tokaido_env.record import write_text
-from tokaido_env.sb3 import TokaidoVecEnv
-
-OPPONENT_TEMPERATURE = 1.0  # frozen copies play as the learner explores
-KEPT_CHECKPOINTS = 2
-
-# What reading a cut, foreign or incomplete checkpoint can raise.
-BROKEN = (
-    *(OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError),
-    *(BadZipFile, SafetensorError),
+from tokaido_env.agents.checkpoint import (
+    BROKEN,
+    checkpoints,
+    read_checkpoint,
+    snapshots_needed,
+    write_checkpoint,
 )
+from tokaido_env.agents.ladder import Ladder, match_seed, rate, simulations
+from tokaido_env.agents.match import Match
+from tokaido_env.agents.network import (
+    learner_env,
+    load_weights,
+    network_of,
+    new_learner,
+    policy_of,
+)
+from tokaido_env.agents.policy import Policy, PolicyAgent
+from tokaido_env.agents.pool import LATEST, Pool
+from tokaido_env.agents.ratings import Rating
+from tokaido_env.agents.run import (
+    Progress,
+    RunError,
+    Settings,
+    load_ladder,
+    load_settings,
+    start_run,
+)
+from tokaido_env.record import write_text
+
+NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
+OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
+
+RATING_OPPONENTS = 3
+FAST_SIMULATIONS = 100  # of opponents in a rating
+RATING_RESAMPLES = 300
+
+
+def begin(folder: str | Path, settings: Settings) -> None:
+    """Make a run folder that `train` can begin.
+
+    Raises:
+        RunError, PolicyError: if the policy to start from does not fit.
+        Others: as `start_run`.
+    """
+    if settings.start_from:
+        env = learner_env(settings, "random")
+        load_weights(network_of(new_learner(env, settings)), Policy.load(settings.start_from))
+    start_run(folder, settings)
 
 
 def train(folder: str | Path, report: Callable[[Progress], None] = lambda progress: None) -> bool:
@@ -45,21 +82,27 @@ def train(folder: str | Path, report: Callable[[Progress], None] = lambda progre
 
     Returns:
         Whether the run is complete.
+
+    Raises:
+        RunError: if the run cannot be gone on with, or saved.
     """
     folder = Path(folder)
     settings = load_settings(folder)
     run = _Run(folder, settings)
     run.resume()
-    with _interruptible() as stop:
-        callback = _Keeper(run, stop, report)
-        try:
+    try:
+        report(run.progress())
+        with _interruptible() as stop:
+            left = settings.steps - run.model.num_timesteps
             run.model.learn(
-                settings.steps - run.model.num_timesteps, callback, reset_num_timesteps=False
+                left, _Keeper(run, stop, report), log_interval=NEVER, reset_num_timesteps=False
             )
-        except _Stopped:
-            return False
-    run.save()
-    run.close()
+        run.settle(stop=True)
+        report(run.progress())
+    except _Stopped:
+        return False
+    finally:
+        run.model.logger.close()
     return True
 
 
@@ -69,128 +112,204 @@ class _Run:
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.folder = folder
         self.settings = settings
-        self.pool: list[Path] = []
-        self.best_score = -1.0
-        self.last_score: float | None = None
-        self.frozen_at = 0
-        self.saved_at = 0
-        first: list[Agent] = [make("random")] * settings.slots
-        self.env = TokaidoVecEnv(settings.games, first, settings.seed, settings.board)
-        self.model = _new_learner(self.env, settings)
-        self.env.seed(settings.seed)  # SB3 has handed on its own, of 32 bits
+        self.ladder = load_ladder(settings)
+        self.pool = Pool(settings)
+        self.rating: Rating | None = None
+        self.best_elo: float | None = None
+        self.is_new = self.is_best = False  # of the rating
+        self.settled_at = 0
+        self.saved_at = -1
+        self.lengths: list[int] = []  # of the games that ended since the last update
+        self.agents: dict[str, Agent] = {}  # those that are seated, by name
+        self.env = learner_env(settings, "random")
+        self.model = new_learner(self.env, settings)
         self.rng = np.random.Generator(np.random.PCG64(settings.seed))
         (folder / "pool").mkdir(exist_ok=True)
-        (folder / "checkpoints").mkdir(exist_ok=True)
 
     def resume(self) -> None:
         """Take up the newest checkpoint; without one, begin."""
-        checkpoints = _checkpoints(self.folder)
-        if checkpoints:
-            self._load(checkpoints[-1])
+        found = checkpoints(self.folder)
+        if found:
+            self._load(found)
+            self._assign()
         else:
+            if self.settings.start_from:
+                load_weights(network_of(self.model), Policy.load(self.settings.start_from))
+            self._freeze()
+            self.pool.seat(self.rng)
+            self._assign()
             self.model._last_obs = self.env.reset()
             self.model._last_episode_starts = np.ones(self.env.num_envs, bool)
-            self.freeze()
+            self.pool.whole[:] = True
         self.metrics = _JsonLines(self.folder / "metrics.jsonl", self.model.num_timesteps)
         outputs = [self.metrics, TensorBoardOutputFormat(str(self.folder / "tb"))]
         self.model.set_logger(Logger(str(self.folder), outputs))
+        self.began = (self.model.num_timesteps, time.perf_counter())
 
-    def freeze(self) -> None:
-        """Add a frozen copy to the pool; it takes one slot, copies of any age the others."""
-        path = self.folder / "pool" / f"{self.model.num_timesteps:09d}"
-        policy_of(self.model).save(path)
-        self.pool.append(path)
-        self.frozen_at = self.model.num_timesteps
-        others = self.rng.integers(len(self.pool), size=self.settings.slots - 1)
-        self._seat_opponents([path, *(self.pool[i] for i in others)])
+    def settle(self, *, stop: bool = False) -> None:
+        """Do all that is due between two updates; save in any case before a stop."""
+        steps = self.model.num_timesteps
+        saving = stop or self._due(self.settings.checkpoint_every)
+        if steps > self.settled_at:
+            if self._due(self.settings.freeze_every):
+                self._freeze()
+            if self._due(self.settings.reseat_every):
+                self.pool.seat(self.rng)
+            self._assign()
+            if self.ladder and (
+                self._due(self.settings.rate_every) or steps >= self.settings.steps
+            ):
+                self._rate(self.ladder)
+            self._log()
+            self.settled_at = steps
+        if saving and self.saved_at != steps:
+            self._save()
 
-    def evaluate(self) -> None:
-        """Play the learner against greedy; keep it as `best` if none did better."""
-        settings = self.settings
+    def note(self, dones: np.typing.NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
+        """Count the games that have just ended."""
+        ended = np.flatnonzero(dones)
+        episodes = [infos[game]["episode"] for game in ended]
+        self.pool.count(ended, np.array([episode["r"] for episode in episodes], np.float64))
+        self.lengths += [episode["l"] for episode in episodes]
+
+    def progress(self) -> Progress:
+        """Return what there is to tell, a new rating once."""
+        is_new, self.is_new = self.is_new, False
+        steps, total = self.model.num_timesteps, self.settings.steps
+        rates = self.pool.win_rates()
+        return Progress(min(steps, total), total, rates, self.rating, is_new, self.is_best)
+
+    # What is done between two updates
+
+    def _due(self, every: int) -> bool:
+        """Return whether a multiple of a number of steps was passed: stops do not move them."""
+        return self.model.num_timesteps // every > self.settled_at // every
+
+    def _freeze(self) -> None:
+        name = self.pool.add(self.model.num_timesteps)
+        policy_of(self.model).save(self.folder / "pool" / name)
+
+    def _assign(self) -> None:
+        """Let the games meet those who are seated, the learner as it is now among them."""
+        names = dict.fromkeys(name for name in self.pool.seated if name != LATEST)
+        self.agents = {name: self.agents.get(name) or self._opponent(name) for name in names}
+        latest = PolicyAgent.of(policy_of(self.model), LATEST, OPPONENT_TEMPERATURE)
+        self.env.assign([self.agents.get(name, latest) for name in self.pool.seated])
+
+    def _opponent(self, name: str) -> Agent:
+        if not name.isdigit():
+            return make(name)
+        path = self.folder / "pool" / name
+        return PolicyAgent.of(Policy.load(path), f"policy:{path}", OPPONENT_TEMPERATURE)
+
+    def _rate(self, ladder: Ladder) -> None:
+        """Place the learner on the ladder; keep it as `best` if it never stood higher."""
         agent = PolicyAgent.of(policy_of(self.model), "learner")
-        seed = int(arena_seed(settings.seed, self.model.num_timesteps))
-        match = play_match(agent, make("greedy"), settings.eval_games, seed, settings.board)
-        self.model.logger.record("eval/greedy", match.score)
-        self.last_score = match.score
-        if match.score > self.best_score:
-            self.best_score = match.score
+        self.rating = place(agent, ladder, self.settings)
+        self.is_new = True
+        for name, value in zip(("low", "high"), self.rating.ci95, strict=True):
+            self.model.logger.record(f"rating/{name}", value)
+        self.model.logger.record("rating/elo", self.rating.elo)
+        self.model.logger.record("rating/games", self.rating.games)
+        self.is_best = self.best_elo is None or self.rating.elo > self.best_elo
+        if self.is_best:
+            self.best_elo = self.rating.elo
             agent.policy.save(self.folder / "best")
 
-    def save(self) -> None:
-        """Write a checkpoint and `last`: whole or not at all."""
-        steps = self.model.num_timesteps
-        if self.saved_at == steps:
-            return
-        self.evaluate()
-        self.saved_at = steps
-        final = self.folder / "checkpoints" / f"{steps:09d}"
-        unfinished = final.with_name(final.name + ".tmp")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
-        save_file(self.model.policy.state_dict(), unfinished / "learner.safetensors")
-        save_file(_optimizer_tensors(self.model), unfinished / "optimizer.safetensors")
-        np.savez(unfinished / "games.npz", **self._arrays())
-        write_text(unfinished / "state.json", json.dumps(self._counters(), indent=1))
-        shutil.rmtree(final, ignore_errors=True)
-        unfinished.replace(final)
-        policy_of(self.model).save(self.folder / "last")
-        for old in _checkpoints(self.folder)[:-KEPT_CHECKPOINTS]:
-            shutil.rmtree(old)
+    def _log(self) -> None:
+        logger, steps = self.model.logger, self.model.num_timesteps
+        for name, rate_ in self.pool.win_rates().items():
+            logger.record(f"win_rate/{name}", rate_)
+        logger.record("games/ended", len(self.lengths))
+        if self.lengths:
+            logger.record("games/decisions", float(np.mean(self.lengths)))
+        self.lengths = []
+        done, began = self.began
+        speed = (steps - done) / (time.perf_counter() - began)
+        logger.record("time/steps_per_second", speed, exclude=_JsonLines.NAME)
+        logger.dump(steps)
 
-    def close(self) -> None:
-        """Flush the logs."""
-        self.model.logger.dump(self.model.num_timesteps)
-        self.model.logger.close()
-
-    def _load(self, checkpoint: Path) -> None:
-        try:
-            self._restore(checkpoint)
-        except BROKEN as error:
-            raise RunError(f"{checkpoint}: broken checkpoint: {error!r}") from None
-        self._seat_opponents(self.seated)
-
-    def _restore(self, checkpoint: Path) -> None:
-        model = self.model
-        counters = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-        model.policy.load_state_dict(load_file(checkpoint / "learner.safetensors"))
-        _restore_optimizer(model, load_file(checkpoint / "optimizer.safetensors"))
-        with (checkpoint / "games.npz").open("rb") as file, np.load(file) as arrays:
-            games = dict(arrays)
-        model._last_episode_starts = games.pop("episode_starts")
-        self.env.restore(games)
-        model._last_obs = self.env.observe()
-        model.num_timesteps = self.saved_at = counters["steps"]
-        model._n_updates = counters["updates"]
-        self.frozen_at = counters["frozen_at"]
-        self.best_score = counters["best_score"]
-        self.rng.bit_generator.state = counters["rng"]
-        _set_numpy_state(counters["numpy"])
-        self.pool = [self.folder / "pool" / name for name in counters["pool"]]
-        self.seated = [self.folder / "pool" / name for name in counters["seated"]]
-
-    def _seat_opponents(self, paths: list[Path]) -> None:
-        """Load each frozen copy once, even if it sits in several slots."""
-        agents = {
-            path: PolicyAgent.of(Policy.load(path), f"policy:{path}", OPPONENT_TEMPERATURE)
-            for path in dict.fromkeys(paths)
+    def _save(self) -> None:
+        """Write `last`, and a checkpoint: whole or not at all."""
+        folder, last = self.folder, policy_of(self.model)
+        last.save(folder / "last")
+        if self.best_elo is None:
+            last.save(folder / "best")
+        write_text(folder / "pool" / "pool.json", json.dumps(self.pool.to_dict(), indent=1) + "\n")
+        self.metrics.sync()
+        games = self.env.snapshot() | {
+            "episode_starts": self.model._last_episode_starts,
+            "whole": self.pool.whole,
         }
-        self.seated = paths
-        self.env.assign([agents[path] for path in paths])
+        write_checkpoint(folder, self.model, games, self._counters())
+        self.saved_at = self.model.num_timesteps
+        needed = snapshots_needed(folder)
+        for path in (folder / "pool").iterdir():
+            if path.name.isdigit() and path.name not in needed:
+                path.unlink()
 
-    def _arrays(self) -> dict[str, Any]:
-        return self.env.snapshot() | {"episode_starts": self.model._last_episode_starts}
+    # What is kept of a run
 
     def _counters(self) -> dict[str, Any]:
         return {
-            "steps": self.model.num_timesteps,
-            "updates": self.model._n_updates,
-            "frozen_at": self.frozen_at,
-            "best_score": self.best_score,
-            "pool": [path.name for path in self.pool],
-            "seated": [path.name for path in self.seated],
+            "pool": self.pool.to_dict(),
             "rng": self.rng.bit_generator.state,
-            "numpy": _numpy_state(),
+            "ladder": self.ladder.hash if self.ladder else None,
+            "rating": asdict(self.rating) if self.rating else None,
+            "best_elo": self.best_elo,
         }
+
+    def _load(self, found: list[Path]) -> None:
+        *older, newest = found
+        try:
+            self._restore(newest)
+        except BROKEN as error:
+            help_ = f"delete it to go on from {older[-1]}" if older else "train anew"
+            raise RunError(f"{newest}: broken checkpoint: {error!r}: {help_}") from None
+        known = self.ladder.hash if self.ladder else None
+        if self.rated_on != known:
+            raise RunError(
+                f"{self.folder}: rated on the ladder {self.rated_on}, the file is now {known}: "
+                "restore it, or ratings could not be compared"
+            )
+
+    def _restore(self, checkpoint: Path) -> None:
+        games, counters = read_checkpoint(checkpoint, self.model)
+        self.model._last_episode_starts = games.pop("episode_starts")
+        whole = games.pop("whole")
+        self.env.restore(games)
+        self.pool.restore(counters["pool"])
+        self.pool.whole[:] = whole
+        self.model._last_obs = self.env.observe()
+        self.settled_at = self.saved_at = self.model.num_timesteps
+        self.rng.bit_generator.state = counters["rng"]
+        self.rated_on = counters["ladder"]
+        rating = counters["rating"]
+        self.rating = Rating(**rating | {"ci95": tuple(rating["ci95"])}) if rating else None
+        self.best_elo = counters["best_elo"]
+
+
+def place(agent: Agent, ladder: Ladder, settings: Settings) -> Rating:
+    """Place an agent on a ladder in few games, against its agents that do not think long.
+
+    The luck is the same at every rating of a run, so that two differ by the play, and other than
+    that of `evaluate.py rate`, so that a policy that was chosen by its rating can be rated fairly.
+    """
+
+    def play(spec: str, opponent: str, games: int, seed: int) -> Match:
+        games = min(games, settings.rating_games)
+        return play_match(agent, make(opponent), games, seed, settings.board)
+
+    fast = tuple(one for one in ladder.agents if simulations(one.agent) <= FAST_SIMULATIONS)
+    placed = rate(
+        agent.spec,
+        replace(ladder, agents=fast),
+        play=play,
+        seed=match_seed(settings.seed, "train"),
+        opponents=RATING_OPPONENTS,
+        resamples=RATING_RESAMPLES,
+    )
+    return placed.rating
 
 
 class _Stopped(Exception):  # noqa: N818  not an error
@@ -198,7 +317,7 @@ class _Stopped(Exception):  # noqa: N818  not an error
 
 
 class _Keeper(BaseCallback):
-    """Freezes copies, saves checkpoints and reports, always between two updates."""
+    """Lets a run count its games, and settle and report between two updates."""
 
     def __init__(
         self, run: _Run, stop: Callable[[], bool], report: Callable[[Progress], None]
@@ -209,34 +328,30 @@ class _Keeper(BaseCallback):
         self.report = report
 
     def _on_rollout_start(self) -> None:
-        run, steps = self.run, self.model.num_timesteps
-        if steps - run.frozen_at >= run.settings.freeze_every:
-            run.freeze()
         stopping = self.stop()
-        if stopping or steps - run.saved_at >= run.settings.checkpoint_every:
-            run.save()
+        self.run.settle(stop=stopping)
+        self.report(self.run.progress())
         if stopping:
-            run.close()
             raise _Stopped
 
     def _on_step(self) -> bool:
+        self.run.note(self.locals["dones"], self.locals["infos"])
         return True
-
-    def _on_rollout_end(self) -> None:
-        results = [episode["r"] for episode in self.model.ep_info_buffer or ()]
-        won = float((np.mean(results) + 1) / 2) if results else None
-        total = self.run.settings.steps
-        self.report(Progress(min(self.model.num_timesteps, total), total, won, self.run.last_score))
 
 
 class _JsonLines(KVWriter):
     """Appends what is logged to a file, one object a line; drops what a resumed run repeats."""
 
+    NAME = "json"  # values that are recorded with `exclude` of this are left out
+
     def __init__(self, path: Path, steps: int) -> None:
         kept = []
-        if path.is_file():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if json.loads(line)["steps"] <= steps]
+        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+            try:
+                if json.loads(line)["steps"] <= steps:
+                    kept.append(line)
+            except json.JSONDecodeError:
+                break  # the last line, cut short
         write_text(path, "".join(line + "\n" for line in kept))
         self.file = path.open("a", encoding="utf-8")
 
@@ -244,80 +359,21 @@ class _JsonLines(KVWriter):
         self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0
     ) -> None:
         """Append one line."""
-        values = {k: v for k, v in sorted(key_values.items()) if isinstance(v, int | float)}
+        values = {
+            key: value.item() if isinstance(value, np.generic) else value
+            for key, value in sorted(key_values.items())
+            if self.NAME not in (key_excluded.get(key) or ())
+        }
         self.file.write(json.dumps({"steps": step} | values) + "\n")
         self.file.flush()
+
+    def sync(self) -> None:
+        """Wait until all is on the disk."""
+        os.fsync(self.file.fileno())
 
     def close(self) -> None:
         """Close the file."""
         self.file.close()
-
-
-def _new_learner(env: TokaidoVecEnv, settings: Settings) -> MaskablePPO:
-    layers = [settings.width, settings.width]
-    return MaskablePPO(
-        "MlpPolicy",
-        env,
-        learning_rate=settings.learning_rate,
-        n_steps=settings.rollout,
-        batch_size=settings.minibatch,
-        n_epochs=settings.epochs,
-        gamma=1.0,
-        gae_lambda=settings.gae_lambda,
-        clip_range=settings.clip,
-        ent_coef=settings.entropy,
-        policy_kwargs={"net_arch": layers, "activation_fn": torch.nn.Tanh},
-        # SB3 takes 32 bits.
-        seed=int(np.random.SeedSequence(settings.seed).generate_state(1)[0]),
-        device="cpu",
-    )
-
-
-def policy_of(model: MaskablePPO) -> Policy:
-    """Return a frozen copy of the learner's networks."""
-    extractor = model.policy.mlp_extractor
-    return Policy(
-        policy=_layers([*extractor.policy_net, model.policy.action_net]),
-        value=_layers([*extractor.value_net, model.policy.value_net]),
-    )
-
-
-def _layers(modules: list[torch.nn.Module]) -> Layers:
-    linear = [module for module in modules if isinstance(module, torch.nn.Linear)]
-    return [
-        (module.weight.detach().numpy().copy(), module.bias.detach().numpy().copy())
-        for module in linear
-    ]
-
-
-def _optimizer_tensors(model: MaskablePPO) -> dict[str, torch.Tensor]:
-    """Return Adam's moments by parameter number, and PyTorch's random state."""
-    tensors = {"torch_rng": torch.get_rng_state()}
-    for number, moments in model.policy.optimizer.state_dict()["state"].items():
-        for name, tensor in moments.items():
-            tensors[f"{number}.{name}"] = tensor.clone()
-    return tensors
-
-
-def _restore_optimizer(model: MaskablePPO, tensors: dict[str, torch.Tensor]) -> None:
-    torch.set_rng_state(tensors.pop("torch_rng"))
-    state = model.policy.optimizer.state_dict()
-    state["state"] = {}
-    for key, tensor in tensors.items():
-        number, name = key.split(".")
-        state["state"].setdefault(int(number), {})[name] = tensor
-    model.policy.optimizer.load_state_dict(state)
-
-
-def _numpy_state() -> list[Any]:
-    """Return NumPy's global random state, which SB3 shuffles minibatches with, as JSON types."""
-    name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
-    return [str(name), [int(key) for key in keys], position, has_gauss, gauss]
-
-
-def _set_numpy_state(state: list[Any]) -> None:
-    name, keys, position, has_gauss, gauss = state
-    np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002
 
 
 @contextmanager
@@ -335,8 +391,3 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
         yield lambda: pressed
     finally:
         signal.signal(signal.SIGINT, previous)
-
-
-def _checkpoints(folder: Path) -> list[Path]:
-    """Return the finished checkpoints, oldest first."""
-    return sorted(path for path in (folder / "checkpoints").glob("*") if path.name.isdigit())

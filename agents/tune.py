@@ -168,7 +168,7 @@ def _choose(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Return a move of each game, some of them random, and what the search expects."""
     legal = batch.legal[games]
-    actions, values = agent.search(
+    actions, values, _ = agent.search(
         batch.boards, agent.guides, batch.states[games], legal, batch.keys(games)
     )
     for j in np.flatnonzero(rng.random(len(games)) < _RANDOM_MOVES):

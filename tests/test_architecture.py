@@ -31,7 +31,10 @@ OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
     *("pyspiel", "open_spiel", "matplotlib", "IPython", "pyarrow", "pandas"),
 }
-WITH_OPTIONAL = ("tokaido_env/sb3.py", "tokaido_env/openspiel.py", "agents/selfplay.py")
+WITH_OPTIONAL = (
+    *("tokaido_env/sb3.py", "tokaido_env/openspiel.py"),
+    *("agents/network.py", "agents/checkpoint.py", "agents/selfplay.py"),
+)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -390,8 +390,8 @@ def _free(env: Any) -> Any:
 
 def _pool(model: Any, size: int = 4) -> list[Any]:
     """Return opponents with networks of the learner's size."""
+    from tokaido_env.agents.network import policy_of
     from tokaido_env.agents.policy import Policy, PolicyAgent
-    from tokaido_env.agents.selfplay import policy_of
 
     policy: Policy = policy_of(model)
     return [PolicyAgent.of(policy, f"network {i}", 1.0) for i in range(size)]

@@ -94,7 +94,7 @@ class TokaidoVecEnv(VecEnv):
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for j, game in enumerate(ended.games.tolist()):
             infos[game] = self._final(ended, j, game)
-        return games.observe(), games.reward.copy(), games.terminated | games.truncated, infos
+        return self.observe(), games.reward.copy(), games.terminated | games.truncated, infos
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return arrays from which `restore` continues identically, with the same opponents."""
