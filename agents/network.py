@@ -25,7 +25,7 @@ from tokaido_env.observation import N_FEATURES
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.versus import Ended, Opponents
 
-_OUTLOOK_WEIGHT = 10.0  # at first: the untrained policy leans on the heuristic
+_OUTLOOK_WEIGHT = 50.0  # at first: the untrained policy draws by the heuristic, with some noise
 _MOVE_BIAS = 0.1  # standard deviation, at first
 
 

@@ -63,19 +63,19 @@ class Settings:
 
     seed: int = _setting(0, Parameter(int), "of games, network and opponents, 0 to 2**53 - 1")
     board: str = _setting("shikoku", _TEXT, "a built-in board or a file")
-    steps: int = _setting(2_800_000, _COUNT, "decisions of the learner in the whole run")
+    steps: int = _setting(1_966_080, _COUNT, "decisions of the learner in the whole run")
     start_from: str = _setting("", _TEXT, "policy file to begin with; empty: random weights")
 
     games: int = _setting(512, _COUNT, "games side by side")
     rollout: int = _setting(32, _COUNT, "decisions in each game between two updates")
-    minibatch: int = _setting(4096, _COUNT, "decisions; a divisor of games * rollout")
+    minibatch: int = _setting(2048, _COUNT, "decisions; a divisor of games * rollout")
     epochs: int = _setting(3, _COUNT, "passes over the decisions of an update")
-    learning_rate: float = _setting(5e-4, Parameter(float, 1e-9, 1), "of Adam, at the beginning")
+    learning_rate: float = _setting(1e-3, Parameter(float, 1e-9, 1), "of Adam, at the beginning")
     final_learning_rate: float = _setting(
         1.0, _SHARE, "share of learning_rate left after `steps`, linear between; 1 is constant"
     )
     gae_lambda: float = _setting(0.95, _SHARE, "of generalised advantage estimation; gamma is 1")
-    entropy: float = _setting(0.03, Parameter(float, 0, 10), "weight of the entropy bonus")
+    entropy: float = _setting(0.005, Parameter(float, 0, 10), "weight of the entropy bonus")
     clip: float = _setting(0.2, Parameter(float, 0.001, 1), "range of the probability ratio")
     width: int = _setting(256, _COUNT, "units of the network's first layer, a multiple of 8")
 
@@ -136,7 +136,7 @@ _ALLOWED: dict[str, Parameter] = {one.name: one.metadata["allowed"] for one in f
 # By duration on two cores: five minutes, an hour, a working day.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
-        **{"steps": 2_800_000, "width": 256, "freeze_every": 163_840},
+        **{"steps": 1_966_080, "width": 256, "freeze_every": 163_840},
         **{"checkpoint_every": 491_520, "rate_every": 491_520},
     },
     "standard": {

@@ -20,11 +20,11 @@ from safetensors.numpy import load_file
 from stable_baselines3.common.callbacks import BaseCallback
 
 from tokaido_env import Game
-from tokaido_env.agents import Policy, checkpoint, make, selfplay
+from tokaido_env.agents import Policy, checkpoint, make, policy as policies, selfplay
+from tokaido_env.agents.inputs import N_INPUTS, read_positions
 from tokaido_env.agents.ladder import LADDER
 from tokaido_env.agents.network import learner_env, learning_rate, new_learner, policy_of
 from tokaido_env.agents.run import Progress, Settings, load_settings
-from tokaido_env.observation import N_FEATURES, encode_game
 
 ROOT = Path(__file__).resolve().parents[1]
 VALUES: dict[str, Any] = {
@@ -112,13 +112,13 @@ def test_nothing_in_a_run_folder_can_run_code(finished: Path) -> None:
         elif path.suffix == ".toml":
             assert tomllib.loads(path.read_text(encoding="utf-8"))
         else:
-            assert Policy.load(path).policy
+            assert Policy.load(path).tensors
 
 
 def test_the_configuration_tells_all_settings_versions_and_layouts(finished: Path) -> None:
     config = tomllib.loads((finished / "config.toml").read_text(encoding="utf-8"))
     assert Settings(**config["settings"]) == Settings(steps=2048, **VALUES)
-    assert set(config["layout"]) == {"rules", "actions", "features"}
+    assert set(config["layout"]) == {"rules", "actions", "inputs"}
     assert {"python", "tokaido-env", "numpy", "numba", "torch"} <= set(config["versions"])
 
 
@@ -160,8 +160,8 @@ def test_best_is_kept_by_rating_and_ties_keep_the_older(
     told: list[Progress] = []
     assert selfplay.train(tmp_path / "run", told.append)
     best = Policy.load(tmp_path / "run" / "best")
-    assert np.array_equal(best.policy[0][0], rated[1].policy[0][0])
-    assert not np.array_equal(best.policy[0][0], rated[2].policy[0][0])
+    assert np.array_equal(best.tensors["trunk.0.weight"], rated[1].tensors["trunk.0.weight"])
+    assert not np.array_equal(best.tensors["trunk.0.weight"], rated[2].tensors["trunk.0.weight"])
     new = [progress for progress in told if progress.is_new]
     assert [progress.steps for progress in new] == [256, 512, 768, 1024]
     assert [progress.is_best for progress in new] == [True, True, False, False]
@@ -178,7 +178,7 @@ def test_a_trained_policy_plays(finished: Path) -> None:
     """The learner moved away from where it began; the run folder stands for its best."""
     assert make(f"policy:{finished}").spec == f"policy:{finished}"
     first, last = (Policy.load(finished / name) for name in ("pool/000000000", "last"))
-    assert not np.array_equal(first.policy[0][0], last.policy[0][0])
+    assert not np.array_equal(first.tensors["trunk.0.weight"], last.tensors["trunk.0.weight"])
     evaluate = runpy.run_path(str(ROOT / "evaluate.py"))["main"]
     agents = [f"policy:{finished}", f"policy:{finished}/last,temperature=1"]
     assert evaluate([*agents, "--games", "10"]) == 0
@@ -359,8 +359,8 @@ def own_decisions(seed: int, seat: int, actions: list[int]) -> tuple[Game, list[
     """Play a game again, the learner's decisions as given.
 
     Returns:
-        The finished game, what the learner's seat saw at each of its decisions, and how many
-        decisions the opponent made before each of them.
+        The finished game, the position and the legal actions at each decision of the learner, and
+        how many decisions the opponent made before each of them.
     """
     game, left = Game(seed=seed), iter(actions)
     seen, between, others = [], [], 0
@@ -369,9 +369,7 @@ def own_decisions(seed: int, seat: int, actions: list[int]) -> tuple[Game, list[
             game.play(game.legal_actions()[-1])
             others += 1
             continue
-        observation = np.empty(N_FEATURES, np.float32)
-        encode_game(game.boards, game.state, 0, seat, observation)
-        seen.append(observation)
+        seen.append((game.state.copy(), game.legal_mask))
         between.append(others)
         others = 0
         game.play(next(left))
@@ -413,10 +411,14 @@ def test_what_is_learnt_is_the_learners_own_result_at_each_of_its_decisions() ->
 def test_a_decision_is_worth_what_the_learner_sees_at_its_own_next_one() -> None:
     """With lambda = 0 the target is V there, its sign kept, whoever decided between."""
     rollout, policy = first_rollout(gae_lambda=0.0)
-    for *_, steps, index, seen, _between in replayed(rollout):
+    for game, _, steps, index, seen, _between in replayed(rollout):
+        states = np.concatenate([state for state, _ in seen])
+        legal = np.array([mask for _, mask in seen], np.uint64)
         observations = rollout.kept["observations"][steps, index]
-        assert np.array_equal(observations, np.array(seen))
-        values = policy.values(np.array(seen))
+        assert np.array_equal(
+            observations[:, :N_INPUTS], read_positions(game.boards, states, legal)
+        )
+        _, values = policy.evaluate(game.boards, states, legal)
         targets = rollout.kept["returns"][steps, index]
         assert targets[:-1] == pytest.approx(values[1:], abs=1e-5)
 
@@ -508,7 +510,7 @@ def test_other_settings_are_refused_when_a_run_goes_on(
     [
         ("rules = 1", "rules = 2", "layout.rules: this version has 1, the run 2"),
         ("actions = 1", "actions = 2", "layout.actions: this version has 1, the run 2"),
-        ('features = "', 'features = "0', "layout.features: this version has"),
+        ('inputs = "', 'inputs = "0', "layout.inputs: this version has"),
         ("[layout]", "[layouts]", "layout.rules: this version has 1, the run None"),
         ("steps = ", "stepps = ", "unknown setting 'stepps': the nearest is 'steps'"),
         ("[settings]", "[settings", "config.toml"),
@@ -577,15 +579,16 @@ def test_a_lost_copy_of_the_pool_is_named(run: Path, capsys: pytest.CaptureFixtu
     assert f"{path}: no such policy file" in refusal(capsys)
 
 
-def test_a_copy_with_another_observation_is_named(
-    run: Path, capsys: pytest.CaptureFixture[str]
+def test_a_copy_with_other_inputs_is_named(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = seated_snapshot(run)
     policy = Policy.load(path)
-    sizes = tuple((name + "s", size) for name, size in policy.features)
-    Policy(policy.policy, policy.value, sizes).save(path)
+    with monkeypatch.context() as other:
+        other.setitem(policies._HEADER, "inputs", "0123456789abcdef")
+        policy.save(path)
     assert resume(run) == 1
-    assert f"{path}: made for another observation" in refusal(capsys)
+    assert f"{path}: made for inputs '0123456789abcdef'" in refusal(capsys)
 
 
 def test_another_ladder_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -612,8 +615,8 @@ def test_a_full_disk_leaves_what_was_saved_before(
     assert "No space left on device" in error
     assert ("checkpoints/000001024: not saved" in error) == (full_at != "last")
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["000000512"]
-    assert Policy.load(run / "last").policy
-    assert Policy.load(run / "best").policy
+    assert Policy.load(run / "last").tensors
+    assert Policy.load(run / "best").tensors
     monkeypatch.undo()
     assert resume(run) == 0
     assert contents(run, logs=False) == contents(finished, logs=False)

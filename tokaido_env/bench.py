@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tokaido_env
+from tokaido_env.actions import N_ACTIONS
 from tokaido_env.batch import Batch
 from tokaido_env.record import write_text
 from tokaido_env.state import STATE
@@ -133,25 +134,30 @@ def random_play(observation: str | None, *, copied: bool = False) -> Callable[[]
 
 
 def searching(spec: str) -> Callable[[], float]:
-    """Return a measure of tree search, in simulations/s, in positions of games by `greedy`."""
+    """Return a measure of an agent in positions of games by `greedy`.
+
+    In simulations/s, or in decisions/s if it does not search.
+    """
 
     @cache
     def begun() -> tuple[Any, Batch, npt.NDArray[np.int64]]:
         from tokaido_env.agents import make
 
-        batch = Batch(_SEARCHED, observation=None, autoreset=False)
+        agent = make(spec)
+        games = _SEARCHED if hasattr(agent, "sims") else GAMES
+        batch = Batch(games, observation=None, autoreset=False)
         batch.reset(seed=0)
         for _ in range(60):
             batch.play("greedy")
         several = batch.legal & (batch.legal - np.uint64(1)) != 0  # one action is not searched
-        return make(spec), batch, np.flatnonzero(several)
+        return agent, batch, np.flatnonzero(several)
 
     def measure() -> float:
         agent, batch, games = begun()
         states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
         began = time.perf_counter()
         agent.act(batch.boards, states, legal, keys)
-        return len(games) * int(agent.sims) / (time.perf_counter() - began)
+        return len(games) * int(getattr(agent, "sims", 1)) / (time.perf_counter() - began)
 
     return measure
 
@@ -331,16 +337,19 @@ class Learning:
 
 
 LEARNERS = ("free", "kernel", "pool")
-_LEARNER_GAMES, _LEARNER_ROLLOUT = 512, 32
+_OPENING = 30  # decisions, so that as many actions are legal as in games
 
 
 def learn() -> None:
     """Train on each kind of environment in turn and print the steps/s as JSON."""
     import torch
 
+    from tokaido_env.agents.run import Settings
+
     torch.set_num_threads(numba.config.NUMBA_NUM_THREADS)
-    models = {name: _learner(name) for name in LEARNERS}
-    steps = _LEARNER_GAMES * _LEARNER_ROLLOUT
+    settings = Settings()
+    models = {name: _learner(name, settings) for name in LEARNERS}
+    steps = settings.games * settings.rollout
     seconds = dict.fromkeys(LEARNERS, 0.0)
     for turn, name in itertools.product(range(4), LEARNERS):
         began = time.perf_counter()
@@ -350,34 +359,25 @@ def learn() -> None:
     print(json.dumps({name: 3 * steps / seconds[name] for name in LEARNERS}))
 
 
-def _learner(name: str) -> Any:
-    """Make a learner with the settings that `train.py` has by default."""
-    from sb3_contrib import MaskablePPO
+def _learner(name: str, settings: Any) -> Any:
+    """Make a learner as `train.py` does, with opponents of a kind."""
+    from tokaido_env.agents.network import learner_env, new_learner
 
-    from tokaido_env.sb3 import TokaidoVecEnv
-
-    env = TokaidoVecEnv(_LEARNER_GAMES, "greedy", seed=0)
+    env = learner_env(settings, "greedy")
     if name == "free":
-        env.reset()
         env = _free(env)
-    model = MaskablePPO(
-        "MlpPolicy",
-        env,
-        n_steps=_LEARNER_ROLLOUT,
-        batch_size=4096,
-        n_epochs=3,
-        gamma=1.0,
-        policy_kwargs={"net_arch": [256, 256]},
-        seed=0,
-        device="cpu",
-    )
+    model = new_learner(env, settings)
     if name == "pool":
         env.assign(_pool(model))
     return model
 
 
 def _free(env: Any) -> Any:
-    """Return an environment whose steps cost nothing: it tells the same all the time."""
+    """Return an environment whose steps cost nothing: it tells the same positions all the time."""
+    env.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(_OPENING):
+        env.step(np.where(env.action_masks(), rng.random((env.num_envs, N_ACTIONS)), -1).argmax(1))
     seen, masks = env.observe(), env.action_masks()
     infos: list[dict[str, Any]] = [{} for _ in seen]
     told = np.zeros(len(seen), np.float32), np.zeros(len(seen), np.bool_), infos
@@ -445,6 +445,7 @@ def _rate(action: Callable[[], Any], seconds: float = 0.4) -> float:
 
 
 _learning = Learning()
+_POLICIES = ("safetensors",)
 _LEARNING = ("stable_baselines3", "sb3_contrib", "torch", "safetensors")
 _SPEED = "decisions/s"
 
@@ -554,6 +555,38 @@ ROWS = (
         "simulations/s",
         searching("mcts:sims=400,rollout=full"),
         80e3,
+    ),
+    Row(
+        "champion.1",
+        "`champion`, one forward pass",
+        "decisions/s",
+        searching("champion"),
+        threads=1,
+        needs=_POLICIES,
+    ),
+    Row(
+        "champion.2",
+        "`champion`, one forward pass",
+        "decisions/s",
+        searching("champion"),
+        threads=2,
+        needs=_POLICIES,
+    ),
+    Row(
+        "champion.400.1",
+        "`champion:sims=400`",
+        "simulations/s",
+        searching("champion:sims=400"),
+        threads=1,
+        needs=_POLICIES,
+    ),
+    Row(
+        "champion.400.2",
+        "`champion:sims=400`",
+        "simulations/s",
+        searching("champion:sims=400"),
+        threads=2,
+        needs=_POLICIES,
     ),
     Row("import", "`import tokaido_env`", "s", import_seconds, 0.4, at_most=True),
     Row("first.warm", "first decision of a process", "s", first_decision(cold=False), 0.8, True),
