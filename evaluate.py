@@ -5,6 +5,7 @@ python evaluate.py policy:runs/first greedy random --json results.json --records
 python evaluate.py python:my_bots:Careful greedy --until-decided --games 10000
 python evaluate.py rate policy:runs/first
 python evaluate.py ladder random greedy heuristic --ladder my_ladder.json
+python evaluate.py exploit champion
 python evaluate.py --list
 
 Every two agents meet: the same luck twice, with seats swapped. Scores come with a 95 % interval.
@@ -19,8 +20,10 @@ import json
 import os
 import shlex
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from tokaido_env.agents.exploit import Probe, Told
     from tokaido_env.agents.ladder import Ladder
     from tokaido_env.agents.ratings import Rating
 
@@ -355,12 +359,12 @@ def _elo(rating: Rating) -> tuple[str, str]:
     return f"{rating.elo:.0f}", f"{low:.0f} – {high:.0f}"
 
 
-def _new_table(title: str, headers: Sequence[str]) -> Table:
+def _new_table(title: str, headers: Sequence[str], first: str = "agent") -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("agent", overflow="fold")
+    table.add_column(first, overflow="fold")
     for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
     return table
@@ -511,7 +515,112 @@ def _player(options: argparse.Namespace, board: Board) -> Callable[[str, str, in
     return played
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {"rate": _rate, "ladder": _ladder}
+# Exploitability
+
+
+def _exploit(words: list[str]) -> int:
+    """Train a learner against one agent, and measure how far it beats it: a lower bound."""
+    # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from tokaido_env.agents import exploit
+
+    options = _exploit_options(words, exploit.STEPS, exploit.GAMES)
+    settings = exploit.settings_against(
+        *(options.agent, options.steps, options.seed, options.board, options.start_from)
+    )
+    _warn_if_slow(make(options.agent), settings.steps)
+    with _folder(options.run) as folder:
+        began = time.perf_counter()
+        with _training(settings.agents, settings.steps, options.games) as (report, progress):
+            found = exploit.probe(folder, settings, options.games, report, progress)
+        seconds = time.perf_counter() - began
+    if options.json is not None:
+        write_text(options.json, json.dumps(found.to_dict(), indent=1) + "\n")
+    _show_probe(found, seconds)
+    if found.complete:
+        return 0
+    kept = "" if options.run is None else f": in {options.run}, call again to go on"
+    print(f"evaluate: interrupted{kept}", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _exploit_options(words: list[str], steps: int, games: int) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("evaluate.py exploit", description=_exploit.__doc__)
+    add = parser.add_argument
+    add("agent", metavar="AGENT", help="a spec string, see evaluate.py --list")
+    add("--steps", type=int, default=steps, help=f"decisions of the learner ({steps:,})")
+    add("--start-from", default="", metavar="POLICY", help="policy file to begin with")
+    add("--games", type=int, default=games, help=f"of the final match, even ({games})")
+    add("--seed", type=int, default=0, help="of training and games, 0 to 2**53 - 1 (0)")
+    add("--board", default="shikoku", help="a built-in board or a file (shikoku)")
+    add("--json", type=Path, metavar="FILE", help="write the results to a file")
+    add("--run", type=Path, metavar="FOLDER", help="keep the run there; go on with a stopped one")
+    options = parser.parse_args(words)
+    check_seed(options.seed)
+    _check_files(options.json)
+    _check_installed("rich")
+    return options
+
+
+def _folder(run: Path | None) -> AbstractContextManager[str | Path]:
+    """Return the folder of a run, a temporary one if none is asked for."""
+    return tempfile.TemporaryDirectory(prefix="tokaido-") if run is None else nullcontext(run)
+
+
+def _warn_if_slow(agent: Agent, steps: int) -> None:
+    if hasattr(agent, "games_at_once"):  # see `Agent`
+        told = f"{agent.spec} thinks long, and decides about as often as the learner: {steps:,}"
+        print(f"evaluate: {told} times; fewer --steps take less time", file=sys.stderr)
+
+
+@contextmanager
+def _training(
+    agent: str, steps: int, games: int
+) -> Iterator[tuple[Callable[[Told], None], Report]]:
+    """Show a bar while a learner is trained and then measured, if there is a terminal."""
+    from rich import progress as bars
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TextColumn("{task.completed:,.0f} of {task.total:,.0f} {task.fields[told]}"),
+        bars.TimeRemainingColumn(),
+    )
+    hidden = not console.is_terminal
+    with bars.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        training = bar.add_task(f"learner – {agent}", total=steps, told="steps")
+
+        def report(told: Told) -> None:
+            newest = "" if told.newest is None else f", scored {told.newest.match.score:.1%}"
+            bar.update(training, completed=told.progress.steps, told=f"steps{newest}")
+
+        final = bar.add_task("final match", total=games, told="games")
+        yield report, lambda finished: bar.advance(final, finished)
+
+
+def _show_probe(found: Probe, seconds: float) -> None:
+    console, settings = _console(), found.settings
+    title = f"Learner against {found.agent}, seed {settings.seed}, board {settings.board}"
+    table = _new_table(title, ("games", "score", "95 % interval", ""), first="steps")
+    for steps, match in found.curve:
+        (low, high), games = match.interval, str(match.results.size)
+        mark = "chosen" if found.best is not None and steps == found.best.steps else ""
+        interval = f"{low:.1%} – {high:.1%}"
+        table.add_row(f"{steps:,}", games, f"{match.score:.1%}", interval, mark)
+    console.print(table)
+    if found.match is not None:
+        console.print(_table([found.match], "The chosen learner in games that did not choose it"))
+    console.print(found.meaning(), highlight=False, soft_wrap=True)
+    console.print(f"{settings.steps:,} steps asked for, {seconds:,.0f} s", highlight=False)
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "rate": _rate,
+    "ladder": _ladder,
+    "exploit": _exploit,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

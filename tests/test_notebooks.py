@@ -20,20 +20,32 @@ from nbclient import NotebookClient
 path = Path(sys.argv[1])
 notebook = nbformat.read(path, as_version=4)
 nbformat.validate(notebook)
-options = {"timeout": 300, "kernel_name": "this", "resources": {"metadata": {"path": path.parent}}}
+tagged = [i for i, c in enumerate(notebook.cells) if "parameters" in c.metadata.get("tags", ())]
+for i in tagged:
+    notebook.cells.insert(i + 1, nbformat.v4.new_code_cell(sys.argv[3]))
+options = {"timeout": 1200, "kernel_name": "this", "resources": {"metadata": {"path": path.parent}}}
 NotebookClient(notebook, **options).execute()
 nbformat.write(notebook, sys.argv[2])
 """
+
+# What follows the cell that is tagged `parameters`: as in a reader's run, only much shorter.
+SHORT = {
+    "03_train": """
+SETTINGS = {"steps": 2048, "games": 8, "rollout": 32, "minibatch": 128, "width": 32, "slots": 4}
+SETTINGS |= {"freeze_every": 256, "reseat_every": 256, "rate_every": 512, "rating_games": 4}
+"""
+}
 
 
 def execute(path: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a notebook by this interpreter; the executed one is then in the folder."""
     kernel = folder / "kernels" / "this"
     kernel.mkdir(parents=True)
-    words = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec = {"argv": words, "display_name": "this", "language": "python"}
+    launcher = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": launcher, "display_name": "this", "language": "python"}
     (kernel / "kernel.json").write_text(json.dumps(spec))
-    command = [sys.executable, "-c", EXECUTE, str(path), str(folder / path.name)]
+    words = [str(path), str(folder / path.name), SHORT.get(path.stem, "")]
+    command = [sys.executable, "-c", EXECUTE, *words]
     environment = jupyter_environment(folder)
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -45,6 +57,7 @@ def jupyter_environment(folder: Path) -> dict[str, str]:
         "IPYTHONDIR": str(folder),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "TMPDIR": str(folder),
     }
     return os.environ | wanted
 
@@ -74,6 +87,13 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     made = outputs(tmp_path / path.name)
     assert made
     assert not [each for each in made if each.get("name") == "stderr"]
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_what_is_shortened_has_a_cell_of_parameters(name: str) -> None:
+    cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", ())]
+    assert len(tagged) == 1
 
 
 def test_a_notebook_that_fails_is_found_out(tmp_path: Path) -> None:
