@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,16 +42,23 @@ from tokaido_env.agents.run import RunError, Settings
 from tokaido_env.agents.selfplay import place
 from tokaido_env.batch import Batch
 from tokaido_env.board import Board
-from tokaido_env.luck import arena_seed
+from tokaido_env.luck import arena_seed, check_seed
 from tokaido_env.record import write_text
 from tokaido_env.state import STATE, copy_rows
 
 Search = Callable[..., tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]]
 
+MAX_SIMS = 2**16 - 1
+"""The most simulations for a decision: what lessons can hold as the visits of one action."""
+
 
 @dataclass(frozen=True)
 class Course:
-    """What is taught, and how. The defaults take about an hour on two cores."""
+    """What is taught, and how. The defaults take about an hour on two cores.
+
+    Raises:
+        RunError: naming the setting, what was expected and what it is.
+    """
 
     seed: int = 0
     board: str = "shikoku"
@@ -67,6 +75,33 @@ class Course:
     width: int = 256  # units of the first layer
     sampled: float = 0.26  # share of decisions drawn by visits, for variety
     uniform: float = 0.04  # share of decisions drawn from all legal actions, for variety
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        for name, value in asdict(self).items():
+            if name != "board":
+                _check_range(name, value)
+        for name in ("first_sims", "sims"):
+            if getattr(self, name) > MAX_SIMS:
+                raise RunError(f"{name}: expected 1 to {MAX_SIMS}, got {getattr(self, name)}")
+        if self.sampled + self.uniform > 1:
+            shares = f"{self.sampled:g} + {self.uniform:g}"
+            raise RunError(f"sampled + uniform: expected at most 1, got {shares}")
+        if self.width % 8:
+            raise RunError(f"width: expected a multiple of 8, got {self.width}")
+
+    @property
+    def sizes(self) -> Sizes:
+        """How wide the layers of the network are."""
+        return Sizes(self.width, self.width // 4, self.width // 8)
+
+
+def _check_range(name: str, value: float) -> None:
+    if name in ("sampled", "uniform"):
+        if not 0 <= value <= 1:
+            raise RunError(f"{name}: expected a share from 0 to 1, got {value!r}")
+    elif name != "seed" and not 0 < value < inf:
+        raise RunError(f"{name}: expected a number above 0, got {value!r}")
 
 
 class Lessons(NamedTuple):
@@ -96,6 +131,9 @@ def play_lessons(expert: Search, positions: int, seed: int, course: Course) -> L
         positions: about how many; those of games that do not end in time are left out.
         seed: of the games and of the variety.
         course: the shares of varied decisions, the games side by side, the board.
+
+    Raises:
+        RunError: if no game has ended by then.
     """
     batch = Batch(course.games, course.board, observation=None, autoreset=True, copy=False)
     batch.reset(seed=seed)
@@ -111,7 +149,10 @@ def play_lessons(expert: Search, positions: int, seed: int, course: Course) -> L
         varied = _varied(actions, visits, legal, rng, course)
         turn = batch.step(varied)
         noted.end(np.flatnonzero(turn.terminated | turn.truncated), turn.reward)
-    return noted.lessons()
+    lessons = noted.lessons()
+    if not len(lessons.legal):
+        raise RunError(f"positions: expected enough for a game to end, got {positions}")
+    return lessons
 
 
 class _Notes:
@@ -237,7 +278,7 @@ def teach(
     """
     _open_folder(folder, course)
     torch.manual_seed(seed32(course.seed))
-    network = MoveNetwork(Sizes(course.width, course.width // 4, course.width // 8))
+    network = MoveNetwork(course.sizes)
     ladder = Ladder.load(LADDER, course.board)
     policy = frozen(network)
     for number in range(1, course.rounds + 1):
@@ -245,23 +286,23 @@ def teach(
         if not path.is_file():
             began = time.perf_counter()
             lessons = _lessons_of_round(folder, policy, number, course)
-            steps = int(course.epochs * len(lessons.legal) / course.minibatch)
-            seed = int(arena_seed(course.seed, 2 * number + 1))
-            loss = learn(network, lessons, steps, seed, course)
+            told: dict[str, Any] = {"round": number, "positions": len(lessons.legal)}
+            told["loss"] = round(_learn_round(network, lessons, number, course), 5)
             policy = frozen(network, {"course": asdict(course), "round": number})
             rating = place(PolicyAgent.of(policy, "learner"), ladder, Settings(board=course.board))
-            policy.save(path)
-            told: dict[str, Any] = {
-                "round": number,
-                "positions": len(lessons.legal),
-                "loss": round(loss, 5),
-            }
             told |= {"elo": rating.elo, "ci95": rating.ci95, "games": rating.games}
             _note(folder, told)
+            policy.save(path)  # last: where there is a policy, the round is whole
             report(told | {"seconds": time.perf_counter() - began})
         policy = Policy.load(path)
         load_weights(network, policy)
     return policy
+
+
+def _learn_round(network: MoveNetwork, lessons: Lessons, number: int, course: Course) -> float:
+    steps = max(1, int(course.epochs * len(lessons.legal) / course.minibatch))
+    seed = int(arena_seed(course.seed, 2 * number + 1))
+    return learn(network, lessons, steps, seed, course)
 
 
 def _lessons_of_round(folder: Path, policy: Policy, number: int, course: Course) -> Lessons:
@@ -326,9 +367,11 @@ def _open_folder(folder: Path, course: Course) -> None:
 
 
 def _note(folder: Path, told: dict[str, Any]) -> None:
+    """Write what is told of a round after the rounds before it."""
     path = folder / "rounds.jsonl"
-    before = path.read_text(encoding="utf-8") if path.is_file() else ""
-    write_text(path, before + json.dumps(told) + "\n")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    lines = [*lines[: told["round"] - 1], json.dumps(told)]
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -341,8 +384,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kind = type(one.default)
         parser.add_argument("--" + one.name.replace("_", "-"), type=kind, default=one.default)
     options = parser.parse_args(arguments)
-    course = Course(**{one.name: getattr(options, one.name) for one in fields(Course)})
     try:
+        course = Course(**{one.name: getattr(options, one.name) for one in fields(Course)})
         teach(options.run, course, lambda told: print(json.dumps(told), flush=True))
     except (ValueError, OSError) as error:
         print(f"expert: {error}", file=sys.stderr)

@@ -47,10 +47,10 @@ WORST = np.float32(-0.5)
 """The least outlook: actions that are worse by more than half a win are alike."""
 
 _TERMS_AT = N_FEATURES
-_FEWEST = 0.02
+_LEAST_UNIT = 0.02  # so that terms of little weight in the evaluation are seen too
 
 # What a point of each term is worth, in log odds: the network sees terms by their weight.
-TERM_UNITS = np.maximum(np.abs(load_weights()).max(axis=0), _FEWEST).astype(np.float32)
+TERM_UNITS = np.maximum(np.abs(load_weights()).max(axis=0), _LEAST_UNIT).astype(np.float32)
 TERM_UNITS.flags.writeable = False
 
 INPUTS_HASH = hashlib.sha256(
@@ -63,15 +63,17 @@ def read_positions(
     boards: npt.NDArray[np.void],
     states: npt.NDArray[np.void],
     legal: npt.NDArray[np.uint64],
+    room: int = 0,
 ) -> npt.NDArray[np.float32]:
-    """Return what a network reads of n positions: float32 (n, N_INPUTS).
+    """Return what a network reads of n positions: float32 (n, N_INPUTS + room).
 
     Args:
         boards: `BOARD` (1,) for all, or (n,).
         states: `STATE` (n,), with a decision to take.
         legal: uint64 (n,), the legal actions as bits.
+        room: numbers at the end of each row that are left 0.
     """
-    out = np.zeros((len(states), N_INPUTS), np.float32)
+    out = np.zeros((len(states), N_INPUTS + room), np.float32)
     _read_each(out, boards, guides_of(boards), states, legal)
     return out
 
@@ -154,7 +156,7 @@ def _read_each(out: Any, boards: Any, guides: Any, states: Any, masks: Any) -> N
     for i in prange(len(out)):
         scratch = make_scratch()[0]
         which = index(i if len(boards) > 1 else 0)
-        results = out[i, N_TRUNK:].reshape(N_ACTIONS, N_TERMS)
+        results = out[i, N_TRUNK:N_INPUTS].reshape(N_ACTIONS, N_TERMS)
         read_position(
             boards[which], guides[which], states[i], masks[i], scratch, out[i, :N_TRUNK], results
         )

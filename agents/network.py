@@ -106,8 +106,9 @@ class LearnerEnv(TokaidoVecEnv):
         """Return what the learner sees now: float32 (n, N_INPUTS + N_ACTIONS)."""
         batch = self.games.batch
         boards = batch.boards_of(np.arange(self.num_envs))
-        inputs = read_positions(boards, batch.states, batch.legal)
-        return np.concatenate([inputs, self.action_masks()], axis=1, dtype=np.float32)
+        seen = read_positions(boards, batch.states, batch.legal, N_ACTIONS)
+        seen[:, N_INPUTS:] = self.action_masks()
+        return seen
 
     def _final(self, ended: Ended, j: int, game: int) -> dict[str, Any]:
         info = super()._final(ended, j, game)

@@ -177,7 +177,7 @@ class PolicyAgent:
     def __init__(self, path: str, temperature: float = 0.0) -> None:
         if not 0.0 <= temperature <= 10.0:
             raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
-        self._play(Policy.load(path), temperature)
+        self._begin(Policy.load(path), temperature)
         suffix = f",temperature={str(temperature).removesuffix('.0')}" if temperature else ""
         self.spec = f"policy:{path}{suffix}"
 
@@ -185,7 +185,7 @@ class PolicyAgent:
     def of(cls, policy: Policy, spec: str, temperature: float = 0.0) -> PolicyAgent:
         """Make an agent from a policy in memory."""
         agent = cls.__new__(cls)
-        agent._play(policy, temperature)
+        agent._begin(policy, temperature)
         agent.spec = spec
         return agent
 
@@ -202,7 +202,7 @@ class PolicyAgent:
         _choose(actions, logits, legal, keys, self.temperature)
         return actions
 
-    def _play(self, policy: Policy, temperature: float) -> None:
+    def _begin(self, policy: Policy, temperature: float) -> None:
         self.policy = policy
         self.temperature = temperature
         self._network = policy.network()
@@ -428,7 +428,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Floats]]:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+    except (SafetensorError, TypeError) as error:  # TypeError: a kind of number NumPy has not
         raise PolicyError(f"{path}: not a policy file: {error}") from None
 
 

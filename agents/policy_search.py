@@ -40,7 +40,9 @@ from tokaido_env.state import NOBODY
 _EXPLORATION = np.float32(0.6)
 _FIRST_PLAY = np.float32(0.1)  # what an action not tried yet is worth less than its node
 
-_NODES_PER_SIM = 3  # chance and forced decisions come between those that are judged
+# A new decision, often the chance before it, and what forced decisions take: a simulation goes
+# through those only while two nodes remain for each simulation to come.
+_NODES_PER_SIM = 3
 
 _SIMS_AT_ONCE = 1 << 17  # in one call of the kernel, so that Ctrl-C is heard
 _SIMS_OF_MATCH = 1 << 17  # in one round of decisions of all games of a match
@@ -220,8 +222,9 @@ def _search(
     if int64(root["edges"]) == 1:
         visits[lowest(mask)] = sims
         return lowest(mask), root["value"]
-    for _ in range(sims):
-        leaf, depth = _walk(board, key, nodes, edges, priors, states, path, desk)
+    for sim in range(sims):
+        free = len(nodes) - 2 * (sims - 1 - sim)
+        leaf, depth = _walk(board, key, nodes, edges, priors, states, path, desk, free)
         node = nodes[leaf]
         if int64(node["visits"]) == 0:
             if int(node["over"]):
@@ -260,10 +263,11 @@ def _walk(
     states: Any,
     path: Any,
     desk: Row,
+    free: int,
 ) -> tuple[int, int]:
     """Go from the root to a new decision or an end; return it and the number of decisions before.
 
-    When the tree is full it may be a decision that leaves no choice.
+    When the tree would have more than `free` nodes, it may be a decision that leaves no choice.
     """
     at = 0
     depth = 0
@@ -275,7 +279,7 @@ def _walk(
         chance = int(node["player"]) == NOBODY
         if visits == 0 and not chance:
             forced = int64(node["edges"]) == 1
-            if not forced or int64(desk["nodes"]) + 2 > len(nodes):
+            if not forced or int64(desk["nodes"]) + 2 > free:
                 return at, depth
         node["visits"] = visits + 1
         if chance:

@@ -26,6 +26,11 @@ LAYERS = (
     *("jit", "board", "actions", "state", "rules", "position", "luck"),
     *("observation", "bots", "engine", "game", "batch", "versus", "record", "dataset"),
 )
+# Of the agents that think: what a network reads, the network, search, search led by it.
+AGENT_LAYERS = (
+    *("base", "simple", "heuristic", "expectimax", "tree", "mcts"),
+    *("inputs", "policy", "policy_search", "champion"),
+)
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
@@ -33,7 +38,7 @@ OPTIONAL = {
 }
 WITH_OPTIONAL = (
     *("tokaido_env/sb3.py", "tokaido_env/openspiel.py"),
-    *("agents/network.py", "agents/checkpoint.py", "agents/selfplay.py"),
+    *("agents/network.py", "agents/checkpoint.py", "agents/selfplay.py", "agents/expert.py"),
 )
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -88,6 +93,18 @@ def test_a_layer_imports_only_those_below(name: str) -> None:
         if "." in module and module.startswith("tokaido_env.")
     }
     assert modules <= set(LAYERS[: LAYERS.index(name)])
+
+
+@pytest.mark.parametrize("name", AGENT_LAYERS)
+def test_an_agent_imports_only_those_below(name: str) -> None:
+    """So that playing needs nothing of training."""
+    prefix = "tokaido_env.agents."
+    modules = {
+        module.removeprefix(prefix).partition(".")[0]
+        for module in imported(ast.walk(parsed(ROOT / "agents" / f"{name}.py")))
+        if module.startswith(prefix)
+    }
+    assert modules <= set(AGENT_LAYERS[: AGENT_LAYERS.index(name)])
 
 
 @pytest.mark.parametrize("name", LAYERS)

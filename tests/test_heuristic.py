@@ -5,47 +5,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from evaluated import BOARD, swapped, terms_of, value_of
 
-from tokaido_env import Batch, Board, Game
+from tokaido_env import Batch, Game
 from tokaido_env.agents import make
 from tokaido_env.agents.arena import play_match
 from tokaido_env.agents.heuristic import (
     GUIDE,
     N_TERMS,
-    SCRATCH,
     TAPER,
     TERMS,
-    count_terms,
-    evaluate,
     guide_of,
     guides_of,
     load_weights,
-    progress,
 )
 from tokaido_env.board import WARES
-from tokaido_env.jit import entry
-from tokaido_env.state import CHANCE_PHASES, STATE, Phase
+from tokaido_env.state import CHANCE_PHASES, Phase
 
 NAMES = [name for name, _ in TERMS]
-BOARD = Board.load()
-
-
-@entry
-def count(boards: Any, guides: Any, states: Any, i: int, scratch: Any) -> int:
-    count_terms(boards[0], guides[0], states[i], scratch[0]["terms"])
-    return int(progress(states[i]))
-
-
-@entry
-def value(boards: Any, guides: Any, states: Any, i: int, scratch: Any) -> float:
-    return float(evaluate(boards[0], guides[0], states[i], scratch[0]))
-
-
-def value_of(states: npt.NDArray[np.void], i: int = 0) -> float:
-    scratch = np.zeros(1, SCRATCH)
-    return float(value(BOARD.record, guides_of(BOARD.record), states, i, scratch))
 
 
 def positions(games: int = 12) -> Iterator[Game]:
@@ -67,12 +45,11 @@ def positions(games: int = 12) -> Iterator[Game]:
 
 
 def test_terms_are_what_a_slow_count_of_the_position_gives() -> None:
-    guides, scratch = guides_of(BOARD.record), np.zeros(1, SCRATCH)
     phases = set()
     for game in positions():
-        count(BOARD.record, guides, game.state, 0, scratch)
+        terms, _ = terms_of(game.state)
         for seat in range(2):
-            told = dict(zip(NAMES, scratch[0]["terms"][seat].tolist(), strict=True))
+            told = dict(zip(NAMES, terms[seat].tolist(), strict=True))
             assert told == slow_terms(game, seat)
         phases.add(game.phase)
     assert {Phase.ROLL, Phase.MOVE, Phase.DRAW, Phase.REVEAL} <= phases
@@ -212,24 +189,16 @@ def paths(links: dict[str, list[str]], start: str, steps: int) -> list[list[str]
 
 def test_the_evaluation_is_the_weighted_sum_as_a_chance_of_winning() -> None:
     weights = np.rint(load_weights() * 4096) / 4096
-    guides, scratch = guides_of(BOARD.record), np.zeros(1, SCRATCH)
     for game in positions(4):
-        taper = count(BOARD.record, guides, game.state, 0, scratch) / TAPER
-        ahead = scratch[0]["terms"][0].astype(int) - scratch[0]["terms"][1]
+        terms, progressed = terms_of(game.state)
+        taper, ahead = progressed / TAPER, terms[0].astype(int) - terms[1]
         log_odds = ahead @ (weights[0] * (1 - taper) + weights[1] * taper)
         assert value_of(game.state) == pytest.approx(np.tanh(log_odds / 2), abs=2e-4)
 
 
 def test_what_is_good_for_one_is_as_bad_for_the_other() -> None:
     for game in positions(6):
-        swapped = game.state.copy()
-        row, other = swapped[0], game.state[0]
-        for name in STATE.names:
-            if STATE[name].shape[:1] == (2,):
-                row[name] = other[name][::-1]
-        for name in ("player", "lead", "hot_spring", "wave_owner"):
-            row[name] = np.where(other[name] >= 0, 1 - other[name], other[name])
-        assert value_of(swapped) == -value_of(game.state)
+        assert value_of(swapped(game.state)) == -value_of(game.state)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,19 +1,19 @@
 """Tree search: right where the truth can be computed, repeatable, and worth its simulations."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
+from solved import best, decides_twice, last_positions, solve
 
 from tokaido_env import Batch, Game
 from tokaido_env.agents import make
 from tokaido_env.agents.arena import play_match
 from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.mcts import MctsAgent
-from tokaido_env.state import CHANCE_PHASES, NOBODY
+from tokaido_env.state import NOBODY
 
 Actions = npt.NDArray[np.int64]
 
@@ -32,63 +32,22 @@ def chosen(agent: Any, batch: Batch, games: Actions) -> Actions:
     return actions
 
 
-# Positions that can be solved: the last picks of the last round, no chance before the end.
+def searched(agent: MctsAgent, game: Game) -> tuple[Actions, Any, Any]:
+    """What `agent.search` tells of one game."""
+    legal, key = np.array([game.legal_mask], np.uint64), np.array([7], np.uint64)
+    return agent.search(game.boards, guides_of(game.boards), game.state, legal, key)
 
 
-def last_positions() -> Iterator[Game]:
-    """The last picks of the last round, scores level, where not every action is as good."""
-    for seed in range(200):
-        game, rng = Game(seed=seed, chance="explicit"), np.random.default_rng(seed)
-        while not game.is_over and game.rounds < 30:
-            if game.phase in CHANCE_PHASES:
-                labels, odds = zip(*game.outcomes(), strict=True)
-                game.play(labels[rng.choice(len(labels), p=odds)])
-                continue
-            if len(game.to_dict()["dice_left"]) < 2 and len(game.legal_actions()) > 1:
-                level = game.copy()
-                for name in ("temple", "garden", "gold", "gifted", "coins"):
-                    level.states[name] = level.states[name][:, :1]
-                level.states["end_triggered"] = 1
-                if len({round(value, 6) for value in solve(level).values()}) > 1:
-                    yield level
-            labels = [label for label in game.legal_labels() if label != "pass"]
-            game.play(labels[rng.integers(len(labels))] if labels else "pass")
-
-
-def solve(game: Game) -> dict[int, float]:
-    """The result that player_0 can expect under best play after each legal action."""
-    values = {}
-    for action in game.legal_actions():
-        after = game.copy()
-        after.play(action)
-        values[action] = expected_result(after)
-    return values
-
-
-def expected_result(game: Game) -> float:
-    if game.is_over:
-        return {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
-    if game.phase in CHANCE_PHASES:
-        total = 0.0
-        for label, chance in game.outcomes():
-            after = game.copy()
-            after.play(label)
-            total += chance * expected_result(after)
-        return total
-    values = solve(game).values()
-    return max(values) if game.player == 0 else min(values)
+# Right where the truth can be computed
 
 
 def test_it_finds_the_best_end_and_its_value() -> None:
     agent, solved, twice = MctsAgent(sims=2000), 0, 0
     for game in last_positions():
         values = solve(game)
-        best = (max if game.player == 0 else min)(values.values())
-        legal, key = np.array([game.legal_mask], np.uint64), np.array([7], np.uint64)
-        guides = guides_of(game.boards)
-        actions, expected = agent.search(game.boards, guides, game.state, legal, key)
-        assert values[int(actions[0])] == pytest.approx(best, abs=0.05)
-        assert expected[0] == pytest.approx(best, abs=0.4)  # a mean over all that was tried
+        actions, expected, _ = searched(agent, game)
+        assert values[int(actions[0])] == pytest.approx(best(game, values), abs=0.05)
+        assert expected[0] == pytest.approx(best(game, values), abs=0.4)  # a mean over all tried
         solved += 1
         twice += decides_twice(game)
         if solved >= 12 and twice >= 4:
@@ -97,14 +56,30 @@ def test_it_finds_the_best_end_and_its_value() -> None:
     assert twice >= 4  # the same player decides again, so the sign must not flip
 
 
-def decides_twice(game: Game) -> bool:
-    player = game.player
-    for action in game.legal_actions():
-        after = game.copy()
-        after.play(action)
-        if not after.is_over and after.player == player:
-            return True
-    return False
+def test_visits_are_of_legal_actions_and_sum_to_the_simulations() -> None:
+    agent, batch = MctsAgent(sims=70), middle_games(24, 20)
+    games = np.flatnonzero(batch.legal)
+    actions, _, visits = agent.search(
+        batch.boards,
+        guides_of(batch.boards),
+        batch.states[games],
+        batch.legal[games],
+        batch.keys(games),
+    )
+    assert (visits.sum(axis=1) == 70).all()
+    assert (visits[~batch.masks(games)] == 0).all()
+    assert (visits[np.arange(len(games)), actions] == visits.max(axis=1)).all()
+
+
+def test_a_single_legal_action_has_all_visits() -> None:
+    batch = middle_games(64, 20)
+    single = np.flatnonzero(batch.legal & (batch.legal - np.uint64(1)) == 0)
+    single = single[batch.legal[single] != 0]
+    assert len(single)
+    guides = guides_of(batch.boards)
+    states, legal, keys = batch.states[single], batch.legal[single], batch.keys(single)
+    _, _, visits = MctsAgent(sims=9).search(batch.boards, guides, states, legal, keys)
+    assert (visits == 9 * batch.masks(single)).all()
 
 
 # Repeatable, whatever the batch and the threads
@@ -149,11 +124,10 @@ def test_the_key_is_what_chance_in_the_search_comes_from() -> None:
 
 def test_many_simulations_of_one_position_stay_within_their_memory() -> None:
     game = Game(seed=1)
-    legal, key = np.array([game.legal_mask], np.uint64), np.array([3], np.uint64)
-    guides = guides_of(game.boards)
     for sims in (1, 2, 3, 30_000):
-        actions, values = MctsAgent(sims).search(game.boards, guides, game.state, legal, key)
+        actions, values, visits = searched(MctsAgent(sims), game)
         assert int(actions[0]) in game.legal_actions()
+        assert visits.sum() == sims
         assert -1 <= values[0] <= 1
 
 

@@ -23,6 +23,9 @@ assert agents.make("greedy").spec == "greedy"
 assert tokaido_env.Board.load().name == "shikoku"
 from tokaido_env.agents.heuristic import load_weights
 assert load_weights().any()
+assert agents.make("champion").policy.training is not None
+import sys
+assert "torch" not in sys.modules
 """
 
 

@@ -1,0 +1,57 @@
+"""The kernels of the heuristic for tests to call, and positions with the players exchanged."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env import Board
+from tokaido_env.agents.heuristic import (
+    SCRATCH,
+    count_terms,
+    evaluate,
+    guides_of,
+    progress,
+    quieted,
+)
+from tokaido_env.jit import entry
+from tokaido_env.state import STATE
+
+BOARD = Board.load()
+GUIDES = guides_of(BOARD.record)
+
+
+@entry
+def _count(boards: Any, guides: Any, states: Any, scratch: Any) -> int:
+    quiet = quieted(boards[0], states[0], scratch[0])
+    count_terms(boards[0], guides[0], quiet, scratch[0]["terms"])
+    return int(progress(states[0]))
+
+
+@entry
+def _value(boards: Any, guides: Any, states: Any, scratch: Any) -> float:
+    return float(evaluate(boards[0], guides[0], states[0], scratch[0]))
+
+
+def terms_of(states: npt.NDArray[np.void]) -> tuple[npt.NDArray[np.int16], int]:
+    """The terms of both players, (2, N_TERMS), and how near the end is, of a position (1,)."""
+    scratch = np.zeros(1, SCRATCH)
+    progressed = _count(BOARD.record, GUIDES, states, scratch)
+    return scratch[0]["terms"].copy(), int(progressed)
+
+
+def value_of(states: npt.NDArray[np.void]) -> float:
+    """The evaluation of a position (1,) for player_0."""
+    return float(_value(BOARD.record, GUIDES, states, np.zeros(1, SCRATCH)))
+
+
+def swapped(states: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """The same position with the players exchanged, (1,)."""
+    out = states.copy()
+    row, other = out[0], states[0]
+    for name in STATE.names or ():
+        if STATE[name].shape[:1] == (2,):
+            row[name] = other[name][::-1]
+    for name in ("player", "lead", "hot_spring", "wave_owner"):
+        row[name] = np.where(other[name] >= 0, 1 - other[name], other[name])
+    return out

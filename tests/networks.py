@@ -1,0 +1,67 @@
+"""Networks that tests play with: random ones, and one whose outputs are known by hand."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env import Batch
+from tokaido_env.agents.heuristic import N_TERMS, load_weights
+from tokaido_env.agents.inputs import TERM_UNITS
+from tokaido_env.agents.policy import Policy, Sizes, shapes_of
+from tokaido_env.observation import N_FEATURES
+from tokaido_env.state import STATE
+
+SMALL = Sizes(24, 10, 6)
+
+Arrays = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]
+
+
+def random_policy(sizes: Sizes = SMALL, seed: int = 0) -> Policy:
+    """A policy of random weights and biases, all of them in use."""
+    rng = np.random.default_rng(seed)
+    tensors = {
+        name: (rng.normal(size=shape) / np.sqrt(shape[-1])).astype(np.float32)
+        for name, shape in shapes_of(sizes).items()
+    }
+    return Policy(tensors, {"maker": "tests"})
+
+
+def counting_policy(outlook: float = 10.0) -> Policy:
+    """A policy that knows what the heuristic knows.
+
+    Its value is tanh(x / 20) where x is the sum of all terms, mine less theirs, weighted as between
+    opening and ending: so flat that it tells better from worse when all is won, too. Its logits
+    are the outlook times a factor.
+    """
+    sizes = Sizes(8, 8, 8)
+    tensors = {name: np.zeros(shape, np.float32) for name, shape in shapes_of(sizes).items()}
+    weights = load_weights().mean(axis=0) / TERM_UNITS
+    row = tensors["trunk.0.weight"][0]
+    row[N_FEATURES : N_FEATURES + N_TERMS] = weights
+    row[N_FEATURES + N_TERMS : N_FEATURES + 2 * N_TERMS] = -weights
+    tensors["trunk.0.weight"][1] = -row  # the part of x below 0
+    tensors["trunk.1.weight"][:2, :2] = np.eye(2)
+    tensors["value.weight"][0, :2] = 0.05, -0.05
+    tensors["outlook.weight"][0] = outlook
+    return Policy(tensors)
+
+
+def decisions(
+    boards: Sequence[Any] = ("shikoku",), games: int = 24, moves: int = 60, most: int = 40
+) -> Arrays:
+    """Positions with a decision to take, of all phases that occur: boards, states, legal (n,)."""
+    batch = Batch(games, list(boards), observation=None)
+    batch.reset(seed=3)
+    every = np.arange(games)
+    rows: list[Arrays] = []
+    for _ in range(moves):
+        batch.play("random")
+        there = every[batch.legal != 0]
+        own = np.broadcast_to(batch.boards_of(there), len(there))
+        rows.append((own.copy(), batch.states[there], batch.legal[there]))
+    columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+    phases = columns[1]["phase"]
+    chosen = np.concatenate([np.flatnonzero(phases == phase)[:most] for phase in np.unique(phases)])
+    return columns[0][chosen], columns[1][chosen].astype(STATE), columns[2][chosen]
