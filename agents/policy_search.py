@@ -170,11 +170,7 @@ def _search_each(
                 paths[w],
                 desks[w],
                 scratches[w],
-                rooms[w],
-                results[w],
-                units[w],
-                active[w],
-                logits[w],
+                (rooms[w], results[w], units[w], active[w], logits[w]),
                 visits[i],
             )
 
@@ -199,10 +195,6 @@ def _search(
     desk: Row,
     scratch: Row,
     room: Any,
-    results: Any,
-    units: Any,
-    active: Any,
-    logits: Any,
     visits: Any,
 ) -> tuple[int, np.float32]:
     """Return the action of the root that was visited most, and the root's value for player_0.
@@ -215,10 +207,7 @@ def _search(
     add_node(mask, nodes, edges, states, desk)
     root = nodes[0]
     root["visits"] = 1
-    value = forward(
-        network, board, guide, position, mask, scratch, room, results, units, active, logits
-    )
-    root["value"] = _propose(root, value, edges, priors, logits)
+    root["value"] = _judge(network, board, guide, position, root, edges, priors, scratch, room)
     if int64(root["edges"]) == 1:
         visits[lowest(mask)] = sims
         return lowest(mask), root["value"]
@@ -230,20 +219,9 @@ def _search(
             if int(node["over"]):
                 node["value"] = final_result(board, states[leaf])
             else:
-                value = forward(
-                    network,
-                    board,
-                    guide,
-                    states[leaf],
-                    _mask_of(node, edges),
-                    scratch,
-                    room,
-                    results,
-                    units,
-                    active,
-                    logits,
+                node["value"] = _judge(
+                    network, board, guide, states[leaf], node, edges, priors, scratch, room
                 )
-                node["value"] = _propose(node, value, edges, priors, logits)
         node["visits"] += 1
         for d in range(depth):
             edge = edges[path[d]]
@@ -315,9 +293,33 @@ def _select(node: Row, visits: int, edges: Any, priors: Any) -> int:
     return choice
 
 
+@subroutine
+def _judge(
+    network: Any,
+    board: Row,
+    guide: Row,
+    s: Row,
+    node: Row,
+    edges: Any,
+    priors: Any,
+    scratch: Row,
+    room: Any,
+) -> np.float32:
+    """Ask the network about a decision: write its priors, return its value for player_0.
+
+    Args:
+        room: what `forward` writes to, the logits last.
+    """
+    layers, results, units, active, logits = room
+    mask = _mask_of(node, edges)
+    value = forward(network, board, guide, s, mask, scratch, layers, results, units, active, logits)
+    _propose(node, edges, priors, logits)
+    return np.float32(1 - 2 * int64(node["player"])) * value
+
+
 @kernel
-def _propose(node: Row, value: np.float32, edges: Any, priors: Any, logits: Any) -> np.float32:
-    """Write the policy's probabilities of a node's actions; return its value for player_0."""
+def _propose(node: Row, edges: Any, priors: Any, logits: Any) -> None:
+    """Write the policy's probabilities of a node's actions."""
     first = int64(node["first"])
     last = first + int64(node["edges"])
     highest = np.float32(-np.inf)
@@ -329,7 +331,6 @@ def _propose(node: Row, value: np.float32, edges: Any, priors: Any, logits: Any)
         total += priors[k]
     for k in range(first, last):
         priors[k] /= total
-    return np.float32(1 - 2 * int64(node["player"])) * value
 
 
 @kernel

@@ -190,7 +190,7 @@ def test_a_run_goes_on_with_equal_settings_only(folder: Path) -> None:
     with pytest.raises(RunError) as refused:
         resume_run(folder, asked)
     assert "seed: the run has 3, asked for 4; " in str(refused.value)
-    assert "entropy: the run has 0.03, asked for 0.5" in str(refused.value)
+    assert "entropy: the run has 0.005, asked for 0.5" in str(refused.value)
     assert "games" not in str(refused.value)
     assert (folder / "config.toml").read_bytes() == before
 
