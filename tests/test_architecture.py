@@ -21,7 +21,7 @@ AGENTS = sorted((ROOT / "agents").glob("*.py"))
 SCRIPTS = [ROOT / "train.py", ROOT / "evaluate.py"]
 SOURCES = {str(path.relative_to(ROOT)): path for path in [*PACKAGE, *AGENTS, *SCRIPTS]}
 
-# DESIGN 1: each imports only those before it.
+# Each imports only those before it.
 LAYERS = (
     *("jit", "board", "actions", "state", "rules", "position", "luck"),
     *("observation", "bots", "engine", "game", "batch", "versus", "record", "dataset"),
@@ -220,7 +220,7 @@ ACTION_TABLE = """
 40 sell:4:wave      41 sell:5:wave
 42 paint            43 paint:wave       44 gift
 45 discard:kimono   46 discard:pottery  47 discard:doll     48 discard:fan
-"""  # DESIGN 3, written out: saved policies and records depend on every id
+"""  # written out: saved policies and records depend on every id
 
 
 def test_the_action_table_is_the_contract() -> None:

@@ -16,7 +16,7 @@ import pytest
 from tokaido_env.record import load
 
 ROOT = Path(__file__).resolve().parents[1]
-MATCH = {"a", "b", "games", "wins", "draws", "losses", "score", "ci95", "mean"}  # DESIGN 7
+MATCH = {"a", "b", "games", "wins", "draws", "losses", "score", "ci95", "mean"}
 POINTS = ["faith", "commerce", "culture", "total"]
 
 Output = pytest.CaptureFixture[str]

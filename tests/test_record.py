@@ -17,7 +17,7 @@ from tokaido_env import ACTIONS, Game, Record, RecordError
 from tokaido_env.record import load, replay, save
 
 GOLDEN = Path(__file__).parent / "golden" / "games.jsonl"
-KEYS = [  # DESIGN 5, in its order
+KEYS = [  # in the order of the file
     *("format", "version", "rules", "board", "board_hash", "seed", "start"),
     *("players", "events", "scores", "winner", "end", "rounds"),
 ]
