@@ -93,7 +93,7 @@ class Course:
     @property
     def sizes(self) -> Sizes:
         """How wide the layers of the network are."""
-        return Sizes(self.width, self.width // 4, self.width // 8)
+        return Sizes.of_width(self.width)
 
 
 def _check_range(name: str, value: float) -> None:

@@ -52,6 +52,11 @@ class Sizes(NamedTuple):
     second: int = 64
     move: int = 32
 
+    @classmethod
+    def of_width(cls, width: int) -> Sizes:
+        """Return the sizes in proportion to the first layer's, a multiple of 8."""
+        return cls(width, width // 4, width // 8)
+
 
 class Network(NamedTuple):
     """A network as the kernels read it: float32, (inputs, outputs) where it is a matrix."""

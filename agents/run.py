@@ -112,7 +112,7 @@ class Settings:
     @property
     def sizes(self) -> Sizes:
         """How wide the layers of the network are."""
-        return Sizes(self.width, self.width // 4, self.width // 8)
+        return Sizes.of_width(self.width)
 
     def _check_opponents(self) -> None:
         shares = (self.share_latest, self.share_past, self.share_agents)

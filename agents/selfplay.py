@@ -187,13 +187,22 @@ class _Run:
 
     def _freeze(self) -> None:
         name = self.pool.add(self.model.num_timesteps)
-        policy_of(self.model).save(self.folder / "pool" / name)
+        self._policy().save(self.folder / "pool" / name)
+
+    def _policy(self) -> Policy:
+        """Return the learner as it is now, with a summary of its training.
+
+        Without how many steps are still to come: they may grow, the policy is the same.
+        """
+        settings = asdict(self.settings)
+        del settings["steps"]
+        return policy_of(self.model, {"steps": self.model.num_timesteps, "settings": settings})
 
     def _assign(self) -> None:
         """Let the games meet those who are seated, the learner as it is now among them."""
         names = dict.fromkeys(name for name in self.pool.seated if name != LATEST)
         self.agents = {name: self.agents.get(name) or self._opponent(name) for name in names}
-        latest = PolicyAgent.of(policy_of(self.model), LATEST, OPPONENT_TEMPERATURE)
+        latest = PolicyAgent.of(self._policy(), LATEST, OPPONENT_TEMPERATURE)
         self.env.assign([self.agents.get(name, latest) for name in self.pool.seated])
 
     def _opponent(self, name: str) -> Agent:
@@ -204,7 +213,7 @@ class _Run:
 
     def _rate(self, ladder: Ladder) -> None:
         """Place the learner on the ladder; keep it as `best` if it never stood higher."""
-        agent = PolicyAgent.of(policy_of(self.model), "learner")
+        agent = PolicyAgent.of(self._policy(), "learner")
         self.rating = place(agent, ladder, self.settings)
         self.is_new = True
         for name, value in zip(("low", "high"), self.rating.ci95, strict=True):
@@ -231,7 +240,7 @@ class _Run:
 
     def _save(self) -> None:
         """Write `last`, and a checkpoint: whole or not at all."""
-        folder, last = self.folder, policy_of(self.model)
+        folder, last = self.folder, self._policy()
         last.save(folder / "last")
         if self.best_elo is None:
             last.save(folder / "best")

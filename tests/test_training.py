@@ -11,6 +11,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -193,8 +194,18 @@ def test_a_trained_policy_plays(finished: Path) -> None:
 def test_a_run_can_start_from_a_policy(finished: Path, tmp_path: Path) -> None:
     start = ("--start-from", str(finished / "last"))
     assert train(tmp_path / "run", "--steps", "256", *SMALL, *start) == 0
-    first = (tmp_path / "run" / "pool" / "000000000").read_bytes()
-    assert first == (finished / "last").read_bytes()
+    first, last = Policy.load(tmp_path / "run/pool/000000000"), Policy.load(finished / "last")
+    assert first.tensors.keys() == last.tensors.keys()
+    for name, tensor in first.tensors.items():
+        assert np.array_equal(tensor, last.tensors[name]), name
+
+
+def test_a_saved_policy_tells_how_it_was_trained(finished: Path) -> None:
+    training = Policy.load(finished / "last").training
+    assert training["steps"] == 2048
+    assert training["settings"] == {
+        name: value for name, value in asdict(load_settings(finished)).items() if name != "steps"
+    }
 
 
 def test_settings_come_from_preset_then_file_then_command_line(tmp_path: Path) -> None:
