@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from math import inf, isfinite, nan
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from tokaido_env.batch import Decider
 
 
@@ -20,6 +23,24 @@ class Agent(Decider, Protocol):
 
     spec: str
     """The string that `make` makes this agent from."""
+
+
+class Judge(Agent, Protocol):
+    """An agent that can tell what it thinks of a position."""
+
+    def judge(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Judge n positions, given as for `Decider.act`.
+
+        Returns:
+            How good it holds each action, float32 (n, N_ACTIONS): shares that sum to 1, 0 where
+            illegal; and the results that player_0 can expect, float32 (n,), in [-1, 1].
+        """
 
 
 class AgentError(ValueError):

@@ -28,6 +28,7 @@ from tokaido_env.agents.tree import (
     most_visited,
     note_visits,
     sample_chance,
+    shares,
 )
 from tokaido_env.bots import lowest, random_action
 from tokaido_env.jit import int64, kernel, parallel, subroutine
@@ -72,6 +73,17 @@ class MctsAgent:
     ) -> npt.NDArray[np.int64]:
         """Return actions, as `Agent.act`."""
         return self.search(boards, guides_of(boards), states, legal, keys)[0]
+
+    def judge(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return the shares of the visits and the value, as `Judge.judge`."""
+        _, values, visits = self.search(boards, guides_of(boards), states, legal, keys)
+        return shares(visits), values
 
     def search(
         self,

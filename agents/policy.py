@@ -207,6 +207,19 @@ class PolicyAgent:
         _choose(actions, logits, legal, keys, self.temperature)
         return actions
 
+    def judge(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> tuple[Floats, Floats]:
+        """Return the policy and the value, as `Judge.judge`: without the temperature."""
+        logits, values = evaluate_all(self._network, boards, states, legal)
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        sign = 1 - 2 * states["player"].astype(np.float32)
+        return odds / odds.sum(axis=1, keepdims=True), sign * values
+
     def _begin(self, policy: Policy, temperature: float) -> None:
         self.policy = policy
         self.temperature = temperature

@@ -31,6 +31,7 @@ from tokaido_env.agents.tree import (
     most_visited,
     note_visits,
     sample_chance,
+    shares,
 )
 from tokaido_env.bots import lowest
 from tokaido_env.jit import int64, kernel, parallel, subroutine
@@ -75,6 +76,17 @@ class PolicySearchAgent:
     ) -> npt.NDArray[np.int64]:
         """Return actions, as `Agent.act`."""
         return search(self._network, self.sims, boards, states, legal, keys)[0]
+
+    def judge(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return the shares of the visits and the value, as `Judge.judge`."""
+        _, values, visits = search(self._network, self.sims, boards, states, legal, keys)
+        return shares(visits), values
 
     def _begin(self, policy: Policy, spec: str, sims: int) -> None:
         self.policy = policy

@@ -196,6 +196,11 @@ def note_visits(root: Row, edges: Any, out: Any) -> None:
         out[int64(edges[k]["move"])] = edges[k]["visits"]
 
 
+def shares(visits: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+    """Return visits (n, N_ACTIONS) as shares of each row's sum: float32 (n, N_ACTIONS)."""
+    return np.asarray(visits / visits.sum(axis=1, keepdims=True), np.float32)
+
+
 @kernel
 def mean_value(root: Row, edges: Any) -> np.float32:
     """Return the mean of the values behind the root, for player_0."""

@@ -38,7 +38,9 @@ from tokaido_env.rules import (
 from tokaido_env.state import CHANCE_PHASES, ENDS, NOBODY, OVER, SIDES, Phase, copy_rows, start
 
 if TYPE_CHECKING:
+    from tokaido_env.agents import Agent
     from tokaido_env.record import Record
+    from tokaido_env.render.svg import Picture, Theme
 
 Chance = Literal["sampled", "explicit"]
 CHANCES = ("sampled", "explicit")
@@ -304,6 +306,22 @@ class Game:
         from tokaido_env.record import Record
 
         return Record.of(self, players)
+
+    def show(self, policy: str | Agent | None = None, theme: Theme = "auto") -> Picture:
+        """Return a picture of the position, which notebooks show.
+
+        Args:
+            policy: an agent, or the spec of one as `agents.make` takes it, to write how likely it
+                takes each legal action, and who it thinks will win.
+            theme: "light", "dark", or "auto" to follow the reader's setting.
+        """
+        from tokaido_env.render.scene import last_step, scene_of
+        from tokaido_env.render.svg import Picture, draw
+
+        return Picture(draw(scene_of(self, policy, last=last_step(self)), theme))
+
+    def _repr_svg_(self) -> str:
+        return self.show().svg
 
     @property
     def start_position(self) -> dict[str, Any] | None:

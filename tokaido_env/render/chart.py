@@ -141,7 +141,7 @@ def _coast(ring: Points, normals: Points) -> Points:
     """Return the outline of the island: off the ring, with capes and bays of its own."""
     angles = np.arctan2(*(ring - _CENTRE).T[::-1])
     waves = np.sin(3 * angles + 0.7) + np.sin(7 * angles) * 0.7 + np.sin(12 * angles + 2) * 0.5
-    return ring + normals * (_SHORE + _WOBBLE * waves / 2.2)[:, None]
+    return np.asarray(ring + normals * (_SHORE + _WOBBLE * waves / 2.2)[:, None])
 
 
 def _route(board: Board, start: str, end: str) -> list[str]:

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from tokaido_env.actions import N_ACTIONS
 from tokaido_env.board import CHARACTERS, COASTAL_TOWNS, Board
 from tokaido_env.game import Game
 from tokaido_env.state import Phase
+
+if TYPE_CHECKING:
+    from tokaido_env.agents import Agent
 
 Position = Mapping[str, Any]  # as `Game.to_dict` gives it
 Player = Mapping[str, Any]  # one of its players
@@ -66,15 +72,45 @@ class Scene:
     names: tuple[str, str] = SEATS
 
 
-def scene_of(game: Game, *, last: Step | None = None, names: tuple[str, str] = SEATS) -> Scene:
+def scene_of(
+    game: Game,
+    agent: str | Agent | None = None,
+    *,
+    last: Step | None = None,
+    names: tuple[str, str] = SEATS,
+    seed: int = 0,
+) -> Scene:
     """Return what there is to see of a game.
 
     Args:
         game: the game, which is not changed.
-        last: its newest move; found by `last_step`.
+        agent: an agent, or the spec of one, to ask how good it holds each legal action and what
+            result it expects. One that cannot tell is asked what it would do.
+        last: the newest move, by `last_step`.
         names: what to call the two players.
+        seed: of the agent's luck.
     """
-    return Scene(game.board, game.to_dict(), choices_of(game), last, names=names)
+    choices, value = choices_of(game), None
+    if agent is not None and choices:
+        shares, value = _judged(game, agent, seed)
+        choices = [
+            choice._replace(probability=shares[action])
+            for choice, action in zip(choices, game.legal_actions(), strict=True)
+        ]
+    return Scene(game.board, game.to_dict(), choices, last, value, names)
+
+
+def _judged(game: Game, agent: str | Agent, seed: int) -> tuple[list[float], float | None]:
+    """Return how good an agent holds each action, and the result that player_0 can expect."""
+    from tokaido_env.agents import make
+
+    asked = make(agent) if isinstance(agent, str) else agent
+    legal = np.array([game.legal_mask], np.uint64)
+    position = game.boards, game.state, legal, np.array([seed], np.uint64)
+    if hasattr(asked, "judge"):
+        shares, values = asked.judge(*position)
+        return shares[0].tolist(), float(values[0])
+    return np.eye(N_ACTIONS)[asked.act(*position)[0]].tolist(), None
 
 
 def choices_of(game: Game) -> list[Choice]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Literal
 
 from tokaido_env.board import (
@@ -24,6 +25,7 @@ from tokaido_env.board import (
     Board,
 )
 from tokaido_env.game import check_choice
+from tokaido_env.record import write_text
 from tokaido_env.render import chart as charts, glyphs
 from tokaido_env.render.chart import Chart, Point, chart_of
 from tokaido_env.render.glyphs import Glyph
@@ -63,7 +65,9 @@ _COLOURS = {
     "p1": ("#8fce5a", "#9ddb6a"),
     "gold": ("#e0a800", "#f0bf2c"),
 }
+_HILL = "M-24 17-7-15Q0-24 7-15L24 17Z"
 _ON_SEAT = ("#ffffff", "#14240a")  # letters on the pawns
+_LINE = 92  # letters of legal actions
 _FONT = "system-ui,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',sans-serif"
 _RULES = {  # {name} is a colour
     "": "font:13px {font}",
@@ -91,6 +95,7 @@ _RULES = {  # {name} is a colour
     ".gold": "fill:{gold};stroke:{ink};stroke-opacity:.5",
     ".mark": "fill:none;stroke:{mark};stroke-width:3.5;stroke-dasharray:7 3",
     ".told": "fill:{mark};font-weight:700;paint-order:stroke;stroke:{paper};stroke-width:3px",
+    ".halo": "paint-order:stroke;stroke:{spot};stroke-width:3px;stroke-opacity:.7",
     ".p0": "fill:{p0}",
     ".p1": "fill:{p1}",
     ".way0": "stroke:{p0};stroke-width:5;stroke-opacity:.55;fill:none;stroke-linecap:round",
@@ -100,6 +105,24 @@ _RULES = {  # {name} is a colour
     ".on1": f"fill:{_ON_SEAT[1]};font-weight:700",
     **{f".{icon}": f"fill:{{{icon}}}" for icon in ICONS},
 }
+
+
+class Picture:
+    """An SVG picture that notebooks show.
+
+    Attributes:
+        svg: the `<svg>` element.
+    """
+
+    def __init__(self, svg: str) -> None:
+        self.svg = svg
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture to a file: whole or not at all."""
+        write_text(Path(path), self.svg + "\n")
 
 
 def draw(scene: Scene, theme: Theme = "auto") -> str:
@@ -255,7 +278,7 @@ def _island(scene: Scene) -> Parts:
             title = f"{scene.names[seat]}'s {character}, {_place_name(board, place)}"
             letter = _text(0, 4.5, character[0].upper(), f"mid on{seat}")
             parts[f"pawn {seat} {character}"] = _thing(title, _pawn_shape(seat, 11), letter, at=at)
-    parts["told"] = _probabilities(scene, chart)
+    parts["letters"] = _letters(scene, chart)
     return parts
 
 
@@ -271,7 +294,7 @@ def _map(board: Board) -> str:
     for start, end in board.routes:
         parts.append(_road(_site(board, chart, start), _site(board, chart, end)))
     for area, icon in zip(AREAS, board.area_icons, strict=True):
-        name = _text(0, 26, area, "mid small dim")
+        name = _text(0, 35, area, "mid small dim halo")
         sign = _glyph(glyphs.ICONS[icon], 30)
         parts.append(_thing(f"area {area}, {icon}", sign, name, at=chart.areas[area]))
     for town, number in zip(MOUNTAIN_TOWNS, board.mountain_numbers, strict=True):
@@ -299,8 +322,8 @@ def _station(index: int, station: str, at: Point) -> str:
 
 
 def _mountain_town(town: str, number: int, at: Point) -> str:
-    hill = '<path d="M-24 17-7-15Q0-24 7-15L24 17Z" class="town"/>'
-    words = _text(0, 6, number, "mid bold big") + _text(0, 31, town, "mid small dim")
+    hill = f'<path d="{_HILL}" class="town"/>'
+    words = _text(0, 9, number, "mid bold big") + _text(0, 35, town, "mid small dim halo")
     return _thing(f"mountain town {town}, {number} wares", hill, words, at=at)
 
 
@@ -341,7 +364,8 @@ def _last(scene: Scene, chart: Chart) -> str:
         size = len(board.stations)
         spaces = [(start + step) % size for step in range((end - start) % size + 1)]
         points = [_stand(board, chart, place, seat) for place in spaces]
-    title = f"{scene.names[seat]}'s {character} moved from {_place_name(board, start)} to {_place_name(board, end)}"
+    way = f"from {_place_name(board, start)} to {_place_name(board, end)}"
+    title = f"{scene.names[seat]}'s {character} moved {way}"
     return _thing(
         title, _path(points, f"way{seat}", closed=False), _disc(*points[0], 5, f"p{seat}")
     )
@@ -359,24 +383,29 @@ def _marks(scene: Scene, chart: Chart) -> str:
     """Mark where a character may go."""
     marks = []
     for place, choices in _by_place(scene.choices).items():
-        radius = 19 if isinstance(place, int) else 31 if place in MOUNTAIN_TOWNS else 24
         title = "legal: " + ", ".join(choice.label for choice in choices)
-        marks.append(_thing(title, _disc(0, 0, radius, "mark"), at=chart.of(place)))
+        if place in MOUNTAIN_TOWNS:
+            mark = f'<path d="{_HILL}" transform="translate(0 1) scale(1.25)" class="mark"/>'
+        else:
+            mark = _disc(0, 0, 19 if isinstance(place, int) else 22, "mark")
+        marks.append(_thing(title, mark, at=chart.of(place)))
     return "".join(marks)
 
 
-def _probabilities(scene: Scene, chart: Chart) -> str:
-    """Write at each place how likely a policy goes there, and with whom."""
+def _letters(scene: Scene, chart: Chart) -> str:
+    """Write at each place who may go there and, where a policy was asked, how likely."""
     told = []
     for place, choices in _by_place(scene.choices).items():
-        likely = [c for c in choices if c.probability is not None and c.probability >= 0.005]
-        words = " ".join(f"{c.label[0].upper()} {c.probability:.0%}" for c in likely)
-        if words:
-            x, y = chart.of(place)
-            told.append(
-                _text(x, y - (22 if isinstance(place, int) else 30), words, "mid told small")
-            )
+        words = " ".join(dict.fromkeys(_letter(choice) for choice in choices))
+        x, y = chart.of(place)
+        height = 22 if isinstance(place, int) else 30 if place in MOUNTAIN_TOWNS else 25
+        told.append(_text(x, y - height, words, "mid told small"))
     return "".join(told)
+
+
+def _letter(choice: Choice) -> str:
+    share = "" if choice.probability is None else f" {choice.probability:.0%}"
+    return f"{choice.label[0].upper()}{share}"
 
 
 # The table: dice, waves, hot spring, bag and what may be chosen
@@ -455,22 +484,18 @@ def _bag(bag: Mapping[str, int]) -> str:
 def _actions(scene: Scene) -> str:
     """Write the legal actions, the likeliest first where a policy was asked."""
     choices = sorted(scene.choices, key=lambda choice: -(choice.probability or 0))
-    words = [
-        c.label + (f" {c.probability:.0%}" if c.probability is not None else "") for c in choices
-    ]
     lines = [""]
-    for word in words:
-        if len(lines[-1]) + len(word) > 92:
+    for choice in choices:
+        share = "" if choice.probability is None else f" {choice.probability:.0%}"
+        words = choice.label + share
+        if len(lines[-1]) + len(words) > _LINE:
             lines.append("")
-        lines[-1] += ("   " if lines[-1] else "") + word
+        lines[-1] += f" · {words}" if lines[-1] else words
     if len(lines) > 2:
         lines = [lines[0], lines[1] + " …"]
-    title = "legal: " + (", ".join(words) or "nothing")
-    told = (
-        _text(12, 108 + 20 * row, line, "small bold" if not row else "small bold")
-        for row, line in enumerate(lines)
-    )
-    return _thing(title, *told)
+    title = ", ".join(choice.label for choice in choices) or "nothing"
+    told = (_text(14, 108 + 20 * row, line, "bold small") for row, line in enumerate(lines))
+    return _thing(f"legal: {title}", *told)
 
 
 # The players
@@ -506,7 +531,7 @@ def _name(scene: Scene, seat: int, total: int) -> str:
         f'<g transform="translate(19 17)">{_pawn_shape(seat, 9)}</g>',
     ]
     if position["player"] == seat:
-        inside.append(_text(286, 22, "decides", f"on{seat} end small"))
+        inside += [_box(228, 8, 58, 18, "paper", 9), _text(257, 21, "decides", "mid small bold")]
     return _thing(f"{scene.names[seat]}, {total} points", *inside)
 
 
