@@ -16,7 +16,6 @@ import numpy as np
 from tokaido_env.actions import N_ACTIONS
 from tokaido_env.board import CHARACTERS, COASTAL_TOWNS, Board
 from tokaido_env.game import Game
-from tokaido_env.state import Phase
 
 if TYPE_CHECKING:
     from tokaido_env.agents import Agent
@@ -116,13 +115,16 @@ def _judged(game: Game, agent: str | Agent, seed: int) -> tuple[list[float], flo
 def choices_of(game: Game) -> list[Choice]:
     """Return the legal actions with the places that they lead to."""
     labels = game.legal_labels()
-    if game.phase != Phase.MOVE:
-        return [Choice(label) for label in labels]
-    return [Choice(label, step_of(game, label).end) for label in labels]
+    return [Choice(label, step_of(game, label).end if moves(label) else None) for label in labels]
+
+
+def moves(label: str) -> bool:
+    """Return whether an action moves a character."""
+    return label.partition(":")[0] in CHARACTERS
 
 
 def step_of(game: Game, label: str) -> Step:
-    """Return what a legal action at MOVE would do."""
+    """Return what a legal action that moves a character would do."""
     seat, character = int(game.player or 0), label.partition(":")[0]
     after = game.copy(luck="same")
     after.play(label)
@@ -133,12 +135,12 @@ def step_of(game: Game, label: str) -> Step:
 
 
 def last_step(game: Game) -> Step | None:
-    """Return the newest move of a game, found by playing its record through."""
+    """Return the newest move of a character, found by playing the game's record through."""
     from tokaido_env.record import replay
 
     last = None
     for before, event in replay(game.record(), game.board):
-        if event is not None and before.phase == Phase.MOVE:
+        if event is not None and moves(event):
             last = (before.copy(luck="same"), event)
     return last and step_of(*last)
 
