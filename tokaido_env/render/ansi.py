@@ -13,16 +13,24 @@ from __future__ import annotations
 import functools
 import heapq
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tokaido_env.board import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS, Board
+from tokaido_env.render.scene import (
+    Place,
+    Player,
+    Position,
+    Scene,
+    pawns_by_place,
+    points_of,
+    story_of,
+)
 
 WIDTH, HEIGHT = 100, 39
 
-Position = Mapping[str, Any]  # as `Game.to_dict` gives it
-Player = Mapping[str, Any]  # one of its players
 Cell = tuple[int, int]  # column, row
 Size = tuple[int, int]  # width, height
 Gate = tuple[Cell, int]  # where a route begins, and in which direction
@@ -73,23 +81,6 @@ _RELAXATIONS, _TRIES = 50, 10
 _TABLE_ROW, _TABLE_COLUMNS = 24, (7, 28, 49, 70, 82)
 _PLAYER_ROW, _PLAYER_COLUMNS, _PLAYER_SIZE = 28, (0, 51), (49, 11)
 _METERS = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
-
-_STORIES = {
-    "SETUP": "chance deals boutiques and waves",
-    "ROLL": "chance rolls the dice",
-    "MOVE": "player_{} takes a die and moves",
-    "EFFECT": "player_{} chooses an effect",
-    "DRAW": "chance draws a ware",
-    "REVEAL": "chance reveals a painting",
-    "DISCARD": "player_{} returns a ware",
-    "REPEAT": "player_{} may repeat the die",
-}
-_DETAILS = {
-    "die": "{} in hand",
-    "origin": "from {}",
-    "pending": "{} to come",
-    "end": "ended by {}",
-}
 
 
 def draw(board: Board, position: Position, *, color: bool = True) -> str:
@@ -155,39 +146,7 @@ def _draw_heading(canvas: _Canvas, board: Board, position: Position) -> None:
     facts = f"round {position['round']}", f"player_{position['lead']} leads", name
     canvas.put((1, 0), title, "name")
     canvas.put((1 + len(title), 0), "".join(f" · {fact}" for fact in facts))
-    canvas.put((1, 1), " · ".join((position["phase"], *_story(board, position))), "turn")
-
-
-def _story(board: Board, position: Position) -> Iterator[str]:
-    """Tell what happens next, or how it ended."""
-    if position["phase"] == "OVER":
-        yield _result(board, position)
-    else:
-        yield _STORIES[position["phase"]].format(position["player"])
-    for key, words in _DETAILS.items():
-        if position[key]:
-            yield words.format(position[key])
-    if position["end_triggered"] and not position["end"]:
-        yield "last round"
-
-
-def _result(board: Board, position: Position) -> str:
-    """Name the winner: more points, then more coins (R9.2, R9.3)."""
-    if position["end"] == "cap":
-        return "nobody wins"
-    totals = [sum(_points(board, player).values()) for player in position["players"]]
-    first, second = zip(totals, (player["coins"] for player in position["players"]), strict=True)
-    winner = "shared victory" if first == second else f"player_{int(second > first)} wins"
-    return f"{winner}, {totals[0]} : {totals[1]}"
-
-
-def _points(board: Board, player: Player) -> dict[str, int]:
-    """Return what the pegs (counted from 1), the slabs and the gifts of a player are worth."""
-    return {
-        "faith": board.temple[player["temple"] - 1] * board.garden[player["garden"] - 1],
-        "commerce": board.commerce[player["gold"]],
-        "culture": board.culture[player["gifted"]],
-    }
+    canvas.put((1, 1), f"{position['phase']} · {story_of(Scene(board, position))}", "turn")
 
 
 # The island
@@ -244,15 +203,11 @@ def _draw_mountain_town(canvas: _Canvas, corner: Cell, town: str, number: int) -
     canvas.put(_beside(corner, (5, 1)), f"+{number}")
 
 
-def _pawns(board: Board, position: Position) -> dict[int | str, list[Pawn]]:
-    """Return who stands where: at each ring index, mountain town and area."""
-    places = (*range(len(board.stations)), *MOUNTAIN_TOWNS, *AREAS)
-    pawns: dict[int | str, list[Pawn]] = {place: [] for place in places}
-    for seat, player in enumerate(position["players"]):
-        for character, letter in zip(CHARACTERS, _PAWNS[seat], strict=True):
-            place = player[character]
-            index = board.stations.index(place) if place in COASTAL_TOWNS else place
-            pawns[index].append((seat, letter))
+def _pawns(board: Board, position: Position) -> defaultdict[Place, list[Pawn]]:
+    """Return who stands where, as letters."""
+    pawns: defaultdict[Place, list[Pawn]] = defaultdict(list)
+    for place, standing in pawns_by_place(board, position).items():
+        pawns[place] = [(seat, _PAWNS[seat][CHARACTERS.index(who)]) for seat, who in standing]
     return pawns
 
 
@@ -298,7 +253,7 @@ def _owner(seat: int | None) -> tuple[str, Style]:
 def _draw_player(canvas: _Canvas, board: Board, position: Position, seat: int) -> None:
     player = position["players"][seat]
     corner = _PLAYER_COLUMNS[seat], _PLAYER_ROW
-    points = _points(board, player)
+    points = points_of(board, player)
     canvas.put_lines(_rectangle(corner, _PLAYER_SIZE))
     canvas.put(_beside(corner, (2, 0)), f" player_{seat} ", _PLAYER_STYLES[seat])
     if position["player"] == seat:
