@@ -6,11 +6,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from networks import random_policy
 
+from tokaido_env.actions import N_ACTIONS
 from tokaido_env.agents import Agent, AgentError, Policy, describe, make
 from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.agents.policy import PolicyAgent
@@ -147,6 +149,30 @@ def test_an_agent_plays_legal_actions_that_follow_from_key_and_position_alone(
     order = np.random.default_rng(0).permutation(len(batch))[:40]
     again = agent.act(batch.boards, batch.states[order], batch.legal[order], batch.keys(order))
     assert again.tolist() == chosen[order].tolist()
+
+
+@pytest.mark.parametrize("spec", ["mcts:sims=9", "policy", "policy_search,sims=8", "champion"])
+def test_a_judge_holds_what_it_plays_best(policy_file: Path, spec: str) -> None:
+    agent: Any = make(re.sub("^(policy_search|policy)", rf"\1:{policy_file}", spec))
+    batch = some_games()
+    keys = batch.keys(np.arange(len(batch)))
+    shares, values = agent.judge(batch.boards, batch.states, batch.legal, keys)
+    legal = batch.legal[:, None] >> np.arange(N_ACTIONS, dtype=np.uint64) & np.uint64(1)
+    assert shares.sum(axis=1) == pytest.approx(1)
+    assert (shares[legal == 0] == 0).all()
+    assert (shares[np.arange(len(batch)), choices(agent, batch)] == shares.max(axis=1)).all()
+    assert (np.abs(values) <= 1).all()
+
+
+def test_a_judge_tells_the_result_of_player_0(policy_file: Path) -> None:
+    """Whoever decides, the value is good where player_0 is about to win."""
+    batch = some_games()
+    second = batch.states["player"] == 1
+    assert 0 < second.sum() < len(batch)
+    agent: Any = make(f"policy:{policy_file}")
+    _, own = agent.policy.evaluate(batch.boards, batch.states, batch.legal)
+    _, values = agent.judge(batch.boards, batch.states, batch.legal, batch.keys(np.arange(64)))
+    assert (values == np.where(second, -own, own)).all()
 
 
 # The package's name

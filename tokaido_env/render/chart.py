@@ -26,13 +26,13 @@ _CENTRE = np.array([WIDTH / 2, HEIGHT / 2])
 _RADII = np.array([252.0, 168.0])  # of the ring: room outside for tokens in the sea
 _ROUNDNESS = 2.5  # exponent of the superellipse: 2 is an ellipse, more has wider corners
 _SAMPLES = 720
-_PER_STATION = 6  # points of the coast drawn from one station to the next
+_PER_STATION = 3  # points of the coast drawn from one station to the next
 
 _SHORE = 22.0  # how far the coast is from the ring
 _WOBBLE = 5.0  # how far the coast leaves that line, at most
 _RELAXATIONS = 60
 _PULL = 2  # of mountain towns on each other, that areas by the coast have room
-_GRID = 9  # units between the sites tried for the middle of an area
+_GRID = 14  # units between the sites tried for the middle of an area
 
 
 @dataclass(frozen=True)
