@@ -35,6 +35,7 @@ LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torc
 OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
     *("pyspiel", "open_spiel", "matplotlib", "IPython", "pyarrow", "pandas"),
+    *("resvg_py", "PIL", "pygame"),
 }
 WITH_OPTIONAL = (
     *("tokaido_env/sb3.py", "tokaido_env/openspiel.py"),

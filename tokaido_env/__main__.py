@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replaying.add_argument("--board", help="the board file of the games, if not a built-in board")
     replaying.add_argument("--game", type=int, help="only the game on this line, from 1")
     replaying.add_argument("--quiet", action="store_true", help="verify and print results only")
+    replaying.add_argument("--gif", metavar="OUT", help="write a game as an animated GIF instead")
     exporting = commands.add_parser("export", help="write recorded games as a dataset")
     exporting.add_argument("file", help="a record file, JSON Lines")
     exporting.add_argument("out", help="the dataset to write, .parquet or .npz")
@@ -64,12 +65,25 @@ def _replay(options: argparse.Namespace) -> int:
         records = load(options.file, options.board)
         if options.game is not None and not 1 <= options.game <= len(records):
             raise RecordError(f"--game: expected 1 to {len(records)}, got {options.game}")
+        if options.gif is not None:
+            return _animate(records, options)
         for number, record in enumerate(records, start=1):
             if options.game in (None, number):
                 _print_game(number, record, options)
-    except (RecordError, BoardError, OSError, UnicodeDecodeError) as error:
+    except (RecordError, BoardError, OSError, UnicodeDecodeError, ModuleNotFoundError) as error:
         print(f"replay: {error}", file=sys.stderr)
         return 1
+    return 0
+
+
+def _animate(records: Sequence[Record], options: argparse.Namespace) -> int:
+    from tokaido_env.render.gif import write_gif
+
+    if options.game is None and len(records) != 1:
+        raise RecordError(f"--gif: expected one game, got {len(records)}: choose it with --game")
+    number = options.game or 1
+    frames = write_gif(records[number - 1], options.gif, options.board)
+    print(f"{options.gif}: game {number} in {frames} frames")
     return 0
 
 

@@ -7,6 +7,7 @@
 | observation | `{"observation": float32 (N_FEATURES,) in [0, 1], "action_mask": int8 (49,)}` |
 | rewards | at the end: +1 to the winner, -1 to the other, 0 to both if shared |
 | step | one decision; the same player may decide several times in a row |
+| render modes | `tokaido_env.render.modes`: text, pixels, a window |
 
 `env()` is one layer that behaves as PettingZoo's usual stack of wrappers over `raw_env()`.
 """
@@ -15,9 +16,8 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
@@ -30,8 +30,13 @@ from tokaido_env.board import Board
 from tokaido_env.game import Game, check_choice
 from tokaido_env.luck import check_seed, entropy_seed, episode_seed
 from tokaido_env.observation import MASK_BYTES, N_FEATURES, encode_game, expand
+from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.rules import rewards_of
 from tokaido_env.spaces import action_space, vector_space
+
+if TYPE_CHECKING:
+    from tokaido_env.render.raster import Pixels
+    from tokaido_env.render.scene import Scene
 
 AGENTS = ("player_0", "player_1")
 ILLEGAL_REWARD = -1.0
@@ -57,7 +62,7 @@ def env(
         observation: "dict" as above, or "box": the plain vector, with the mask in `infos` only.
         illegal: "terminate": an illegal action ends the game, -1 for who chose it; "raise": it
             raises `IllegalMove` and changes nothing.
-        render_mode: None or "ansi".
+        render_mode: None, "ansi", "rgb_array" or "human", see `tokaido_env.render.modes`.
     """
     return TokaidoEnv(board, reward, observation, render_mode, illegal)
 
@@ -81,9 +86,9 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it on the instance
         "name": "tokaido_duo_v0",
-        "render_modes": ["ansi"],
+        "render_modes": [*RENDER_MODES],
         "is_parallelizable": False,
-        "render_fps": 1,
+        "render_fps": RENDER_FPS,
     }
 
     def __init__(
@@ -96,7 +101,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         super().__init__()
         check_choice("reward", reward, ("win", "margin"))
         check_choice("observation", observation, ("dict", "box"))
-        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        self._renderer = Renderer(render_mode)
         self.board = Board.load(board)
         self.render_mode = render_mode
         self.possible_agents = list(AGENTS)
@@ -143,6 +148,8 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         self.truncations = dict.fromkeys(AGENTS, False)
         self._skip_agent_selection = None
         self._tell(None)
+        if self.render_mode == "human":
+            self._render()
 
     def step(self, action: int | None) -> None:
         """Play the decision of `agent_selection`; None for an agent that is done."""
@@ -169,21 +176,18 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         encode_game(self.game.boards, self.game.states, 0, 0, vector)
         return vector
 
-    def render(self) -> str | None:
-        """Return the island and both players' boards as text, in render mode "ansi"."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing without a render_mode: pass 'ansi'")
-            return None
-        from tokaido_env.render.ansi import draw
-
-        return draw(self.board, self.game.to_dict())
+    def render(self) -> str | Pixels | None:
+        """Return the position as text or pixels, or show it, as the render mode says."""
+        return self._render()
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Close the window, if there is one."""
+        self._renderer.close()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RawTokaidoEnv:
         """Copy a running environment with its luck; spaces and board are shared."""
         other = copy.copy(self)
+        other._renderer = copy.copy(self._renderer)
         if "game" in self.__dict__:
             other.game = self.game.copy(luck="same")
             other.agents = self.agents.copy()
@@ -204,6 +208,8 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         self.game.play(action)
         self._cumulative_rewards[agent] = 0.0
         self._tell(player)
+        if self.render_mode == "human":
+            self._render()
 
     def _tell(self, player: int | None) -> None:
         """Set what agents may read after a decision of `player` (None after a reset)."""
@@ -220,6 +226,14 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         words = np.empty(MASK_BYTES // 8, np.uint64)
         expand(game.legal_mask, words)
         self.infos[agent]["action_mask"] = self._mask = words.view(np.int8)[:N_ACTIONS]
+
+    def _render(self) -> str | Pixels | None:
+        return self._renderer.render(self._scene, self.metadata["render_fps"])
+
+    def _scene(self) -> Scene:
+        from tokaido_env.render.scene import last_step, scene_of
+
+        return scene_of(self.game, last=last_step(self.game))
 
     def _finish(self) -> None:
         """Pay the rewards: the end by a trigger terminates, the cap on rounds truncates (R10.1)."""
@@ -299,8 +313,8 @@ class TokaidoEnv(RawTokaidoEnv):
             EnvLogger.error_state_before_reset()
         return super().state()
 
-    def render(self) -> str | None:
-        """Return the position as text, as `RawTokaidoEnv.render`."""
+    def render(self) -> str | Pixels | None:
+        """Return the position as text or pixels, or show it, as `RawTokaidoEnv.render`."""
         if not self._has_reset:
             EnvLogger.error_render_before_reset()
         return super().render()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import importlib.util
 import io
+import os
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +27,9 @@ OF_DICTIONARIES = (
 )
 
 
+DRAWING = ("resvg_py", "PIL", "matplotlib", "pygame")  # of the extra [render]
+
+
 @dataclass(frozen=True)
 class Check:
     """A conformance test.
@@ -33,11 +38,13 @@ class Check:
         package: the distribution that it comes from.
         name: what it is called there, and the form of the environment it runs on.
         run: runs it; raises if it fails, returns what it tells ("" for nothing).
+        needs: modules besides.
     """
 
     package: str
     name: str
     run: Callable[[], str]
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,8 @@ def _verdict(check: Check) -> Verdict:
         version = importlib.metadata.version(check.package)
     except importlib.metadata.PackageNotFoundError:
         return Verdict(check, "", "not installed")
+    if missing := [name for name in check.needs if importlib.util.find_spec(name) is None]:
+        return Verdict(check, version, "not installed", f"needs {', '.join(missing)}")
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             detail = check.run()
@@ -105,6 +114,33 @@ def _seed_test() -> str:
     return ""
 
 
+def _render_test() -> str:
+    from pettingzoo.test import render_test
+
+    def hurried(**options: Any) -> Any:
+        env = tokaido_env.env(**options)
+        env.metadata = env.metadata | {"render_fps": 1000}
+        return env
+
+    with _unseen():
+        render_test(hurried)
+    return ""
+
+
+@contextlib.contextmanager
+def _unseen() -> Iterator[None]:
+    """Let windows open where nobody sees them."""
+    key = "SDL_VIDEODRIVER"
+    before = os.environ.get(key)
+    os.environ[key] = "dummy"
+    try:
+        yield
+    finally:
+        del os.environ[key]
+        if before is not None:
+            os.environ[key] = before
+
+
 def _performance_benchmark() -> str:
     from pettingzoo.test import performance_benchmark
 
@@ -115,13 +151,14 @@ def _performance_benchmark() -> str:
     return f"{float(turns[1]):,.0f} turns/s" if turns else told.getvalue()
 
 
-def _gymnasium_check_env(**options: Any) -> str:
+def _gymnasium_check_env(*, rendered: bool, **options: Any) -> str:
     import gymnasium
     from gymnasium.utils.env_checker import check_env
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _unseen():
         warnings.simplefilter("error")
-        check_env(gymnasium.make("TokaidoDuo-v0", **options).unwrapped)
+        env = gymnasium.make("TokaidoDuo-v0", **options).unwrapped
+        check_env(env, skip_render_check=not rendered)
     return ""
 
 
@@ -157,12 +194,18 @@ CHECKS = (
         lambda: _api_test(observation="box"),
     ),
     Check("pettingzoo", "seed_test", _seed_test),
+    Check("pettingzoo", "render_test", _render_test, DRAWING),
     Check("pettingzoo", "performance_benchmark", _performance_benchmark),
-    Check("gymnasium", "check_env, warnings as errors", _gymnasium_check_env),
     Check(
         "gymnasium",
-        "check_env, uint8, rendered",
-        lambda: _gymnasium_check_env(observation="uint8", render_mode="ansi"),
+        "check_env, warnings as errors",
+        lambda: _gymnasium_check_env(rendered=False),
+    ),
+    Check(
+        "gymnasium",
+        "check_env, uint8, rendered in all modes",
+        lambda: _gymnasium_check_env(rendered=True, observation="uint8", render_mode="rgb_array"),
+        DRAWING,
     ),
     Check("stable_baselines3", "check_env, warnings as errors", _sb3_check_env),
     Check("open_spiel", "random_sim_test, serialising", _random_sim_test),

@@ -41,10 +41,8 @@ divided by `observation.SCALES` is the float32 one.
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -57,7 +55,7 @@ from tokaido_env.actions import IDS, N_ACTIONS
 from tokaido_env.board import Board
 from tokaido_env.game import Game
 from tokaido_env.observation import LAYOUT_HASH, MASK_BYTES, N_FEATURES, check_fits, units
-from tokaido_env.record import Record, RecordError, replay
+from tokaido_env.record import Record, RecordError, replay, whole_file
 from tokaido_env.rules import RULES_VERSION, rewards_of
 from tokaido_env.state import NOBODY, STATE
 
@@ -131,7 +129,7 @@ def export(
             lengths.append(len(played))
             yield played
 
-    with _whole(target) as file:
+    with whole_file(target) as file:
         write(file, noted(), rows, dtype)
         if sum(lengths) != rows:
             raise ValueError(f"{source}: expected {rows} decisions as counted before, it changed")
@@ -253,21 +251,6 @@ def _writer_of(out: Path) -> Callable[[IO[bytes], Iterator[Played], int, str], N
         message = "parquet files need pyarrow: pip install 'tokaido-env[data]'"
         raise ModuleNotFoundError(message) from None
     return _write_parquet
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
-    """Give a new file that takes the place of `path` if all goes well and else is gone."""
-    unfinished = path.with_name(path.name + ".tmp")
-    try:
-        with unfinished.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
 
 
 def _metadata(dtype: str) -> str:

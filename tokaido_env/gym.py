@@ -8,13 +8,14 @@
 | mask | `info["action_mask"]`, int8 (49,), 1 = legal; `action_masks()` for maskable learners |
 | reward | at the end: +1 for a win, -1 for a loss, 0 if shared |
 | step | one decision of the learner, and all the opponent's until the learner decides again |
+| render modes | `tokaido_env.render.modes`: text, pixels, a window |
 
 An illegal action loses the game. `tokaido_env.versus` plays the games; this translates.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium
 import numpy as np
@@ -25,12 +26,16 @@ from gymnasium.vector.utils import batch_space
 from tokaido_env import position
 from tokaido_env.actions import N_ACTIONS
 from tokaido_env.batch import Boards
-from tokaido_env.game import check_choice
+from tokaido_env.game import Game, check_choice
+from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.spaces import action_space, vector_space
 from tokaido_env.state import NOBODY
 from tokaido_env.versus import Ended, Opponents, Seat, Versus
 
-RENDER_MODES = ("ansi",)
+if TYPE_CHECKING:
+    from tokaido_env.render.raster import Pixels
+    from tokaido_env.render.scene import Scene
+
 AUTORESET_MODES = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
 
 
@@ -43,10 +48,13 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         board: as for `Game`.
         reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "float32" or "uint8".
-        render_mode: None or "ansi".
+        render_mode: None, "ansi", "rgb_array" or "human", see `tokaido_env.render.modes`.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012  as Gymnasium declares it
+        "render_modes": [*RENDER_MODES],
+        "render_fps": RENDER_FPS,
+    }
 
     def __init__(
         self,
@@ -57,7 +65,7 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         observation: Literal["float32", "uint8"] = "float32",
         render_mode: str | None = None,
     ) -> None:
-        check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self._renderer = Renderer(render_mode)
         self.observation_space = vector_space(observation)
         self.action_space = action_space()
         self.render_mode = render_mode
@@ -83,12 +91,16 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         """
         super().reset(seed=seed)
         self.games.reset(seed, (options or {}).get("state"))
+        if self.render_mode == "human":
+            self.render()
         return self.games.observe()[0], self._info()
 
     def step(self, action: Any) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
         """Play a decision and the opponent's answers."""
         games = self.games
         games.step(np.asarray(action).reshape(1))
+        if self.render_mode == "human":
+            self.render()
         ends = bool(games.terminated[0]), bool(games.truncated[0])
         return games.observe()[0], float(games.reward[0]), *ends, self._info()
 
@@ -97,15 +109,23 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         masks: npt.NDArray[np.bool_] = self.games.masks()[0]
         return masks
 
-    def render(self) -> str | None:
-        """Return the island and both players' boards as text, in render mode "ansi"."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing without a render_mode: pass 'ansi'")
-            return None
-        from tokaido_env.render.ansi import draw
+    def render(self) -> str | Pixels | None:  # type: ignore[override]
+        """Return the position as text or pixels, or show it, as the render mode says."""
+        return self._renderer.render(self._scene, self.metadata["render_fps"])
 
-        batch = self.games.batch
-        return draw(batch.board_list[0], position.to_dict(batch.board_list[0], batch.states[0]))
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._renderer.close()
+
+    def _scene(self) -> Scene:
+        from tokaido_env.render.scene import scene_of
+
+        batch, seat = self.games.batch, int(self.games.seats[0])
+        board = batch.board_list[0]
+        here = position.to_dict(board, batch.states[0])
+        opponent = getattr(self.games.opponents[0], "spec", "opponent")
+        names = (opponent, "learner") if seat else ("learner", opponent)
+        return scene_of(Game.from_dict(here, board=board, chance="explicit"), names=names)
 
     def _info(self) -> dict[str, Any]:
         return {

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tokaido_env.board import Board, BoardError
 from tokaido_env.game import Game, IllegalMove
@@ -95,12 +96,23 @@ def save(records: Iterable[Record], path: str | Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file: whole or not at all."""
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """Give a new file that takes the place of `path` if all goes well and else is gone."""
     unfinished = path.with_name(path.name + ".tmp")
-    with unfinished.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def load(path: str | Path, board: str | Path | Board | None = None) -> list[Record]:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import functools
 import heapq
 import itertools
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from tokaido_env.board import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS, Board
 from tokaido_env.render.scene import (
@@ -98,6 +99,12 @@ def draw(board: Board, position: Position, *, color: bool = True) -> str:
     for seat in range(2):
         _draw_player(canvas, board, position, seat)
     return canvas.text(color)
+
+
+def has_colors(stream: TextIO) -> bool:
+    """Tell whether a stream is a terminal with colours, and its user wants them."""
+    wanted = os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    return wanted and stream.isatty()
 
 
 class _Canvas:
