@@ -1,0 +1,57 @@
+"""Make the pictures of the documentation, again and alike: python docs/make_pictures.py.
+
+The champion plays itself. Drawings of the board are SVG; the replay page is photographed in
+Chromium, if it is there.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from tokaido_env import Game
+from tokaido_env.agents import make
+from tokaido_env.record import Record, replay, save, write_text
+from tokaido_env.render.scene import Scene, last_step, scene_of
+from tokaido_env.render.svg import draw
+
+FOLDER = Path(__file__).resolve().parent / "pictures"
+SEED = 7
+PLAYERS = ("champion", "champion")
+WINDOWS = {"desktop": (1280, 900), "phone": (390, 844)}
+
+
+def main() -> int:
+    """Write all pictures; return the exit status."""
+    FOLDER.mkdir(exist_ok=True)
+    record = played()
+    for name, scene in scenes(record).items():
+        for theme in ("light", "dark"):
+            write_text(FOLDER / f"{name}-{theme}.svg", draw(scene, theme) + "\n")  # type: ignore[arg-type]
+    return photograph(record)
+
+
+def played() -> Record:
+    """Return a whole game of the champion against itself."""
+    game, agent = Game(seed=SEED), make("champion")
+    while not game.is_over:
+        legal = np.array([game.legal_mask], np.uint64)
+        keys = np.array([game.rounds], np.uint64)
+        game.play(int(agent.act(game.boards, game.states, legal, keys)[0]))
+    return game.record(PLAYERS)
+
+
+def scenes(record: Record) -> dict[str, Scene]:
+    """Return the opening, a position from the middle with the champion's view, and the end."""
+    games = [game.copy(luck="same") for game, _ in replay(record) if game.player is not None]
+    picks = [game for game in games if len(game.to_dict()["dice_left"]) == 3]
+    middle = picks[len(picks) // 2]
+    *_, (end, _) = replay(record)
+    return {
+        "opening": scene_of(games[0]),
+        "middle": scene_of(middle, "champion", last=last_step(middle)),
+        "end": scene_of(end, last=last_step(end)),
+    }
