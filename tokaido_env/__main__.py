@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from tokaido_env.board import BoardError
 from tokaido_env.game import Game
 from tokaido_env.observation import FEATURES, N_FEATURES
-from tokaido_env.record import Record, RecordError, load, replay
+from tokaido_env.record import Record, RecordError, load, replay, write_text
 from tokaido_env.state import CHANCE_PHASES, Phase
 
 
@@ -22,7 +22,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replaying.add_argument("--board", help="the board file of the games, if not a built-in board")
     replaying.add_argument("--game", type=int, help="only the game on this line, from 1")
     replaying.add_argument("--quiet", action="store_true", help="verify and print results only")
-    replaying.add_argument("--gif", metavar="OUT", help="write a game as an animated GIF instead")
+    written = replaying.add_mutually_exclusive_group()
+    written.add_argument("--gif", metavar="OUT", help="write a game as an animated GIF instead")
+    written.add_argument("--html", metavar="OUT", help="write a page to step through instead")
+    replaying.add_argument(
+        "--policy", metavar="SPEC", help="an agent: the page shows its judgement"
+    )
     exporting = commands.add_parser("export", help="write recorded games as a dataset")
     exporting.add_argument("file", help="a record file, JSON Lines")
     exporting.add_argument("out", help="the dataset to write, .parquet or .npz")
@@ -65,12 +70,16 @@ def _replay(options: argparse.Namespace) -> int:
         records = load(options.file, options.board)
         if options.game is not None and not 1 <= options.game <= len(records):
             raise RecordError(f"--game: expected 1 to {len(records)}, got {options.game}")
+        if options.policy is not None and options.html is None:
+            raise RecordError("--policy: expected with --html")
         if options.gif is not None:
             return _animate(records, options)
+        if options.html is not None:
+            return _write_page(records, options)
         for number, record in enumerate(records, start=1):
             if options.game in (None, number):
                 _print_game(number, record, options)
-    except (RecordError, BoardError, OSError, UnicodeDecodeError, ModuleNotFoundError) as error:
+    except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"replay: {error}", file=sys.stderr)
         return 1
     return 0
@@ -84,6 +93,19 @@ def _animate(records: Sequence[Record], options: argparse.Namespace) -> int:
     number = options.game or 1
     frames = write_gif(records[number - 1], options.gif, options.board)
     print(f"{options.gif}: game {number} in {frames} frames")
+    return 0
+
+
+def _write_page(records: Sequence[Record], options: argparse.Namespace) -> int:
+    from tokaido_env.render.page import replay_page
+
+    out = Path(options.html)
+    if out.is_dir() or not out.parent.is_dir():
+        raise ValueError(f"--html: expected a file in a folder that exists, got {options.html!r}")
+    chosen = records if options.game is None else [records[options.game - 1]]
+    page = replay_page(chosen, options.board, policy=options.policy)
+    write_text(out, page)
+    print(f"{out}: games {len(chosen)}, {len(page.encode()) / 1e6:.1f} MB")
     return 0
 
 

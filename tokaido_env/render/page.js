@@ -1,0 +1,257 @@
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const films = [...document.querySelectorAll('script[type="application/json"]')];
+  const [told, slider, list, graph, rounds] =
+    ["told", "slider", "moves", "graph", "round"].map(byId);
+  const [chosen, speed, play, theme] = ["game", "speed", "play", "theme"].map(byId);
+  const inFrame = location.protocol === "about:"; // a notebook's: there is no address to keep
+
+  let film = null; // the game that is shown, as page.py makes it
+  let shown = -1; // the position that is shown
+  let parts = []; // of the picture: a group, its changes, and the index of its markup
+  let cells = [];
+  let timer = 0; // of the next move; 0 when paused
+  let noting = 0; // of the next change of the address
+
+  const element = (name, text = "", attributes = {}) => {
+    const made = document.createElement(name);
+    made.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+  const clamp = (value, last) => Math.max(0, Math.min(last, Math.trunc(value) || 0));
+  const end = () => film.moves.length;
+
+  // What stands in the newest pair [move, value] at or before a move; pairs lie in one flat list.
+  function newest(pairs, move, none) {
+    let low = 0;
+    let high = pairs.length / 2;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (pairs[2 * middle] <= move) low = middle + 1;
+      else high = middle;
+    }
+    return low ? pairs[2 * low - 1] : none;
+  }
+
+  // A game
+
+  function open(game) {
+    pause();
+    chosen.selectedIndex = game;
+    film = JSON.parse(films[game].textContent);
+    shown = -1;
+    document.title = `${film.title}, Tokaido Duo`;
+    slider.max = end();
+    layPanels();
+    layMoves();
+    layTable();
+    graph.innerHTML = film.graph;
+    paint();
+    rounds.replaceChildren(
+      ...film.rounds.map(([round, move]) => element("option", round || "set-up", { value: move })),
+    );
+  }
+
+  function layPanels() {
+    parts = [];
+    for (const [panel, names] of Object.entries(film.panels)) {
+      const groups = names.map(([, changes]) => {
+        const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
+        parts.push({ group, changes, index: 0 });
+        return group;
+      });
+      document.querySelector(`[data-panel="${panel}"]`).replaceChildren(...groups);
+    }
+  }
+
+  function layMoves() {
+    const line = (text, seat, round) => {
+      const item = element("li", "", round === null ? {} : { "data-round": round });
+      const button = element("button", text, { type: "button", tabindex: -1 });
+      if (seat !== null) button.dataset.seat = seat;
+      item.append(button);
+      return item;
+    };
+    let before = null;
+    const lines = film.moves.map(([round, seat, text]) => {
+      const first = round !== before;
+      before = round;
+      return line(text, seat, first ? (round ? `Round ${round}` : "Set-up") : null);
+    });
+    list.replaceChildren(line("The beginning", null, null), ...lines);
+  }
+
+  function layTable() {
+    const [head, body] = document.querySelectorAll("thead, tbody");
+    const top = element("tr");
+    top.append(element("td"), ...film.columns.map((name) => element("th", name, { scope: "col" })));
+    head.replaceChildren(top);
+    const rows = film.names.map((name, seat) => {
+      const row = element("tr");
+      row.append(element("th", name, { scope: "row", "data-seat": seat }));
+      row.append(...film.columns.map((column) => element("td", "", column === "total" ? { class: "sum" } : {})));
+      return row;
+    });
+    body.replaceChildren(...rows);
+    cells = [...body.querySelectorAll("td")];
+  }
+
+  // A position
+
+  function show(move) {
+    move = clamp(move, end());
+    if (move === shown) return;
+    shown = move;
+    for (const part of parts) {
+      const index = newest(part.changes, move, 0);
+      if (index !== part.index) {
+        part.index = index;
+        part.group.innerHTML = film.markup[index];
+      }
+    }
+    film.cells[move].forEach((value, cell) => (cells[cell].textContent = value));
+    told.textContent = move ? film.moves[move - 1][2] : "The beginning";
+    byId("position").textContent = `move ${move} of ${end()}`;
+    slider.value = move;
+    slider.setAttribute("aria-valuetext", `move ${move} of ${end()}: ${told.textContent}`);
+    rounds.value = newest(film.rounds.flatMap(([, first]) => [first, first]), move, 0);
+    for (const marker of graph.querySelectorAll(".marker")) {
+      marker.style.left = `${(100 * move) / Math.max(1, end())}%`;
+    }
+    for (const id of ["first", "previous"]) byId(id).disabled = move === 0;
+    for (const id of ["next", "last"]) byId(id).disabled = move === end();
+    select(move);
+    note();
+  }
+
+  function select(move) {
+    const current = list.children[move].firstChild;
+    const old = list.querySelector("[aria-current]");
+    if (old) {
+      old.removeAttribute("aria-current");
+      old.tabIndex = -1;
+    }
+    current.setAttribute("aria-current", "step");
+    current.tabIndex = 0;
+    if (old && old === document.activeElement) current.focus({ preventScroll: true });
+    const frame = list.parentElement; // scrolled by hand, so that the page itself stays
+    frame.scrollTop = current.parentElement.offsetTop - frame.clientHeight / 2;
+  }
+
+  // Playing by itself
+
+  function pause() {
+    clearTimeout(timer);
+    timer = 0;
+    delete play.dataset.playing;
+    play.setAttribute("aria-label", "Play");
+    told.setAttribute("aria-live", "polite");
+  }
+
+  function start() {
+    if (shown === end()) show(0);
+    play.dataset.playing = "";
+    play.setAttribute("aria-label", "Pause");
+    told.setAttribute("aria-live", "off"); // a reader could not keep up
+    wait();
+  }
+
+  function wait() {
+    timer = setTimeout(() => {
+      show(shown + 1);
+      if (shown === end()) pause();
+      else wait();
+    }, Number(speed.value));
+  }
+
+  const toggle = () => (timer ? pause() : start());
+  const go = (move) => {
+    pause();
+    show(move);
+  };
+
+  // The address: #game=2&move=57
+
+  function follow() {
+    const asked = new URLSearchParams(location.hash.slice(1));
+    const game = clamp(asked.get("game") - 1, films.length - 1);
+    if (film === null || game !== chosen.selectedIndex) open(game);
+    go(asked.get("move"));
+  }
+
+  function note() {
+    if (inFrame || noting) return; // browsers refuse too many changes in a short time
+    noting = setTimeout(() => {
+      noting = 0;
+      history.replaceState(null, "", `#game=${chosen.selectedIndex + 1}&move=${shown}`);
+    }, 350);
+  }
+
+  // Light and dark
+
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  let wanted = null; // what the button said; null follows the reader's setting
+
+  function paint() {
+    const isDark = wanted === null ? dark.matches : wanted;
+    document.documentElement.dataset.theme = isDark ? "dark" : "light";
+    theme.setAttribute("aria-pressed", isDark);
+    for (const picture of document.querySelectorAll(".tokaido")) {
+      picture.classList.toggle("tokaido-dark", isDark);
+      picture.classList.toggle("tokaido-light", !isDark);
+    }
+  }
+
+  // Hands
+
+  const steps = {
+    ArrowLeft: () => go(shown - 1),
+    ArrowRight: () => go(shown + 1),
+    Home: () => go(0),
+    End: () => go(end()),
+    " ": toggle,
+  };
+
+  document.addEventListener("keydown", (event) => {
+    const own = event.target.closest("select") || (event.key === " " && event.target.closest("button"));
+    if (own || event.ctrlKey || event.altKey || event.metaKey || !(event.key in steps)) return;
+    event.preventDefault();
+    steps[event.key]();
+  });
+
+  function seek(event) {
+    const plot = event.target.closest(".plot");
+    if (!plot || !(event.buttons & 1)) return;
+    const box = plot.getBoundingClientRect();
+    go(Math.round((end() * (event.clientX - box.left)) / box.width));
+  }
+
+  byId("first").addEventListener("click", () => go(0));
+  byId("previous").addEventListener("click", () => go(shown - 1));
+  byId("next").addEventListener("click", () => go(shown + 1));
+  byId("last").addEventListener("click", () => go(end()));
+  play.addEventListener("click", toggle);
+  slider.addEventListener("input", () => go(Number(slider.value)));
+  rounds.addEventListener("change", () => go(Number(rounds.value)));
+  chosen.addEventListener("change", () => {
+    open(chosen.selectedIndex);
+    show(0);
+  });
+  list.addEventListener("click", (event) => {
+    const item = event.target.closest("li");
+    if (item) go([...list.children].indexOf(item));
+  });
+  graph.addEventListener("pointerdown", seek);
+  graph.addEventListener("pointermove", seek);
+  theme.addEventListener("click", () => {
+    wanted = document.documentElement.dataset.theme !== "dark";
+    paint();
+  });
+  dark.addEventListener("change", paint);
+  addEventListener("hashchange", follow);
+
+  chosen.closest("label").hidden = films.length === 1;
+  follow();
+})();
