@@ -510,7 +510,10 @@ def test_a_copy_before_reset_is_one_before_reset() -> None:
         ({"reward": "points"}, "reward: expected one of 'win', 'margin', got 'points'"),
         ({"observation": "image"}, "observation: expected one of 'dict', 'box', got 'image'"),
         ({"illegal": "ignore"}, "illegal: expected one of 'terminate', 'raise', got 'ignore'"),
-        ({"render_mode": "human"}, "render_mode: expected one of None, 'ansi', got 'human'"),
+        (
+            {"render_mode": "sixel"},
+            "render_mode: expected one of None, 'ansi', 'rgb_array', 'human', got 'sixel'",
+        ),
         ({"board": "honshu"}, "unknown board 'honshu': expected one of shikoku"),
     ],
 )

@@ -109,7 +109,7 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         masks: npt.NDArray[np.bool_] = self.games.masks()[0]
         return masks
 
-    def render(self) -> str | Pixels | None:  # type: ignore[override]
+    def render(self) -> str | Pixels | None:
         """Return the position as text or pixels, or show it, as the render mode says."""
         return self._renderer.render(self._scene, self.metadata["render_fps"])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tokaido_env.board import Board
+from tokaido_env.game import Game
 from tokaido_env.record import Record, replay, whole_file
 from tokaido_env.render.raster import needed, rasterise
 from tokaido_env.render.scene import Scene, moves, scene_of, step_of
@@ -18,9 +19,7 @@ _COLOURS = 256
 _SAMPLES = 3  # frames from which the colours of all are chosen
 
 
-def write_gif(
-    record: Record, path: str | Path, board: str | Path | Board | None = None
-) -> int:
+def write_gif(record: Record, path: str | Path, board: str | Path | Board | None = None) -> int:
     """Write a game as an animated GIF, whole or not at all; return the number of frames.
 
     Args:
@@ -58,8 +57,8 @@ def scenes_of(record: Record, board: str | Path | Board | None = None) -> Iterat
     Raises:
         RecordError: as `replay` does.
     """
-    moved = None
+    moved: tuple[Game, str] | None = None
     for game, event in replay(record, board):
         if event is None or moves(event):
             yield scene_of(game, last=moved and step_of(*moved), names=record.players)
-            moved = event and (game.copy(luck="same"), event)
+            moved = None if event is None else (game.copy(luck="same"), event)

@@ -4,7 +4,7 @@
 |---|---|
 | `"ansi"` | returns text of 100 columns, with colours if the output is a terminal that has them |
 | `"rgb_array"` | returns pixels, uint8 (668, 1000, 3) |
-| `"human"` | shows the picture in a window, as every reset and step then do, `RENDER_FPS` a second |
+| `"human"` | shows the picture in a window, as resets and steps then do by themselves |
 
 A window that its close button has closed stays closed until the environment's `close()`; the game
 goes on unseen.

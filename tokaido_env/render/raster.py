@@ -40,6 +40,7 @@ def rasterise(svg: str, width: int) -> Pixels:
         font_files=_font_files(),
         font_family=_FONT,
         sans_serif_family=_FONT,
+        serif_family=_FONT,  # the last resort
     )
     with needed("PIL.Image").open(io.BytesIO(png)) as image:
         return np.array(image.convert("RGB"))
