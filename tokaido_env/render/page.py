@@ -169,16 +169,20 @@ def _scenes(
     names = shown_names(record.players)
     scenes, events = [], []
     last: Step | None = None
+    moved: tuple[Game, str] | None = None
     value: float | None = None
     for game, event in replay(record, board):
+        if moved is not None:
+            last = step_of(*moved)
         scene = scene_of(game, agent, last=last, names=names)
         # At chance no agent is asked: what it said last stays.
         value = value if scene.value is None else scene.value
         scenes.append(replace(scene, value=value))
+        moved = None
         if event is not None:
             events.append(event)
-            if moves(event):
-                last = step_of(game, event)
+            if moves(event):  # legal if `replay` goes on
+                moved = game.copy(luck="same"), event
     return scenes, events
 
 

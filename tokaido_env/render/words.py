@@ -161,7 +161,7 @@ def _pass(told: _Told) -> str:
     if told.character == "artist":
         return "neither paints nor gives"
     if told.character == "merchant":
-        return "sells nothing" if told.place in COASTAL_TOWNS else "draws nothing"
+        return "sells nothing" if told.mine[0]["merchant"] in COASTAL_TOWNS else "draws nothing"
     return f"does not use {_where(told)}"
 
 
@@ -179,7 +179,7 @@ def _visit(told: _Told) -> str:
 def _take(told: _Told) -> str:
     character = told.details[0]
     wave = told.before.position["waves"][character]
-    return f"takes the {character}'s wave, {wave['side']}{_from(told, wave['owner'])}"
+    return f"takes the {character}'s {wave['side']} wave{_from(told, wave['owner'])}"
 
 
 def _draw(told: _Told) -> str:
