@@ -28,6 +28,7 @@ from tokaido_env.agents.heuristic import (
     make_scratch,
     quieted,
 )
+from tokaido_env.board import AREAS, TOWNS
 from tokaido_env.bots import lowest
 from tokaido_env.jit import index, int64, kernel, parallel
 from tokaido_env.observation import FLOAT_UNITS, LAYOUT_HASH, N_FEATURES, encode
@@ -37,8 +38,11 @@ from tokaido_env.state import EFFECT, OVER
 N_TRUNK = N_FEATURES + 2 * N_TERMS + N_ACTIONS
 """Numbers that describe the position: observation, my terms, their terms, outlook by action."""
 
-N_INPUTS = N_TRUNK + N_ACTIONS * N_TERMS
-"""Numbers in all, with the result of each action."""
+MOST_LEGAL = 2 + len(TOWNS) + len(AREAS)
+"""The most actions that can be legal at once: moves of the pilgrim, to each town and each area."""
+
+N_INPUTS = N_TRUNK + MOST_LEGAL * N_TERMS
+"""Numbers in all: after those of the trunk the results of the legal actions, in their order."""
 
 OUTLOOK = N_TRUNK - N_ACTIONS
 """Where the outlook begins."""
@@ -92,8 +96,8 @@ def read_position(
         scratch: a row of `SCRATCH`; overwritten.
         trunk: float32 (N_TRUNK,), overwritten whole; the outlook of an action is the evaluation
             after it less that after the best one, from `WORST` to 0, and 0 where it is illegal.
-        results: float32 (N_ACTIONS, N_TERMS): the rows of legal actions are overwritten with my
-            terms less theirs after them.
+        results: float32 (MOST_LEGAL, N_TERMS): the first rows, one for each legal action in their
+            order, are overwritten with my terms less theirs after it.
     """
     seat = int64(s["player"])
     encode(board, s, seat, FLOAT_UNITS, trunk[:N_FEATURES])
@@ -105,11 +109,13 @@ def read_position(
     outlook = trunk[OUTLOOK:]
     outlook[:] = 0.0
     best = np.float32(-2.0)
+    row = int64(0)
     left = mask
     while left != np.uint64(0):
         action = index(lowest(left))
         left &= left - np.uint64(1)
-        outlook[action] = _result(board, guide, s, int64(action), scratch, results[action])
+        outlook[action] = _result(board, guide, s, int64(action), scratch, results[index(row)])
+        row += 1
         best = max(best, outlook[action])
     while mask != np.uint64(0):
         action = index(lowest(mask))
@@ -156,7 +162,7 @@ def _read_each(out: Any, boards: Any, guides: Any, states: Any, masks: Any) -> N
     for i in prange(len(out)):
         scratch = make_scratch()[0]
         which = index(i if len(boards) > 1 else 0)
-        results = out[i, N_TRUNK:N_INPUTS].reshape(N_ACTIONS, N_TERMS)
+        results = out[i, N_TRUNK:N_INPUTS].reshape(MOST_LEGAL, N_TERMS)
         read_position(
             boards[which], guides[which], states[i], masks[i], scratch, out[i, :N_TRUNK], results
         )

@@ -18,7 +18,7 @@ from torch import nn
 
 from tokaido_env.actions import N_ACTIONS
 from tokaido_env.agents.heuristic import N_TERMS
-from tokaido_env.agents.inputs import N_INPUTS, N_TRUNK, OUTLOOK, read_positions
+from tokaido_env.agents.inputs import MOST_LEGAL, N_INPUTS, N_TRUNK, OUTLOOK, read_positions
 from tokaido_env.agents.policy import Policy, Sizes, shapes_of
 from tokaido_env.agents.run import RunError, Settings
 from tokaido_env.observation import N_FEATURES
@@ -61,7 +61,8 @@ class MoveNetwork(nn.Module):
         for layer in self.trunk:
             hidden = torch.relu(layer(hidden))
         game, action = legal.nonzero(as_tuple=True)
-        result = inputs[:, N_TRUNK:].reshape(-1, N_ACTIONS, N_TERMS)[game, action]
+        rows = torch.arange(MOST_LEGAL) < legal.sum(dim=1, keepdim=True)
+        result = inputs[:, N_TRUNK:].reshape(-1, MOST_LEGAL, N_TERMS)[rows]
         context = self.context(hidden)[game]
         scores = self.move(self.result(result) + context, action)
         scores = scores + self.action(hidden)[game, action]

@@ -29,7 +29,7 @@ from numba import prange
 from tokaido_env.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.agents.base import AgentError
 from tokaido_env.agents.heuristic import N_TERMS, SCRATCH, guides_of
-from tokaido_env.agents.inputs import INPUTS_HASH, N_TRUNK, OUTLOOK, read_position
+from tokaido_env.agents.inputs import INPUTS_HASH, MOST_LEGAL, N_TRUNK, OUTLOOK, read_position
 from tokaido_env.bots import lowest
 from tokaido_env.jit import index, int64, kernel, parallel
 from tokaido_env.luck import hash_bits
@@ -245,7 +245,7 @@ def make_rooms(threads: int, network: Network) -> tuple[npt.NDArray[Any], ...]:
 
     Returns:
         `SCRATCH` (threads,); float32 (threads, …): the trunk's inputs and layers, the heads; the
-        results of moves (threads, N_ACTIONS, N_TERMS); int64 and float32 (threads, …): the numbers
+        results of moves (threads, MOST_LEGAL, N_TERMS); int64 and float32 (threads, …): the numbers
         and values of units that are not 0.
     """
     first, second = network.second.shape
@@ -254,7 +254,7 @@ def make_rooms(threads: int, network: Network) -> tuple[npt.NDArray[Any], ...]:
     return (
         np.zeros(threads, SCRATCH),
         np.zeros((threads, N_TRUNK + first + second + heads + len(network.move_out)), np.float32),
-        np.zeros((threads, N_ACTIONS, N_TERMS), np.float32),
+        np.zeros((threads, MOST_LEGAL, N_TERMS), np.float32),
         np.zeros((threads, widest), np.int64),
         np.zeros((threads, widest), np.float32),
     )
@@ -298,12 +298,14 @@ def forward(
     _apply_layer(network.second, network.second_bias, units, values, active, second)
     active = _positive(second, units, values)
     _apply_layer(network.heads, network.heads_bias, units, values, active, heads)
+    row = int64(0)
     while mask != np.uint64(0):
         action = index(lowest(mask))
         mask &= mask - np.uint64(1)
         for k in range(len(hidden)):
             hidden[k] = network.moves[action, k] + heads[N_ACTIONS + k]
-        active = _active(results[action], units, values)
+        active = _active(results[index(row)], units, values)
+        row += 1
         _add_rows(network.results, units, values, active, hidden)
         score = heads[action] + network.outlook[0] * trunk[index(OUTLOOK) + action]
         for k in range(len(hidden)):

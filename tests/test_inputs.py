@@ -11,7 +11,16 @@ from networks import decisions
 from tokaido_env import FEATURES, Game
 from tokaido_env.actions import N_ACTIONS
 from tokaido_env.agents.heuristic import N_TERMS, load_weights
-from tokaido_env.agents.inputs import N_INPUTS, N_TRUNK, OUTLOOK, TERM_UNITS, WORST, read_positions
+from tokaido_env.agents.inputs import (
+    MOST_LEGAL,
+    N_INPUTS,
+    N_TRUNK,
+    OUTLOOK,
+    TERM_UNITS,
+    WORST,
+    read_positions,
+)
+from tokaido_env.board import Board, built_in_boards
 from tokaido_env.observation import N_FEATURES, encode_game
 from tokaido_env.state import CHANCE_PHASES, Phase
 
@@ -34,10 +43,10 @@ def games_to_decide() -> Iterator[Game]:
 
 
 def read(game: Game) -> tuple[Floats, Floats]:
-    """The trunk, and the results (N_ACTIONS, N_TERMS), of one game."""
+    """The trunk, and the results (MOST_LEGAL, N_TERMS), of one game."""
     legal = np.array([game.legal_mask], np.uint64)
     inputs = read_positions(game.boards, game.state, legal)[0]
-    return inputs[:N_TRUNK], inputs[N_TRUNK:].reshape(N_ACTIONS, N_TERMS)
+    return inputs[:N_TRUNK], inputs[N_TRUNK:].reshape(MOST_LEGAL, N_TERMS)
 
 
 def leaf_of(game: Game, action: int) -> Game:
@@ -57,8 +66,19 @@ def leaf_of(game: Game, action: int) -> Game:
 def test_the_layout_is_observation_terms_outlook_and_results() -> None:
     assert OUTLOOK == N_FEATURES + 2 * N_TERMS
     assert N_TRUNK == OUTLOOK + N_ACTIONS
-    assert N_INPUTS == N_TRUNK + N_ACTIONS * N_TERMS
+    assert N_INPUTS == N_TRUNK + MOST_LEGAL * N_TERMS
     assert (np.maximum(np.abs(load_weights()).max(axis=0), 0.02) == TERM_UNITS).all()
+
+
+def test_there_is_a_row_for_every_legal_action() -> None:
+    """On each board a character can go to no more places than there are of its kind."""
+    for name in built_in_boards():
+        record = Board.load(name).record[0]
+        towns = max(int(reach).bit_count() for reach in record["town_reach"].flat)
+        areas = max(int(reach).bit_count() for reach in record["area_reach"].flat)
+        assert 2 + towns + areas <= MOST_LEGAL
+    _, _, legal = decisions(tuple(built_in_boards()))
+    assert max(int(mask).bit_count() for mask in legal) <= MOST_LEGAL
 
 
 def test_inputs_are_what_games_played_one_by_one_tell() -> None:
@@ -76,11 +96,11 @@ def test_inputs_are_what_games_played_one_by_one_tell() -> None:
         worths = {action: sign * value_of(leaf.state) for action, leaf in leaves.items()}
         best = max(worths.values())
         for action in range(N_ACTIONS):
-            outlook, result = trunk[OUTLOOK + action], results[action]
+            outlook = trunk[OUTLOOK + action]
             if action not in legal:
                 assert outlook == 0
-                assert not result.any()
                 continue
+            result = results[legal.index(action)]
             assert outlook == pytest.approx(max(worths[action] - best, WORST), abs=1e-6)
             if leaves[action].is_over:
                 over += 1
@@ -89,6 +109,7 @@ def test_inputs_are_what_games_played_one_by_one_tell() -> None:
             after, _ = terms_of(leaves[action].state)
             ahead = after[seat].astype(int) - after[1 - seat]
             assert result == pytest.approx(ahead * TERM_UNITS)
+        assert not results[len(legal) :].any()
         phases.add(game.phase)
     assert phases == {Phase.MOVE, Phase.EFFECT, Phase.DISCARD, Phase.REPEAT}
     assert over > 3
