@@ -6,6 +6,7 @@ Chromium, if it is there.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 
 from tokaido_env import Game
 from tokaido_env.agents import make
-from tokaido_env.record import Record, replay, save, write_text
+from tokaido_env.record import Record, replay, write_text
 from tokaido_env.render.scene import Scene, last_step, scene_of
 from tokaido_env.render.svg import draw
 
@@ -30,7 +31,7 @@ def main() -> int:
     record = played()
     for name, scene in scenes(record).items():
         for theme in ("light", "dark"):
-            write_text(FOLDER / f"{name}-{theme}.svg", draw(scene, theme) + "\n")  # type: ignore[arg-type]
+            write_text(FOLDER / f"{name}-{theme}.svg", draw(scene, theme) + "\n")
     return photograph(record)
 
 
@@ -55,3 +56,32 @@ def scenes(record: Record) -> dict[str, Scene]:
         "middle": scene_of(middle, "champion", last=last_step(middle)),
         "end": scene_of(end, last=last_step(end)),
     }
+
+
+def photograph(record: Record) -> int:
+    """Photograph the replay page in Chromium; return the exit status."""
+    from selenium import webdriver
+
+    from tokaido_env.render.page import replay_page
+
+    page = replay_page([record], policy="champion")
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--hide-scrollbars"):
+        options.add_argument(argument)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "page.html"
+        write_text(path, page)
+        browser = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+        try:
+            for name, (width, height) in WINDOWS.items():
+                metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
+                browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+                browser.get(f"{path.as_uri()}#move={len(record.events) // 2}")
+                browser.save_screenshot(str(FOLDER / f"page-{name}.png"))
+        finally:
+            browser.quit()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
