@@ -419,7 +419,9 @@ def _table(scene: Scene) -> Parts:
         wave = position["waves"][character]
         at = (240 + 74 * column, 42)
         parts[f"wave {character}"] = _wave(character, wave["side"], at, there=wave["owner"] is None)
-    parts["spring"] = _spring((465, 42), there=position["hot_spring"] is None)
+    on_board = position["hot_spring"] is None
+    spring = ("hot spring token", glyphs.SPRING, ("hot spring", ""))
+    parts["spring"] = _token(*spring, (465, 42), there=on_board)
     parts["bag"] = _bag(position["bag"])
     parts["actions"] = _actions(scene)
     return parts
@@ -444,28 +446,21 @@ def _die(scene: Scene, character: str, at: Point) -> str:
 
 
 def _wave(character: str, side: str | None, at: Point, *, there: bool) -> str:
-    """Draw a wave on the table, or where it lay."""
     name = side or "not dealt"
-    token = _disc(0, -6, 19, "spot") + _glyph(glyphs.WAVE, 24, 0, -6)
-    drawn = token if there and side else f'<g class="faint">{_disc(0, -6, 19, "slot")}</g>'
-    state = character if there else "taken"
-    words = _text(0, 28, name, "mid small") + _text(0, 41, state, "mid small dim")
+    title = f"wave of the {character}: {name}"
+    return _token(title, glyphs.WAVE, (name, character), at, there=there)
+
+
+def _token(title: str, glyph: Glyph, words: tuple[str, str], at: Point, *, there: bool) -> str:
+    """Draw a token on the table with its name and whose it is, or where it lay."""
+    name, owner = words
+    drawn = _disc(0, -6, 19, "spot") + _glyph(glyph, 24, 0, -6)
     return _thing(
-        f"wave of the {character}: {name}" + (", on the board" if there else ", taken"),
-        drawn,
-        words,
+        title + (", on the board" if there else ", taken"),
+        drawn if there else f'<g class="faint">{_disc(0, -6, 19, "slot")}</g>',
+        _text(0, 28, name, "mid small"),
+        _text(0, 41, owner if there else "taken", "mid small dim"),
         at=at,
-    )
-
-
-def _spring(at: Point, *, there: bool) -> str:
-    token = _disc(0, -6, 19, "spot") + _glyph(glyphs.SPRING, 24, 0, -6)
-    drawn = token if there else f'<g class="faint">{_disc(0, -6, 19, "slot")}</g>'
-    words = _text(0, 28, "hot spring", "mid small") + _text(
-        0, 41, "" if there else "taken", "mid small dim"
-    )
-    return _thing(
-        "hot spring token" + (", on the board" if there else ", taken"), drawn, words, at=at
     )
 
 
