@@ -352,13 +352,20 @@ def test_a_copy_has_a_window_of_its_own(copied: Callable[[Any], Any]) -> None:
     other.close()
 
 
+@pytest.mark.parametrize("driver", [None, "no_such_driver"])
 def test_without_a_display_the_error_says_what_to_do(
-    make: Make, monkeypatch: pytest.MonkeyPatch
+    make: Make, driver: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SDL_VIDEODRIVER", "no_such_driver")
+    if driver is None and sys.platform != "linux":
+        pytest.skip("a desktop is always there")
+    for key in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(key, raising=False)
+    if driver is not None:
+        monkeypatch.setenv("SDL_VIDEODRIVER", driver)
     e = make(render_mode="human")
     with pytest.raises(RuntimeError, match=r"^render_mode 'human' needs a display.*'rgb_array'"):
         e.reset(seed=3)
+    assert not pygame.display.get_init()
     e.close()
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 RENDER_MODES = ("ansi", "rgb_array", "human")
 RENDER_FPS = 2
 
+_UNSEEN = ("offscreen", "dummy")  # drivers of SDL
+_DRIVER_KEYS = ("SDL_VIDEODRIVER", "SDL_VIDEO_DRIVER")
 _GLANCE = 0.02  # seconds between looks at what the window is asked
 
 
@@ -103,8 +105,10 @@ class _Window:
         self._pygame = needed("pygame")
         try:
             self._pygame.display.init()
+            self._check_is_seen()
             self._surface = self._pygame.display.set_mode((width, height))
         except self._pygame.error as error:
+            self._pygame.display.quit()
             raise RuntimeError(
                 f"render_mode 'human' needs a display, and there is none ({error}): "
                 "use 'rgb_array' or 'ansi'"
@@ -112,6 +116,12 @@ class _Window:
         self._pygame.display.set_caption("Tokaido Duo")
         self.is_open = True
         self._until = 0.0  # when the picture may change
+
+    def _check_is_seen(self) -> None:
+        """Refuse to draw where nobody looks, which SDL does by itself if there is no display."""
+        driver = self._pygame.display.get_driver()
+        if driver in _UNSEEN and not any(key in os.environ for key in _DRIVER_KEYS):
+            raise self._pygame.error(f"SDL would draw {driver}")
 
     def show(self, pixels: Pixels, seconds: float) -> None:
         """Show a picture, once the one before has been there for its seconds."""
