@@ -143,6 +143,7 @@ def _film(record: Record, board: str | Path | Board | None, agent: Agent | None)
     """
     scenes, events = _scenes(record, board, agent)
     names = scenes[0].names
+    judged = scenes[-1].value is not None
     result = "unfinished" if record.end is None else story_of(scenes[-1])
     markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
     return {
@@ -156,8 +157,8 @@ def _film(record: Record, board: str | Path | Board | None, agent: Agent | None)
             for before, event, after in zip(scenes, events, scenes[1:], strict=False)
         ],
         "rounds": _rounds(scenes),
-        "columns": [*_COLUMNS, *["win estimate"] * (scenes[-1].value is not None)],
-        "cells": [_cells(scene) for scene in scenes],
+        "columns": [*_COLUMNS, *["win estimate"] * judged],
+        "cells": [_cells(scene, judged) for scene in scenes],
         "graph": _graph(scenes),
     }
 
@@ -221,14 +222,14 @@ def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
     return list(first.items())
 
 
-def _cells(scene: Scene) -> list[int | str]:
-    """Return the points of both players, and what each can expect."""
+def _cells(scene: Scene, judged: bool) -> list[int | str]:
+    """Return the points of both players and, in a game that is judged, what each can expect."""
     cells: list[int | str] = []
     for seat, player in enumerate(scene.position["players"]):
         points = points_of(scene.board, player)
         cells += [*points.values(), sum(points.values())]
-        if scene.value is not None:
-            cells.append(f"{_share(scene.value, seat):.0%}")
+        if judged:
+            cells.append("–" if scene.value is None else f"{_share(scene.value, seat):.0%}")
     return cells
 
 
