@@ -22,7 +22,7 @@ from tokaido_env.render.svg import draw
 FOLDER = Path(__file__).resolve().parent / "pictures"
 SEED = 7
 PLAYERS = ("champion", "champion")
-WINDOWS = {"desktop": (1280, 900), "phone": (390, 844)}
+WINDOWS = {"desktop": (1280, 780), "phone": (390, 844)}
 
 
 def main() -> int:

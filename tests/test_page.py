@@ -395,19 +395,16 @@ def test_a_policy_tells_what_it_expects_at_every_decision(golden: list[Record]) 
     record = golden[4]
     page = replay_page([record], policy=Temple())
     (film,) = films_of(page)
-    assert film["columns"][-1] == "win estimate"
     game, expected = Game(seed=0, chance="explicit"), None
     for move, event in enumerate([*record.events, None]):
         if game.player is not None:
             expected = float(Temple.value(game.state["temple"].astype(float))[0])
-        cells, bar = film["cells"][move], panels_at(film, move)["heading"].get("value", "")
-        assert len(cells) == 10
+        bar = panels_at(film, move)["heading"].get("value", "")
         if expected is None:
-            assert [cells[4], cells[9], bar] == ["–", "–", ""]
+            assert bar == ""
         else:
-            shares = [f"{(1 + expected) / 2:.0%}", f"{(1 - expected) / 2:.0%}"]
-            assert [cells[4], cells[9]] == shares
-            assert shares[0] in bar
+            assert f"{(1 + expected) / 2:.0%}" in bar
+            assert f"{(1 - expected) / 2:.0%}" in bar
         if event is not None:
             game.play(event)
     assert film["graph"].count("<figure>") == 2

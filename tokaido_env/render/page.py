@@ -143,7 +143,6 @@ def _film(record: Record, board: str | Path | Board | None, agent: Agent | None)
     """
     scenes, events = _scenes(record, board, agent)
     names = scenes[0].names
-    judged = scenes[-1].value is not None
     result = "unfinished" if record.end is None else story_of(scenes[-1])
     markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
     return {
@@ -157,8 +156,8 @@ def _film(record: Record, board: str | Path | Board | None, agent: Agent | None)
             for before, event, after in zip(scenes, events, scenes[1:], strict=False)
         ],
         "rounds": _rounds(scenes),
-        "columns": [*_COLUMNS, *["win estimate"] * judged],
-        "cells": [_cells(scene, judged) for scene in scenes],
+        "columns": _COLUMNS,
+        "cells": [_cells(scene) for scene in scenes],
         "graph": _graph(scenes),
     }
 
@@ -222,20 +221,13 @@ def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
     return list(first.items())
 
 
-def _cells(scene: Scene, judged: bool) -> list[int | str]:
-    """Return the points of both players and, in a game that is judged, what each can expect."""
-    cells: list[int | str] = []
-    for seat, player in enumerate(scene.position["players"]):
+def _cells(scene: Scene) -> list[int]:
+    """Return the points of both players."""
+    cells = []
+    for player in scene.position["players"]:
         points = points_of(scene.board, player)
         cells += [*points.values(), sum(points.values())]
-        if judged:
-            cells.append("–" if scene.value is None else f"{_share(scene.value, seat):.0%}")
     return cells
-
-
-def _share(value: float, seat: int) -> float:
-    """Return the share of a win that a player can expect."""
-    return (1 + (-value if seat else value)) / 2
 
 
 # The graph: stretched over the whole width, so that its words stand beside the drawing
@@ -254,7 +246,7 @@ def _graph(scenes: Sequence[Scene]) -> str:
     told = f"points over the game, at the end {names[0]} {first}, {names[1]} {second}"
     plots = _plot("points", told, lines, marks)
     if scenes[-1].value is not None:
-        shares = [_share(scene.value or 0, 0) for scene in scenes]  # at first nothing is known
+        shares = [(1 + (scene.value or 0)) / 2 for scene in scenes]  # at first nothing is known
         told = f"win estimate of {names[0]} over the game, at the end {shares[-1]:.0%}"
         middle = [("0 %", 0.0), ("50 %", 0.5), ("100 %", 1.0)]
         plots += _plot(f"win estimate of {names[0]}", told, [_line(shares, 0)], middle)
