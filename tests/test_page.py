@@ -269,6 +269,7 @@ def test_the_set_up_in_words() -> None:
         (("greedy", "greedy"), ("greedy (player_0)", "greedy (player_1)")),
         (("a\u202eb\n c", "\ud800"), ("a\ufffdb c", "\ufffd")),
         (("x" * 24, "y" * 25), ("x" * 24, "y" * 23 + "…")),
+        (("z" * 14, "z" * 14), (f"{'z' * 12}… (player_0)", f"{'z' * 12}… (player_1)")),
         ((HOSTILE, "Bob"), ("</script><img src=x one…", "Bob")),
     ],
 )
@@ -326,13 +327,14 @@ def test_points_rounds_and_graph_are_those_of_the_game(golden: list[Record]) -> 
     game, totals, rounds = Game(seed=0, chance="explicit"), [], {}
     for move, event in enumerate([*record.events, None]):
         first, second = game.scores()
-        assert film["cells"][move] == [*first.values(), *second.values()]
+        pairs = zip(first.values(), second.values(), strict=True)
+        assert film["cells"][move] == list(itertools.chain(*pairs))
         totals.append((first["total"], second["total"]))
         rounds.setdefault(game.rounds, move)
         if event is not None:
             game.play(event)
     assert film["rounds"] == [list(item) for item in rounds.items()]
-    assert film["columns"] == [
+    assert film["rows"] == [
         *("pilgrim: faith", "merchant: commerce", "artist: culture", "total"),
     ]
     top = max(itertools.chain(*totals))
@@ -395,16 +397,19 @@ def test_a_policy_tells_what_it_expects_at_every_decision(golden: list[Record]) 
     record = golden[4]
     page = replay_page([record], policy=Temple())
     (film,) = films_of(page)
+    assert film["rows"][-1] == "win estimate"
     game, expected = Game(seed=0, chance="explicit"), None
     for move, event in enumerate([*record.events, None]):
         if game.player is not None:
             expected = float(Temple.value(game.state["temple"].astype(float))[0])
-        bar = panels_at(film, move)["heading"].get("value", "")
+        cells, bar = film["cells"][move], panels_at(film, move)["heading"].get("value", "")
+        assert len(cells) == 10
         if expected is None:
-            assert bar == ""
+            assert [*cells[8:], bar] == ["–", "–", ""]
         else:
-            assert f"{(1 + expected) / 2:.0%}" in bar
-            assert f"{(1 - expected) / 2:.0%}" in bar
+            shares = [f"{(1 + expected) / 2:.0%}", f"{(1 - expected) / 2:.0%}"]
+            assert cells[8:] == shares
+            assert shares[0] in bar
         if event is not None:
             game.play(event)
     assert film["graph"].count("<figure>") == 2

@@ -85,16 +85,20 @@
 
   function layTable() {
     const [head, body] = document.querySelectorAll("thead, tbody");
-    const top = element("tr");
-    top.append(element("td"), ...film.columns.map((name) => element("th", name, { scope: "col" })));
-    head.replaceChildren(top);
-    const rows = film.names.map((name, seat) => {
-      const row = element("tr");
-      row.append(element("th", name, { scope: "row", "data-seat": seat }));
-      row.append(...film.columns.map((column) => element("td", "", column === "total" ? { class: "sum" } : {})));
-      return row;
-    });
-    body.replaceChildren(...rows);
+    const row = (first, ...others) => {
+      const made = element("tr");
+      made.append(first, ...others);
+      return made;
+    };
+    const names = film.names.map((name, seat) =>
+      element("th", name, { scope: "col", "data-seat": seat }),
+    );
+    head.replaceChildren(row(element("td"), ...names));
+    body.replaceChildren(
+      ...film.rows.map((name) =>
+        row(element("th", name, { scope: "row" }), ...names.map(() => element("td"))),
+      ),
+    );
     cells = [...body.querySelectorAll("td")];
   }
 

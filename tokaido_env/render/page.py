@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MAX_GAMES = 100  # about 0.6 MB each
 _FRAME_HEIGHT = 900  # of the page inside a notebook, in pixels
 
-_COLUMNS = ("pilgrim: faith", "merchant: commerce", "artist: culture", "total")
+_ROWS = ("pilgrim: faith", "merchant: commerce", "artist: culture", "total")
 
 Data = dict[str, Any]
 
@@ -138,11 +138,12 @@ def _film(record: Record, board: str | Path | Board | None, agent: Agent | None)
     Keys: `title` and `choice`, its name; `names` of the players; `markup`, the strings, and
     `panels`, by name a list of [part, changes], where changes are pairs of a move and the index of
     the markup from then on; `moves`, from the second position on [round, seat or null, sentence] of
-    what led to it; `rounds`, pairs of a round and its first position; `columns` and `cells` of the
-    table of points, by position; `graph`, a markup.
+    what led to it; `rounds`, pairs of a round and its first position; `rows` of the table of
+    points, and its `cells`, a list for each position; `graph`, a markup.
     """
     scenes, events = _scenes(record, board, agent)
     names = scenes[0].names
+    judged = scenes[-1].value is not None
     result = "unfinished" if record.end is None else story_of(scenes[-1])
     markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
     return {
@@ -156,8 +157,8 @@ def _film(record: Record, board: str | Path | Board | None, agent: Agent | None)
             for before, event, after in zip(scenes, events, scenes[1:], strict=False)
         ],
         "rounds": _rounds(scenes),
-        "columns": _COLUMNS,
-        "cells": [_cells(scene) for scene in scenes],
+        "rows": [*_ROWS, *["win estimate"] * judged],
+        "cells": [_cells(scene, judged) for scene in scenes],
         "graph": _graph(scenes),
     }
 
@@ -221,13 +222,22 @@ def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
     return list(first.items())
 
 
-def _cells(scene: Scene) -> list[int]:
-    """Return the points of both players."""
-    cells = []
-    for player in scene.position["players"]:
-        points = points_of(scene.board, player)
-        cells += [*points.values(), sum(points.values())]
+def _cells(scene: Scene, judged: bool) -> list[int | str]:
+    """Return the points, row by row, of both players, and what each can expect if any is asked."""
+    first, second = (points_of(scene.board, player) for player in scene.position["players"])
+    cells: list[int | str] = []
+    for name in first:
+        cells += [first[name], second[name]]
+    cells += [sum(first.values()), sum(second.values())]
+    if judged:
+        value = scene.value
+        cells += ["–" if value is None else f"{_share(value, seat):.0%}" for seat in (0, 1)]
     return cells
+
+
+def _share(value: float, seat: int) -> float:
+    """Return the share of a win that a player can expect."""
+    return (1 + (-value if seat else value)) / 2
 
 
 # The graph: stretched over the whole width, so that its words stand beside the drawing
@@ -244,9 +254,10 @@ def _graph(scenes: Sequence[Scene]) -> str:
     marks = [(str(points), points / top) for points in range(0, top + 1, step)]
     names, (first, second) = scenes[0].names, totals[-1]
     told = f"points over the game, at the end {names[0]} {first}, {names[1]} {second}"
-    plots = _plot("points", told, lines, marks)
+    caption = f"points: {names[0]} solid, {names[1]} dashed"
+    plots = _plot(caption, told, lines, marks)
     if scenes[-1].value is not None:
-        shares = [(1 + (scene.value or 0)) / 2 for scene in scenes]  # at first nothing is known
+        shares = [_share(scene.value or 0, 0) for scene in scenes]  # at first nothing is known
         told = f"win estimate of {names[0]} over the game, at the end {shares[-1]:.0%}"
         middle = [("0 %", 0.0), ("50 %", 0.5), ("100 %", 1.0)]
         plots += _plot(f"win estimate of {names[0]}", told, [_line(shares, 0)], middle)

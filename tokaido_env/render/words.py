@@ -15,7 +15,7 @@ from tokaido_env.render.scene import SEATS, Player, Scene, place_of
 from tokaido_env.state import GOLD_PRICE
 
 _UNCOUNTED = ("pottery", "bamboo")
-_NAME_LENGTH = 24
+_NAME_LENGTH = 24  # as the panels have room for
 _UNSHOWN = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -56,19 +56,20 @@ def shown_names(players: Sequence[str]) -> tuple[str, str]:
     ('greedy (player_0)', 'greedy (player_1)')
     """
     first, second = (
-        seat if name.strip() in ("", "?") else _printable(name)
+        seat if name.strip() in ("", "?") else _printable(name, _NAME_LENGTH)
         for name, seat in zip(players, SEATS, strict=True)
     )
     if first == second:
-        return f"{first} ({SEATS[0]})", f"{second} ({SEATS[1]})"
+        room = _NAME_LENGTH - len(f" ({SEATS[0]})")
+        return f"{_printable(first, room)} ({SEATS[0]})", f"{_printable(second, room)} ({SEATS[1]})"
     return first, second
 
 
-def _printable(name: str) -> str:
+def _printable(name: str, length: int) -> str:
     """Return a name without signs that are not shown or that change the order of others."""
     line = " ".join(name.split())
     shown = "".join(sign if sign.isprintable() else _UNSHOWN for sign in line)
-    return shown if len(shown) <= _NAME_LENGTH else shown[: _NAME_LENGTH - 1] + "…"
+    return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 
 class _Told(NamedTuple):
