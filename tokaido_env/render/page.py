@@ -33,7 +33,7 @@ from tokaido_env.render.words import seat_of, shown_names, tell
 if TYPE_CHECKING:
     from tokaido_env.agents import Agent
 
-MAX_GAMES = 100  # about 0.6 MB each
+MAX_GAMES = 100  # up to 0.9 MB each
 _FRAME_HEIGHT = 900  # of the page inside a notebook, in pixels
 
 _ROWS = ("pilgrim: faith", "merchant: commerce", "artist: culture", "total")
