@@ -8,7 +8,7 @@ RUN ?= runs/first
 GAMES ?= 20000
 PY := .venv/bin/python
 
-.PHONY: setup train test test-long check bench
+.PHONY: setup train test test-long check bench browser
 
 setup: .venv/ready
 
@@ -32,7 +32,14 @@ check: setup
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
-test: check
+# The tests of pages need a browser; without one they are skipped.
+browser:
+	command -v chromedriver >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	  && apt-get update -qq \
+	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; } \
+	  || echo "no chromedriver: tests in a browser are skipped"
+
+test: check browser
 	$(PY) -m pytest -q -n auto
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q -n auto tests/test_rules.py tests/test_reference.py
 

@@ -249,13 +249,13 @@ def _heading(scene: Scene) -> Parts:
 def _value(value: float, names: Sequence[str]) -> str:
     """Draw what a policy expects: the share of a win that each player has."""
     share, width = (value + 1) / 2, 330
-    told = (f"{names[0]} {share:.0%}", f"{1 - share:.0%} {names[1]}")
+    first, second = (_shortened(name, 20) for name in names)
     return _thing(
-        f"win estimate: {told[0]}, {names[1]} {1 - share:.0%}",
+        f"win estimate: {names[0]} {share:.0%}, {names[1]} {1 - share:.0%}",
         _box(0, 0, width, 10, "p1"),
         _box(0, 0, round(share * width, 1), 10, "p0"),
-        _text(0, -5, told[0], "small bold"),
-        _text(width, -5, told[1], "small bold end"),
+        _text(0, -5, f"{first} {share:.0%}", "small bold"),
+        _text(width, -5, f"{1 - share:.0%} {second}", "small bold end"),
         at=(660, 28),
     )
 
@@ -530,8 +530,8 @@ def _name(scene: Scene, seat: int, total: int) -> str:
     return _thing(f"{scene.names[seat]}, {total} points", *inside)
 
 
-def _shortened(name: str) -> str:
-    return name if len(name) <= 24 else name[:23] + "…"
+def _shortened(name: str, most: int = 24) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _points(name: str, points: int, y: float) -> str:
