@@ -57,7 +57,10 @@ def last_step(env: TokaidoDuoEnv) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("observation", ["float32", "uint8"])
 @pytest.mark.parametrize("seat", [0, 1, "alternate", "random"])
-def test_gymnasiums_checker_has_nothing_to_say(seat: Any, observation: Any) -> None:
+def test_gymnasiums_checker_has_nothing_to_say(
+    seat: Any, observation: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # it opens windows
     env = gymnasium.make("tokaido_env:TokaidoDuo-v0", seat=seat, observation=observation)
     check_env(env.unwrapped)
 

@@ -197,6 +197,13 @@ def test_text_from_outside_stays_text() -> None:
     assert any(HOSTILE[:20] in text for text in texts(svg))
 
 
+@pytest.mark.parametrize("name", ["\x00", "\x1b[31m", "\ud800", "\ufffe", "名前"])
+def test_any_name_makes_a_picture_that_can_be_read(name: str) -> None:
+    svg = draw(scene_of(played(10), names=(name, "b")))
+    ET.fromstring(svg)
+    svg.encode()
+
+
 def test_parts_make_the_whole_picture_and_change_only_with_the_position() -> None:
     game = first_pick(played(33))
     scene = scene_of(game)

@@ -10,6 +10,7 @@ stays text, every thing has a `<title>`, shapes and not colours alone tell thing
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -67,6 +68,7 @@ _COLOURS = {
 }
 _HILL = "M-24 17-7-15Q0-24 7-15L24 17Z"
 _ON_SEAT = ("#ffffff", "#14240a")  # letters on the pawns
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LINE = 92  # letters of legal actions
 _FONT = "system-ui,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',sans-serif"
 _RULES = {  # {name} is a colour
@@ -138,7 +140,7 @@ def draw(scene: Scene, theme: Theme = "auto") -> str:
         for name, parts in panels_of(scene).items()
     )
     paper = _tag("rect", width=WIDTH, height=HEIGHT, rx=10, class_="paper")
-    title = _tag("title", escape(f"Tokaido Duo, {story_of(scene)}"))
+    title = _tag("title", _escaped(f"Tokaido Duo, {story_of(scene)}"))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'class="tokaido tokaido-{theme}" role="graphics-document document">'
@@ -178,22 +180,27 @@ def panels_of(scene: Scene) -> dict[str, Parts]:
 
 
 def _tag(name: str, *inside: str, **attributes: object) -> str:
-    """Return an element; its attributes are our own, text inside is escaped by `_text`."""
+    """Return an element; its attributes are our own, text inside was escaped before."""
     told = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{value}"' for key, value in attributes.items()
     )
     return f"<{name}{told}>{''.join(inside)}</{name}>" if inside else f"<{name}{told}/>"
 
 
+def _escaped(text: str) -> str:
+    """Return text as markup; what XML does not allow, control characters, as U+FFFD."""
+    return escape(_NOT_XML.sub("\ufffd", text))
+
+
 def _text(x: float, y: float, text: object, classes: str = "") -> str:
-    return f'<text x="{x:g}" y="{y:g}" class="{classes}">{escape(str(text))}</text>'
+    return f'<text x="{x:g}" y="{y:g}" class="{classes}">{_escaped(str(text))}</text>'
 
 
 def _thing(title: str, *inside: str, at: Point = (0, 0), classes: str = "") -> str:
     """Return a group with its title, which readers and pointers find."""
     return (
         f'<g role="img" transform="translate({at[0]:g} {at[1]:g})" class="{classes}">'
-        f"<title>{escape(title)}</title>{''.join(inside)}</g>"
+        f"<title>{_escaped(title)}</title>{''.join(inside)}</g>"
     )
 
 
