@@ -38,6 +38,8 @@ OPPONENTS = 4  # that `rate` plays against
 
 PLACING = "rate"  # stands for any agent that is placed
 
+NETWORK_SIMULATION = 16  # simulations of `mcts` that take as long as one led by a network
+
 # How many games `rate` plays against an agent: `games_against`.
 FAST_GAMES = 1000
 SEARCHES = 800_000  # simulations a decision times games
@@ -330,8 +332,8 @@ def games_in_order(agents: Sequence[str], most: int, reach: int) -> Callable[[st
     """Return how many games two agents of a ladder play, for `make_ladder`.
 
     An agent meets those up to `reach` places from its own: further away one wins every game, and
-    little is learnt. Two that do not search play `most` games, others 4,000,000 / sims of the
-    slower one, rounded down to an even number, within 300 and `most`.
+    little is learnt. Two that do not search play `most` games, others 4,000,000 / `simulations` of
+    the slower one, rounded down to an even number, within 300 and `most`.
 
     Args:
         agents: their specs, weakest first.
@@ -350,9 +352,12 @@ def games_in_order(agents: Sequence[str], most: int, reach: int) -> Callable[[st
 
 
 def simulations(agent: str) -> int:
-    """Return the simulations a decision that a spec names by `sims=`, 0 if none."""
+    """Return how long an agent thinks, in simulations of `mcts`; 0 if it does not search."""
     found = re.search(r"\bsims=(\d+)", agent)
-    return int(found[1]) if found else 0
+    if not found:
+        return 0
+    led = agent.startswith(("champion:", "policy_search:"))
+    return int(found[1]) * (NETWORK_SIMULATION if led else 1)
 
 
 def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
@@ -363,7 +368,7 @@ def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
 def games_against(opponent: str, *, thorough: bool = False) -> int:
     """Return how many games `rate` plays against an agent, by its spec.
 
-    An agent that does not search: 1000. One with sims=N: 800,000 / N, rounded down to an even
+    An agent that does not search: 1000. One with N `simulations`: 800,000 / N, rounded down to an even
     number, within 40 and 1000. With more than 4000 simulations: none, unless thorough.
     """
     slow = simulations(opponent)

@@ -333,6 +333,9 @@ def test_a_ladder_plays_near_agents_and_slow_ones_less() -> None:
         ("mcts:sims=4000", 200, 200),
         ("mcts:sims=4001", 0, 198),
         ("mcts:sims=100000", 0, 40),
+        ("champion", 1000, 1000),
+        ("champion:sims=100", 500, 500),
+        ("policy_search:runs/a,sims=400", 0, 124),
     ],
 )
 def test_games_against_an_agent_follow_from_its_spec(spec: str, games: int, thorough: int) -> None:
