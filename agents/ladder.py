@@ -368,8 +368,8 @@ def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
 def games_against(opponent: str, *, thorough: bool = False) -> int:
     """Return how many games `rate` plays against an agent, by its spec.
 
-    An agent that does not search: 1000. One with N `simulations`: 800,000 / N, rounded down to an even
-    number, within 40 and 1000. With more than 4000 simulations: none, unless thorough.
+    An agent that does not search: 1000. One with N `simulations`: 800,000 / N, rounded down to an
+    even number, within 40 and 1000. With more than 4000: none, unless thorough.
     """
     slow = simulations(opponent)
     if slow > MOST_SIMULATIONS and not thorough:
