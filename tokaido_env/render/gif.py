@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tokaido_env.board import Board
 from tokaido_env.game import Game
@@ -14,9 +16,11 @@ from tokaido_env.render.raster import needed, rasterise
 from tokaido_env.render.scene import Scene, moves, scene_of, step_of
 from tokaido_env.render.svg import WIDTH, draw
 
+Colours = npt.NDArray[np.int64]  # red, green and blue packed into a number
+
 _MILLISECONDS, _LAST_MILLISECONDS = 800, 5000
-_COLOURS = 256
-_SAMPLES = 3  # frames from which the colours of all are chosen
+_COLOURS = 255  # the last of 256 stands for what a frame leaves as it was
+_SAMPLES = 8  # frames from which the colours of all are chosen
 
 
 def write_gif(record: Record, path: str | Path, board: str | Path | Board | None = None) -> int:
@@ -31,18 +35,10 @@ def write_gif(record: Record, path: str | Path, board: str | Path | Board | None
         RecordError: if the record does not replay.
         ModuleNotFoundError: if a package of the extra `[render]` is missing.
     """
-    image = needed("PIL.Image")
+    needed("PIL.Image")
     pictures = [draw(scene, "light") for scene in scenes_of(record, board)]
-    # One palette for all: with their own, frames would flicker and take more room.
-    chosen = np.linspace(0, len(pictures) - 1, _SAMPLES).astype(int)
-    sample = np.concatenate([rasterise(pictures[index], WIDTH) for index in chosen])
-    palette = image.fromarray(sample).quantize(_COLOURS)
-    frames = (
-        image.fromarray(rasterise(picture, WIDTH)).quantize(
-            palette=palette, dither=image.Dither.NONE
-        )
-        for picture in pictures
-    )
+    palette = _palette(pictures)
+    frames = (_frame(_packed(picture), palette) for picture in pictures)
     times = [_MILLISECONDS] * (len(pictures) - 1) + [_LAST_MILLISECONDS]
     options = {"save_all": True, "append_images": frames, "duration": times, "loop": 0}
     first = next(frames)
@@ -62,3 +58,34 @@ def scenes_of(record: Record, board: str | Path | Board | None = None) -> Iterat
         if event is None or moves(event):
             yield scene_of(game, last=moved and step_of(*moved), names=record.players)
             moved = None if event is None else (game.copy(luck="same"), event)
+
+
+def _palette(pictures: list[str]) -> Colours:
+    """Return the commonest colours of a game.
+
+    One palette for all frames: with their own they would flicker. The commonest, so that what is
+    painted in one colour keeps it; the rest is the soft edges of letters.
+    """
+    chosen = np.linspace(0, len(pictures) - 1, _SAMPLES).astype(int)
+    samples = [_packed(pictures[index]) for index in chosen]
+    colours, counts = np.unique(np.concatenate(samples), return_counts=True)
+    return colours[np.argsort(-counts, kind="stable")[:_COLOURS]]
+
+
+def _frame(picture: Colours, palette: Colours) -> Any:
+    """Return a picture as Pillow has it, each colour the nearest of the palette."""
+    colours, where = np.unique(picture, return_inverse=True)
+    distances = (_unpacked(colours)[:, None] - _unpacked(palette)) ** 2
+    nearest = distances.sum(axis=2).argmin(axis=1).astype(np.uint8)
+    frame = needed("PIL.Image").fromarray(nearest[where].reshape(picture.shape))
+    frame.putpalette(_unpacked(palette).astype(np.uint8).tobytes())
+    return frame
+
+
+def _packed(picture: str) -> Colours:
+    """Return a picture as one number for each pixel: (height, width)."""
+    return rasterise(picture, WIDTH) @ np.array([1 << 16, 1 << 8, 1])
+
+
+def _unpacked(colours: Colours) -> npt.NDArray[np.int64]:
+    return np.stack([colours >> 16, colours >> 8 & 255, colours & 255], axis=-1)
