@@ -84,7 +84,8 @@ def _frame(picture: Colours, palette: Colours) -> Any:
 
 def _packed(picture: str) -> Colours:
     """Return a picture as one number for each pixel: (height, width)."""
-    return rasterise(picture, WIDTH) @ np.array([1 << 16, 1 << 8, 1])
+    packed: Colours = rasterise(picture, WIDTH) @ np.array([1 << 16, 1 << 8, 1])
+    return packed
 
 
 def _unpacked(colours: Colours) -> npt.NDArray[np.int64]:
