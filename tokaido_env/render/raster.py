@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import importlib
 import io
-import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import numpy.typing as npt
 
 Pixels = npt.NDArray[np.uint8]  # (height, width, 3)
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FONT = "DejaVu Sans"
 _FONT_FILES = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")
 
@@ -28,14 +26,14 @@ def rasterise(svg: str, width: int) -> Pixels:
     """Return the pixels of an SVG picture: uint8 (height, width, 3), on white.
 
     Args:
-        svg: a whole `<svg>` element; a character that XML does not allow is shown as U+FFFD.
+        svg: a whole `<svg>` element.
         width: in pixels; the height follows from the picture's shape.
 
     Raises:
         ModuleNotFoundError: if a package of the extra `[render]` is missing.
     """
     png = needed("resvg_py").svg_to_bytes(
-        svg_string=_NOT_XML.sub("\ufffd", svg),
+        svg_string=svg,
         width=width,
         background="white",
         skip_system_fonts=True,
