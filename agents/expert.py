@@ -35,7 +35,13 @@ from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.inputs import read_positions
 from tokaido_env.agents.ladder import LADDER, Ladder
 from tokaido_env.agents.mcts import MctsAgent
-from tokaido_env.agents.network import MoveNetwork, frozen, load_weights, seed32
+from tokaido_env.agents.network import (
+    MoveNetwork,
+    frozen,
+    load_weights,
+    repeatable,
+    seed32,
+)
 from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes
 from tokaido_env.agents.policy_search import search
 from tokaido_env.agents.run import RunError, Settings
@@ -241,9 +247,10 @@ def learn(network: MoveNetwork, lessons: Lessons, steps: int, seed: int, course:
         at += course.minibatch
         for group in optimizer.param_groups:
             group["lr"] = course.learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
-        loss = _loss(network, board, lessons, rows)
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        with repeatable():
+            loss = _loss(network, board, lessons, rows)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         losses.append(float(loss.detach()))
     return float(np.mean(losses[-max(1, steps // 10) :]))

@@ -5,7 +5,8 @@ Nothing else in training knows what the network is made of; `policy` tells what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,20 @@ class _Both(nn.Module):
 def learner_env(settings: Settings, opponents: Opponents) -> TokaidoVecEnv:
     """Return the learner's games, not begun: game `i` meets `opponents[i % len(opponents)]`."""
     return LearnerEnv(settings.games, opponents, settings.seed, settings.board)
+
+
+@contextmanager
+def repeatable() -> Iterator[None]:
+    """Let PyTorch compute the same bytes each time; otherwise its threads add in any order."""
+    options: Any = torch.utils.deterministic
+    before = torch.are_deterministic_algorithms_enabled(), options.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    options.fill_uninitialized_memory = False  # none is read
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        options.fill_uninitialized_memory = before[1]
 
 
 def new_learner(env: TokaidoVecEnv, settings: Settings) -> MaskablePPO:

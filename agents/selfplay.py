@@ -40,6 +40,7 @@ from tokaido_env.agents.network import (
     network_of,
     new_learner,
     policy_of,
+    repeatable,
 )
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.pool import LATEST, Pool
@@ -92,7 +93,7 @@ def train(folder: str | Path, report: Callable[[Progress], None] = lambda progre
     run.resume()
     try:
         report(run.progress())
-        with _interruptible() as stop:
+        with repeatable(), _interruptible() as stop:
             left = settings.steps - run.model.num_timesteps
             run.model.learn(
                 left, _Keeper(run, stop, report), log_interval=NEVER, reset_num_timesteps=False

@@ -20,6 +20,7 @@ from tokaido_env.agents.network import (
     network_of,
     new_learner,
     policy_of,
+    repeatable,
 )
 from tokaido_env.agents.policy import Sizes, shapes_of
 from tokaido_env.agents.run import RunError, Settings
@@ -143,3 +144,26 @@ def test_the_learners_distribution_is_the_exported_policys_softmax(env: LearnerE
     assert (learnt[~masks] < 1e-12).all()
     np.testing.assert_allclose(learnt_values, values, atol=1e-5)
     assert not np.allclose(values, 0)
+
+
+def test_many_positions_give_the_same_gradients_each_time() -> None:
+    """More than PyTorch leaves to one thread; without `repeatable` some of ten would differ."""
+    boards, states, legal = decisions(games=64, moves=60, most=2000)
+    inputs = torch.from_numpy(read_positions(boards, states, legal))
+    bits = legal[:, None] >> np.arange(N_ACTIONS, dtype=np.uint64) & np.uint64(1)
+    allowed = torch.from_numpy(bits.astype(bool))
+    assert len(inputs) > 2000
+    torch.manual_seed(0)
+    network = MoveNetwork(Sizes())
+
+    def gradients() -> list[bytes]:
+        network.zero_grad()
+        logits, values = network(inputs, allowed)
+        (logits.square().sum() + values.sum()).backward()
+        return [weight.grad.numpy().tobytes() for weight in network.parameters()]
+
+    with repeatable():
+        assert torch.are_deterministic_algorithms_enabled()
+        first = gradients()
+        assert all(gradients() == first for _ in range(9))
+    assert not torch.are_deterministic_algorithms_enabled()
