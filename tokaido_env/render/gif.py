@@ -15,6 +15,7 @@ from tokaido_env.record import Record, replay, whole_file
 from tokaido_env.render.raster import needed, rasterise
 from tokaido_env.render.scene import Scene, moves, scene_of, step_of
 from tokaido_env.render.svg import WIDTH, draw
+from tokaido_env.render.words import shown_names
 
 Colours = npt.NDArray[np.int64]  # red, green and blue packed into a number
 
@@ -56,7 +57,7 @@ def scenes_of(record: Record, board: str | Path | Board | None = None) -> Iterat
     moved: tuple[Game, str] | None = None
     for game, event in replay(record, board):
         if event is None or moves(event):
-            yield scene_of(game, last=moved and step_of(*moved), names=record.players)
+            yield scene_of(game, last=moved and step_of(*moved), names=names)
             moved = None if event is None else (game.copy(luck="same"), event)
 
 
