@@ -54,6 +54,7 @@ def scenes_of(record: Record, board: str | Path | Board | None = None) -> Iterat
     Raises:
         RecordError: as `replay` does.
     """
+    names = shown_names(record.players)
     moved: tuple[Game, str] | None = None
     for game, event in replay(record, board):
         if event is None or moves(event):
