@@ -41,10 +41,10 @@ browser:
 
 test: check browser
 	$(PY) -m pytest -q -n auto
-	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q -n auto tests/test_rules.py tests/test_reference.py
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q -n auto tests/core/test_rules.py tests/core/test_reference.py
 
 test-long: setup
-	$(PY) -m pytest -q -n auto tests/test_reference.py --games $(GAMES)
+	$(PY) -m pytest -q -n auto tests/core/test_reference.py --games $(GAMES)
 
 bench: setup
 	$(PY) -m tokaido_env bench

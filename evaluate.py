@@ -28,24 +28,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokaido_env.agents import Agent, describe, make
-from tokaido_env.agents.arena import Report, Sheet, check_processes, play, round_robin
-from tokaido_env.agents.match import POINTS, Match
-from tokaido_env.agents.playing import AgentFailed, Numbers
-from tokaido_env.agents.recording import Records
-from tokaido_env.agents.sequential import better, check_error, looks
-from tokaido_env.agents.variance import with_luck
-from tokaido_env.board import Board
+from tokaido_env.agents.arena.luck import with_luck
+from tokaido_env.agents.arena.match import POINTS, Match
+from tokaido_env.agents.arena.playing import AgentFailed, Numbers
+from tokaido_env.agents.arena.records import Records
+from tokaido_env.agents.arena.stopping import better, check_error, looks
+from tokaido_env.agents.arena.tournament import Report, Sheet, check_processes, play, round_robin
+from tokaido_env.boards.board import Board
+from tokaido_env.core.luck import check_seed
 from tokaido_env.game import IllegalMove
-from tokaido_env.luck import check_seed
 from tokaido_env.record import write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from tokaido_env.agents.exploit import Probe, Told
-    from tokaido_env.agents.ladder import Ladder
-    from tokaido_env.agents.ratings import Rating
+    from tokaido_env.agents.arena.ladder import Ladder
+    from tokaido_env.agents.arena.ratings import Rating
+    from tokaido_env.agents.study.exploit import Probe, Told
 
 VERSION = 1
 INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
@@ -273,7 +273,7 @@ def _tell_stopped(stopped: BaseException, sheets: list[Sheet], options: argparse
 
 def _ratings(results: list[Result], seed: int, *, complete: bool) -> list[Rating]:
     """Rate the agents; what was stopped may say too little for that."""
-    from tokaido_env.agents.ratings import RatingError, rate_matches
+    from tokaido_env.agents.arena.ratings import RatingError, rate_matches
 
     # An agent may meet itself, or be named twice: the same games would count twice.
     matches = {frozenset((m.a, m.b)): m for m, _ in results if m.a != m.b}
@@ -343,7 +343,7 @@ def _ratings_table(ratings: list[Rating]) -> Table:
 
 
 def _ladder_table(ladder: Ladder) -> Table:
-    from tokaido_env.agents.ratings import rate_steps
+    from tokaido_env.agents.arena.ratings import rate_steps
 
     steps = {step.agent: step for step in rate_steps(ladder.matches, seed=ladder.seed)}
     columns = ("Elo", "95 % interval", "above the next", "95 % interval", "games")
@@ -425,14 +425,14 @@ def _adjusted(match: Match) -> dict[str, Any] | None:
 def _draw(
     results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: Board
 ) -> int:
-    from tokaido_env.agents import report
+    from tokaido_env.agents.report import figures
 
     matches = [result.match for result in results]
     if options.plots is not None:
         options.plots.mkdir(exist_ok=True)
-        report.write_plots(matches, ratings, options.plots)
+        figures.write_plots(matches, ratings, options.plots)
     if options.report is not None:
-        report.write_report(
+        figures.write_report(
             *(matches, ratings, options.report),
             title=f"{' – '.join(dict.fromkeys(options.agents))}",
             command=options.command,
@@ -447,7 +447,7 @@ def _draw(
 
 def _rate(words: list[str]) -> int:
     """Place an agent on a ladder."""
-    from tokaido_env.agents import ladder
+    from tokaido_env.agents.arena import ladder
 
     parser = argparse.ArgumentParser("evaluate.py rate", description=_rate.__doc__)
     parser.add_argument("agent", metavar="AGENT", help="a spec string, see evaluate.py --list")
@@ -475,7 +475,7 @@ def _rate(words: list[str]) -> int:
 
 def _ladder(words: list[str]) -> int:
     """Make a ladder of agents, weakest first, and write their matches and ratings to a file."""
-    from tokaido_env.agents import ladder
+    from tokaido_env.agents.arena import ladder
 
     parser = argparse.ArgumentParser("evaluate.py ladder", description=_ladder.__doc__)
     parser.add_argument("agents", nargs="+", metavar="AGENT", help="see evaluate.py --list")
@@ -522,7 +522,7 @@ def _exploit(words: list[str]) -> int:
     """Train a learner against one agent, and measure how far it beats it: a lower bound."""
     # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from tokaido_env.agents import exploit
+    from tokaido_env.agents.study import exploit
 
     options = _exploit_options(words, exploit.STEPS, exploit.GAMES)
     settings = exploit.settings_against(

@@ -24,8 +24,8 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from tokaido_env.agents.ratings import Rating
-from tokaido_env.agents.run import (
+from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.learn.settings import (
     DEFAULTS,
     MEANINGS,
     PRESETS,
@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.resume is not None:
             resume_run(options.resume, asked)
             return _train(options.resume)
-        from tokaido_env.agents import selfplay
+        from tokaido_env.agents.learn import ppo
 
-        selfplay.begin(options.run, Settings(**asked))
+        ppo.begin(options.run, Settings(**asked))
         return _train(options.run)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"train: {error}", file=sys.stderr)
@@ -95,7 +95,7 @@ def _train(folder: Path) -> int:
     from rich import progress as bars
     from rich.console import Console
 
-    from tokaido_env.agents import selfplay
+    from tokaido_env.agents.learn import ppo
 
     console = Console()
     columns = (
@@ -115,7 +115,7 @@ def _train(folder: Path) -> int:
             told = f"{speed or 0:,.0f}/s\n{_results(progress)}"
             bar.update(task, completed=progress.steps, told=told)
 
-        complete = selfplay.train(folder, report)
+        complete = ppo.train(folder, report)
     if not complete:
         console.print(
             f"Interrupted and saved. Go on with: python train.py --resume {folder}", soft_wrap=True

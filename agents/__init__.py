@@ -11,9 +11,9 @@ if __name__ != "tokaido_env.agents":
         "top-level module called agents, and the two would overwrite each other"
     )
 
-from tokaido_env.agents.base import Agent, AgentError, describe, make
-from tokaido_env.agents.policy import Policy, PolicyError
-from tokaido_env.agents.simple import GreedyAgent, RandomAgent
+from tokaido_env.agents.players.policy import Policy, PolicyError
+from tokaido_env.agents.players.simple import GreedyAgent, RandomAgent
+from tokaido_env.agents.registry import Agent, AgentError, describe, make
 
 __all__ = [
     "Agent",

@@ -62,7 +62,7 @@ def photograph(record: Record) -> int:
     """Photograph the replay page in Chromium; return the exit status."""
     from selenium import webdriver
 
-    from tokaido_env.render.page import replay_page
+    from tokaido_env.web.replay_page import replay_page
 
     page = replay_page([record], policy="champion")
     options = webdriver.ChromeOptions()

@@ -8,10 +8,10 @@ import numpy.typing as npt
 from positions import Position
 
 from tokaido_env import Game, Phase
-from tokaido_env.actions import IDS, actions_of
 from tokaido_env.agents import Agent, make
-from tokaido_env.luck import agent_keys
-from tokaido_env.observation import N_FEATURES, encode_game
+from tokaido_env.core.actions import IDS, actions_of
+from tokaido_env.core.luck import agent_keys
+from tokaido_env.core.observation import N_FEATURES, encode_game
 
 Ints = npt.NDArray[np.int64]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tokaido_env.jit import INTERPRETED
+from tokaido_env.core.jit import INTERPRETED
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

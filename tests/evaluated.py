@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Board
-from tokaido_env.agents.heuristic import (
+from tokaido_env.agents.players.heuristic import (
     SCRATCH,
     count_terms,
     evaluate,
@@ -14,8 +14,8 @@ from tokaido_env.agents.heuristic import (
     progress,
     quieted,
 )
-from tokaido_env.jit import entry
-from tokaido_env.state import STATE
+from tokaido_env.core.jit import entry
+from tokaido_env.core.state import STATE
 
 BOARD = Board.load()
 GUIDES = guides_of(BOARD.record)

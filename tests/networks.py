@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Batch
-from tokaido_env.agents.heuristic import N_TERMS, load_weights
-from tokaido_env.agents.inputs import TERM_UNITS
-from tokaido_env.agents.policy import Policy, Sizes, shapes_of
-from tokaido_env.observation import N_FEATURES
-from tokaido_env.state import STATE
+from tokaido_env.agents.players.heuristic import N_TERMS, load_weights
+from tokaido_env.agents.players.inputs import TERM_UNITS
+from tokaido_env.agents.players.policy import Policy, Sizes, shapes_of
+from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.core.state import STATE
 
 SMALL = Sizes(24, 10, 6)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env import Game
-from tokaido_env.board import BOARDS_FOLDER
+from tokaido_env.boards.board import BOARDS_FOLDER
 
 Position = dict[str, Any]
 

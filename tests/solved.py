@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tokaido_env import Game
-from tokaido_env.state import CHANCE_PHASES
+from tokaido_env.core.state import CHANCE_PHASES
 
 
 def last_positions() -> Iterator[Game]:

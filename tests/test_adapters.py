@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pytest
 
 from tokaido_env import Batch, Game, env
-from tokaido_env.actions import IDS
-from tokaido_env.luck import episode_seed
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.luck import episode_seed
 
 SEEDS = (3, 2**53 - 9, 41)
 

@@ -18,7 +18,7 @@ from pettingzoo.utils.wrappers import (
 from positions import AREAS, other_board_data, position, write_board
 
 from tokaido_env import FEATURES, Game, IllegalMove, PositionError, SeedError, env, raw_env
-from tokaido_env.actions import IDS, N_ACTIONS
+from tokaido_env.core.actions import IDS, N_ACTIONS
 
 AGENTS = ["player_0", "player_1"]
 READ_AFTER_RESET = (

@@ -26,15 +26,15 @@ from positions import (
 )
 
 from tokaido_env import Game, IllegalMove, PositionError, SeedError
-from tokaido_env.actions import N_ACTIONS, actions_of
 from tokaido_env.agents import make
 from tokaido_env.batch import Batch, Turn
-from tokaido_env.board import Board
-from tokaido_env.bots import BOTS, GREEDY, NO_BOT, RANDOM, random_actions
-from tokaido_env.jit import INTERPRETED, PARALLEL_FROM
-from tokaido_env.luck import MAX_SEED, agent_keys, episode_seed
-from tokaido_env.observation import N_FEATURES, SCALES, encode_game
-from tokaido_env.state import Phase
+from tokaido_env.boards.board import Board
+from tokaido_env.core.actions import N_ACTIONS, actions_of
+from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT, RANDOM, random_actions
+from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
+from tokaido_env.core.luck import MAX_SEED, agent_keys, episode_seed
+from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
+from tokaido_env.core.state import Phase
 
 Ints = npt.NDArray[np.int64]
 

@@ -290,7 +290,7 @@ def test_one_agent_is_too_few(capsys: Output, agents: list[str]) -> None:
 def test_nothing_is_played_if_the_results_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tokaido_env.agents.playing.Batch", None)
+    monkeypatch.setattr("tokaido_env.agents.arena.playing.Batch", None)
     assert main(["greedy", "random", "--json", "/nowhere/r.json"]) == 1
 
 

@@ -19,10 +19,10 @@ from positions import (
 )
 
 from tokaido_env import Game, IllegalMove
-from tokaido_env.actions import IDS, LABELS, N_ACTIONS
-from tokaido_env.jit import INTERPRETED
-from tokaido_env.luck import MAX_SEED, SeedError
-from tokaido_env.state import STATE, Phase
+from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
+from tokaido_env.core.jit import INTERPRETED
+from tokaido_env.core.luck import MAX_SEED, SeedError
+from tokaido_env.core.state import STATE, Phase
 
 GAMES = 2 if INTERPRETED else 40
 

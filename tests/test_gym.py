@@ -20,12 +20,12 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorSta
 from positions import game_at, other_board_data, position, shikoku_data, write_board
 
 from tokaido_env import PositionError, SeedError
-from tokaido_env.actions import IDS, N_ACTIONS
 from tokaido_env.agents import AgentError, make
+from tokaido_env.core.actions import IDS, N_ACTIONS
+from tokaido_env.core.luck import episode_seed
+from tokaido_env.core.observation import FEATURES
+from tokaido_env.core.state import NOBODY
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
-from tokaido_env.luck import episode_seed
-from tokaido_env.observation import FEATURES
-from tokaido_env.state import NOBODY
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
 DISCARD = IDS["discard:fan"]  # never a game's first decision

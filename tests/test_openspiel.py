@@ -22,8 +22,8 @@ from open_spiel.python.observation import make_observation  # noqa: E402
 from positions import other_board_data, shikoku_data, some_move, write_board  # noqa: E402
 
 from tokaido_env import Board, BoardError, Game, IllegalMove, openspiel  # noqa: E402
-from tokaido_env.actions import IDS, LABELS, N_ACTIONS  # noqa: E402
-from tokaido_env.observation import N_FEATURES, encode_game  # noqa: E402
+from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS  # noqa: E402
+from tokaido_env.core.observation import N_FEATURES, encode_game  # noqa: E402
 
 CHANCE, TERMINAL = pyspiel.PlayerId.CHANCE, pyspiel.PlayerId.TERMINAL
 

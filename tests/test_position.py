@@ -26,9 +26,9 @@ from positions import (
 )
 
 from tokaido_env import Game
-from tokaido_env.jit import INTERPRETED
+from tokaido_env.core.jit import INTERPRETED
+from tokaido_env.core.state import Phase
 from tokaido_env.position import PositionError
-from tokaido_env.state import Phase
 
 # Positions at other phases than MOVE, each right as it stands.
 AT_DRAW = position(phase="DRAW", die="merchant", left=["artist"], pending=2)

@@ -17,11 +17,11 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from tokaido_env import IllegalMove, SeedError
-from tokaido_env.actions import N_ACTIONS
 from tokaido_env.agents import AgentError, make
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.luck import episode_seed
+from tokaido_env.core.observation import FEATURES
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
-from tokaido_env.luck import episode_seed
-from tokaido_env.observation import FEATURES
 from tokaido_env.sb3 import TokaidoVecEnv
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")

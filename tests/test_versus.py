@@ -12,11 +12,11 @@ from alone import Alone, Ints, Recorder, Scripted, random_legal
 from positions import Position, other_board_data, position, shikoku_data, write_board
 
 from tokaido_env import IllegalMove, SeedError
-from tokaido_env.actions import IDS, N_ACTIONS
 from tokaido_env.agents import Agent, AgentError, make
-from tokaido_env.luck import episode_seed
-from tokaido_env.observation import FEATURES
-from tokaido_env.state import NOBODY
+from tokaido_env.core.actions import IDS, N_ACTIONS
+from tokaido_env.core.luck import episode_seed
+from tokaido_env.core.observation import FEATURES
+from tokaido_env.core.state import NOBODY
 from tokaido_env.versus import Ended, Versus
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")

@@ -17,16 +17,16 @@ import gymnasium
 
 if TYPE_CHECKING:
     from tokaido_env import agents
-    from tokaido_env.actions import LABELS as ACTIONS
     from tokaido_env.aec import env, raw_env
     from tokaido_env.batch import Batch
-    from tokaido_env.board import Board, BoardError
+    from tokaido_env.boards.board import Board, BoardError
+    from tokaido_env.core.actions import LABELS as ACTIONS
+    from tokaido_env.core.luck import SeedError
+    from tokaido_env.core.observation import FEATURES, Feature
+    from tokaido_env.core.state import Phase
     from tokaido_env.game import Game, IllegalMove
-    from tokaido_env.luck import SeedError
-    from tokaido_env.observation import FEATURES, Feature
     from tokaido_env.position import PositionError
     from tokaido_env.record import Record, RecordError
-    from tokaido_env.state import Phase
 
 __version__ = "0.1.0"
 
@@ -50,19 +50,19 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ACTIONS": "actions",
-    "FEATURES": "observation",
+    "ACTIONS": "core.actions",
+    "FEATURES": "core.observation",
     "Batch": "batch",
-    "Board": "board",
-    "BoardError": "board",
-    "Feature": "observation",
+    "Board": "boards.board",
+    "BoardError": "boards.board",
+    "Feature": "core.observation",
     "Game": "game",
     "IllegalMove": "game",
-    "Phase": "state",
+    "Phase": "core.state",
     "PositionError": "position",
     "Record": "record",
     "RecordError": "record",
-    "SeedError": "luck",
+    "SeedError": "core.luck",
     "env": "aec",
     "raw_env": "aec",
 }

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tokaido_env.core.observation import FEATURES, N_FEATURES
+from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.game import Game
-from tokaido_env.observation import FEATURES, N_FEATURES
 from tokaido_env.record import Record, RecordError, load, replay, write_text
-from tokaido_env.state import CHANCE_PHASES, Phase
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,11 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(features_table())
         return 0
     if options.command == "certify":
-        from tokaido_env import certify
+        from tokaido_env.tools import certify
 
         return certify.main()
     if options.command == "bench":
-        from tokaido_env import bench
+        from tokaido_env.tools import bench
 
         return bench.main(options.runs, options.only, options.json)
     return _export(options) if options.command == "export" else _replay(options)
@@ -97,7 +97,7 @@ def _animate(records: Sequence[Record], options: argparse.Namespace) -> int:
 
 
 def _write_page(records: Sequence[Record], options: argparse.Namespace) -> int:
-    from tokaido_env.render.page import replay_page
+    from tokaido_env.web.replay_page import replay_page
 
     out = Path(options.html)
     if out.is_dir() or not out.parent.is_dir():
@@ -110,7 +110,7 @@ def _write_page(records: Sequence[Record], options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from tokaido_env.dataset import export
+    from tokaido_env.tools.dataset import export
 
     dtype = "uint8" if options.uint8 else "float32"
     try:

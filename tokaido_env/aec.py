@@ -3,7 +3,7 @@
 | | |
 |---|---|
 | agents | `player_0`, `player_1` |
-| actions | Discrete(49), the table of `tokaido_env.actions` |
+| actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | `{"observation": float32 (N_FEATURES,) in [0, 1], "action_mask": int8 (49,)}` |
 | rewards | at the end: +1 to the winner, -1 to the other, 0 to both if shared |
 | step | one decision; the same player may decide several times in a row |
@@ -25,13 +25,13 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env import AECIterable, AECIterator
 from pettingzoo.utils.env_logger import EnvLogger
 
-from tokaido_env.actions import N_ACTIONS
-from tokaido_env.board import Board
+from tokaido_env.boards.board import Board
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.luck import check_seed, entropy_seed, episode_seed
+from tokaido_env.core.observation import MASK_BYTES, N_FEATURES, encode_game, expand
+from tokaido_env.core.rules import rewards_of
 from tokaido_env.game import Game, check_choice
-from tokaido_env.luck import check_seed, entropy_seed, episode_seed
-from tokaido_env.observation import MASK_BYTES, N_FEATURES, encode_game, expand
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.rules import rewards_of
 from tokaido_env.spaces import action_space, vector_space
 
 if TYPE_CHECKING:

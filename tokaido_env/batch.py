@@ -18,16 +18,23 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env import engine, position
-from tokaido_env.actions import LABELS, N_ACTIONS, actions_of
-from tokaido_env.board import Board
-from tokaido_env.bots import BOTS, NO_BOT
-from tokaido_env.engine import MODE, NO_MOVE, SLOT
+from tokaido_env import position
+from tokaido_env.boards.board import Board
+from tokaido_env.core import loops
+from tokaido_env.core.actions import LABELS, N_ACTIONS, actions_of
+from tokaido_env.core.bots import BOTS, NO_BOT
+from tokaido_env.core.loops import MODE, NO_MOVE, SLOT
+from tokaido_env.core.luck import LUCK, SeedError, check_seed, entropy_seed
+from tokaido_env.core.observation import (
+    MASK_BYTES,
+    N_FEATURES,
+    OBSERVATION_DTYPES,
+    check_fits,
+    units,
+)
+from tokaido_env.core.rules import MAX_OUTCOMES
+from tokaido_env.core.state import END_CAP, NOT_ENDED, STATE, Phase, copy_rows, put_rows, start
 from tokaido_env.game import CHANCES, Chance, IllegalMove, check_choice, outcome_label, weights_of
-from tokaido_env.luck import LUCK, SeedError, check_seed, entropy_seed
-from tokaido_env.observation import MASK_BYTES, N_FEATURES, OBSERVATION_DTYPES, check_fits, units
-from tokaido_env.rules import MAX_OUTCOMES
-from tokaido_env.state import END_CAP, NOT_ENDED, STATE, Phase, copy_rows, put_rows, start
 
 Games = npt.NDArray[np.int64]
 Boards = str | Path | Board | Sequence[str | Path | Board]
@@ -215,7 +222,7 @@ class Batch:
         """Return the integer odds of each outcome, (n, MAX_OUTCOMES): zeros where none is next."""
         self._need_begun(self._all)
         out = np.zeros((len(self), MAX_OUTCOMES), np.int64)
-        engine.weights(self._all, self.boards, self.states, self.slots, out)
+        loops.weights(self._all, self.boards, self.states, self.slots, out)
         return out
 
     def sample(self) -> npt.NDArray[np.int64]:
@@ -226,7 +233,7 @@ class Batch:
         """
         self._need_begun(self._all)
         out = np.empty(len(self), np.int64)
-        engine.outcomes(self._all, self.boards, self.states, self.luck, self.slots, out)
+        loops.outcomes(self._all, self.boards, self.states, self.luck, self.slots, out)
         return out
 
     # Some of the games
@@ -248,7 +255,7 @@ class Batch:
         slots["episode"][games] = (slots["episode"][games] + 1) * (begun & (seed is None))
         slots["base"][games] = bases
         put_rows(self.states, games, states)
-        engine.begin(games, self.boards, self.states, self.luck, self.slots, self.legal)
+        loops.begin(games, self.boards, self.states, self.luck, self.slots, self.legal)
         self._note_begun()
 
     def settle(self, games: Games) -> None:
@@ -290,7 +297,7 @@ class Batch:
     def illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which moves of the given games are not on offer: bool (k,)."""
         wrong = np.empty(len(games), np.bool_)
-        engine.find_illegal(games, self.boards, self.states, self.slots, self.legal, moves, wrong)
+        loops.find_illegal(games, self.boards, self.states, self.slots, self.legal, moves, wrong)
         return wrong
 
     def refuse(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
@@ -327,7 +334,7 @@ class Batch:
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
         """Return what an agent draws from for its decision in each of the given games (k,)."""
         out = np.empty(len(games), np.uint64)
-        engine.keys(games, self.states, self.slots, out)
+        loops.keys(games, self.states, self.slots, out)
         return out
 
     def observe(self, games: Games, seats: npt.NDArray[np.int8]) -> npt.NDArray[Any]:
@@ -344,7 +351,7 @@ class Batch:
         """Return the rewards of both seats where the given games stand: float32 (k, 2)."""
         out = np.empty((len(games), 2), np.float32)
         margin = bool(self._mode["margin"][0])
-        engine.rewards(games, self.boards, self.states, self.slots, margin, out)
+        loops.rewards(games, self.boards, self.states, self.slots, margin, out)
         return out
 
     def boards_of(self, games: Games) -> npt.NDArray[np.void]:
@@ -442,7 +449,7 @@ class Batch:
         self._run(games, np.empty(len(games), np.int64), mode)
 
     def _run(self, games: Games, moves: npt.NDArray[np.int64], mode: npt.NDArray[np.void]) -> None:
-        engine.advance(
+        loops.advance(
             games,
             self.boards,
             self.states,
@@ -456,11 +463,11 @@ class Batch:
         )
 
     def _encode(self, games: Games, seats: npt.NDArray[np.int8], out: npt.NDArray[Any]) -> None:
-        engine.observe(games, self.boards, self.states, self.slots, seats, self._units, out)
+        loops.observe(games, self.boards, self.states, self.slots, seats, self._units, out)
 
     def _words_of(self, games: Games) -> npt.NDArray[np.uint64]:
         words = np.empty((len(games), MASK_BYTES // 8), np.uint64)
-        engine.expand(games, self.legal, words)
+        loops.expand(games, self.legal, words)
         return words
 
     def _need_begun(self, games: Games) -> None:

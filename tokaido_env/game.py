@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import position as positions
-from tokaido_env.actions import IDS, LABELS, actions_of
-from tokaido_env.board import CHARACTERS, COASTAL_TOWNS, ICONS, WARES, Board
-from tokaido_env.jit import entry
-from tokaido_env.luck import (
+from tokaido_env.boards.board import CHARACTERS, COASTAL_TOWNS, ICONS, WARES, Board
+from tokaido_env.core.actions import IDS, LABELS, actions_of
+from tokaido_env.core.jit import entry
+from tokaido_env.core.luck import (
     LUCK,
     MAX_EVENTS,
     check_seed,
@@ -24,7 +24,7 @@ from tokaido_env.luck import (
     resolve,
     start_luck,
 )
-from tokaido_env.rules import (
+from tokaido_env.core.rules import (
     MAX_OUTCOMES,
     apply,
     apply_outcome,
@@ -35,7 +35,7 @@ from tokaido_env.rules import (
     setup_step,
     winner_of,
 )
-from tokaido_env.state import CHANCE_PHASES, ENDS, NOBODY, OVER, SIDES, Phase, copy_rows, start
+from tokaido_env.core.state import CHANCE_PHASES, ENDS, NOBODY, OVER, SIDES, Phase, copy_rows, start
 
 if TYPE_CHECKING:
     from tokaido_env.agents import Agent

@@ -3,7 +3,7 @@
 | | |
 |---|---|
 | id | `TokaidoDuo-v0`, registered by `import tokaido_env`; `make` and `make_vec` |
-| actions | Discrete(49), the table of `tokaido_env.actions` |
+| actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | float32 (N_FEATURES,) in [0, 1], or uint8 with `observation="uint8"` |
 | mask | `info["action_mask"]`, int8 (49,), 1 = legal; `action_masks()` for maskable learners |
 | reward | at the end: +1 for a win, -1 for a loss, 0 if shared |
@@ -24,12 +24,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from tokaido_env import position
-from tokaido_env.actions import N_ACTIONS
 from tokaido_env.batch import Boards
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.state import NOBODY
 from tokaido_env.game import Game, check_choice
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.spaces import action_space, vector_space
-from tokaido_env.state import NOBODY
 from tokaido_env.versus import Ended, Opponents, Seat, Versus
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@
 | | |
 |---|---|
 | dynamics | sequential, explicit stochastic, perfect information, zero-sum, paid at the end |
-| actions | 49, the table of `tokaido_env.actions` |
+| actions | 49, the table of `tokaido_env.core.actions` |
 | outcomes of chance | at most 216, the ids of `rules.outcome_weights` |
 | returns | +1 to the winner, -1 to the other, 0 to both if shared or at the cap (R10.1) |
-| observation | float32 (N_FEATURES,) in [0, 1], the table of `tokaido_env.observation` |
+| observation | float32 (N_FEATURES,) in [0, 1], the table of `tokaido_env.core.observation` |
 
 Parameters: `board`, the name of a built-in board or the path of a board file; `reward`, "win", or
 "margin" for the score margin / 100, clipped to [-1, 1].
@@ -34,12 +34,12 @@ try:
 except ModuleNotFoundError as error:
     raise ImportError('OpenSpiel is not installed: pip install "tokaido-env[openspiel]"') from error
 
-from tokaido_env.actions import LABELS, N_ACTIONS
-from tokaido_env.board import CHARACTERS, COASTAL_TOWNS, Board
+from tokaido_env.boards.board import CHARACTERS, COASTAL_TOWNS, Board
+from tokaido_env.core.actions import LABELS, N_ACTIONS
+from tokaido_env.core.observation import N_FEATURES, encode_game
+from tokaido_env.core.rules import MAX_OUTCOMES, rewards_of
+from tokaido_env.core.state import MAX_PENDING, PAINTINGS
 from tokaido_env.game import Game, check_choice, weights_of
-from tokaido_env.observation import N_FEATURES, encode_game
-from tokaido_env.rules import MAX_OUTCOMES, rewards_of
-from tokaido_env.state import MAX_PENDING, PAINTINGS
 
 SHORT_NAME = "tokaido_duo"
 REWARDS = ("win", "margin")

@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.actions import PASS
-from tokaido_env.board import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, TOWNS, WARES, Board
-from tokaido_env.rules import legal_mask
-from tokaido_env.state import (
+from tokaido_env.boards.board import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, TOWNS, WARES, Board
+from tokaido_env.core.actions import PASS
+from tokaido_env.core.rules import legal_mask
+from tokaido_env.core.state import (
     CAPACITY,
     CHANCE_PHASES,
     ENDS,

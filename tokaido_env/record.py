@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
-from tokaido_env.board import Board, BoardError
+from tokaido_env.boards.board import Board, BoardError
+from tokaido_env.core.luck import SeedError, check_seed
+from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.game import Game, IllegalMove
-from tokaido_env.luck import SeedError, check_seed
 from tokaido_env.position import PositionError
-from tokaido_env.rules import RULES_VERSION
 
 FORMAT = "tokaido-duo"
 VERSION = 1

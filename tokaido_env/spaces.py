@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from gymnasium import spaces
 
-from tokaido_env.actions import N_ACTIONS
-from tokaido_env.observation import N_FEATURES, SCALES
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.observation import N_FEATURES, SCALES
 
 
 def action_space() -> spaces.Discrete:

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.batch import Batch, Boards, Decider, Games, Positions, Seeds
-from tokaido_env.bots import NO_BOT
+from tokaido_env.core.bots import NO_BOT
+from tokaido_env.core.luck import seats_of_seeds
+from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.core.state import NOBODY
 from tokaido_env.game import check_choice
-from tokaido_env.luck import seats_of_seeds
-from tokaido_env.observation import N_FEATURES
-from tokaido_env.state import NOBODY
 
 Seat = Literal[0, 1, "alternate", "random"]
 SEATS: tuple[Seat, ...] = (0, 1, "alternate", "random")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.board import Board
+from tokaido_env.boards.board import Board
 from tokaido_env.game import Game
 from tokaido_env.record import Record, replay, whole_file
 from tokaido_env.render.raster import needed, rasterise

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tokaido_env.actions import N_ACTIONS
-from tokaido_env.board import CHARACTERS, COASTAL_TOWNS, Board
+from tokaido_env.boards.board import CHARACTERS, COASTAL_TOWNS, Board
+from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.game import Game
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Literal
 
-from tokaido_env.board import (
+from tokaido_env.boards.board import (
     AREAS,
     CHARACTERS,
     COASTAL_TOWNS,
@@ -25,13 +25,13 @@ from tokaido_env.board import (
     WARES,
     Board,
 )
+from tokaido_env.core.state import CAPACITY, LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS
 from tokaido_env.game import check_choice
 from tokaido_env.record import write_text
 from tokaido_env.render import chart as charts, glyphs
 from tokaido_env.render.chart import Chart, Point, chart_of
 from tokaido_env.render.glyphs import Glyph
 from tokaido_env.render.scene import Choice, Place, Player, Scene, place_of, points_of, story_of
-from tokaido_env.state import CAPACITY, LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS
 
 Theme = Literal["light", "dark", "auto"]
 THEMES = ("light", "dark", "auto")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tokaido_env.board import CHARACTERS, COASTAL_TOWNS
+from tokaido_env.boards.board import CHARACTERS, COASTAL_TOWNS
+from tokaido_env.core.state import GOLD_PRICE
 from tokaido_env.render.scene import SEATS, Player, Scene, place_of
-from tokaido_env.state import GOLD_PRICE
 
 _UNCOUNTED = ("pottery", "bamboo")
 _NAME_LENGTH = 24  # as the panels have room for

@@ -1,0 +1,1 @@
+"""How agents are measured: matches, ratings, ladders."""

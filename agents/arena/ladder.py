@@ -1,0 +1,498 @@
+"""Ladders: agents rated against each other once and kept, so that one more can be placed quickly.
+
+A ladder is a file of ratings and of the matches that they follow from, as counts of pairs. Its hash
+stands for all of it: a rating is cited with the hash of its ladder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.arena.match import Match, score_interval
+from tokaido_env.agents.arena.ratings import (
+    ANCHOR,
+    RESAMPLES,
+    Rating,
+    expected_score,
+    rate_against,
+    rate_matches,
+)
+from tokaido_env.boards.board import Board, BoardError
+from tokaido_env.core.luck import check_seed
+from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.record import write_text
+
+LADDER = Path(__file__).resolve().parent / "ladder.json"  # this project's
+VERSION = 1
+OPPONENTS = 4  # that `rate` plays against
+
+PLACING = "rate"  # stands for any agent that is placed
+
+NETWORK_SIMULATION = 16  # simulations of `mcts` that take as long as one led by a network
+
+# How many games `rate` plays against an agent: `games_against`.
+FAST_GAMES = 1000
+SEARCHES = 800_000  # simulations a decision times games
+FEWEST_GAMES = 40
+MOST_SIMULATIONS = 4000  # of opponents, unless thorough
+
+# How many games two agents play when a ladder is made: `games_in_order`.
+LADDER_SEARCHES = 4_000_000
+FEWEST_LADDER_GAMES = 300
+
+Play = Callable[[str, str, int, int], Match]
+"""Plays (a, b, games, seed): agents by their specs, seats swapped, as `play_match`."""
+
+KEYS = ("version", "board", "board_hash", "rules", "seed", "anchor", "agents", "matches", "hash")
+
+
+class LadderError(ValueError):
+    """A ladder that cannot be used or made: the message says why and what helps."""
+
+
+@dataclass(frozen=True)
+class LadderMatch:
+    """A match as a ladder keeps it: how its pairs of games ended, without the games.
+
+    Attributes:
+        a: spec of one agent.
+        b: spec of the other.
+        seed: of the match; with it, `play_match` plays the same games again.
+        pairs: how many pairs gave `a` 0, 0.5, 1, 1.5 and 2 of two games.
+    """
+
+    a: str
+    b: str
+    seed: int
+    pairs: tuple[int, ...]
+
+    @property
+    def pentanomial(self) -> npt.NDArray[np.int64]:
+        """The counts of pairs, int64 (5,)."""
+        return np.array(self.pairs, np.int64)
+
+    @property
+    def games(self) -> int:
+        """How many games were played."""
+        return 2 * sum(self.pairs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the match as plain JSON types, with its score and interval."""
+        halves = np.repeat(np.arange(5) / 4, self.pairs)  # the mean of each pair
+        low, high = score_interval(np.stack([halves, halves], axis=1))
+        return {
+            "a": self.a,
+            "b": self.b,
+            "seed": self.seed,
+            "pairs": list(self.pairs),
+            "score": round(float(halves.mean()), 6),
+            "ci95": [round(low, 6), round(high, 6)],
+        }
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Agents, their ratings and the matches behind them.
+
+    Attributes:
+        board: name of the board.
+        board_hash: `Board.hash`.
+        rules: version of the rules.
+        seed: from which the seeds of all matches follow, and the resamples of the ratings.
+        anchor: the agent at 0 Elo.
+        agents: the ratings, best first; empty while matches are missing.
+        matches: at most one of every two agents.
+    """
+
+    board: str
+    board_hash: str
+    rules: int
+    seed: int
+    anchor: str
+    agents: tuple[Rating, ...]
+    matches: tuple[LadderMatch, ...]
+
+    @property
+    def hash(self) -> str:
+        """Sixteen hex digits that change when anything in the ladder changes."""
+        return _hash(self._body())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ladder as plain JSON types, as it stands in a file."""
+        return {**self._body(), "hash": self.hash}
+
+    def save(self, path: str | Path) -> None:
+        """Write the ladder to a file: whole or not at all."""
+        write_text(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path, board: str | Path | Board | None = None) -> Ladder:
+        """Read a ladder.
+
+        Args:
+            path: the file.
+            board: the board that its games were played on, when it is not a built-in one.
+
+        Raises:
+            LadderError: if the file is cut or changed, or made for other rules or another board.
+        """
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise LadderError(f"{path}: no such ladder") from None
+        except ValueError as error:
+            raise LadderError(f"{path}: not a whole JSON file: {error}") from None
+        _check(path, data)
+        _check_board(path, data, board)
+        return cls(
+            board=data["board"],
+            board_hash=data["board_hash"],
+            rules=data["rules"],
+            seed=data["seed"],
+            anchor=data["anchor"],
+            agents=tuple(
+                Rating(r["agent"], r["elo"], (r["ci95"][0], r["ci95"][1]), r["games"])
+                for r in data["agents"]
+            ),
+            matches=tuple(
+                LadderMatch(m["a"], m["b"], m["seed"], tuple(m["pairs"])) for m in data["matches"]
+            ),
+        )
+
+    def _body(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "board": self.board,
+            "board_hash": self.board_hash,
+            "rules": self.rules,
+            "seed": self.seed,
+            "anchor": self.anchor,
+            "agents": [rating.to_dict() for rating in self.agents],
+            "matches": [match.to_dict() for match in self.matches],
+        }
+
+
+@dataclass(frozen=True)
+class Rated:
+    """One agent placed on a ladder.
+
+    Attributes:
+        rating: of the agent, on the scale of the ladder.
+        matches: those it played, in the order in which opponents were chosen.
+        ladder: hash of the ladder.
+        seed: from which the seeds of the matches follow.
+    """
+
+    rating: Rating
+    matches: tuple[Match, ...]
+    ladder: str
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON types."""
+        return {
+            **self.rating.to_dict(),
+            "ladder": self.ladder,
+            "seed": self.seed,
+            "matches": [
+                match.to_dict() | {"seed": match_seed(self.seed, PLACING, match.b)}
+                for match in self.matches
+            ],
+        }
+
+
+def make_ladder(
+    agents: Sequence[str],
+    games_of: Callable[[str, str], int],
+    seed: int,
+    board: Board,
+    play: Play,
+    path: str | Path,
+    *,
+    anchor: str = ANCHOR,
+) -> Ladder:
+    """Let agents play a round robin, and write their ratings to a file.
+
+    Every match is saved when it is over. If the file is there already, its matches are kept and
+    those that are missing, or have another number of games, are played: to go on after a stop, or
+    to add an agent. What is written does not depend on the stops. An agent is known by its spec
+    alone: delete the file when what stands behind a spec has changed.
+
+    Args:
+        agents: their specs, each once.
+        games_of: how many games two agents play, even; 0 if they do not meet.
+        seed: from which those of the matches follow, each with luck of its own (`match_seed`).
+        board: on which `play` plays.
+        play: see `Play`.
+        path: the file.
+        anchor: the agent at 0; the first agent if it is not among them.
+
+    Raises:
+        LadderError: before a game is played, if agents repeat or are not connected by matches, or
+            if the file holds a ladder that this one would destroy.
+    """
+    check_seed(seed)
+    games = _plan(agents, games_of)
+    anchor = anchor if anchor in agents else agents[0]
+    empty = Ladder(board.name, board.hash, RULES_VERSION, seed, anchor, (), ())
+    matches = _matches_so_far(Path(path), empty, agents, board)
+    for pair, count in games.items():
+        if count and (pair not in matches or matches[pair].games != count):
+            own = match_seed(seed, *sorted(pair))
+            matches[pair] = _without_games(play(*pair, count, own), own)
+            replace(empty, matches=tuple(matches.values())).save(path)
+    wanted = tuple(matches[pair] for pair, count in games.items() if count)
+    ratings = rate_matches(wanted, anchor=anchor, seed=seed)
+    replace(empty, agents=tuple(ratings), matches=wanted).save(path)
+    return Ladder.load(path, board)
+
+
+def rate(
+    agent: str,
+    ladder: Ladder,
+    *,
+    play: Play,
+    seed: int = 0,
+    opponents: int = OPPONENTS,
+    thorough: bool = False,
+    resamples: int = RESAMPLES,
+) -> Rated:
+    """Place one agent on a ladder, whose ratings stay as they are.
+
+    It meets an agent from the middle of the fast ones first, then each time the one whose games
+    promise to tell most: the number of games, times p (1 - p) with p the score expected so far.
+    How many games they play is `games_between`: by the agents' specs, not by a clock, so that the
+    result is the same on any machine.
+
+    Args:
+        agent: its spec; if it is on the ladder, it does not meet itself.
+        ladder: a finished one.
+        play: see `Play`; on the board of the ladder.
+        seed: from which those of the matches follow: luck of its own for each opponent, and the
+            same for every agent that is placed.
+        opponents: how many to play against.
+        thorough: play against slow agents too.
+        resamples: for the interval, see `ratings.rate_against`.
+
+    Raises:
+        LadderError: if the ladder is not finished, or has nobody to play against.
+    """
+    check_seed(seed)
+    if not ladder.agents:
+        played = len(ladder.matches)
+        raise LadderError(
+            f"the ladder is not finished: {played} matches, no ratings; go on with it"
+        )
+    matches: list[Match] = []
+    rating: Rating | None = None
+    while len(matches) < opponents:
+        opponent = _next_opponent(agent, ladder, {match.b for match in matches}, rating, thorough)
+        if opponent is None:
+            break
+        games = games_between(agent, opponent, thorough=thorough)
+        matches.append(play(agent, opponent, games, match_seed(seed, PLACING, opponent)))
+        rating = rate_against(
+            agent,
+            matches,
+            ladder.matches,
+            anchor=ladder.anchor,
+            seed=seed,
+            known_seed=ladder.seed,
+            resamples=resamples,
+        )
+    if rating is None:
+        raise LadderError(
+            f"nobody on the ladder for {agent!r} to play against: expected opponents from 1, and "
+            f"an agent other than itself with at most {MOST_SIMULATIONS} simulations, or thorough"
+        )
+    return Rated(rating, tuple(matches), ladder.hash, seed)
+
+
+def match_seed(seed: int, *names: str) -> int:
+    """Return the seed of a match with luck of its own, from the seed of a set of matches.
+
+    With one seed for all, lucky dice for an agent would be lucky against everyone, and more
+    opponents would not make its rating more certain.
+    """
+    text = json.dumps([seed, *names])
+    return int(hashlib.sha256(text.encode()).hexdigest()[:13], 16)  # 52 bits
+
+
+def games_in_order(agents: Sequence[str], most: int, reach: int) -> Callable[[str, str], int]:
+    """Return how many games two agents of a ladder play, for `make_ladder`.
+
+    An agent meets those up to `reach` places from its own: further away one wins every game, and
+    little is learnt. Two that do not search play `most` games, others 4,000,000 / `simulations` of
+    the slower one, rounded down to an even number, within 300 and `most`.
+
+    Args:
+        agents: their specs, weakest first.
+        most: games of two agents, even.
+        reach: places.
+    """
+    place = {agent: i for i, agent in enumerate(agents)}
+
+    def games(a: str, b: str) -> int:
+        if abs(place[a] - place[b]) > reach:
+            return 0
+        slower = max(simulations(a), simulations(b), 1)
+        return min(max(LADDER_SEARCHES // slower // 2 * 2, FEWEST_LADDER_GAMES), most)
+
+    return games
+
+
+def simulations(agent: str) -> int:
+    """Return how long an agent thinks, in simulations of `mcts`; 0 if it does not search."""
+    found = re.search(r"\bsims=(\d+)", agent)
+    if not found:
+        return 0
+    led = agent.startswith(("champion:", "policy_search:"))
+    return int(found[1]) * (NETWORK_SIMULATION if led else 1)
+
+
+def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
+    """Return how many games `rate` plays between two agents: as the slower of them allows."""
+    return min(games_against(agent, thorough=True), games_against(opponent, thorough=thorough))
+
+
+def games_against(opponent: str, *, thorough: bool = False) -> int:
+    """Return how many games `rate` plays against an agent, by its spec.
+
+    An agent that does not search: 1000. One with N `simulations`: 800,000 / N, rounded down to an
+    even number, within 40 and 1000. With more than 4000: none, unless thorough.
+    """
+    slow = simulations(opponent)
+    if slow > MOST_SIMULATIONS and not thorough:
+        return 0
+    return min(max(SEARCHES // max(slow, 1) // 2 * 2, FEWEST_GAMES), FAST_GAMES)
+
+
+def _next_opponent(
+    agent: str, ladder: Ladder, met: set[str], rating: Rating | None, thorough: bool
+) -> str | None:
+    """Return whom to meet next, None if nobody is left."""
+    games = {
+        other.agent: games_between(agent, other.agent, thorough=thorough)
+        for other in ladder.agents
+        if other.agent != agent and other.agent not in met
+    }
+    left = [other for other in ladder.agents if games.get(other.agent)]
+    if not left:
+        return None
+    if rating is None:
+        most = max(games.values())
+        fast = [other.agent for other in left if games[other.agent] == most]
+        return fast[(len(fast) - 1) // 2]
+    elo = rating.elo
+
+    def information(other: Rating) -> float:
+        p = expected_score(elo - other.elo)
+        return games[other.agent] * p * (1 - p)
+
+    return max(left, key=information).agent
+
+
+def _plan(agents: Sequence[str], games_of: Callable[[str, str], int]) -> dict[tuple[str, str], int]:
+    """Return the games of every two agents, after checking that they connect all."""
+    if len(agents) < 2 or len(set(agents)) < len(agents):
+        raise LadderError(f"agents: expected two or more, each once, got {', '.join(agents)}")
+    games = {pair: games_of(*pair) for pair in combinations(agents, 2)}
+    for (a, b), count in games.items():
+        if count < 0 or count % 2:
+            raise LadderError(f"games of {a!r} and {b!r}: expected an even number, got {count}")
+    connected = {agents[0]}
+    for _ in agents:
+        for pair, count in games.items():
+            if count and connected & set(pair):
+                connected |= set(pair)
+    apart = [agent for agent in agents if agent not in connected]
+    if apart:
+        raise LadderError(f"no match connects {agents[0]} with {', '.join(apart)}: plan one")
+    return games
+
+
+def _matches_so_far(
+    path: Path, planned: Ladder, agents: Sequence[str], board: Board
+) -> dict[tuple[str, str], LadderMatch]:
+    """Return the matches in the file, if it is there, by agents in the order of the plan."""
+    if not path.exists():
+        return {}
+    found = Ladder.load(path, board)
+    if found.seed != planned.seed:
+        raise LadderError(
+            f"{path}: holds a ladder of seed {found.seed}, which one of seed {planned.seed} would "
+            "destroy: choose another file, or the same seed"
+        )
+    matches = {}
+    for match in found.matches:
+        strangers = [agent for agent in (match.a, match.b) if agent not in agents]
+        if strangers:
+            raise LadderError(
+                f"{path}: holds matches of {strangers[0]!r}, which would be lost: name this agent "
+                "too, or choose another file"
+            )
+        if agents.index(match.a) > agents.index(match.b):
+            match = LadderMatch(match.b, match.a, match.seed, match.pairs[::-1])
+        matches[match.a, match.b] = match
+    return matches
+
+
+def _without_games(match: Match, seed: int) -> LadderMatch:
+    return LadderMatch(match.a, match.b, seed, tuple(int(count) for count in match.pentanomial))
+
+
+def _hash(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _check(path: str | Path, data: Any) -> None:
+    """Check that a file holds a ladder of this version, as it was written."""
+    if not isinstance(data, dict) or "matches" not in data:
+        raise LadderError(f"{path}: not a ladder: expected the keys {', '.join(KEYS)}")
+    for key, known in (("version", VERSION), ("rules", RULES_VERSION)):
+        if data.get(key) != known:
+            raise LadderError(
+                f"{path}: {key}: this version has {known}, the ladder {data.get(key)!r}: "
+                "make it anew, or use the version that made it"
+            )
+    if set(data) != set(KEYS):
+        wrong = ", ".join(sorted(set(data) ^ set(KEYS)))
+        raise LadderError(f"{path}: keys missing or unknown: {wrong}")
+    expected = _hash({key: value for key, value in data.items() if key != "hash"})
+    if data["hash"] != expected:
+        raise LadderError(
+            f"{path}: hash: expected {expected} of what it holds, got {data['hash']!r}: it was "
+            "changed after it was made; restore it, or make it anew"
+        )
+    for match in data["matches"]:
+        pairs = match.get("pairs")
+        right = isinstance(pairs, list) and len(pairs) == 5 and sum(pairs) > 0
+        if not right or not all(type(count) is int and count >= 0 for count in pairs):
+            raise LadderError(
+                f"{path}: {match.get('a')!r} against {match.get('b')!r}: pairs: expected five "
+                f"counts, of pairs with 0, 0.5, 1, 1.5 and 2 points, got {pairs!r}"
+            )
+
+
+def _check_board(
+    path: str | Path, data: Mapping[str, Any], board: str | Path | Board | None
+) -> None:
+    try:
+        loaded = Board.load(data["board"] if board is None else board)
+    except BoardError as error:
+        raise LadderError(f"{path}: board: {error}; give the file of its board") from None
+    if loaded.hash != data["board_hash"]:
+        raise LadderError(
+            f"{path}: board_hash: expected {loaded.hash} of {loaded.name!r}, "
+            f"got {data['board_hash']!r}: its games were played on another board"
+        )

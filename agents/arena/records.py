@@ -1,0 +1,268 @@
+"""Matches as record files: games are appended as they finish, and taken over by a later run."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.arena.match import POINTS
+from tokaido_env.agents.arena.playing import Numbers
+from tokaido_env.agents.arena.tournament import Sheet
+from tokaido_env.boards.board import Board
+from tokaido_env.core.actions import IDS, LABELS
+from tokaido_env.core.jit import allocator, entry, int64
+from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, sample
+from tokaido_env.core.rules import Row, apply, apply_outcome, is_chance, setup_step
+from tokaido_env.core.state import ENDS, OVER, SETUP, Phase, start
+from tokaido_env.game import outcome_label
+from tokaido_env.record import FORMAT, Record, RecordError, replay
+
+HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
+
+# Where an event belongs, which its label depends on: a decision, a chance phase by its number, or
+# a step of the set-up after those.
+DECISION, FIRST_STEP = 0, len(Phase)
+
+AT_ONCE = 4096  # lines read, so that a large file needs little memory
+
+
+class Records:
+    """The record file of some matches.
+
+    Args:
+        path: the file; it is made if there is none.
+        sheets: the matches, all on one board. Games that the file holds are filled in.
+
+    Attributes:
+        taken: how many games the file held.
+        dropped: how many bytes of a half-written line were cut off its end.
+
+    Raises:
+        RecordError: if the file holds anything else than games of these matches; it is left as it
+            was.
+    """
+
+    def __init__(self, path: Path, sheets: Sequence[Sheet]) -> None:
+        text = path.read_bytes() if path.exists() else b""
+        whole, _, rest = text.rpartition(b"\n")
+        if rest and not (rest.startswith(HEAD) or HEAD.startswith(rest)):
+            raise RecordError(f"{path}: not a record file: it ends with {rest[:40]!r}")
+        lines = whole.split(b"\n") if whole else []
+        _take_over(path, lines, sheets)
+        self.taken = len(lines)
+        self.dropped = len(rest)
+        self._path = path
+        self._size = len(text) - len(rest)
+        path.touch()
+        self._write(b"")
+
+    def append(self, sheet: Sheet, numbers: Numbers) -> None:
+        """Write finished games of a match and see them on the disk."""
+        records = records_of(sheet, numbers)
+        self._write("".join(record.to_json() + "\n" for record in records).encode())
+
+    def _write(self, lines: bytes) -> None:
+        """Write after the last whole line, whatever an interrupted write has left there."""
+        with self._path.open("r+b") as file:
+            file.seek(self._size)
+            file.truncate()
+            file.write(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        self._size += len(lines)
+
+
+def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
+    """Return the records of finished games of a match; the players are called by their specs."""
+    games = sheet.games[numbers]
+    events = events_of(sheet.board, games["seed"], sheet.actions[numbers])
+    return [_record(sheet, game, told or ()) for game, told in zip(games, events, strict=True)]
+
+
+def events_of(
+    board: Board, seeds: npt.NDArray[np.int64], actions: npt.NDArray[np.int8]
+) -> list[tuple[str, ...] | None]:
+    """Return the events of games as records have them; None if the actions make no whole game.
+
+    Args:
+        board: of all games.
+        seeds: int64 (n,).
+        actions: int8 (n, longest), -1 after the last of each game.
+    """
+    seeds, actions = np.ascontiguousarray(seeds), np.ascontiguousarray(actions)
+    counts = np.zeros(len(seeds), np.int64)
+    codes = np.zeros((len(seeds), 0), np.int64)
+    _note_events(board.record, _starts(board, len(seeds)), seeds, actions, codes, counts)
+    codes = np.zeros((len(seeds), int(counts.max(initial=0))), np.int64)  # now that it is known
+    _note_events(board.record, _starts(board, len(seeds)), seeds, actions, codes, counts)
+    labels = {int(code): _label(board, int(code)) for code in np.unique(codes)}
+    return [
+        tuple([labels[code] for code in row[:count].tolist()]) if count > 0 else None
+        for row, count in zip(codes, counts.tolist(), strict=True)
+    ]
+
+
+def _take_over(path: Path, lines: list[bytes], sheets: Sequence[Sheet]) -> None:
+    """Fill the games of some lines into the sheets that they belong to, each verified."""
+    places = _places(sheets) if lines else {}
+    for first in range(0, len(lines), AT_ONCE):
+        found: dict[int, list[_Found]] = defaultdict(list)  # by sheet
+        for i, line in enumerate(lines[first : first + AT_ONCE], start=first + 1):
+            where = f"{path}, line {i}"
+            record = _read(where, line, sheets[0].board)
+            games = places.get((record.players, record.seed))
+            if not games:
+                players = " against ".join(map(repr, record.players))
+                raise RecordError(
+                    f"{where}: {players}, seed {record.seed}, is no game of these matches, or "
+                    "comes twice: other agents, another --seed or fewer --games; name another file"
+                )
+            sheet, game = games.pop(0)
+            found[sheet].append(_Found(game, record, where))
+        for sheet in sorted(found):
+            _fill_in(sheets[sheet], found[sheet])
+
+
+class _Found(NamedTuple):
+    """A game of a sheet that stands in a record file."""
+
+    number: int
+    record: Record
+    where: str
+
+
+def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
+    numbers = np.array([each.number for each in found])
+    chosen = [[IDS[e] for e in each.record.events if e in IDS] for each in found]
+    actions = np.full((len(found), max(map(len, chosen))), -1, np.int8)
+    for row, played in zip(actions, chosen, strict=True):
+        row[: len(played)] = played
+    events = events_of(sheet.board, sheet.games["seed"][numbers], actions)
+    for each, told in zip(found, events, strict=True):
+        if told != each.record.events:
+            _refuse(each, sheet.board)
+    sheet.put(numbers, actions)
+    for each in found:
+        if each.record != _record(sheet, sheet.games[each.number], each.record.events):
+            _refuse(each, sheet.board)
+
+
+def _refuse(found: _Found, board: Board) -> None:
+    """Raise an error for a game that is not what its seed and actions give."""
+    told = "its outcomes are not those of its seed"
+    try:
+        for _ in replay(found.record, board):
+            pass
+    except RecordError as error:
+        told = str(error)
+    raise RecordError(f"{found.where}: {told}")
+
+
+def _read(where: str, line: bytes, board: Board) -> Record:
+    try:
+        record = Record.from_json(line.decode())
+    except (RecordError, UnicodeDecodeError) as error:
+        raise RecordError(f"{where}: {error}") from None
+    if (record.board, record.board_hash) != (board.name, board.hash):
+        raise RecordError(
+            f"{where}: a game on board {record.board!r} ({record.board_hash}), these matches are "
+            f"on {board.name!r} ({board.hash}): name another file"
+        )
+    return record
+
+
+def _places(
+    sheets: Sequence[Sheet],
+) -> dict[tuple[tuple[str, ...], int | None], list[tuple[int, int]]]:
+    """Return by players and seed which games they are: (sheet, number)."""
+    places: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+    for i, sheet in enumerate(sheets):
+        for game, (seed, seat) in enumerate(sheet.games[["seed", "seat_of_a"]].tolist()):
+            places[_players(sheet, seat), seed].append((i, game))
+    return places
+
+
+def _players(sheet: Sheet, seat_of_a: int) -> tuple[str, str]:
+    return (sheet.b, sheet.a) if seat_of_a else (sheet.a, sheet.b)
+
+
+def _record(sheet: Sheet, game: np.void, events: tuple[str, ...]) -> Record:
+    seat_of_a, result = int(game["seat_of_a"]), float(game["result"])
+    points = game["points"].tolist()
+    scores = [dict(zip(POINTS, [*p, sum(p)], strict=True)) for p in points]
+    return Record(
+        board=sheet.board.name,
+        board_hash=sheet.board.hash,
+        seed=int(game["seed"]),
+        start=None,
+        players=_players(sheet, seat_of_a),
+        events=events,
+        scores=tuple(scores[::-1] if seat_of_a else scores),
+        winner=None if result == 0.5 else seat_of_a ^ int(result == 0.0),
+        end=ENDS[game["end"]],
+        rounds=int(game["rounds"]),
+    )
+
+
+def _starts(board: Board, n: int) -> npt.NDArray[np.void]:
+    return np.repeat(start(board), n)
+
+
+def _label(board: Board, code: int) -> str:
+    place, move = divmod(code, 256)
+    if place == DECISION:
+        return LABELS[move]
+    if place < FIRST_STEP:
+        return outcome_label(board, Phase(place), 0, move)
+    return outcome_label(board, Phase.SETUP, place - FIRST_STEP, move)
+
+
+@entry
+def _note_events(boards: Any, states: Any, seeds: Any, actions: Any, codes: Any, out: Any) -> None:
+    """Play games through and note each event as 256 × place + action or outcome.
+
+    Args:
+        boards: `BOARD` (1,).
+        states: `STATE` (n,), before the set-up; played to the end.
+        seeds: int64 (n,).
+        actions: int8 (n, longest).
+        codes: int64 (n, most), written as far as there is room.
+        out: int64 (n,): how many events there are, 0 where the actions make no whole game.
+    """
+    for i in range(len(seeds)):
+        out[i] = _note_game(boards[0], states[i], int64(seeds[i]), actions[i], codes[i])
+
+
+@allocator
+def _note_game(board: Row, s: Row, seed: int, actions: Any, codes: Any) -> int:
+    luck = np.empty(1, LUCK)[0]
+    begin_luck(luck, key_of_seed(seed))
+    mask = np.uint64(0)
+    events = 0
+    decisions = 0
+    while int(s["phase"]) != OVER:
+        if is_chance(s):
+            place = int64(s["phase"])
+            if place == SETUP:
+                place = int64(FIRST_STEP + setup_step(s))
+            move = int64(sample(board, s, luck))
+            mask = apply_outcome(board, s, move)
+        else:
+            place = int64(DECISION)
+            move = int64(actions[decisions]) if decisions < len(actions) else int64(-1)
+            if move < 0 or mask >> np.uint64(move) & np.uint64(1) == np.uint64(0):
+                return 0
+            mask = apply(board, s, move)
+            decisions += 1
+        if events < len(codes):
+            codes[events] = 256 * place + move
+        events += 1
+    if decisions < len(actions) and actions[decisions] >= 0:
+        return 0
+    return events

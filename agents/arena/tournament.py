@@ -1,0 +1,186 @@
+"""Matches: paired games between agents, played as big batches or in several processes.
+
+Each pair is the same luck twice with seats swapped, so that neither dice nor seat favour anyone.
+The seeds of the pairs lie in a domain of their own: no agent has trained on them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.arena.match import GAME, Match, replay_games
+from tokaido_env.agents.arena.playing import Job, Numbers, play_games
+from tokaido_env.agents.arena.workers import cpus, play_in_processes
+from tokaido_env.agents.players.outside import OneByOne
+from tokaido_env.agents.registry import Agent
+from tokaido_env.boards.board import Board
+from tokaido_env.core.luck import arena_seed, check_seed
+
+CHUNK = 4096  # games at once
+
+Report = Callable[[int], None]
+
+
+def play_match(
+    a: Agent,
+    b: Agent,
+    games: int,
+    seed: int,
+    board: str | Path | Board = "shikoku",
+    *,
+    progress: Report = lambda games: None,
+    processes: int | None = None,
+) -> Match:
+    """Play paired games between two agents.
+
+    Args:
+        a: one agent.
+        b: the other.
+        games: how many, even and positive.
+        seed: of the match, 0 to 2**53 - 1; the same seed gives the same games to any two agents.
+        board: as for `Game`.
+        progress: called with the number of games finished now and then.
+        processes: as for `play`.
+
+    Raises:
+        IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
+    """
+    sheet = Sheet(a.spec, b.spec, games, seed, Board.load(board))
+    play(sheet, a, b, progress=progress, processes=processes)
+    return sheet.match()
+
+
+class Sheet:
+    """The games of a match as they are filled in while it is played.
+
+    Games have numbers: number 2 p + s is pair p with seats swapped s times, 0 or 1.
+
+    Args:
+        a: spec of one agent.
+        b: spec of the other.
+        games: how many there will be, even and positive.
+        seed: of the match.
+        board: of all games.
+
+    Attributes:
+        games: `GAME` (games,); of those that are not finished only seed and seat.
+        actions: int8 (games, longest), as in `Match`; -1 throughout where not finished.
+    """
+
+    def __init__(self, a: str, b: str, games: int, seed: int, board: Board) -> None:
+        if games < 2 or games % 2:
+            raise ValueError(
+                f"games: expected an even number from 2, seats are swapped; got {games}"
+            )
+        check_seed(seed)
+        self.a, self.b, self.board = a, b, board
+        self.games = np.zeros(games, GAME)
+        self.games["seed"] = np.repeat([arena_seed(seed, pair) for pair in range(games // 2)], 2)
+        self.games["seat_of_a"] = np.arange(games) % 2
+        self.actions = np.full((games, 0), -1, np.int8)
+
+    def __len__(self) -> int:
+        return len(self.games)
+
+    @property
+    def finished(self) -> npt.NDArray[np.bool_]:
+        """Which games are finished: bool (games,)."""
+        return np.asarray(self.games["decisions"] > 0)
+
+    def put(self, numbers: Numbers, actions: npt.NDArray[np.int8]) -> None:
+        """Fill in finished games: their numbers (k,) and actions, int8 (k, longest), all legal."""
+        if not len(numbers):
+            return
+        wider = actions.shape[1] - self.actions.shape[1]
+        if wider > 0:
+            self.actions = np.pad(self.actions, ((0, 0), (0, wider)), constant_values=-1)
+        self.actions[numbers, : actions.shape[1]] = actions
+        seeds, seats = self.games["seed"][numbers], self.games["seat_of_a"][numbers]
+        self.games[numbers] = replay_games(self.board, seeds, seats, actions)
+
+    def match(self, games: int | None = None) -> Match:
+        """Return the match of all finished pairs, among the first `games` if given."""
+        pairs = self.finished[:games:2] & self.finished[1:games:2]
+        played = self.games[:games].reshape(-1, 2)[pairs]
+        longest = int(played["decisions"].max(initial=0))
+        actions = self.actions[:games].reshape(len(pairs), 2, -1)[pairs, :, :longest]
+        return Match(self.a, self.b, played, actions)
+
+
+def play(
+    sheet: Sheet,
+    a: Agent,
+    b: Agent,
+    *,
+    games: int | None = None,
+    keep: Callable[[Numbers], None] = lambda numbers: None,
+    progress: Report = lambda games: None,
+    processes: int | None = None,
+) -> None:
+    """Play the games of a sheet that are not finished, and fill them in.
+
+    When an agent fails or Ctrl-C comes, what was finished until then is filled in and kept.
+
+    Args:
+        sheet: of the match.
+        a: the agent `sheet.a`.
+        b: the agent `sheet.b`.
+        games: play only the first so many.
+        keep: called with the numbers of games that have just been filled in.
+        progress: called with the number of games finished now and then.
+        processes: more than 1 plays in so many processes, agents made anew from their specs; the
+            games are the same. None: one for each processor if an agent plays one game at a time,
+            which no batch makes faster, else 1.
+
+    Raises:
+        IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
+    """
+    processes = processes_for(a, b, processes)
+    missing = np.flatnonzero(~sheet.finished[:games])
+    at_once = min(CHUNK, *(int(getattr(agent, "games_at_once", CHUNK)) for agent in (a, b)))
+    if processes > 1:
+        at_once = min(at_once, -(-len(missing) // (4 * processes)))  # to share them evenly
+    jobs = [_job(sheet, some) for some in _cut(missing, max(at_once, 1))]
+
+    def finish(numbers: Numbers, actions: npt.NDArray[np.int8]) -> None:
+        sheet.put(numbers, actions)
+        keep(numbers)
+
+    if processes > 1 and len(jobs) > 1:
+        play_in_processes(a.spec, b.spec, jobs, sheet.board, processes, finish, progress)
+    else:
+        for job in jobs:
+            play_games(a, b, job, sheet.board, finish, progress)
+
+
+def processes_for(a: Agent, b: Agent, processes: int | None = None) -> int:
+    """Return in how many processes two agents are played: the number given, or what suits them."""
+    check_processes(processes)
+    if processes is not None:
+        return processes
+    return cpus() if isinstance(a, OneByOne) or isinstance(b, OneByOne) else 1
+
+
+def check_processes(processes: int | None) -> None:
+    """Raise `ValueError` unless games can be played in so many processes."""
+    if processes is not None and processes < 1:
+        raise ValueError(f"processes: expected a number from 1, got {processes}")
+
+
+def _cut(numbers: Numbers, size: int) -> list[Numbers]:
+    return [numbers[first : first + size] for first in range(0, len(numbers), size)]
+
+
+def _job(sheet: Sheet, numbers: Numbers) -> Job:
+    games = sheet.games[numbers]
+    return Job(numbers, games["seed"], games["seat_of_a"], len(sheet))
+
+
+def round_robin(agents: int) -> list[tuple[int, int]]:
+    """Return every two of a number of agents, by index, each pair once."""
+    return list(itertools.combinations(range(agents), 2))

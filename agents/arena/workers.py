@@ -1,0 +1,182 @@
+"""Games in processes of their own, for agents that play one game at a time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.arena.playing import AgentFailed, Finish, Job, Numbers, play_games
+from tokaido_env.agents.registry import Agent, make
+from tokaido_env.boards.board import Board
+from tokaido_env.game import IllegalMove
+
+Games = tuple[Numbers, npt.NDArray[np.int8]]  # numbers and actions of finished games
+
+
+def cpus() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def play_in_processes(
+    a: str,
+    b: str,
+    jobs: Sequence[Job],
+    board: Board,
+    processes: int,
+    finish: Finish,
+    progress: Callable[[int], None] = lambda games: None,
+) -> None:
+    """Play games as `playing.play_games` does, each job in one of some processes.
+
+    Args:
+        a: spec of one agent, made anew in each process.
+        b: spec of the other.
+        jobs: the games.
+        board: of all games.
+        processes: how many.
+        finish: called with finished games in the order of the jobs; when playing stops early, last
+            with those that were finished out of order.
+        progress: as for `play_games`.
+
+    Raises:
+        IllegalMove, AgentFailed: as `play_games`; jobs that ran beside were played to their end.
+    """
+    crew = _Crew(a, b, board, min(processes, len(jobs)))
+    finished: dict[int, Games] = {}  # by job, those that wait for an earlier one
+    errors: dict[int, Exception] = {}
+    following = 0
+    try:
+        for number, games, error in crew.play(jobs):
+            finished[number] = games
+            progress(len(games[0]))
+            if error is not None:
+                errors[number] = error
+            while following in finished and not errors:
+                finish(*finished.pop(following))
+                following += 1
+    finally:
+        for number, games in crew.stop():
+            finished[number] = games
+        for number in sorted(finished):
+            finish(*finished[number])
+    if errors:
+        raise errors[min(errors)]
+
+
+class _Crew:
+    """Processes that play jobs, each at the other end of a pipe."""
+
+    def __init__(self, a: str, b: str, board: Board, processes: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.workers: dict[Connection, BaseProcess] = {}
+        self.running: dict[Connection, int] = {}  # number of the job
+        with _deaf_to_interrupts():
+            for _ in range(processes):
+                mine, theirs = context.Pipe()
+                worker = context.Process(target=_work, args=(theirs, a, b, board), daemon=True)
+                worker.start()
+                theirs.close()
+                self.workers[mine] = worker
+
+    def play(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Games, Exception | None]]:
+        """Yield each job's number, finished games and error; after an error begin no more."""
+        waiting = iter(range(len(jobs)))
+        for pipe in self.workers:
+            self._give(pipe, waiting, jobs)
+        while self.running:
+            for pipe in cast(list[Connection], wait(list(self.running))):
+                number = self.running[pipe]
+                games, error = self._received(pipe, jobs[number])
+                del self.running[pipe]
+                if error is not None:
+                    waiting = iter(())
+                self._give(pipe, waiting, jobs)
+                yield number, games, error
+
+    def stop(self) -> Iterator[tuple[int, Games]]:
+        """Yield what has been finished meanwhile, then end all processes."""
+        for pipe, number in self.running.items():
+            with suppress(EOFError, OSError):
+                if pipe.poll():
+                    yield number, pipe.recv()[0]
+        for pipe, worker in self.workers.items():
+            worker.terminate()
+            worker.join()
+            pipe.close()
+
+    def _give(self, pipe: Connection, waiting: Iterator[int], jobs: Sequence[Job]) -> None:
+        number = next(waiting, None)
+        if number is not None:
+            self.running[pipe] = number
+            with suppress(OSError):  # it has ended: reading from it will tell
+                pipe.send(jobs[number])
+
+    def _received(self, pipe: Connection, job: Job) -> Any:
+        try:
+            return pipe.recv()
+        except (EOFError, OSError):
+            worker = self.workers[pipe]
+            worker.join()
+            raise AgentFailed(
+                f"the process that played game {job.numbers[0] + 1} of {job.total} and "
+                f"{len(job.numbers) - 1} more ended with status {worker.exitcode}: out of memory, "
+                "or a script that does not guard its code with if __name__ == '__main__'"
+            ) from None
+
+
+def _work(pipe: Connection, a: str, b: str, board: Board) -> None:
+    """Play jobs until the pipe closes: what runs in a process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the jobs
+    numba.set_num_threads(1)
+    agents: list[Agent] = []
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(_played(agents, (a, b), job, board))
+
+
+def _played(
+    agents: list[Agent], specs: tuple[str, str], job: Job, board: Board
+) -> tuple[Games, Exception | None]:
+    """Play a job; make the agents first if there are none yet."""
+    finished: list[Games] = []
+    error: Exception | None = None
+    try:
+        if not agents:
+            agents += [make(spec) for spec in specs]
+        a, b = agents
+        play_games(a, b, job, board, lambda *games: finished.append(games))
+    except (IllegalMove, AgentFailed) as failed:
+        error = type(failed)(str(failed))
+    except Exception as failed:  # made anew: not every error can be sent
+        error = AgentFailed(f"{type(failed).__name__}: {failed}")
+    return finished[0] if finished else (job.numbers[:0], np.zeros((0, 0), np.int8)), error
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that are started here never hear of Ctrl-C, not even while they begin."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

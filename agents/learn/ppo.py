@@ -1,0 +1,403 @@
+"""Self-play training: MaskablePPO against itself, its past and other agents, resumable.
+
+A run depends on its settings alone, wherever it is stopped: policies, ratings and `metrics.jsonl`
+are byte for byte those of a run that was not. Only TensorBoard also holds times, and repeats what
+was done again after a power cut.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
+
+from tokaido_env.agents.arena.ladder import Ladder, match_seed, rate, simulations
+from tokaido_env.agents.arena.match import Match
+from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.agents.learn.checkpoint import (
+    BROKEN,
+    checkpoints,
+    read_checkpoint,
+    snapshots_needed,
+    write_checkpoint,
+)
+from tokaido_env.agents.learn.network import (
+    learner_env,
+    load_weights,
+    network_of,
+    new_learner,
+    policy_of,
+    repeatable,
+)
+from tokaido_env.agents.learn.pool import LATEST, Pool
+from tokaido_env.agents.learn.settings import (
+    Progress,
+    RunError,
+    Settings,
+    load_ladder,
+    load_settings,
+    start_run,
+)
+from tokaido_env.agents.players.policy import Policy, PolicyAgent
+from tokaido_env.agents.registry import Agent, make
+from tokaido_env.record import write_text
+
+NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
+OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
+
+RATING_OPPONENTS = 3
+FAST_SIMULATIONS = 100  # of opponents in a rating
+RATING_RESAMPLES = 300
+
+
+def begin(folder: str | Path, settings: Settings) -> None:
+    """Make a run folder that `train` can begin.
+
+    Raises:
+        RunError, PolicyError: if the policy to start from does not fit.
+        Others: as `start_run`.
+    """
+    if settings.start_from:
+        env = learner_env(settings, "random")
+        load_weights(network_of(new_learner(env, settings)), Policy.load(settings.start_from))
+    start_run(folder, settings)
+
+
+def train(folder: str | Path, report: Callable[[Progress], None] = lambda progress: None) -> bool:
+    """Train a run to its end, from its newest checkpoint if it has one.
+
+    Ctrl-C saves a checkpoint at the next update and stops.
+
+    Returns:
+        Whether the run is complete.
+
+    Raises:
+        RunError: if the run cannot be gone on with, or saved.
+    """
+    folder = Path(folder)
+    settings = load_settings(folder)
+    run = _Run(folder, settings)
+    run.resume()
+    try:
+        report(run.progress())
+        with repeatable(), _interruptible() as stop:
+            left = settings.steps - run.model.num_timesteps
+            run.model.learn(
+                left, _Keeper(run, stop, report), log_interval=NEVER, reset_num_timesteps=False
+            )
+        run.settle(stop=True)
+        report(run.progress())
+    except _Stopped:
+        return False
+    finally:
+        run.model.logger.close()
+    return True
+
+
+class _Run:
+    """A learner with its games, its opponents and its folder."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.ladder = load_ladder(settings)
+        self.pool = Pool(settings)
+        self.rating: Rating | None = None
+        self.best_elo: float | None = None
+        self.is_new = self.is_best = False  # of the rating
+        self.settled_at = 0
+        self.saved_at = -1
+        self.lengths: list[int] = []  # of the games that ended since the last update
+        self.agents: dict[str, Agent] = {}  # those that are seated, by name
+        self.env = learner_env(settings, "random")
+        self.model = new_learner(self.env, settings)
+        self.rng = np.random.Generator(np.random.PCG64(settings.seed))
+        (folder / "pool").mkdir(exist_ok=True)
+
+    def resume(self) -> None:
+        """Take up the newest checkpoint; without one, begin."""
+        found = checkpoints(self.folder)
+        if found:
+            self._load(found)
+            self._assign()
+        else:
+            if self.settings.start_from:
+                load_weights(network_of(self.model), Policy.load(self.settings.start_from))
+            self._freeze()
+            self.pool.seat(self.rng)
+            self._assign()
+            self.model._last_obs = self.env.reset()
+            self.model._last_episode_starts = np.ones(self.env.num_envs, bool)
+            self.pool.whole[:] = True
+        self.metrics = _JsonLines(self.folder / "metrics.jsonl", self.model.num_timesteps)
+        outputs = [self.metrics, TensorBoardOutputFormat(str(self.folder / "tb"))]
+        self.model.set_logger(Logger(str(self.folder), outputs))
+        self.began = (self.model.num_timesteps, time.perf_counter())
+
+    def settle(self, *, stop: bool = False) -> None:
+        """Do all that is due between two updates; save in any case before a stop."""
+        steps = self.model.num_timesteps
+        saving = stop or self._due(self.settings.checkpoint_every)
+        if steps > self.settled_at:
+            if self._due(self.settings.freeze_every):
+                self._freeze()
+            if self._due(self.settings.reseat_every):
+                self.pool.seat(self.rng)
+            self._assign()
+            if self.ladder and (
+                self._due(self.settings.rate_every) or steps >= self.settings.steps
+            ):
+                self._rate(self.ladder)
+            self._log()
+            self.settled_at = steps
+        if saving and self.saved_at != steps:
+            self._save()
+
+    def note(self, dones: np.typing.NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
+        """Count the games that have just ended."""
+        ended = np.flatnonzero(dones)
+        episodes = [infos[game]["episode"] for game in ended]
+        self.pool.count(ended, np.array([episode["r"] for episode in episodes], np.float64))
+        self.lengths += [episode["l"] for episode in episodes]
+
+    def progress(self) -> Progress:
+        """Return what there is to tell, a new rating once."""
+        is_new, self.is_new = self.is_new, False
+        steps, total = self.model.num_timesteps, self.settings.steps
+        rates = self.pool.win_rates()
+        return Progress(min(steps, total), total, rates, self.rating, is_new, self.is_best)
+
+    # What is done between two updates
+
+    def _due(self, every: int) -> bool:
+        """Return whether a multiple of a number of steps was passed: stops do not move them."""
+        return self.model.num_timesteps // every > self.settled_at // every
+
+    def _freeze(self) -> None:
+        name = self.pool.add(self.model.num_timesteps)
+        self._policy().save(self.folder / "pool" / name)
+
+    def _policy(self) -> Policy:
+        """Return the learner as it is now, with a summary of its training.
+
+        Without how many steps are still to come: they may grow, the policy is the same.
+        """
+        settings = asdict(self.settings)
+        del settings["steps"]
+        return policy_of(self.model, {"steps": self.model.num_timesteps, "settings": settings})
+
+    def _assign(self) -> None:
+        """Let the games meet those who are seated, the learner as it is now among them."""
+        names = dict.fromkeys(name for name in self.pool.seated if name != LATEST)
+        self.agents = {name: self.agents.get(name) or self._opponent(name) for name in names}
+        latest = PolicyAgent.of(self._policy(), LATEST, OPPONENT_TEMPERATURE)
+        self.env.assign([self.agents.get(name, latest) for name in self.pool.seated])
+
+    def _opponent(self, name: str) -> Agent:
+        if not name.isdigit():
+            return make(name)
+        path = self.folder / "pool" / name
+        return PolicyAgent.of(Policy.load(path), f"policy:{path}", OPPONENT_TEMPERATURE)
+
+    def _rate(self, ladder: Ladder) -> None:
+        """Place the learner on the ladder; keep it as `best` if it never stood higher."""
+        agent = PolicyAgent.of(self._policy(), "learner")
+        self.rating = place(agent, ladder, self.settings)
+        self.is_new = True
+        for name, value in zip(("low", "high"), self.rating.ci95, strict=True):
+            self.model.logger.record(f"rating/{name}", value)
+        self.model.logger.record("rating/elo", self.rating.elo)
+        self.model.logger.record("rating/games", self.rating.games)
+        self.is_best = self.best_elo is None or self.rating.elo > self.best_elo
+        if self.is_best:
+            self.best_elo = self.rating.elo
+            agent.policy.save(self.folder / "best")
+
+    def _log(self) -> None:
+        logger, steps = self.model.logger, self.model.num_timesteps
+        for name, rate_ in self.pool.win_rates().items():
+            logger.record(f"win_rate/{name}", rate_)
+        logger.record("games/ended", len(self.lengths))
+        if self.lengths:
+            logger.record("games/decisions", float(np.mean(self.lengths)))
+        self.lengths = []
+        done, began = self.began
+        speed = (steps - done) / (time.perf_counter() - began)
+        logger.record("time/steps_per_second", speed, exclude=_JsonLines.NAME)
+        logger.dump(steps)
+
+    def _save(self) -> None:
+        """Write `last`, and a checkpoint: whole or not at all."""
+        folder, last = self.folder, self._policy()
+        last.save(folder / "last")
+        if self.best_elo is None:
+            last.save(folder / "best")
+        write_text(folder / "pool" / "pool.json", json.dumps(self.pool.to_dict(), indent=1) + "\n")
+        self.metrics.sync()
+        games = self.env.snapshot() | {
+            "episode_starts": self.model._last_episode_starts,
+            "whole": self.pool.whole,
+        }
+        write_checkpoint(folder, self.model, games, self._counters())
+        self.saved_at = self.model.num_timesteps
+        needed = snapshots_needed(folder)
+        for path in (folder / "pool").iterdir():
+            if path.name.isdigit() and path.name not in needed:
+                path.unlink()
+
+    # What is kept of a run
+
+    def _counters(self) -> dict[str, Any]:
+        return {
+            "pool": self.pool.to_dict(),
+            "rng": self.rng.bit_generator.state,
+            "ladder": self.ladder.hash if self.ladder else None,
+            "rating": asdict(self.rating) if self.rating else None,
+            "best_elo": self.best_elo,
+        }
+
+    def _load(self, found: list[Path]) -> None:
+        *older, newest = found
+        try:
+            self._restore(newest)
+        except BROKEN as error:
+            help_ = f"delete it to go on from {older[-1]}" if older else "train anew"
+            raise RunError(f"{newest}: broken checkpoint: {error!r}: {help_}") from None
+        known = self.ladder.hash if self.ladder else None
+        if self.rated_on != known:
+            raise RunError(
+                f"{self.folder}: rated on the ladder {self.rated_on}, the file is now {known}: "
+                "restore it, or ratings could not be compared"
+            )
+
+    def _restore(self, checkpoint: Path) -> None:
+        games, counters = read_checkpoint(checkpoint, self.model)
+        self.model._last_episode_starts = games.pop("episode_starts")
+        whole = games.pop("whole")
+        self.env.restore(games)
+        self.pool.restore(counters["pool"])
+        self.pool.whole[:] = whole
+        self.model._last_obs = self.env.observe()
+        self.settled_at = self.saved_at = self.model.num_timesteps
+        self.rng.bit_generator.state = counters["rng"]
+        self.rated_on = counters["ladder"]
+        rating = counters["rating"]
+        self.rating = Rating(**rating | {"ci95": tuple(rating["ci95"])}) if rating else None
+        self.best_elo = counters["best_elo"]
+
+
+def place(agent: Agent, ladder: Ladder, settings: Settings) -> Rating:
+    """Place an agent on a ladder in few games, against its agents that do not think long.
+
+    The luck is the same at every rating of a run, so that two differ by the play, and other than
+    that of `evaluate.py rate`, so that a policy that was chosen by its rating can be rated fairly.
+    """
+
+    def play(spec: str, opponent: str, games: int, seed: int) -> Match:
+        games = min(games, settings.rating_games)
+        return play_match(agent, make(opponent), games, seed, settings.board)
+
+    fast = tuple(one for one in ladder.agents if simulations(one.agent) <= FAST_SIMULATIONS)
+    placed = rate(
+        agent.spec,
+        replace(ladder, agents=fast),
+        play=play,
+        seed=match_seed(settings.seed, "train"),
+        opponents=RATING_OPPONENTS,
+        resamples=RATING_RESAMPLES,
+    )
+    return placed.rating
+
+
+class _Stopped(Exception):  # noqa: N818  not an error
+    """Raised through SB3's loop when a run was interrupted and has been saved."""
+
+
+class _Keeper(BaseCallback):
+    """Lets a run count its games, and settle and report between two updates."""
+
+    def __init__(
+        self, run: _Run, stop: Callable[[], bool], report: Callable[[Progress], None]
+    ) -> None:
+        super().__init__()
+        self.run = run
+        self.stop = stop
+        self.report = report
+
+    def _on_rollout_start(self) -> None:
+        stopping = self.stop()
+        self.run.settle(stop=stopping)
+        self.report(self.run.progress())
+        if stopping:
+            raise _Stopped
+
+    def _on_step(self) -> bool:
+        self.run.note(self.locals["dones"], self.locals["infos"])
+        return True
+
+
+class _JsonLines(KVWriter):
+    """Appends what is logged to a file, one object a line; drops what a resumed run repeats."""
+
+    NAME = "json"  # values that are recorded with `exclude` of this are left out
+
+    def __init__(self, path: Path, steps: int) -> None:
+        kept = []
+        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+            try:
+                if json.loads(line)["steps"] <= steps:
+                    kept.append(line)
+            except json.JSONDecodeError:
+                break  # the last line, cut short
+        write_text(path, "".join(line + "\n" for line in kept))
+        self.file = path.open("a", encoding="utf-8")
+
+    def write(
+        self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0
+    ) -> None:
+        """Append one line."""
+        values = {
+            key: value.item() if isinstance(value, np.generic) else value
+            for key, value in sorted(key_values.items())
+            if self.NAME not in (key_excluded.get(key) or ())
+        }
+        self.file.write(json.dumps({"steps": step} | values) + "\n")
+        self.file.flush()
+
+    def sync(self) -> None:
+        """Wait until all is on the disk."""
+        os.fsync(self.file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a flag; the second interrupts at once."""
+    pressed = False
+
+    def press(signum: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.signal(signal.SIGINT, previous)
+
+    previous = signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, previous)

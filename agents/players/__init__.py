@@ -1,0 +1,1 @@
+"""The agents: whatever chooses actions."""

@@ -1,0 +1,532 @@
+"""A hand-written evaluation of any position, and the agent that plays by it one move ahead.
+
+The evaluation is linear in a few terms with names (`TERMS`), each counted for both players in whole
+numbers. Every term has two weights, one for the opening and one for the ending; between them they
+shift as the nearest end trigger comes closer (a tapered evaluation, as chess programs have). The
+sum is the log-odds of winning. `heuristic.toml` holds the weights, `tune.py` makes them.
+
+    evaluate(board, guide, s, scratch)    the expected result of player_0, in [-1, 1]
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from tokaido_env.boards.board import BOARD, GARDEN, HOT_SPRING, MAX_DIE, SEASHORE, TEMPLE, Board
+from tokaido_env.core.bots import highest, lowest
+from tokaido_env.core.jit import allocator, index, int64, kernel, parallel, subroutine
+from tokaido_env.core.observation import spread
+from tokaido_env.core.rules import (
+    Row,
+    apply,
+    legal,
+    paintings_hidden,
+    picker,
+    picks_left,
+    total,
+    wares_held,
+)
+from tokaido_env.core.state import (
+    CAPACITY,
+    DRAW,
+    EFFECT,
+    END_TRIGGERS,
+    INSPIRED,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    OVER,
+    PAINTINGS,
+    REVEAL,
+    ROLL,
+    STATE,
+)
+
+# A term is of a player; what counts is how far player_0 is ahead in it. "Now" is with the dice that
+# are left in the round, by the share of them that the player will pick, in sixths; "next" is with
+# the next roll, in faces of the die.
+TERMS = (
+    ("faith", "points of faith"),
+    ("commerce", "points of commerce"),
+    ("culture", "points of culture"),
+    ("temple", "temple peg: progress to an end trigger"),
+    ("garden", "garden peg: progress to an end trigger"),
+    ("gold", "slabs: progress to an end trigger"),
+    ("gifted", "paintings given: progress to an end trigger"),
+    ("coins", "coins towards the next slab"),
+    ("wares", "coins that the wares held would bring at the best boutiques"),
+    ("held", "wares held, which take the room of others"),
+    ("easel", "revealed paintings that wait to be given"),
+    ("temple_now", "points of a temple that the pilgrim reaches now"),
+    ("garden_now", "points of a garden that the pilgrim reaches now"),
+    ("seashore_now", "a seashore that the pilgrim reaches now"),
+    ("spring_now", "a hot spring that the pilgrim reaches now"),
+    ("sale_now", "coins of the best sale that the merchant reaches now"),
+    ("draw_now", "wares of the best draw that the merchant reaches now"),
+    ("draw_next", "wares of the best draw that the merchant reaches next"),
+    ("gift_now", "points of the front painting, if the artist reaches its icon now"),
+    ("gift_next", "points of the front painting, if the artist reaches its icon next"),
+    ("second_next", "points of the second painting, if the artist reaches its icon next"),
+    ("paint_now", "paintings that the artist can reveal now"),
+    ("tranquil", "this wave is held"),
+    ("hasty", "this wave is held"),
+    ("crafty", "this wave is held"),
+    ("robust", "this wave is held"),
+    ("proficient", "this wave is held"),
+    ("inspired", "this wave is held"),
+    ("hot_spring", "the hot spring token is held"),
+    ("picks", "picks left in the round, or in the next one if it is about to begin: tempo"),
+    ("drawing", "wares about to be drawn"),
+    ("revealing", "paintings about to be revealed"),
+)
+N_TERMS = len(TERMS)
+WEIGHTS_FILE = Path(__file__).resolve().parent / "heuristic.toml"
+
+# What the evaluation reads beside the board: its weights, and tables derived from the board.
+GUIDE = np.dtype(
+    [
+        ("weights", "<i2", (2, N_TERMS)),  # opening, ending, in WEIGHT_UNIT
+        ("gift_faces", "i1", (2, MAX_DIE + 1, 8, 4)),  # [inspired, die, area, icon]: 6 = in reach
+        ("most_drawn", "i1", (MAX_DIE + 1, 12)),  # [die, town]: largest mountain number in reach
+        ("draw_faces", "i1", (CAPACITY + 1, 12)),  # [room, town]: wares by all faces together
+        ("best_price", "i1", 4),  # of a ware, at any boutique
+    ]
+)
+WEIGHT_UNIT = 1 / 4096
+"""Weights are whole numbers of this much log-odds."""
+
+TAPER = 180
+"""Steps from opening to ending: 9 temple and 6 garden pegs, 60 coins and 10 gifts divide it."""
+
+LAST_TAPER = 170  # before a trigger is pulled
+_TAPER_TEMPLE, _TAPER_GARDEN = TAPER // LAST_TEMPLE, TAPER // LAST_GARDEN
+_TAPER_COINS, _TAPER_GIFTS = TAPER // (10 * LAST_SLAB), TAPER // PAINTINGS
+_ODDS_UNIT = np.float32(WEIGHT_UNIT / TAPER)
+
+# Row 0 of `gift_faces` counts the faces of the die whose move reaches the icon.
+_ANY_DIE = 0
+_SIXTHS = 6
+
+_NAMES = [name for name, _ in TERMS]
+_FAITH, _COMMERCE, _CULTURE, _TEMPLE, _GARDEN, _GOLD, _GIFTED = range(7)
+_COINS, _WARES, _HELD, _EASEL = range(7, 11)
+_TEMPLE_NOW, _GARDEN_NOW, _SEASHORE_NOW, _SPRING_NOW = range(11, 15)
+_SALE_NOW, _DRAW_NOW, _DRAW_NEXT = range(15, 18)
+_GIFT_NOW, _GIFT_NEXT, _SECOND_NEXT, _PAINT_NOW = range(18, 22)
+_WAVES = 22  # + 2 * character + side
+_HOT_SPRING, _PICKS, _DRAWING, _REVEALING = range(28, 32)
+
+_PILGRIM_DIE, _MERCHANT_DIE, _ARTIST_DIE = 1, 2, 4  # bits of dice_left
+_COASTS = 0xFF
+_LOWEST_BIT = np.array([0] + [(n & -n).bit_length() - 1 for n in range(1, 256)], np.int8)
+
+SCRATCH = np.dtype([("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))])
+"""What the kernels here write to: one for each thread."""
+
+
+class HeuristicAgent:
+    """The action after which the evaluation is best, with the best effect that a move leads to."""
+
+    spec = "heuristic"
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`; nothing in them is random."""
+        actions = np.empty(len(states), np.int64)
+        _choose(actions, boards, guides_of(boards), states, legal)
+        return actions
+
+
+def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
+    """Return the weights of a file, float32 (2, N_TERMS): opening, ending.
+
+    Raises:
+        ValueError: if the file does not hold two numbers for each of `TERMS`.
+    """
+    table = tomllib.loads(path.read_text(encoding="utf-8"))["weights"]
+    if sorted(table) != sorted(_NAMES):
+        wrong = ", ".join(sorted(set(table) ^ set(_NAMES)))
+        raise ValueError(f"{path}: weights: missing or unknown: {wrong}")
+    return np.array([table[name] for name in _NAMES], np.float32).T.copy()
+
+
+def guides_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Return what the evaluation reads on each of the boards, `BOARD` (b,): `GUIDE` (b,)."""
+    if len(boards) == 1:
+        return _guide_of_bytes(boards.tobytes())
+    different, which = np.unique(
+        boards.view(np.dtype((np.void, BOARD.itemsize))), return_inverse=True
+    )
+    return np.concatenate([_guide_of_bytes(one.tobytes()) for one in different])[which]
+
+
+def guide_of(board: Board, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.void]:
+    """Return what the evaluation reads on a board: `GUIDE` (1,).
+
+    Args:
+        board: the board.
+        weights: float32 (2, N_TERMS).
+    """
+    guide = _tables(board.record)
+    guide["weights"] = np.rint(weights / WEIGHT_UNIT)
+    return guide
+
+
+@functools.lru_cache(maxsize=64)
+def _guide_of_bytes(board: bytes) -> npt.NDArray[np.void]:
+    guide = _tables(np.frombuffer(board, BOARD))
+    guide["weights"] = np.rint(load_weights() / WEIGHT_UNIT)
+    return guide
+
+
+def _tables(record: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Return a `GUIDE` with the tables that follow from the board; weights are still 0."""
+    guide = np.zeros(1, GUIDE)
+    row, out = record[0], guide[0]
+    for kind in range(int(row["kinds"])):
+        ware = int(row["kind_ware"][kind])
+        out["best_price"][ware] = max(out["best_price"][ware], row["kind_price"][kind])
+    for die in range(1, MAX_DIE + 1):
+        artist_faces, merchant_faces = (
+            int(row["face_count"][2, die]),
+            int(row["face_count"][1, die]),
+        )
+        for area in range(8):
+            for inspired, icons in enumerate(_icons_within(row, die, area)):
+                for icon in range(4):
+                    reached = icons >> icon & 1
+                    out["gift_faces"][inspired, die, area, icon] = _SIXTHS * reached
+                    out["gift_faces"][inspired, _ANY_DIE, area, icon] += artist_faces * reached
+        for town in range(12):
+            mountains = int(row["town_reach"][die, town]) >> 8
+            numbers = [int(row["mountain_number"][m]) for m in range(4) if mountains >> m & 1]
+            most = max(numbers, default=0)
+            out["most_drawn"][die, town] = most
+            for room in range(CAPACITY + 1):
+                out["draw_faces"][room, town] += merchant_faces * min(most, room)
+    return guide
+
+
+def _icons_within(row: np.void, die: int, area: int) -> tuple[int, int]:
+    """Return the icons, as bits, that a gift can match after a move: plain, and with inspired."""
+    plain, inspired = 0, 0
+    for arrival in range(8):
+        if int(row["area_reach"][die, area]) >> arrival & 1:
+            plain |= 1 << int(row["area_icon"][arrival])
+            inspired |= int(row["icons_touched"][die, area, arrival])
+    return plain, inspired
+
+
+@subroutine
+def evaluate(board: Row, guide: Row, s: Row, scratch: Row) -> np.float32:
+    """Return the result that player_0 can expect, in [-1, 1], at any phase.
+
+    Args:
+        board: a row of `BOARD`.
+        guide: a row of `GUIDE`.
+        s: a row of `STATE`.
+        scratch: a row of `SCRATCH`; its last state and its terms are overwritten.
+    """
+    quiet = quieted(board, s, scratch)
+    if int(quiet["phase"]) == OVER:
+        return final_result(board, quiet)
+    count_terms(board, guide, quiet, scratch["terms"])
+    return _squash(_log_odds(guide, scratch["terms"], progress(quiet)))
+
+
+@kernel
+def quieted(board: Row, s: Row, scratch: Row) -> Row:
+    """Return the position to count terms in: after the likeliest effect, if one is to be chosen.
+
+    Args:
+        board: a row of `BOARD`.
+        s: a row of `STATE`.
+        scratch: a row of `SCRATCH`; its last state is overwritten.
+    """
+    if int(s["phase"]) != EFFECT:
+        return s
+    scratch["states"][3] = s
+    quiet = scratch["states"][3]
+    # Ids ascend with what is best as a rule: pass, visit, take, draw, sell, paint, gift.
+    apply(board, quiet, highest(legal(board, quiet)))
+    return quiet
+
+
+@kernel
+def final_result(board: Row, s: Row) -> np.float32:
+    """Return the result of player_0 in a game that is over: 1, 0 or -1."""
+    if int(s["end"]) != END_TRIGGERS:
+        return np.float32(0.0)
+    margin = total(board, s, 0) - total(board, s, 1)
+    if margin == 0:
+        margin = int(s["coins"][0]) - int(s["coins"][1])
+    return np.float32(int64(margin > 0) - int64(margin < 0))
+
+
+@kernel
+def best_action(board: Row, guide: Row, s: Row, mask: np.uint64, scratch: Row) -> int:
+    """Return the action with the best evaluation for the player who decides.
+
+    A move counts with the best effect that it leads to. Ties go to the lowest id.
+    """
+    best = np.float32(-2.0)
+    choice = lowest(mask)
+    if mask & (mask - np.uint64(1)) == np.uint64(0):
+        return choice
+    while mask != np.uint64(0):
+        action = lowest(mask)
+        mask &= mask - np.uint64(1)
+        value = value_of_action(board, guide, s, action, scratch)
+        if value > best:
+            best = value
+            choice = action
+    return choice
+
+
+@subroutine
+def value_of_action(board: Row, guide: Row, s: Row, action: int, scratch: Row) -> np.float32:
+    """Return the evaluation, for the player who decides, of an action and the best effect."""
+    mover = int64(s["player"])
+    sign = np.float32(1 - 2 * mover)
+    scratch["states"][0] = s
+    after = scratch["states"][0]
+    mask = apply(board, after, action)
+    if int(after["phase"]) != EFFECT:
+        return sign * evaluate(board, guide, after, scratch)
+    best = np.float32(-2.0)
+    while mask != np.uint64(0):
+        scratch["states"][1] = after
+        apply(board, scratch["states"][1], lowest(mask))
+        mask &= mask - np.uint64(1)
+        best = max(best, sign * evaluate(board, guide, scratch["states"][1], scratch))
+    return best
+
+
+@kernel
+def progress(s: Row) -> int:
+    """Return how near the nearest end trigger is, 0 to `TAPER`, which is: one was pulled."""
+    most = 0
+    for seat in range(2):
+        slabs = 10 * int64(s["gold"][seat]) + int64(s["coins"][seat])
+        most = max(most, _TAPER_TEMPLE * int64(s["temple"][seat]))
+        most = max(most, _TAPER_GARDEN * int64(s["garden"][seat]))
+        most = max(most, _TAPER_COINS * slabs)
+        most = max(most, _TAPER_GIFTS * int64(s["gifted"][seat]))
+    return TAPER if int(s["end_triggered"]) else min(most, LAST_TAPER)
+
+
+@kernel
+def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
+    """Write `TERMS` of both players, int16 (2, N_TERMS); no effect is being chosen."""
+    out[:] = 0
+    closed = int64(board["station_coast"][s["pilgrim"][0]])
+    closed |= int64(board["station_coast"][s["pilgrim"][1]])
+    crowds = _crowds(board, s)
+    for seat in range(2):
+        terms = out[seat]
+        share = _share_of_dice(s, seat, terms)
+        _count_progress(board, s, seat, terms)
+        _count_pilgrim(board, s, seat, share, terms)
+        _count_merchant(board, guide, s, seat, share, closed, terms)
+        _count_artist(board, guide, s, seat, share, crowds, terms)
+        _count_tokens(s, seat, terms)
+    _count_pending(s, out)
+
+
+@kernel
+def _log_odds(guide: Row, terms: Any, taper: int) -> np.float32:
+    """Return the weighted sum, in whole numbers, which the processor adds in any order."""
+    weights = guide["weights"]
+    opening = 0
+    ending = 0
+    for k in range(N_TERMS):
+        ahead = int64(terms[0, k]) - int64(terms[1, k])
+        opening += ahead * int64(weights[0, k])
+        ending += ahead * int64(weights[1, k])
+    return np.float32(opening * (TAPER - taper) + ending * taper) * _ODDS_UNIT
+
+
+@kernel
+def _squash(log_odds: np.float32) -> np.float32:
+    """Return tanh(log_odds / 2), the expected result, to 1e-4: by Lambert's continued fraction."""
+    x = max(np.float32(-4.9), min(np.float32(4.9), log_odds * np.float32(0.5)))
+    y = x * x
+    above = x * (np.float32(135135.0) + y * (np.float32(17325.0) + y * (np.float32(378.0) + y)))
+    below = np.float32(62370.0) + y * (np.float32(3150.0) + y * np.float32(28.0))
+    value = above / (np.float32(135135.0) + y * below)
+    return max(np.float32(-1.0), min(np.float32(1.0), value))
+
+
+@kernel
+def _share_of_dice(s: Row, seat: int, terms: Any) -> int:
+    """Return what share of the dice left a seat will pick, in sixths; note its picks."""
+    leads = int64(int(s["lead"]) == seat)
+    if int(s["phase"]) == ROLL:
+        terms[_PICKS] = 1 + leads
+        return 0
+    dice = picks_left(s)
+    picks = (dice + leads) // 2
+    terms[_PICKS] = picks
+    return _SIXTHS * picks // max(dice, 1)
+
+
+@kernel
+def _count_progress(board: Row, s: Row, seat: int, terms: Any) -> None:
+    temple = int64(s["temple"][seat])
+    garden = int64(s["garden"][seat])
+    terms[_FAITH] = int64(board["temple"][temple]) * int64(board["garden"][garden])
+    terms[_COMMERCE] = board["commerce"][s["gold"][seat]]
+    terms[_CULTURE] = board["culture"][s["gifted"][seat]]
+    terms[_TEMPLE] = temple
+    terms[_GARDEN] = garden
+    terms[_GOLD] = s["gold"][seat]
+    terms[_GIFTED] = s["gifted"][seat]
+    terms[_COINS] = s["coins"][seat]
+
+
+@kernel
+def _count_pilgrim(board: Row, s: Row, seat: int, share: int, terms: Any) -> None:
+    if int(s["dice_left"]) & _PILGRIM_DIE == 0:
+        return
+    station = int64(s["pilgrim"][seat]) + int64(s["dice"][0])
+    size = int64(board["ring_size"])
+    kind = int64(board["station_kind"][index(station - size if station >= size else station)])
+    temple = int64(s["temple"][seat])
+    garden = int64(s["garden"][seat])
+    if kind == TEMPLE and temple < LAST_TEMPLE:
+        step = int64(board["temple"][temple + 1]) - int64(board["temple"][temple])
+        terms[_TEMPLE_NOW] = share * step * int64(board["garden"][garden])
+    elif kind == GARDEN and garden < LAST_GARDEN:
+        step = int64(board["garden"][garden + 1]) - int64(board["garden"][garden])
+        terms[_GARDEN_NOW] = share * step * int64(board["temple"][temple])
+    terms[_SEASHORE_NOW] = share * int64(kind == SEASHORE)
+    terms[_SPRING_NOW] = share * int64(kind == HOT_SPRING)
+
+
+@kernel
+def _count_merchant(
+    board: Row, guide: Row, s: Row, seat: int, share: int, closed: int, terms: Any
+) -> None:
+    town = index(s["merchant"][seat])
+    wares = s["wares"][seat]
+    prices = guide["best_price"]
+    value = int64(wares[0]) * int64(prices[0]) + int64(wares[1]) * int64(prices[1])
+    value += int64(wares[2]) * int64(prices[2]) + int64(wares[3]) * int64(prices[3])
+    held = int64(wares_held(s, seat))
+    room = max(CAPACITY - held, 0)
+    terms[_WARES] = value
+    terms[_HELD] = held
+    if int(s["dice_left"]) & _MERCHANT_DIE:
+        die = index(s["dice"][1])
+        closed |= 1 << int64(s["merchant"][1 - seat])
+        towns = int64(board["town_reach"][die, town]) & _COASTS & ~closed
+        terms[_SALE_NOW] = share * _best_sale(board, s, seat, towns)
+        terms[_DRAW_NOW] = share * min(int64(guide["most_drawn"][die, town]), room)
+    else:
+        terms[_DRAW_NEXT] = guide["draw_faces"][index(room), town]
+
+
+@kernel
+def _best_sale(board: Row, s: Row, seat: int, towns: int) -> int:
+    """Return the coins of the best sale in one of the coastal towns, given as bits."""
+    best = 0
+    while towns != 0:
+        kind = index(s["boutiques"][_LOWEST_BIT[index(towns)]])
+        towns &= towns - 1
+        held = int64(s["wares"][seat, index(board["kind_ware"][kind])])
+        best = max(best, held * int64(board["kind_price"][kind]))
+    return best
+
+
+@kernel
+def _count_artist(
+    board: Row, guide: Row, s: Row, seat: int, share: int, crowds: np.uint64, terms: Any
+) -> None:
+    area = index(s["artist"][seat])
+    size = int64(s["easel_size"][seat])
+    easel = int64(s["easel"][seat])
+    gifted = index(s["gifted"][seat])
+    terms[_EASEL] = size
+    inspired = index(int(s["wave_owner"][2]) == seat and int(s["wave_side"][2]) == INSPIRED)
+    points = 0
+    if size > 0:
+        points = int64(board["culture"][gifted + index(1)]) - int64(board["culture"][gifted])
+    faces = guide["gift_faces"][inspired]
+    if size > 1:
+        terms[_SECOND_NEXT] = points * int64(faces[_ANY_DIE, area, index(easel >> 2 & 3)])
+    if int(s["dice_left"]) & _ARTIST_DIE:
+        die = index(s["dice"][2])
+        reached = int64(faces[die, area, index(easel & 3)]) // _SIXTHS
+        terms[_GIFT_NOW] = share * points * reached
+        most = _largest_crowd(crowds, int64(board["area_reach"][die, area]))
+        terms[_PAINT_NOW] = share * min(most, paintings_hidden(s, seat))
+    else:
+        terms[_GIFT_NEXT] = points * int64(faces[_ANY_DIE, area, index(easel & 3)])
+
+
+@kernel
+def _crowds(board: Row, s: Row) -> np.uint64:
+    """Return how many characters are in and around each area, a byte each (R3.3)."""
+    crowds = np.uint64(0)
+    for seat in range(2):
+        crowds += spread(1 << int64(s["artist"][seat]))
+        crowds += spread(int64(board["station_areas"][s["pilgrim"][seat]]))
+        crowds += spread(int64(board["town_areas"][s["merchant"][seat]]))
+    return crowds
+
+
+@kernel
+def _largest_crowd(crowds: np.uint64, areas: int) -> int:
+    """Return the most characters around one of the areas, given as bits, the artist left out."""
+    most = 0
+    while areas != 0:
+        area = int64(_LOWEST_BIT[index(areas)])
+        areas &= areas - 1
+        most = max(most, int64(crowds >> np.uint64(8 * area) & np.uint64(7)))
+    return most
+
+
+@kernel
+def _count_tokens(s: Row, seat: int, terms: Any) -> None:
+    for character in range(3):
+        side = max(int64(s["wave_side"][character]), 0)
+        terms[index(_WAVES + 2 * character + side)] = int(s["wave_owner"][character]) == seat
+    terms[_HOT_SPRING] = int(s["hot_spring"]) == seat
+
+
+@kernel
+def _count_pending(s: Row, out: Any) -> None:
+    phase = int(s["phase"])
+    if phase == DRAW:
+        seat = index(picker(s))
+        room = CAPACITY + 1 - int64(wares_held(s, seat))
+        out[seat, _DRAWING] = min(int64(s["pending"]), room)
+    elif phase == REVEAL:
+        out[index(picker(s)), _REVEALING] = s["pending"]
+
+
+@parallel
+def _choose(actions: Any, boards: Any, guides: Any, states: Any, masks: Any) -> None:
+    """Write `best_action` of each of n games, int64 (n,)."""
+    for i in prange(len(actions)):
+        scratch = make_scratch()[0]
+        which = index(i if len(boards) > 1 else 0)
+        actions[i] = best_action(boards[which], guides[which], states[i], masks[i], scratch)
+
+
+@allocator
+def make_scratch() -> Any:
+    """Return a `SCRATCH` of one row; Numba cannot make it directly in a parallel loop."""
+    return np.empty(1, SCRATCH)

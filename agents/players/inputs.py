@@ -1,0 +1,168 @@
+"""What the networks here read: the position, and the result of each legal move.
+
+The observation tells what is on the table. Beside it stand what a player would count: the terms of
+`heuristic` for both sides, the worth of each legal action by that evaluation (its outlook), and the
+terms after each legal action (its result). A move is known by what it leads to, so that a network
+can score moves alike in any place of the island, and not only their numbers.
+
+All is seen by the player to decide, and nothing in it is hidden from the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from tokaido_env.agents.players.heuristic import (
+    N_TERMS,
+    TERMS,
+    count_terms,
+    evaluate,
+    guides_of,
+    load_weights,
+    make_scratch,
+    quieted,
+)
+from tokaido_env.boards.board import AREAS, TOWNS
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bots import lowest
+from tokaido_env.core.jit import index, int64, kernel, parallel
+from tokaido_env.core.observation import FLOAT_UNITS, LAYOUT_HASH, N_FEATURES, encode
+from tokaido_env.core.rules import Row, apply
+from tokaido_env.core.state import EFFECT, OVER
+
+N_TRUNK = N_FEATURES + 2 * N_TERMS + N_ACTIONS
+"""Numbers that describe the position: observation, my terms, their terms, outlook by action."""
+
+MOST_LEGAL = 2 + len(TOWNS) + len(AREAS)
+"""The most actions that can be legal at once: moves of the pilgrim, to each town and each area."""
+
+N_INPUTS = N_TRUNK + MOST_LEGAL * N_TERMS
+"""Numbers in all: after those of the trunk the results of the legal actions, in their order."""
+
+OUTLOOK = N_TRUNK - N_ACTIONS
+"""Where the outlook begins."""
+
+WORST = np.float32(-0.5)
+"""The least outlook: actions that are worse by more than half a win are alike."""
+
+_TERMS_AT = N_FEATURES
+_LEAST_UNIT = 0.02  # so that terms of little weight in the evaluation are seen too
+
+# What a point of each term is worth, in log odds: the network sees terms by their weight.
+TERM_UNITS = np.maximum(np.abs(load_weights()).max(axis=0), _LEAST_UNIT).astype(np.float32)
+TERM_UNITS.flags.writeable = False
+
+INPUTS_HASH = hashlib.sha256(
+    repr((LAYOUT_HASH, TERMS, load_weights().tolist(), float(WORST))).encode()
+).hexdigest()[:16]
+"""Of all that the inputs follow from: the observation's layout, the terms and their weights."""
+
+
+def read_positions(
+    boards: npt.NDArray[np.void],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+    room: int = 0,
+) -> npt.NDArray[np.float32]:
+    """Return what a network reads of n positions: float32 (n, N_INPUTS + room).
+
+    Args:
+        boards: `BOARD` (1,) for all, or (n,).
+        states: `STATE` (n,), with a decision to take.
+        legal: uint64 (n,), the legal actions as bits.
+        room: numbers at the end of each row that are left 0.
+    """
+    out = np.zeros((len(states), N_INPUTS + room), np.float32)
+    _read_each(out, boards, guides_of(boards), states, legal)
+    return out
+
+
+@kernel
+def read_position(
+    board: Row, guide: Row, s: Row, mask: np.uint64, scratch: Row, trunk: Any, results: Any
+) -> None:
+    """Write what a network reads of a position in which a player has to decide.
+
+    Args:
+        board: a row of `BOARD`.
+        guide: a row of `GUIDE`.
+        s: a row of `STATE`.
+        mask: the legal actions as bits.
+        scratch: a row of `SCRATCH`; overwritten.
+        trunk: float32 (N_TRUNK,), overwritten whole; the outlook of an action is the evaluation
+            after it less that after the best one, from `WORST` to 0, and 0 where it is illegal.
+        results: float32 (MOST_LEGAL, N_TERMS): the first rows, one for each legal action in their
+            order, are overwritten with my terms less theirs after it.
+    """
+    seat = int64(s["player"])
+    encode(board, s, seat, FLOAT_UNITS, trunk[:N_FEATURES])
+    terms = scratch["terms"]
+    count_terms(board, guide, quieted(board, s, scratch), terms)
+    for k in range(N_TERMS):
+        trunk[_TERMS_AT + k] = np.float32(terms[seat, k]) * TERM_UNITS[k]
+        trunk[_TERMS_AT + N_TERMS + k] = np.float32(terms[1 - seat, k]) * TERM_UNITS[k]
+    outlook = trunk[OUTLOOK:]
+    outlook[:] = 0.0
+    best = np.float32(-2.0)
+    row = int64(0)
+    left = mask
+    while left != np.uint64(0):
+        action = index(lowest(left))
+        left &= left - np.uint64(1)
+        outlook[action] = _result(board, guide, s, int64(action), scratch, results[index(row)])
+        row += 1
+        best = max(best, outlook[action])
+    while mask != np.uint64(0):
+        action = index(lowest(mask))
+        mask &= mask - np.uint64(1)
+        outlook[action] = max(outlook[action] - best, WORST)
+
+
+@kernel
+def _result(board: Row, guide: Row, s: Row, action: int, scratch: Row, out: Any) -> np.float32:
+    """Write the terms after an action and its best effect; return the evaluation there."""
+    seat = int64(s["player"])
+    sign = np.float32(1 - 2 * seat)
+    scratch["states"][0] = s
+    after = scratch["states"][0]
+    effects = apply(board, after, action)
+    if int(after["phase"]) != EFFECT:
+        value = sign * evaluate(board, guide, after, scratch)
+        _write_result(after, seat, scratch["terms"], out)
+        return value
+    best = np.float32(-2.0)
+    while effects != np.uint64(0):
+        scratch["states"][1] = after
+        final = scratch["states"][1]
+        apply(board, final, lowest(effects))
+        effects &= effects - np.uint64(1)
+        value = sign * evaluate(board, guide, final, scratch)
+        if value > best:
+            best = value
+            _write_result(final, seat, scratch["terms"], out)
+    return best
+
+
+@kernel
+def _write_result(after: Row, seat: int, terms: Any, out: Any) -> None:
+    """Write my terms less theirs; when the game is over none are counted, the outlook tells all."""
+    counted = int64(int(after["phase"]) != OVER)
+    for k in range(N_TERMS):
+        ahead = int64(terms[seat, k]) - int64(terms[1 - seat, k])
+        out[k] = np.float32(ahead * counted) * TERM_UNITS[k]
+
+
+@parallel
+def _read_each(out: Any, boards: Any, guides: Any, states: Any, masks: Any) -> None:
+    for i in prange(len(out)):
+        scratch = make_scratch()[0]
+        which = index(i if len(boards) > 1 else 0)
+        results = out[i, N_TRUNK:N_INPUTS].reshape(MOST_LEGAL, N_TERMS)
+        read_position(
+            boards[which], guides[which], states[i], masks[i], scratch, out[i, :N_TRUNK], results
+        )

@@ -1,0 +1,201 @@
+"""Agents of your own: `python:MODULE:CLASS` plays a class of any Python module.
+
+The class has `act(boards, states, legal, keys)` as every agent does, or plays one game at a time:
+
+    class Careful:
+        def choose(self, game, rng):
+            return game.legal_actions()[0]
+
+`choose` gets a `tokaido_env.Game` at its decision and a `numpy.random.Generator`, and returns the
+id or the label of an action. The game is a copy to try things with; its luck is not the match's.
+A match is repeatable if the choice depends on nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import operator
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.registry import Agent, AgentError
+from tokaido_env.boards.board import Board, built_in_boards
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.luck import MAX_SEED
+from tokaido_env.core.state import copy_rows
+from tokaido_env.game import Game
+
+
+class Outside:
+    """Hands whole batches on to an object that has `act`."""
+
+    def __init__(self, player: Any, spec: str) -> None:
+        self.player = player
+        self.spec = spec
+        if hasattr(player, "games_at_once"):
+            self.games_at_once = int(player.games_at_once)
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`."""
+        actions: npt.NDArray[np.int64] = self.player.act(boards, states, legal, keys)
+        return actions
+
+
+class OneByOne:
+    """Asks an object that has `choose` about each game in turn.
+
+    Args:
+        player: has `choose(game, rng)`.
+        spec: of the agent.
+    """
+
+    games_at_once = 2  # more would not be faster
+
+    def __init__(self, player: Any, spec: str) -> None:
+        self.player = player
+        self.spec = spec
+        self._boards: dict[bytes, Board] = {}
+
+    def learn_board(self, board: Board) -> None:
+        """Get to know a board; those that are built in are known."""
+        self._boards[board.record.tobytes()] = board
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`."""
+        actions = np.empty(len(states), np.int64)
+        for i in range(len(states)):
+            board = self._board(boards[i if len(boards) > 1 else 0])
+            key = int(keys[i])
+            game = GameAt(board, copy_rows(states[i : i + 1]), key & MAX_SEED)
+            actions[i] = _action(self.player.choose(game, np.random.default_rng(key)))
+        return actions
+
+    def _board(self, record: np.void) -> Board:
+        wanted = record.tobytes()
+        if wanted not in self._boards:
+            for name in built_in_boards():
+                self.learn_board(Board.load(name))
+        if wanted not in self._boards:
+            raise AgentError(f"agent {self.spec!r}: a board it does not know: call learn_board")
+        return self._boards[wanted]
+
+
+class GameAt(Game):
+    """A game that begins from a state, with luck of its own.
+
+    Args:
+        board: the board.
+        states: `STATE` (1,), taken over.
+        seed: of the luck to come.
+    """
+
+    def __init__(self, board: Board, states: npt.NDArray[np.void], seed: int) -> None:
+        self._begin(board, states, seed, "sampled")
+        self._started_from_position = True
+
+
+def make_outside(**parameters: str) -> Agent:
+    """Make the agent of `python:MODULE:CLASS,NAME=VALUE`.
+
+    Args:
+        parameters: `class` is MODULE:CLASS. Others are the class's; what reads as a literal of
+            Python (a number, True, None, …) is one, else it is a string.
+
+    Raises:
+        AgentError: if there is no such module or class, or it makes no agent.
+    """
+    where = parameters.pop("class")
+    spec = f"python:{where}" + "".join(f",{name}={text}" for name, text in parameters.items())
+    module_name, _, class_name = where.partition(":")
+    if not module_name or not class_name.isidentifier():
+        raise AgentError(f"agent {spec!r}: expected python:MODULE:CLASS, as python:my_bots:Careful")
+    cls = _class(spec, _import(spec, module_name), class_name)
+    try:
+        player = cls(**{name: _value(text) for name, text in parameters.items()})
+    except Exception as error:
+        raise AgentError(
+            f"agent {spec!r}: {class_name} cannot be made: {type(error).__name__}: {error}"
+        ) from error
+    if hasattr(player, "act"):
+        return Outside(player, spec)
+    if hasattr(player, "choose"):
+        return OneByOne(player, spec)
+    raise AgentError(
+        f"agent {spec!r}: {class_name} has neither choose(game, rng) nor "
+        "act(boards, states, legal, keys)"
+    )
+
+
+def _import(spec: str, name: str) -> ModuleType:
+    """Import a module that is installed, or lies in the folder where the command runs."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+        importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise AgentError(
+                f"agent {spec!r}: module {name!r} needs {error.name!r}, which is not installed"
+            ) from error
+        raise AgentError(
+            f"agent {spec!r}: no module {name!r}: expected {name.replace('.', '/')}.py in {here}, "
+            "or an installed module"
+        ) from None
+    except Exception as error:
+        raise AgentError(
+            f"agent {spec!r}: module {name!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _class(spec: str, module: ModuleType, name: str) -> Any:
+    cls = getattr(module, name, None)
+    if isinstance(cls, type):
+        return cls
+    own = [key for key, value in vars(module).items() if _is_class_of(value, module)]
+    has = ", ".join(own) or "none"
+    raise AgentError(
+        f"agent {spec!r}: no class {name!r} in module {module.__name__!r}: its classes are {has}"
+    )
+
+
+def _is_class_of(value: object, module: ModuleType) -> bool:
+    return isinstance(value, type) and value.__module__ == module.__name__
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _action(choice: object) -> int:
+    """Return the id of what `choose` returned; whether it is legal is for others to say."""
+    if isinstance(choice, str) and choice in IDS:
+        return IDS[choice]
+    if not isinstance(choice, str | bool):
+        try:
+            return operator.index(choice)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    raise ValueError(f"choose: expected the id or the label of an action, got {choice!r}")

@@ -1,0 +1,508 @@
+"""Policies: trained networks as files that hold numbers only, and the agent that plays one.
+
+A network has a trunk, two layers that read the position (`inputs`), and three heads on it:
+
+- a number for each action: `action`;
+- a score of each legal move: a layer that reads its result beside the trunk and the move itself,
+  the same for all moves (`result`, `context`, `move`), and its outlook times a factor (`outlook`);
+- the value of the position for the player to decide, -1 to 1 (`value`).
+
+The logit of an action is the sum of the first two. Layers are followed by max(0, x), the value by
+tanh. The forward pass is compiled, so playing needs no PyTorch.
+
+A policy file is in safetensors format: float32 tensors named as in `shapes_of`, and a header of
+strings that says for which inputs, actions and rules it was trained. Loading one runs no code.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from tokaido_env.agents.players.heuristic import N_TERMS, SCRATCH, guides_of
+from tokaido_env.agents.players.inputs import (
+    INPUTS_HASH,
+    MOST_LEGAL,
+    N_TRUNK,
+    OUTLOOK,
+    read_position,
+)
+from tokaido_env.agents.registry import AgentError
+from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
+from tokaido_env.core.bots import lowest
+from tokaido_env.core.jit import index, int64, kernel, parallel
+from tokaido_env.core.luck import hash_bits
+from tokaido_env.core.rules import RULES_VERSION, Row
+
+FORMAT = "tokaido-duo-policy"
+VERSION = 2
+
+Floats = npt.NDArray[np.float32]
+
+
+class PolicyError(AgentError):
+    """A policy file that cannot be used here: the message says what was expected."""
+
+
+class Sizes(NamedTuple):
+    """How wide the layers of a network are."""
+
+    first: int = 256
+    second: int = 64
+    move: int = 32
+
+    @classmethod
+    def of_width(cls, width: int) -> Sizes:
+        """Return the sizes in proportion to the first layer's, a multiple of 8."""
+        return cls(width, width // 4, width // 8)
+
+
+class Network(NamedTuple):
+    """A network as the kernels read it: float32, (inputs, outputs) where it is a matrix."""
+
+    first: Floats
+    first_bias: Floats
+    second: Floats
+    second_bias: Floats
+    heads: Floats  # (second, N_ACTIONS + move + 1): actions, context of moves, value
+    heads_bias: Floats
+    results: Floats  # (N_TERMS, move)
+    moves: Floats  # (N_ACTIONS, move)
+    move_out: Floats  # (move,)
+    outlook: Floats  # (1,)
+
+
+def shapes_of(sizes: Sizes) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each tensor of a network, (outputs, inputs) where it is a matrix."""
+    return {
+        "trunk.0.weight": (sizes.first, N_TRUNK),
+        "trunk.0.bias": (sizes.first,),
+        "trunk.1.weight": (sizes.second, sizes.first),
+        "trunk.1.bias": (sizes.second,),
+        "action.weight": (N_ACTIONS, sizes.second),
+        "action.bias": (N_ACTIONS,),
+        "result.weight": (sizes.move, N_TERMS),
+        "context.weight": (sizes.move, sizes.second),
+        "move.bias": (N_ACTIONS, sizes.move),
+        "move.weight": (sizes.move,),
+        "outlook.weight": (1,),
+        "value.weight": (1, sizes.second),
+        "value.bias": (1,),
+    }
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A network and where it comes from.
+
+    Attributes:
+        tensors: float32, with the names and shapes of `shapes_of`.
+        training: what its maker says of it, such as steps and settings: JSON types.
+    """
+
+    tensors: dict[str, Floats]
+    training: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> Sizes:
+        """How wide its layers are."""
+        return _sizes_of(self.tensors)
+
+    def network(self) -> Network:
+        """Return the network for the kernels."""
+        t = self.tensors
+        heads = np.concatenate([t["action.weight"], t["context.weight"], t["value.weight"]])
+        context_bias = np.zeros(self.sizes.move, np.float32)  # `moves` has one for each action
+        return Network(
+            first=_turned(t["trunk.0.weight"]),
+            first_bias=t["trunk.0.bias"],
+            second=_turned(t["trunk.1.weight"]),
+            second_bias=t["trunk.1.bias"],
+            heads=_turned(heads),
+            heads_bias=np.concatenate([t["action.bias"], context_bias, t["value.bias"]]),
+            results=_turned(t["result.weight"]),
+            moves=t["move.bias"],
+            move_out=t["move.weight"],
+            outlook=t["outlook.weight"],
+        )
+
+    def evaluate(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+    ) -> tuple[Floats, Floats]:
+        """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for who decides.
+
+        Args:
+            boards: `BOARD` (1,) for all, or (n,).
+            states: `STATE` (n,), with a decision to take.
+            legal: uint64 (n,), the legal actions as bits, not 0.
+        """
+        return evaluate_all(self.network(), boards, states, legal)
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy file: whole or not at all."""
+        from safetensors.numpy import save
+
+        path = Path(path)
+        tensors = {name: np.ascontiguousarray(tensor) for name, tensor in self.tensors.items()}
+        header = {key: str(value) for key, value in _HEADER.items()}
+        header["training"] = json.dumps(self.training)
+        unfinished = path.with_name(path.name + ".tmp")
+        unfinished.write_bytes(_in_order(save(tensors, header)))
+        unfinished.replace(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Read a policy file, or the best policy of a run folder.
+
+        Raises:
+            PolicyError: if the file is none, is broken, or was made for other inputs or rules.
+        """
+        path = Path(path)
+        if path.is_dir():
+            path = path / "best"
+        header, tensors = _read(path)
+        training = _check_header(path, header)
+        _check_tensors(path, tensors)
+        return cls(tensors, training)
+
+
+class PolicyAgent:
+    """Plays a policy, one forward pass a decision.
+
+    Args:
+        path: a policy file, or a run folder for its best.
+        temperature: 0 takes the likeliest action; above, actions are drawn from
+            softmax(logits / temperature).
+    """
+
+    def __init__(self, path: str, temperature: float = 0.0) -> None:
+        if not 0.0 <= temperature <= 10.0:
+            raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
+        self._begin(Policy.load(path), temperature)
+        suffix = f",temperature={str(temperature).removesuffix('.0')}" if temperature else ""
+        self.spec = f"policy:{path}{suffix}"
+
+    @classmethod
+    def of(cls, policy: Policy, spec: str, temperature: float = 0.0) -> PolicyAgent:
+        """Make an agent from a policy in memory."""
+        agent = cls.__new__(cls)
+        agent._begin(policy, temperature)
+        agent.spec = spec
+        return agent
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`."""
+        logits, _ = evaluate_all(self._network, boards, states, legal)
+        actions = np.empty(len(states), np.int64)
+        _choose(actions, logits, legal, keys, self.temperature)
+        return actions
+
+    def judge(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> tuple[Floats, Floats]:
+        """Return the policy and the value, as `Judge.judge`: without the temperature."""
+        logits, values = evaluate_all(self._network, boards, states, legal)
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        sign = 1 - 2 * states["player"].astype(np.float32)
+        return odds / odds.sum(axis=1, keepdims=True), sign * values
+
+    def _begin(self, policy: Policy, temperature: float) -> None:
+        self.policy = policy
+        self.temperature = temperature
+        self._network = policy.network()
+
+
+def evaluate_all(
+    network: Network,
+    boards: npt.NDArray[np.void],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+) -> tuple[Floats, Floats]:
+    """`Policy.evaluate` by a network that is ready for the kernels."""
+    logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
+    values = np.empty(len(states), np.float32)
+    rooms = make_rooms(min(numba.get_num_threads(), len(states)), network)
+    _evaluate_each(*rooms, network, boards, guides_of(boards), states, legal, logits, values)
+    return logits, values
+
+
+def make_rooms(threads: int, network: Network) -> tuple[npt.NDArray[Any], ...]:
+    """Return what a forward pass writes to, for each thread.
+
+    Returns:
+        `SCRATCH` (threads,); float32 (threads, …): the trunk's inputs and layers, the heads; the
+        results of moves (threads, MOST_LEGAL, N_TERMS); int64 and float32 (threads, …): the numbers
+        and values of units that are not 0.
+    """
+    first, second = network.second.shape
+    heads = len(network.heads_bias)
+    widest = max(N_TRUNK, first, second)
+    return (
+        np.zeros(threads, SCRATCH),
+        np.zeros((threads, N_TRUNK + first + second + heads + len(network.move_out)), np.float32),
+        np.zeros((threads, MOST_LEGAL, N_TERMS), np.float32),
+        np.zeros((threads, widest), np.int64),
+        np.zeros((threads, widest), np.float32),
+    )
+
+
+@kernel
+def forward(
+    network: Any,
+    board: Row,
+    guide: Row,
+    s: Row,
+    mask: np.uint64,
+    scratch: Row,
+    room: Any,
+    results: Any,
+    units: Any,
+    values: Any,
+    logits: Any,
+) -> np.float32:
+    """Write the logits of the legal actions; return the value for the player who decides.
+
+    Args:
+        network: a `Network`.
+        board: a row of `BOARD`.
+        guide: a row of `GUIDE`.
+        s: a row of `STATE`, with a decision to take.
+        mask: the legal actions as bits.
+        scratch, room, results, units, values: of one thread, by `make_rooms`; overwritten.
+        logits: float32 (N_ACTIONS,); of illegal actions left as they are.
+    """
+    ends = N_TRUNK + len(network.first_bias), len(network.second_bias), len(network.heads_bias)
+    trunk = room[:N_TRUNK]
+    first = room[N_TRUNK : ends[0]]
+    second = room[ends[0] : ends[0] + ends[1]]
+    heads = room[ends[0] + ends[1] : ends[0] + ends[1] + ends[2]]
+    hidden = room[ends[0] + ends[1] + ends[2] :]
+    read_position(board, guide, s, mask, scratch, trunk, results)
+    active = _active(trunk, units, values)
+    _apply_layer(network.first, network.first_bias, units, values, active, first)
+    active = _positive(first, units, values)
+    _apply_layer(network.second, network.second_bias, units, values, active, second)
+    active = _positive(second, units, values)
+    _apply_layer(network.heads, network.heads_bias, units, values, active, heads)
+    row = int64(0)
+    while mask != np.uint64(0):
+        action = index(lowest(mask))
+        mask &= mask - np.uint64(1)
+        for k in range(len(hidden)):
+            hidden[k] = network.moves[action, k] + heads[N_ACTIONS + k]
+        active = _active(results[index(row)], units, values)
+        row += 1
+        _add_rows(network.results, units, values, active, hidden)
+        score = heads[action] + network.outlook[0] * trunk[index(OUTLOOK) + action]
+        for k in range(len(hidden)):
+            score += max(hidden[k], np.float32(0.0)) * network.move_out[k]
+        logits[action] = score
+    return np.float32(np.tanh(heads[len(heads) - 1]))
+
+
+@kernel
+def _active(inputs: Any, units: Any, values: Any) -> int:
+    """Note the inputs that are not 0; return how many."""
+    count = 0
+    for i in range(len(inputs)):
+        units[count] = i
+        values[count] = inputs[i]
+        count += int64(inputs[i] != 0)
+    return count
+
+
+@kernel
+def _positive(layer: Any, units: Any, values: Any) -> int:
+    """Note the units above 0; return how many."""
+    count = 0
+    for i in range(len(layer)):
+        units[count] = i
+        values[count] = layer[i]
+        count += int64(layer[i] > 0)
+    return count
+
+
+@kernel
+def _apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, out: Any) -> None:
+    """Write the bias and the weighted rows of a matrix."""
+    for o in range(len(out)):
+        out[o] = bias[o]
+    _add_rows(weights, units, values, count, out)
+
+
+@kernel
+def _add_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> None:
+    """Add the weighted rows of a matrix to `out`.
+
+    Several rows at a time, so that `out` is fetched and stored less often.
+    """
+    k = 0
+    while k + 4 <= count:
+        a, b = weights[index(units[k])], weights[index(units[k + 1])]
+        c, d = weights[index(units[k + 2])], weights[index(units[k + 3])]
+        u, v, w, x = values[k], values[k + 1], values[k + 2], values[k + 3]
+        for o in range(len(out)):
+            out[o] += (u * a[o] + v * b[o]) + (w * c[o] + x * d[o])
+        k += 4
+    while k < count:
+        a, u = weights[index(units[k])], values[k]
+        for o in range(len(out)):
+            out[o] += u * a[o]
+        k += 1
+
+
+def _evaluate_some(
+    scratches: Any,
+    rooms: Any,
+    results: Any,
+    units: Any,
+    active: Any,
+    network: Any,
+    boards: Any,
+    guides: Any,
+    states: Any,
+    masks: Any,
+    logits: Any,
+    values: Any,
+) -> None:
+    """Evaluate n positions; worker w takes every len(rooms)-th from w, in its own room."""
+    for w in prange(len(scratches)):
+        for i in range(w, len(values), len(scratches)):
+            values[i] = forward(
+                network,
+                boards[i if len(boards) > 1 else 0],
+                guides[i if len(boards) > 1 else 0],
+                states[i],
+                masks[i],
+                scratches[w],
+                rooms[w],
+                results[w],
+                units[w],
+                active[w],
+                logits[i],
+            )
+
+
+_evaluate_each: Any = parallel(_evaluate_some, at_least=2)
+
+
+@parallel
+def _choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
+    """Pick the best legal action; Gumbel noise makes it a draw from the softmax (Gumbel 1954)."""
+    for i in prange(len(out)):
+        best = -np.inf
+        mask = legal[i]
+        while mask != np.uint64(0):
+            action = lowest(mask)
+            mask &= mask - np.uint64(1)
+            value = float(logits[i, action])
+            if temperature > 0:
+                bits = hash_bits(keys[i], 0, 0, action)
+                uniform = (float(bits >> np.uint64(11)) + 0.5) / 2.0**53
+                value = value / temperature - np.log(-np.log(uniform))
+            if value > best:
+                best = value
+                out[i] = action
+
+
+# The file
+
+_HEADER: dict[str, str | int] = {
+    "format": FORMAT,
+    "version": VERSION,
+    "rules": RULES_VERSION,
+    "actions": ACTION_TABLE_VERSION,
+    "inputs": INPUTS_HASH,
+}
+
+
+def _turned(weight: Floats) -> Floats:
+    """Return a matrix (outputs, inputs) as (inputs, outputs)."""
+    return np.ascontiguousarray(weight.T)
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Floats]]:
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ModuleNotFoundError:
+        raise PolicyError(
+            "policies need safetensors: pip install 'tokaido-env[policies]'"
+        ) from None
+    if not path.is_file():
+        raise PolicyError(f"{path}: no such policy file")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, TypeError) as error:  # TypeError: a kind of number NumPy has not
+        raise PolicyError(f"{path}: not a policy file: {error}") from None
+
+
+def _check_header(path: Path, header: dict[str, str]) -> dict[str, Any]:
+    """Check for whom the policy was trained; return what it says of its training."""
+    if header.get("format") != FORMAT:
+        raise PolicyError(f"{path}: not a policy of this project: no header {FORMAT!r}")
+    for key, known in _HEADER.items():
+        if header.get(key) != str(known):
+            raise PolicyError(
+                f"{path}: made for {key} {header.get(key)!r}, this version has {str(known)!r}: "
+                "train it again, or use the version it was made with"
+            )
+    try:
+        training = json.loads(header.get("training", "{}"))
+    except ValueError as error:
+        raise PolicyError(f"{path}: training: expected JSON: {error}") from None
+    return training if isinstance(training, dict) else {"summary": training}
+
+
+def _check_tensors(path: Path, tensors: dict[str, Floats]) -> None:
+    wanted = shapes_of(_sizes_of(tensors))
+    if sorted(tensors) != sorted(wanted):
+        wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
+        raise PolicyError(f"{path}: tensors missing or unknown: {wrong}")
+    for name, shape in wanted.items():
+        tensor = tensors[name]
+        if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():
+            raise PolicyError(f"{path}: {name}: expected finite float32 numbers of shape {shape}")
+
+
+def _sizes_of(tensors: dict[str, Floats]) -> Sizes:
+    """Return the sizes that the biases tell; where they tell none, the default ones."""
+    names = ("trunk.0.bias", "trunk.1.bias", "move.weight")
+    return Sizes(
+        *(
+            tensors[name].shape[0] if name in tensors and tensors[name].ndim == 1 else default
+            for name, default in zip(names, Sizes(), strict=True)
+        )
+    )
+
+
+def _in_order(file: bytes) -> bytes:
+    """Sort the header of a safetensors file, whose writer leaves the order to chance.
+
+    The format: the header's length in eight bytes, the header as JSON, the tensors.
+    """
+    end = 8 + int.from_bytes(file[:8], "little")
+    header = json.dumps(json.loads(file[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + file[end:]

@@ -1,0 +1,63 @@
+"""The simplest agents; their play is the kernels of `tokaido_env.core.bots`."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.core.bots import GREEDY, RANDOM, greedy_actions, random_actions
+from tokaido_env.core.state import STATE
+
+_LOWER_HALF = np.uint64(2**32 - 1)
+
+
+class RandomAgent:
+    """Each legal action with equal probability."""
+
+    spec = "random"
+    bot = RANDOM
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`."""
+        actions = np.empty(len(states), np.int64)
+        random_actions(legal, keys, actions)
+        return actions
+
+
+class GreedyAgent:
+    """The best immediate change in score margin (`bots.greedy_action`).
+
+    Args:
+        epsilon: the probability of a random action instead: weaker players, for the gap between
+            `random` and `greedy`.
+    """
+
+    def __init__(self, epsilon: float = 0.0) -> None:
+        self.epsilon = epsilon
+        self.spec = f"greedy:epsilon={epsilon}" if epsilon else "greedy"
+        if not epsilon:
+            self.bot = GREEDY
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`."""
+        actions = np.empty(len(states), np.int64)
+        greedy_actions(boards, states, legal, keys, np.empty(2, STATE), actions)
+        if self.epsilon:
+            at_random = np.empty(len(states), np.int64)
+            random_actions(legal, keys, at_random)
+            # Both agents choose by the upper half of the key.
+            chance = (keys & _LOWER_HALF) / 2.0**32
+            actions = np.where(chance < self.epsilon, at_random, actions)
+        return actions

@@ -1,0 +1,210 @@
+"""What an agent is, and how a spec string becomes one."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from math import inf, isfinite, nan
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.batch import Decider
+
+
+class Agent(Decider, Protocol):
+    """Chooses actions for many games at once; `Decider.act` tells how.
+
+    An agent whose play is a kernel has an attribute `bot`, its number in `core.bots`, so that games may ask the kernel instead. One that needs long for many games has an attribute
+    `games_at_once`, an int: matches then hand it no more.
+    """
+
+    spec: str
+    """The string that `make` makes this agent from."""
+
+
+class Judge(Agent, Protocol):
+    """An agent that can tell what it thinks of a position."""
+
+    def judge(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Judge n positions, given as for `Decider.act`.
+
+        Returns:
+            How good it holds each action, float32 (n, N_ACTIONS): shares that sum to 1, 0 where
+            illegal; and the results that player_0 can expect, float32 (n,), in [-1, 1].
+        """
+
+
+class AgentError(ValueError):
+    """A spec string that makes no agent: the message says what would."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a parameter of an agent may be.
+
+    Attributes:
+        type: int, float or str.
+        low, high: the least and the greatest number allowed.
+        words: taken as they are, besides numbers.
+    """
+
+    type: type
+    low: float = -inf
+    high: float = inf
+    words: tuple[str, ...] = ()
+
+    def read(self, text: str) -> int | float | str:
+        """Return what a text stands for, or raise `ValueError` that says what was expected."""
+        if self.type is str or text in self.words:
+            return text
+        try:
+            number: int | float = self.type(text)
+        except ValueError:
+            number = nan
+        if isfinite(number) and self.low <= number <= self.high:
+            return number
+        raise ValueError(f"expected {self.expected}, got {text!r}")
+
+    @property
+    def expected(self) -> str:
+        """What is allowed, in words."""
+        bounds = [f" from {self.low}"] * (self.low > -inf) + [f" to {self.high}"] * (
+            self.high < inf
+        )
+        what = {int: "an integer", float: "a number", str: "a text"}[self.type]
+        return " or ".join([what + "".join(bounds), *map(repr, self.words)])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of agent: where its class is and how its spec string reads."""
+
+    module: str
+    name: str
+    usage: str
+    meaning: str
+    parameters: dict[str, Parameter]  # by name; the first may be given without its name
+    required: tuple[str, ...] = ()
+    open: bool = False  # any other parameter is handed on as it is written
+
+
+MAX_SIMULATIONS = 1_000_000
+
+KINDS = {
+    "random": Kind(
+        "simple", "RandomAgent", "random", "each legal action with equal probability", {}
+    ),
+    "greedy": Kind(
+        "simple",
+        "GreedyAgent",
+        "greedy[:epsilon=E]",
+        "the best immediate change in score margin, looking through a move to its effects; with "
+        "probability E (0) a random action",
+        {"epsilon": Parameter(float, 0, 1)},
+    ),
+    "heuristic": Kind(
+        "heuristic",
+        "HeuristicAgent",
+        "heuristic",
+        "the best evaluation after a move, by weights that were tuned in games",
+        {},
+    ),
+    "expectimax": Kind(
+        "expectimax",
+        "ExpectimaxAgent",
+        "expectimax[:depth=N]",
+        "the best evaluation after N picks (2), chance by its odds",
+        {"depth": Parameter(int, 1, 4)},
+    ),
+    "mcts": Kind(
+        "mcts",
+        "MctsAgent",
+        "mcts[:sims=N][,rollout=N|full]",
+        "Monte Carlo tree search of N simulations a decision (400); a leaf is worth its "
+        "evaluation, or that after some rounds of random play",
+        {"sims": Parameter(int, 1, MAX_SIMULATIONS), "rollout": Parameter(int, 0, 399, ("full",))},
+    ),
+    "champion": Kind(
+        "champion",
+        "make_champion",
+        "champion[:sims=N]",
+        "the strongest network here, one forward pass a decision; with N, tree search led by it",
+        {"sims": Parameter(int, 1, MAX_SIMULATIONS)},
+    ),
+    "policy_search": Kind(
+        "policy_search",
+        "PolicySearchAgent",
+        "policy_search:PATH[,sims=N]",
+        "tree search of N simulations a decision (400) led by a policy file or the best of a run: "
+        "its policy proposes, its value judges",
+        {"path": Parameter(str), "sims": Parameter(int, 1, MAX_SIMULATIONS)},
+        required=("path",),
+    ),
+    "policy": Kind(
+        "policy",
+        "PolicyAgent",
+        "policy:PATH[,temperature=T]",
+        "a trained network: a policy file, or a run folder for its best; T=0 takes the likeliest "
+        "action (default), T=1 samples",
+        {"path": Parameter(str), "temperature": Parameter(float, 0, 10)},
+        required=("path",),
+    ),
+    "python": Kind(
+        "outside",
+        "make_outside",
+        "python:MODULE:CLASS[,NAME=VALUE...]",
+        "your own: a class with act(boards, states, legal, keys), or choose(game, rng) for one "
+        "game at a time, made with the parameters given",
+        {"class": Parameter(str)},  # no parameter of a class in Python can have this name
+        required=("class",),
+        open=True,
+    ),
+}
+
+
+def make(spec: str) -> Agent:
+    """Make an agent from a spec string, as `random` or `policy:runs/a/best,temperature=1`.
+
+    Raises:
+        AgentError: if there is no such kind or parameter, or a value is out of range.
+    """
+    kind_name, _, text = spec.partition(":")
+    if kind_name not in KINDS:
+        usages = ", ".join(kind.usage for kind in KINDS.values())
+        raise AgentError(f"unknown agent {spec!r}: expected one of {usages}")
+    kind = KINDS[kind_name]
+    parameters = _parameters(spec, kind, text)
+    module = importlib.import_module(f"tokaido_env.agents.players.{kind.module}")
+    agent: Agent = getattr(module, kind.name)(**parameters)
+    return agent
+
+
+def describe() -> list[tuple[str, str]]:
+    """Return (usage, meaning) of every kind of agent."""
+    return [(kind.usage, kind.meaning) for kind in KINDS.values()]
+
+
+def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
+    parameters: dict[str, Any] = {}
+    for i, part in enumerate(text.split(",") if text else []):
+        name, equals, value = part.partition("=")
+        if not equals and i == 0 and kind.parameters:
+            name, value, equals = next(iter(kind.parameters)), part, "="
+        known = name in kind.parameters or (kind.open and equals and name.isidentifier())
+        if not known or name in parameters:
+            raise AgentError(f"agent {spec!r}: cannot read {part!r}: expected {kind.usage}")
+        try:
+            parameters[name] = kind.parameters.get(name, Parameter(str)).read(value)
+        except ValueError as error:
+            raise AgentError(f"agent {spec!r}: {name}: {error}") from None
+    if not all(parameters.get(name) for name in kind.required):
+        raise AgentError(f"agent {spec!r}: expected {kind.usage}")
+    return parameters

@@ -1,0 +1,1 @@
+"""Results as figures, tables and pages; agents are unknown here."""

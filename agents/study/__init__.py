@@ -1,0 +1,1 @@
+"""What the game and an agent are like."""

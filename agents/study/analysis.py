@@ -1,0 +1,516 @@
+"""What the game is like: figures with intervals from games of an agent against itself.
+
+    python -m tokaido_env.agents.study.analysis --agent mcts:sims=400 --json analysis.json
+
+A *study* is a number of games on one board, or on several boards drawn at random. It tells which
+triggers end games, how much the first player is ahead, how scores split, how long games last, and
+what each wave side and the hot spring token are worth. For the last, positions of the games are
+played on twice with the same luck, the tile given to either player: all else is equal, so what
+differs is the tile's doing. Who holds a tile longer wins more often too, but that says less: a
+player who is ahead has time for tiles.
+
+An agent against itself makes a pair of games with swapped seats the same game twice, so here every
+game has luck of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from tokaido_env.agents.arena.match import POINTS, TRIGGERS, Z95, replay_games
+from tokaido_env.agents.arena.playing import AgentFailed, Job, play_games
+from tokaido_env.agents.registry import Agent, make
+from tokaido_env.batch import Batch
+from tokaido_env.boards.board import CHARACTERS, Board, built_in_boards
+from tokaido_env.boards.generator import plausible_board
+from tokaido_env.core.jit import parallel
+from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.rules import reward, total
+from tokaido_env.core.state import (
+    CAPACITY,
+    END_CAP,
+    ROBUST,
+    SIDES,
+    STATE,
+    Phase,
+    copy_rows,
+)
+from tokaido_env.record import write_text
+
+VERSION = 1
+TILES = (*(side for sides in SIDES for side in sides), "hot spring")
+SWAP_ROUNDS = (5, 12)
+"""At the beginning of these rounds tiles change hands: early, and halfway through a game."""
+
+PLAUSIBLE = "plausible"
+"""The name of the study on boards drawn at random."""
+
+# What it changes that a player and not the opponent holds a tile, in one position.
+SWAP = np.dtype(
+    [
+        ("cluster", "<i8"),  # of the game that the position is from
+        ("tile", "i1"),  # index into TILES
+        ("round", "<i2"),
+        ("result", "<f8"),  # within [-1, 1]: 1 turns a loss into a win
+        ("points", "<f8"),  # of the player's lead
+    ]
+)
+
+Seeds = npt.NDArray[np.int64]
+States = npt.NDArray[np.void]
+Values = npt.NDArray[np.float64]
+Figure = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Games of an agent against itself.
+
+    Attributes:
+        name: of the board, or `PLAUSIBLE`.
+        hashes: of the boards.
+        agent: its spec.
+        games: `GAME` (n,), agent `a` is player_0.
+        rounds: `STATE` (n, longest), each round's first decision; zeros after the last round.
+        clusters: int64 (n,), games with the same number are not independent: those of one board
+            among several.
+        swaps: `SWAP` (m,).
+    """
+
+    name: str
+    hashes: tuple[str, ...]
+    agent: str
+    games: npt.NDArray[np.void]
+    rounds: States
+    clusters: npt.NDArray[np.int64]
+    swaps: npt.NDArray[np.void]
+
+
+# Playing
+
+
+def study_board(agent: Agent, board: Board, games: int, swaps: int, seed: int) -> Study:
+    """Play a study on one board.
+
+    Args:
+        agent: plays both seats.
+        board: of all games.
+        games: how many, from 1.
+        swaps: how many of them give positions in which tiles change hands, from 0.
+        seed: of the luck, 0 to 2**53 - 1.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+    if games < 1 or not 0 <= swaps <= games:
+        raise ValueError(
+            f"games, swaps: expected 1 or more games and swaps in 0 to all of them, "
+            f"got {games} and {swaps}"
+        )
+    seeds = np.array([arena_seed(seed, number) for number in range(games)], np.int64)
+    played, actions = play_alone(agent, board, seeds)
+    rounds = rounds_of(board, played, actions)
+    # Luck of their own: what the game drew before must not come again.
+    later = np.array(
+        [arena_seed(seed, games + number) for number in range(swaps * len(SWAP_ROUNDS))], np.int64
+    ).reshape(swaps, len(SWAP_ROUNDS))
+    swapped = swap_tiles(agent, board, rounds[:swaps], later)
+    clusters = np.arange(games)
+    return Study(board.name, (board.hash,), agent.spec, played, rounds, clusters, swapped)
+
+
+def study_boards(agent: Agent, boards: Sequence[Board], games: int, swaps: int, seed: int) -> Study:
+    """Play a study on several boards, so many games on each: each board is a cluster."""
+    studies = [
+        study_board(agent, board, games, swaps, arena_seed(seed, number))
+        for number, board in enumerate(boards)
+    ]
+    longest = max(study.rounds.shape[1] for study in studies)
+    rounds = np.zeros((len(boards) * games, longest), STATE)
+    swapped = [study.swaps.copy() for study in studies]
+    for number, study in enumerate(studies):
+        rounds[number * games : (number + 1) * games, : study.rounds.shape[1]] = study.rounds
+        swapped[number]["cluster"] = number
+    return Study(
+        PLAUSIBLE,
+        tuple(board.hash for board in boards),
+        agent.spec,
+        np.concatenate([study.games for study in studies]),
+        rounds,
+        np.repeat(np.arange(len(boards)), games),
+        np.concatenate(swapped),
+    )
+
+
+def play_alone(
+    agent: Agent, board: Board, seeds: Seeds
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
+    """Play an agent against itself.
+
+    Returns:
+        `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
+    """
+    played: list[tuple[Seeds, npt.NDArray[np.int8]]] = []
+    numbers = np.arange(len(seeds))
+    seats = np.zeros(len(seeds), np.int8)
+    for some in _parts(numbers, agent):
+        job = Job(some, seeds[some], seats[some], len(seeds))
+        play_games(agent, agent, job, board, lambda which, moves: played.append((which, moves)))
+    actions = np.full((len(seeds), max(moves.shape[1] for _, moves in played)), -1, np.int8)
+    for which, moves in played:
+        actions[which, : moves.shape[1]] = moves
+    return replay_games(board, seeds, seats, actions), actions
+
+
+def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np.int8]) -> States:
+    """Return the position at the first decision of each round, `STATE` (n, longest).
+
+    Args:
+        board: of all games.
+        games: `GAME` (n,), finished.
+        actions: int8 (n, longest), their decisions.
+    """
+    rounds = np.zeros((len(games), int(games["rounds"].max())), STATE)
+    batch = Batch(len(games), board, autoreset=False, observation=None)
+    batch.reset(games["seed"])
+    for moves in actions.T:
+        states = batch.states
+        begins = np.flatnonzero((states["phase"] == Phase.MOVE) & (states["dice_left"] == 7))
+        rounds[begins, states["round"][begins] - 1] = copy_rows(states, begins)
+        running = np.flatnonzero(moves >= 0)
+        batch.advance(running, moves[running])
+    return rounds
+
+
+def swap_tiles(agent: Agent, board: Board, rounds: States, seeds: Seeds) -> npt.NDArray[np.void]:
+    """Play positions on with each tile in either hand, all else and the luck being equal.
+
+    A tile that nobody holds is given too: by symmetry, what it is worth to have it rather than
+    leave it on the board is half of what is found here.
+
+    Args:
+        agent: plays both seats.
+        board: of all games.
+        rounds: as from `rounds_of`; those of `SWAP_ROUNDS` are used.
+        seeds: int64 (n, len(SWAP_ROUNDS)), luck for each.
+
+    Returns:
+        `SWAP` (m,), clusters are games.
+    """
+    parts = []
+    for i, round_ in enumerate(SWAP_ROUNDS):
+        if rounds.shape[1] < round_:
+            continue
+        for tile in range(len(TILES)):
+            usable = np.flatnonzero(_can_swap(rounds[:, round_ - 1], round_, tile))
+            part = np.zeros(len(usable), SWAP)
+            part["cluster"], part["tile"], part["round"] = usable, tile, round_
+            parts.append((part, rounds[usable, round_ - 1], seeds[usable, i]))
+    swaps = np.concatenate([np.zeros(0, SWAP), *(part for part, _, _ in parts)])
+    if len(swaps):
+        positions = np.concatenate([states for _, states, _ in parts])
+        luck = np.concatenate([lucks for _, _, lucks in parts])
+        mine, theirs = (
+            play_on(agent, board, _given(positions, swaps["tile"], seat), luck) for seat in (0, 1)
+        )
+        swaps["result"], swaps["points"] = mine[0] - theirs[0], mine[1] - theirs[1]
+    return swaps
+
+
+def play_on(agent: Agent, board: Board, states: States, seeds: Seeds) -> tuple[Values, Values]:
+    """Play positions to the end, an agent against itself.
+
+    Args:
+        agent: plays both seats.
+        board: of all games.
+        states: `STATE` (n,), to begin from.
+        seeds: int64 (n,), of the luck from there on.
+
+    Returns:
+        The results of player_0, 1, 0.5 or 0, and its lead in points: float64 (n,) each.
+    """
+    ends = np.zeros((len(states), 2))
+    for some in _parts(np.arange(len(states)), agent):
+        batch = Batch(len(some), board, autoreset=False, observation=None)
+        batch.reset(seeds[some], states[some])
+        running = np.flatnonzero(~batch.over)
+        while len(running):
+            batch.decide(agent, running)
+            running = running[~batch.over[running]]
+        part = np.zeros((len(some), 2))
+        _note_ends(batch.boards, batch.states, part)
+        ends[some] = part
+    return ends[:, 0], ends[:, 1]
+
+
+@parallel
+def _note_ends(boards: Any, states: Any, ends: Any) -> None:
+    """Write the result of player_0 and its lead in points, float64 (n, 2)."""
+    for i in prange(len(states)):
+        ends[i, 0] = (reward(boards[0], states[i], 0, False) + 1.0) / 2.0
+        ends[i, 1] = total(boards[0], states[i], 0) - total(boards[0], states[i], 1)
+
+
+def _parts(numbers: npt.NDArray[np.int64], agent: Agent) -> list[npt.NDArray[np.int64]]:
+    size = int(getattr(agent, "games_at_once", 4096))
+    return [numbers[first : first + size] for first in range(0, len(numbers), size)]
+
+
+def _can_swap(states: States, round_: int, tile: int) -> npt.NDArray[np.bool_]:
+    """Return in which positions a tile exists and may be in either hand: bool (n,)."""
+    can: npt.NDArray[np.bool_] = states["round"] == round_
+    character, side = _wave_of(tile)
+    if character is None:
+        return can
+    if (CHARACTERS[character], side) == ("merchant", ROBUST):
+        # Nobody may be left with a sixth ware (R7.4).
+        can = can & (states["wares"].sum(axis=2) <= CAPACITY).all(axis=1)
+    there: npt.NDArray[np.bool_] = states["wave_side"][:, character] == side
+    return can & there
+
+
+def _given(states: States, tiles: npt.NDArray[np.int8], seat: int) -> States:
+    """Return positions with a tile of each in the hand of a seat."""
+    given = states.copy()
+    for tile in range(len(TILES)):
+        rows = np.flatnonzero(tiles == tile)
+        character, _ = _wave_of(tile)
+        if character is None:
+            given["hot_spring"][rows] = seat
+        else:
+            given["wave_owner"][rows, character] = seat
+    return given
+
+
+def _wave_of(tile: int) -> tuple[int | None, int]:
+    """Return the character and the side of a wave tile; None for the hot spring token."""
+    return (tile // 2, tile % 2) if tile < len(TILES) - 1 else (None, 0)
+
+
+# Figures
+
+
+def figures(study: Study) -> Figure:
+    """Return all figures of a study as plain JSON types; estimates as from `mean_of`."""
+    games, clusters = study.games, study.clusters
+    points = np.concatenate([games["points"], games["points"].sum(axis=2, keepdims=True)], axis=2)
+    lead = (points[:, 0] - points[:, 1]).astype(float)  # of player_0, (n, 4)
+    decided: npt.NDArray[np.bool_] = games["result"] != 0.5
+    winner_lead = (lead * np.sign(games["result"] - 0.5)[:, None])[decided]
+    split = games["points"].sum(axis=1) / np.maximum(points[:, :, 3].sum(axis=1), 1)[:, None]
+    last_lead = (games["rounds"] + 1) % 2  # player_0 leads odd rounds (R2.2)
+    of_leader = np.where(last_lead == 0, games["result"], 1 - games["result"])
+    pulled = games["triggers"].max(axis=1)  # by either player
+    return {
+        "board": study.name,
+        "boards": len(study.hashes),
+        "hashes": list(study.hashes),
+        "agent": study.agent,
+        "games": len(games),
+        "triggers": {t: share_of(pulled[:, i], clusters) for i, t in enumerate(TRIGGERS)},
+        "capped": share_of(games["end"] == END_CAP, clusters),
+        "shared": share_of(~decided & (games["end"] != END_CAP), clusters),
+        "player_0": {
+            "score": share_of(games["result"], clusters),
+            "lead": mean_of(lead[:, 3], clusters),
+        },
+        "last_round": {
+            "led_by_player_0": share_of(last_lead == 0, clusters),
+            "leader_score": share_of(of_leader, clusters),
+        },
+        "points": _by_name(POINTS, points.mean(axis=1), clusters),
+        "split": _by_name(POINTS[:3], split, clusters),
+        "winner_lead": _by_name(POINTS, winner_lead, clusters[decided]),
+        "rounds": mean_of(games["rounds"], clusters)
+        | {"counts": np.bincount(games["rounds"]).tolist()},
+        "decisions": mean_of(games["decisions"], clusters),
+        "tiles": {name: _tile(study, tile) for tile, name in enumerate(TILES)},
+    }
+
+
+def mean_of(values: npt.ArrayLike, clusters: npt.NDArray[np.int64]) -> Figure:
+    """Return a mean with its 95 % interval, as {"mean", "ci95", "n"}.
+
+    Values of one cluster may hang together, clusters not (Liang and Zeger 1986). Without a value
+    the mean is None, with fewer than two clusters the interval.
+
+    Args:
+        values: (n,).
+        clusters: int64 (n,).
+    """
+    array = np.asarray(values, np.float64)
+    if not len(array):
+        return _estimate(None, None, 0)
+    mean = float(array.mean())
+    variance = _variance(array, clusters)
+    if variance is None:
+        return _estimate(mean, None, len(array))
+    half = Z95 * sqrt(variance)
+    return _estimate(mean, (mean - half, mean + half), len(array))
+
+
+def share_of(values: npt.ArrayLike, clusters: npt.NDArray[np.int64]) -> Figure:
+    """Return the mean of values within [0, 1] as `mean_of` does, by Wilson's interval (1927).
+
+    It stays within [0, 1]. For values that hang together it counts as many independent ones as
+    their spread shows (Kish 1965), at the least one for each cluster.
+    """
+    array = np.asarray(values, np.float64)
+    if not len(array):
+        return _estimate(None, None, 0)
+    p = float(array.mean())
+    variance = _variance(array, clusters) or 0.0
+    fewest = len(np.unique(clusters))
+    n = p * (1 - p) / variance if variance > 0 else fewest
+    n = min(max(n, fewest), 4 * len(array))
+    centre = (p + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
+    half = Z95 / (1 + Z95**2 / n) * sqrt(p * (1 - p) / n + Z95**2 / (4 * n**2))
+    return _estimate(p, (max(0.0, centre - half), min(1.0, centre + half)), len(array))
+
+
+def _variance(values: Values, clusters: npt.NDArray[np.int64]) -> float | None:
+    """Return the variance of the mean of values in clusters, None if there is but one cluster."""
+    _, which = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(which, values - values.mean())
+    if len(sums) < 2:
+        return None
+    return float((sums**2).sum()) / len(values) ** 2 * len(sums) / (len(sums) - 1)
+
+
+def _estimate(mean: float | None, ci95: tuple[float, float] | None, n: int) -> Figure:
+    return {
+        "mean": None if mean is None else round(mean, 6),
+        "ci95": None if ci95 is None else [round(bound, 6) for bound in ci95],
+        "n": n,
+    }
+
+
+def _by_name(
+    names: Sequence[str], columns: npt.NDArray[Any], clusters: npt.NDArray[np.int64]
+) -> Figure:
+    return {name: mean_of(columns[:, i], clusters) for i, name in enumerate(names)}
+
+
+def _tile(study: Study, tile: int) -> Figure:
+    """Return what a tile is worth, and how often it is held."""
+    swaps = study.swaps[study.swaps["tile"] == tile]
+    held = _rounds_held(study.rounds, tile)  # (n, 2)
+    in_play = _in_play(study.rounds, tile)
+    longer = in_play & (held[:, 0] != held[:, 1])
+    of_longer = np.where(held[:, 0] > held[:, 1], study.games["result"], 1 - study.games["result"])
+    share_held = held.sum(axis=1) / study.games["rounds"]
+    return {
+        "held": mean_of(share_held[in_play], study.clusters[in_play]),
+        "longer": share_of(of_longer[longer], study.clusters[longer]),
+        "swap": _swap_figures(swaps),
+        "swap_by_round": {
+            str(round_): _swap_figures(swaps[swaps["round"] == round_]) for round_ in SWAP_ROUNDS
+        },
+    }
+
+
+def _swap_figures(swaps: npt.NDArray[np.void]) -> Figure:
+    return {key: mean_of(swaps[key], swaps["cluster"]) for key in ("result", "points")}
+
+
+def _rounds_held(rounds: States, tile: int) -> npt.NDArray[np.int64]:
+    """Return in how many rounds each seat began with a tile: int64 (n, 2)."""
+    character, _ = _wave_of(tile)
+    owner = rounds["hot_spring"] if character is None else rounds["wave_owner"][..., character]
+    begun = rounds["round"] > 0
+    return np.stack([(begun & (owner == seat)).sum(axis=1) for seat in (0, 1)], axis=1)
+
+
+def _in_play(rounds: States, tile: int) -> npt.NDArray[np.bool_]:
+    """Return in which games a tile is there at all: bool (n,)."""
+    character, side = _wave_of(tile)
+    if character is None:
+        return np.ones(len(rounds), np.bool_)
+    return np.asarray(rounds["wave_side"][:, 0, character] == side)
+
+
+# The command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        _analyse(options)
+    except (ValueError, OSError, AgentFailed) as error:
+        print(f"analysis: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tokaido_env.agents.study.analysis",
+        description="Play an agent against itself and tell what the game is like, on several "
+        "boards. Half as many games are played on each board but the first.",
+    )
+    add = parser.add_argument
+    add("--agent", default="mcts:sims=400", help="plays on all boards (mcts:sims=400)")
+    add("--also", nargs="*", default=[], metavar="AGENT", help="play on the first board, no swaps")
+    add("--games", type=int, default=1000, help="on the first board (1000)")
+    add("--swaps", type=int, default=400, help="of them give positions where tiles swap (400)")
+    add("--boards", nargs="+", default=_boards(), help="built-in boards or files (all built-in)")
+    add("--plausible", type=int, default=50, help="boards drawn at random (50)")
+    add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
+    add("--json", type=Path, metavar="FILE", help="write the figures to a file")
+    return parser
+
+
+def _boards() -> list[str]:
+    return ["shikoku", *(name for name in built_in_boards() if name != "shikoku")]
+
+
+def _analyse(options: argparse.Namespace) -> None:
+    """Play all studies; the file is whole after each."""
+    agent, *others = (make(spec) for spec in (options.agent, *options.also))
+    first, *boards = (Board.load(board) for board in options.boards)
+    games, swaps, seed = options.games, options.swaps, options.seed
+    half, half_swaps = -(-games // 2), swaps // 2
+    told: Figure = {"version": VERSION, "seed": seed, "swap_rounds": SWAP_ROUNDS, "studies": []}
+    _tell(told, study_board(agent, first, games, swaps, seed), options.json)
+    for other in others:
+        _tell(told, study_board(other, first, half, 0, seed), options.json)
+    for board in boards:
+        _tell(told, study_board(agent, board, half, half_swaps, seed), options.json)
+    if options.plausible:
+        drawn = [plausible_board(number) for number in range(options.plausible)]
+        each = (-(-half // len(drawn)), -(-half_swaps // len(drawn)))
+        _tell(told, study_boards(agent, drawn, *each, seed), options.json)
+
+
+def _tell(told: Figure, study: Study, path: Path | None) -> None:
+    told["studies"].append(figures(study))
+    if path is not None:
+        write_text(path, json.dumps(told, indent=1) + "\n")
+    print(_summary(told["studies"][-1]), flush=True)
+
+
+def _summary(told: Figure) -> str:
+    """Return the main figures of a study in one line."""
+    triggers = ", ".join(f"{name} {each['mean']:.0%}" for name, each in told["triggers"].items())
+    score, points = told["player_0"]["score"], told["points"]["total"]["mean"]
+    return (
+        f"{told['board']}, {told['agent']}, {told['games']} games: {told['rounds']['mean']:.1f} "
+        f"rounds, {points:.1f} points; ends {triggers}; player_0 scores {score['mean']:.3f} "
+        f"({score['ci95'][0]:.3f} to {score['ci95'][1]:.3f})"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

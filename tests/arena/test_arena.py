@@ -1,0 +1,449 @@
+"""Matches: paired, repeatable, true to the games; and an interval that says what it claims."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from positions import shikoku_data, write_board
+
+from tokaido_env import Game, IllegalMove, SeedError
+from tokaido_env.agents import Agent, make
+from tokaido_env.agents.arena.match import GAME, POINTS, Match, score_interval
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.arena.tournament import Sheet, play, play_match, processes_for, round_robin
+from tokaido_env.boards.board import Board
+from tokaido_env.core.luck import agent_keys, arena_seed, episode_seed
+
+Floats = npt.NDArray[np.float64]
+
+
+class Stubborn:
+    """Always the same kind of choice: the highest legal action. Not random at all."""
+
+    spec = "stubborn"
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+        return np.array([int(mask).bit_length() - 1 for mask in legal])
+
+
+class Cheat(Stubborn):
+    spec = "cheat"
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+        return np.full(len(legal), 48)
+
+
+def replayed(seed: int, agents: tuple[Agent, Agent]) -> Game:
+    """A game played alone, agents by seat, with the keys that a match gives them."""
+    game, decisions = Game(seed=seed), 0
+    key = np.empty(1, np.uint64)
+    while not game.is_over:
+        seats, numbers = np.array([game.player], np.int8), np.array([decisions])
+        agent_keys(np.array([seed]), seats, numbers, key)
+        legal = np.array([game.legal_mask], np.uint64)
+        game.play(int(agents[seats[0]].act(game.boards, game.state, legal, key)[0]))
+        decisions += 1
+    return game
+
+
+# Pairs
+
+
+@pytest.mark.parametrize("agent", [make("random"), make("greedy"), Stubborn()])
+def test_an_agent_against_itself_wins_one_of_each_pair(agent: Agent) -> None:
+    match = play_match(agent, agent, 40, seed=0)
+    assert (match.results.sum(axis=1) == 1.0).all()
+    assert match.score == 0.5
+    assert (match.games["points"][:, 0, 0] == match.games["points"][:, 1, 1]).all()
+    assert (match.games["points"][:, 0, 1] == match.games["points"][:, 1, 0]).all()
+
+
+def test_a_match_is_its_games_played_alone() -> None:
+    a, b = make("greedy"), make("random")
+    match = play_match(a, b, 16, seed=5)
+    for pair in range(8):
+        seed = int(arena_seed(5, pair))
+        for swapped, agents in enumerate(((a, b), (b, a))):
+            game = replayed(seed, agents)
+            winner = game.winner()
+            result = 0.5 if winner is None else float((winner == 0) != bool(swapped))
+            assert match.results[pair, swapped] == result
+            scores = game.scores()[::-1] if swapped else game.scores()
+            points = [[score[key] for key in POINTS[:3]] for score in scores]
+            assert match.games["points"][pair, swapped].tolist() == points
+
+
+def test_the_first_games_do_not_depend_on_how_many_there_are() -> None:
+    a, b = make("greedy"), make("random")
+    few, many = (play_match(a, b, games, seed=1) for games in (20, 60))
+    assert (many.results[:10] == few.results).all()
+    assert (many.games["points"][:10] == few.games["points"]).all()
+
+
+def test_how_many_games_run_at_once_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = make("greedy"), make("random")
+    at_once = play_match(a, b, 30, seed=1)
+    monkeypatch.setattr("tokaido_env.agents.arena.tournament.CHUNK", 8)
+    in_turn = play_match(a, b, 30, seed=1)
+    assert (at_once.results == in_turn.results).all()
+    assert (at_once.games["points"] == in_turn.games["points"]).all()
+
+
+def test_a_match_is_repeatable_and_seeds_differ() -> None:
+    def points(seed: int) -> list[Any]:
+        match = play_match(make("random"), make("greedy"), 20, seed)
+        return [match.games["points"].tolist(), match.results.tolist()]
+
+    assert points(3) == points(3)
+    assert points(3) != points(4)
+
+
+def test_whom_the_match_is_told_of_makes_no_difference() -> None:
+    there = play_match(make("greedy"), make("random"), 20, seed=2)
+    back = play_match(make("random"), make("greedy"), 20, seed=2)
+    assert (there.results == 1 - back.results[:, ::-1]).all()
+    assert (there.games["points"] == back.games["points"][:, ::-1, ::-1]).all()
+
+
+def test_evaluation_never_plays_the_games_of_training() -> None:
+    trained = {int(episode_seed(s, e)) for s in range(100) for e in range(100)}
+    assert not trained & {int(arena_seed(seed, pair)) for seed in range(10) for pair in range(1000)}
+
+
+def test_the_cap_counts_half_for_both(tmp_path: Path) -> None:
+    board = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
+    match = play_match(make("greedy"), make("random"), 10, 0, board)
+    assert match.to_dict()["draws"] == 10
+    assert match.score == 0.5
+
+
+def test_progress_counts_every_game() -> None:
+    finished: list[int] = []
+    play_match(make("random"), make("random"), 30, 0, progress=finished.append)
+    assert sum(finished) == 30
+
+
+@pytest.mark.parametrize("games", [-2, 0, 1, 7])
+def test_an_odd_number_of_games_is_refused(games: int) -> None:
+    with pytest.raises(ValueError, match=f"games: expected an even number from 2, .* got {games}"):
+        play_match(make("random"), make("random"), games, seed=0)
+
+
+def test_a_wrong_seed_is_refused() -> None:
+    with pytest.raises(SeedError):
+        play_match(make("random"), make("random"), 2, seed=-1)
+
+
+# Several processes
+
+
+def test_the_number_of_processes_makes_no_difference() -> None:
+    """Of agents that play one game at a time, of others, and with several games at once."""
+    agents = make("python:outsiders:Dice"), make("greedy")
+    matches = [play_match(*agents, 12, seed=7, processes=n) for n in (1, 2, 3)]
+    for match in matches[1:]:
+        assert (match.games == matches[0].games).all()
+        assert (match.actions == matches[0].actions).all()
+    assert len(np.unique(matches[0].actions[..., 0])) > 1
+
+
+def test_games_are_kept_in_order_by_several_processes() -> None:
+    a, b = make("random"), make("greedy")
+    sheet = Sheet(a.spec, b.spec, 30, 0, Board.load())
+    kept: list[int] = []
+    finished: list[int] = []
+    play(
+        *(sheet, a, b),
+        keep=lambda numbers: kept.extend(numbers.tolist()),
+        progress=finished.append,
+        processes=2,
+    )
+    assert kept == list(range(30))
+    assert sum(finished) == 30
+    assert (sheet.match().games == play_match(a, b, 30, 0).games).all()
+
+
+def test_how_many_processes_suit_which_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokaido_env.agents.arena.tournament.cpus", lambda: 5)
+    one, many = make("python:outsiders:Dice"), make("python:outsiders:HighestAtOnce")
+    assert processes_for(many, make("greedy")) == 1
+    assert processes_for(one, many) == processes_for(many, one) == 5
+    assert processes_for(one, one, 2) == 2
+    with pytest.raises(ValueError, match="processes: expected a number from 1, got 0"):
+        play_match(many, many, 2, 0, processes=0)
+
+
+def test_an_agent_is_asked_about_no_more_games_than_it_wants() -> None:
+    asked: list[int] = []
+
+    class Slow(Stubborn):
+        games_at_once = 6
+
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            asked.append(len(states))
+            return super().act(boards, states, legal, keys)
+
+    for a, b in ((Slow(), make("random")), (make("random"), Slow())):
+        match = play_match(a, b, 20, seed=1)
+        alike = play_match(*(Stubborn() if x.spec == "stubborn" else x for x in (a, b)), 20, seed=1)
+        assert (match.actions == alike.actions).all()
+    assert max(asked) == 6
+
+
+# Matches that are stopped
+
+
+def stopped_by(agent: str, games: int = 12, processes: int = 1) -> tuple[Sheet, list[int], str]:
+    """Play until it is stopped; return the sheet, the games that were kept, and why."""
+    a, b = make(agent), make("random")
+    sheet = Sheet(a.spec, b.spec, games, 0, Board.load())
+    kept: list[int] = []
+    with pytest.raises((IllegalMove, AgentFailed, KeyboardInterrupt)) as error:
+        play(sheet, a, b, keep=lambda n: kept.extend(n.tolist()), processes=processes)
+    return sheet, kept, str(error.value)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_agent_that_plays_illegally_is_named(order: int) -> None:
+    a, b = (make("random"), Cheat())[::order]
+    message = (
+        r"agent 'cheat': game \d of 4, seed \d+, seat \d, decision \d+: illegal action 48 "
+        r"\(discard:fan\): legal are [a-z]"
+    )
+    with pytest.raises(IllegalMove, match=message):
+        play_match(a, b, 4, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("how", "processes", "error"),
+    [
+        ("illegal", 1, "illegal action 48 (discard:fan): legal are "),
+        ("illegal", 2, "illegal action 48 (discard:fan): legal are "),
+        ("raises", 1, "RuntimeError: cannot decide (outsiders.py, line "),
+        ("label", 1, "ValueError: choose: expected the id or the label of an action, got 'merch"),
+        ("none", 1, "ValueError: choose: expected the id or the label of an action, got None"),
+    ],
+)
+def test_a_failure_says_where_it_was(how: str, processes: int, error: str) -> None:
+    _, _, message = stopped_by(f"python:outsiders:Fails,how={how}", processes=processes)
+    assert error in message
+    found = re.match(
+        r"agent '(.*)': game (\d+) of 12, seed (\d+), seat 1, decision (\d+): ", message
+    )
+    assert found is not None
+    assert found[1] == f"python:outsiders:Fails,how={how}"
+    game, seed, decision = int(found[2]), int(found[3]), int(found[4])
+    assert seed == arena_seed(0, (game - 1) // 2)
+    assert game % 2 == 0  # `a` sits in seat 1 of every other game
+    assert decision > 40
+    assert "legal are " in message
+
+
+def test_a_failure_in_a_batch_is_found_in_its_game() -> None:
+    """An agent that is asked about many games at once fails in one of them."""
+
+    class Fails(Stubborn):
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            if (states["round"] > 3).any() and (states["pilgrim"][:, 0] == 5).any():
+                raise ZeroDivisionError("of nothing")
+            return super().act(boards, states, legal, keys)
+
+    with pytest.raises(AgentFailed) as error:
+        play_match(make("random"), Fails(), 200, seed=0)
+    message = r"agent 'stubborn': game \d+ of 200, seed (\d+), .*: ZeroDivisionError: of nothing \("
+    assert re.match(message, str(error.value))
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+
+
+def test_a_failure_that_does_not_come_again_is_placed_where_only_one_game_was_asked_about() -> None:
+    class FailsOnce(Stubborn):
+        games_at_once = 1
+        asked = 0
+
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            self.asked += 1
+            if self.asked == 30:
+                raise ZeroDivisionError("of nothing")
+            return super().act(boards, states, legal, keys)
+
+    message = r"agent 'stubborn': game 1 of 4, seed \d+, seat 1, .*: ZeroDivisionError: of nothing"
+    with pytest.raises(AgentFailed, match=message):
+        play_match(make("random"), FailsOnce(), 4, seed=0)
+
+
+@pytest.mark.parametrize("answer", [np.zeros(3, np.int64), np.zeros(8), None])
+def test_an_answer_that_is_no_actions_is_refused(answer: Any) -> None:
+    class Mute(Stubborn):
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            answered: npt.NDArray[np.int64] = answer
+            return answered
+
+    with pytest.raises(AgentFailed, match=r"agent 'stubborn': .*ValueError: moves: expected integ"):
+        play_match(Mute(), make("random"), 8, seed=0)
+
+
+@pytest.mark.parametrize("agent", ["Fails,how=raises,late=42", "Interrupts,at=500"])
+def test_what_was_finished_is_kept_and_the_rest_played_later(agent: str) -> None:
+    sheet, kept, _ = stopped_by(f"python:outsiders:{agent}", games=20)
+    assert kept == np.flatnonzero(sheet.finished).tolist()
+    assert 0 < len(kept) < 20
+    whole = play_match(make("python:outsiders:Dice"), make("random"), 20, 0, processes=1)
+    pairs = sheet.finished.reshape(-1, 2).all(axis=1)
+    so_far = sheet.match()
+    assert (so_far.games == whole.games[pairs]).all()
+    asked = len(kept)
+    play(
+        *(sheet, make("python:outsiders:Dice"), make("random")),
+        keep=lambda numbers: kept.extend(numbers.tolist()),
+        processes=1,
+    )
+    assert sorted(kept) == list(range(20))
+    assert len(kept) - asked == 20 - asked
+    assert (sheet.match().games == whole.games).all()
+    assert (sheet.match().actions == whole.actions).all()
+
+
+def test_games_of_a_batch_that_are_over_are_kept_when_it_is_stopped() -> None:
+    class Late(Stubborn):
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+            if len(states) < 5:
+                raise KeyboardInterrupt
+            return super().act(boards, states, legal, keys)
+
+    sheet = Sheet("stubborn", "random", 60, 0, Board.load())
+    with pytest.raises(KeyboardInterrupt):
+        play(sheet, Late(), make("random"))
+    done = sheet.finished
+    assert 30 < done.sum() < 60
+    whole = play_match(Stubborn(), make("random"), 60, 0)
+    assert (sheet.games[done] == whole.games.reshape(-1)[done]).all()
+    assert (sheet.actions[~done] == -1).all()
+
+
+def test_a_process_that_ends_is_told_of() -> None:
+    _, _, message = stopped_by("python:outsiders:Dies", processes=2)
+    assert re.search(
+        "the process that played game [13] of 12 and 1 more ended with status", message
+    )
+
+
+def test_an_agent_that_other_processes_cannot_make_is_told_of() -> None:
+    agent = Stubborn()
+    sheet = Sheet(agent.spec, "random", 4, 0, Board.load())
+    with pytest.raises(AgentFailed, match="AgentError: unknown agent 'stubborn'"):
+        play(sheet, agent, make("random"), processes=2)
+    assert not sheet.finished.any()
+
+
+def test_a_part_of_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = make("greedy"), make("random")
+    sheet = Sheet(a.spec, b.spec, 20, 3, Board.load())
+    play(sheet, a, b, games=8)
+    assert sheet.finished.tolist() == [True] * 8 + [False] * 12
+    assert sheet.match().results.shape == sheet.match(12).results.shape == (4, 2)
+    assert sheet.match(4).results.shape == (2, 2)
+    play(sheet, a, b)
+    monkeypatch.setattr("tokaido_env.agents.arena.playing.Batch", None)
+    play(sheet, a, b)  # nothing is left to play
+    assert sheet.finished.all()
+
+
+# The rest
+
+
+def test_every_two_agents_meet_once() -> None:
+    assert round_robin(4) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+
+
+def test_a_match_as_json() -> None:
+    results = np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 1.0], [0.5, 0.0]])
+    games = np.zeros((4, 2), GAME)
+    games["result"] = results
+    games["points"][..., 0, :] = (1, 2, 3)
+    games["points"][0, 0, 1] = (8, 0, 4)
+    told = Match("x", "y", games, np.zeros((4, 2, 0), np.int8)).to_dict()
+    assert (told["a"], told["b"], told["games"]) == ("x", "y", 8)
+    assert (told["wins"], told["draws"], told["losses"], told["score"]) == (4, 2, 2, 0.625)
+    assert told["mean"]["a"] == {"faith": 1.0, "commerce": 2.0, "culture": 3.0, "total": 6.0}
+    assert told["mean"]["b"] == {"faith": 1.0, "commerce": 0.0, "culture": 0.5, "total": 1.5}
+    assert told["ci95"] == [pytest.approx(x, abs=1e-6) for x in score_interval(results)]
+
+
+# The interval
+
+
+def independent(rng: np.random.Generator, pairs: int, p: float) -> Floats:
+    return (rng.random((pairs, 2)) < p).astype(float)
+
+
+def with_draws(rng: np.random.Generator, pairs: int, p: float) -> Floats:
+    """Half of the games are shared; the others are such that the mean is p (0.25 to 0.75)."""
+    shared = rng.random((pairs, 2)) < 0.5
+    return np.where(shared, 0.5, rng.random((pairs, 2)) < 2 * p - 0.5)
+
+
+def decided_by_luck(rng: np.random.Generator, pairs: int, p: float) -> Floats:
+    """In half of the pairs the better dice win for whoever holds them; p as above."""
+    swapped = rng.random((pairs, 1)) < 0.5
+    first = rng.integers(0, 2, (pairs, 1))
+    return np.where(swapped, np.hstack([first, 1 - first]), rng.random((pairs, 2)) < 2 * p - 0.5)
+
+
+def decided_by_skill(rng: np.random.Generator, pairs: int, p: float) -> Floats:
+    """Both games of a pair go to the same agent."""
+    return np.repeat(rng.random((pairs, 1)) < p, 2, axis=1).astype(float)
+
+
+@pytest.mark.parametrize("pairs", [20, 100, 500])
+@pytest.mark.parametrize(
+    ("kind", "p"),
+    [
+        *((independent, p) for p in (0.5, 0.7, 0.95)),
+        *((with_draws, p) for p in (0.5, 0.7)),
+        *((decided_by_luck, p) for p in (0.5, 0.7)),
+        *((decided_by_skill, p) for p in (0.5, 0.7, 0.95)),
+    ],
+)
+def test_95_of_100_intervals_hold_the_truth(
+    kind: Callable[[np.random.Generator, int, float], Floats], p: float, pairs: int
+) -> None:
+    rng = np.random.default_rng(pairs)
+    held = 0
+    for _ in range(1000):
+        results = kind(rng, pairs, p)
+        low, high = score_interval(results)
+        assert 0.0 <= low <= results.mean() <= high <= 1.0
+        assert low < high
+        held += low <= p <= high
+    assert 900 <= held <= 990
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 50, 5000])
+@pytest.mark.parametrize("result", [0.0, 0.5, 1.0])
+def test_an_interval_is_never_without_width(result: float, pairs: int) -> None:
+    low, high = score_interval(np.full((pairs, 2), result))
+    assert 0.0 <= low <= high <= 1.0
+    assert low - 1e-12 <= result <= high + 1e-12
+    assert high - low > 1 / (10 * pairs)
+
+
+def test_more_games_make_a_narrower_interval() -> None:
+    rng = np.random.default_rng(0)
+    widths = []
+    for pairs in (10, 100, 1000, 10_000):
+        low, high = score_interval(independent(rng, pairs, 0.6))
+        widths.append(high - low)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[3] < 0.02
+
+
+def test_pairs_that_cancel_the_luck_count_for_more() -> None:
+    """The same score from less spread between pairs is surer."""
+    rng = np.random.default_rng(0)
+    luck = score_interval(decided_by_luck(rng, 400, 0.5))
+    skill = score_interval(decided_by_skill(rng, 400, 0.5))
+    assert luck[1] - luck[0] < 0.8 * (skill[1] - skill[0])

@@ -1,0 +1,433 @@
+"""Ladders: whole, resumable, checked when read; and an agent placed on one, repeatably."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+from positions import shikoku_data, write_board
+
+from tokaido_env import SeedError
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.ladder import (
+    Ladder,
+    LadderError,
+    LadderMatch,
+    games_against,
+    games_between,
+    games_in_order,
+    make_ladder,
+    rate,
+)
+from tokaido_env.agents.arena.match import GAME, Match
+from tokaido_env.agents.arena.ratings import expected_score, rate_against, rate_matches
+from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.boards.board import Board
+from tokaido_env.core.luck import check_seed
+
+BOARD = Board.load()
+SLOW = "mcts:sims=4000"
+STRENGTHS = {
+    "random": 0.0,
+    "greedy": 300.0,
+    "policy:a": 420.0,
+    "mcts:sims=400": 500.0,
+    SLOW: 600.0,
+    "mcts:sims=10000": 620.0,
+}
+COMMITTED = sorted((Path(__file__).parents[2] / "agents" / "arena").glob("ladder*.json"))
+
+
+class Table:
+    """Plays matches as agents of known strengths would, and notes them."""
+
+    def __init__(self, strengths: dict[str, float] = STRENGTHS, stop_after: int = 1000) -> None:
+        self.strengths = strengths
+        self.stop_after = stop_after
+        self.played: list[tuple[str, str, int, int]] = []
+
+    def play(self, a: str, b: str, games: int, seed: int) -> Match:
+        if len(self.played) == self.stop_after:
+            raise KeyboardInterrupt
+        self.played.append((a, b, games, seed))
+        first, second = sorted((a, b))
+        rng = np.random.default_rng([crc32(f"{first} {second}".encode()), seed])
+        p = expected_score(self.strengths[first] - self.strengths[second])
+        results = (rng.random((games // 2, 2)) < p).astype(float)
+        data = np.zeros((games // 2, 2), GAME)
+        data["seed"] = np.arange(games // 2)[:, None] + seed
+        data["result"] = results if a == first else 1 - results[:, ::-1]
+        return Match(a, b, data, np.zeros((games // 2, 2, 0), np.int8))
+
+
+def sixty(a: str, b: str) -> int:
+    return 60
+
+
+def made(
+    path: Path,
+    agents: list[str] | None = None,
+    games_of: Callable[[str, str], int] = sixty,
+    seed: int = 0,
+    table: Table | None = None,
+) -> Ladder:
+    table = table or Table()
+    return make_ladder(agents or list(STRENGTHS), games_of, seed, BOARD, table.play, path)
+
+
+@pytest.fixture(scope="module")
+def ladder(tmp_path_factory: pytest.TempPathFactory) -> Ladder:
+    return made(tmp_path_factory.mktemp("ladder") / "ladder.json")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ladder.json"
+
+
+# The file
+
+
+def test_a_ladder_is_its_matches_rated_together(ladder: Ladder) -> None:
+    assert [(m.a, m.b) for m in ladder.matches] == list(combinations(STRENGTHS, 2))
+    assert all(m.games == 60 for m in ladder.matches)
+    rated = rate_matches(ladder.matches, seed=ladder.seed)
+    assert [r.to_dict() for r in ladder.agents] == [r.to_dict() for r in rated]
+    assert ladder.anchor == "random"
+
+
+def test_a_ladder_of_real_games(path: Path) -> None:
+    def play(a: str, b: str, games: int, seed: int) -> Match:
+        return play_match(make(a), make(b), games, seed)
+
+    ladder = make_ladder(["random", "greedy"], lambda a, b: 20, 3, BOARD, play, path)
+    (kept,) = ladder.matches
+    match = play("random", "greedy", 20, kept.seed)
+    assert kept.pentanomial.tolist() == match.pentanomial.tolist()
+    assert [r.agent for r in ladder.agents] == ["greedy", "random"]
+
+
+def test_a_match_keeps_score_and_interval_of_its_games() -> None:
+    match = Table().play("greedy", "policy:a", 100, 0)
+    kept = LadderMatch(match.a, match.b, 7, tuple(match.pentanomial.tolist())).to_dict()
+    told = match.to_dict()
+    assert {key: kept[key] for key in ("a", "b", "score", "ci95")} == {
+        key: told[key] for key in ("a", "b", "score", "ci95")
+    }
+    assert sum(kept["pairs"]) == 50
+
+
+def test_what_is_loaded_is_what_was_saved(ladder: Ladder, path: Path) -> None:
+    ladder.save(path)
+    assert Ladder.load(path) == ladder
+    assert Ladder.load(path, BOARD) == ladder
+
+
+def test_the_hash_is_of_all_the_rest(ladder: Ladder, path: Path) -> None:
+    ladder.save(path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    found = data.pop("hash")
+    text = json.dumps(data, sort_keys=True).encode()
+    assert found == ladder.hash == hashlib.sha256(text).hexdigest()[:16]
+    assert data["board_hash"] == BOARD.hash
+    assert set(data["agents"][0]) == {"agent", "elo", "ci95", "games"}
+    assert set(data["matches"][0]) == {"a", "b", "seed", "pairs", "score", "ci95"}
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+def test_committed_ladders_follow_from_their_matches(path: Path) -> None:
+    ladder = Ladder.load(path)
+    rated = rate_matches(ladder.matches, anchor=ladder.anchor, seed=ladder.seed)
+    assert [r.agent for r in rated] == [r.agent for r in ladder.agents]
+    for ours, theirs in zip(rated, ladder.agents, strict=True):
+        assert ours.games == theirs.games
+        assert [ours.elo, *ours.ci95] == pytest.approx([theirs.elo, *theirs.ci95], abs=0.02)
+
+
+def changed(ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any], fix: bool) -> None:
+    data = ladder.to_dict()
+    change(data)
+    if fix:
+        body = {key: value for key, value in data.items() if key != "hash"}
+        text = json.dumps(body, sort_keys=True).encode()
+        data["hash"] = hashlib.sha256(text).hexdigest()[:16]
+    path.write_text(json.dumps(data), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "fix", "message"),
+    [
+        (lambda data: data["agents"][0].update(elo=9999.0), False, r"hash: expected \w{16} of "),
+        (lambda data: data["matches"].pop(), False, r"changed after it was made; restore it"),
+        (lambda data: data.pop("seed"), True, r"keys missing or unknown: seed$"),
+        (lambda data: data.update(clock=1), True, r"keys missing or unknown: clock$"),
+        (lambda data: data.update(version=2), True, r"version: this version has 1, the ladder 2"),
+        (lambda data: data.update(rules=0), True, r"rules: this version has \d+, the ladder 0"),
+        (lambda data: data.update(board_hash="0" * 16), True, r"board_hash: .* on another board"),
+        (lambda data: data.update(board="x"), True, r"unknown board 'x'.*; give the file of"),
+        (lambda data: data["matches"][0].update(pairs=[1, 2, 3]), True, r"pairs: expected five"),
+        (lambda data: data["matches"][0].update(pairs=[-1] * 5), True, r"pairs: expected five"),
+        (lambda data: data.clear(), False, r"not a ladder: expected the keys version, board"),
+    ],
+)
+def test_a_file_that_is_not_a_ladder_of_ours_is_refused(
+    ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any], fix: bool, message: str
+) -> None:
+    changed(ladder, path, change, fix)
+    with pytest.raises(LadderError, match=message) as caught:
+        Ladder.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_or_cut_file_is_refused(ladder: Ladder, path: Path) -> None:
+    with pytest.raises(LadderError, match="no such ladder"):
+        Ladder.load(path)
+    ladder.save(path)
+    path.write_text(path.read_text(encoding="utf-8")[:-10], encoding="utf-8")
+    with pytest.raises(LadderError, match="not a whole JSON file"):
+        Ladder.load(path)
+
+
+def test_a_ladder_of_another_board_needs_its_file(ladder: Ladder, path: Path) -> None:
+    ladder.save(path)
+    short = write_board(path.parent / "short.toml", shikoku_data() | {"max_rounds": 10})
+    with pytest.raises(LadderError, match="games were played on another board"):
+        Ladder.load(path, short)
+    board = Board.load(short)
+    played = make_ladder(["greedy", "random"], sixty, 0, board, Table().play, path.parent / "s")
+    assert Ladder.load(path.parent / "s", short) == played
+
+
+# Making one
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 7])
+def test_a_stopped_ladder_goes_on_where_it_was(ladder: Ladder, path: Path, stop_after: int) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        made(path, table=Table(stop_after=stop_after))
+    if stop_after:
+        unfinished = Ladder.load(path)
+        assert len(unfinished.matches) == stop_after
+        with pytest.raises(LadderError, match=f"not finished: {stop_after} matches"):
+            rate("greedy", unfinished, play=Table().play)
+    table = Table()
+    assert made(path, table=table) == ladder
+    assert len(table.played) == len(ladder.matches) - stop_after
+
+
+def test_stops_leave_no_trace_in_the_bytes(ladder: Ladder, path: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        made(path, table=Table(stop_after=4))
+    made(path)
+    ladder.save(tmp_path / "at_once.json")
+    assert path.read_bytes() == (tmp_path / "at_once.json").read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["at_once.json", "ladder.json"]
+
+
+def test_an_agent_can_be_added_in_any_place(path: Path, tmp_path: Path) -> None:
+    made(path, ["random", "greedy", SLOW])
+    table, agents = Table(), [SLOW, "policy:a", "greedy", "random"]
+    added = made(path, agents, table=table)
+    assert {frozenset(match[:2]) for match in table.played} == {
+        frozenset(("policy:a", other)) for other in ("random", "greedy", SLOW)
+    }
+    assert added == made(tmp_path / "at_once.json", agents)
+
+
+def test_only_matches_with_another_number_of_games_are_played_anew(path: Path) -> None:
+    agents = ["random", "greedy", SLOW]
+    made(path, agents)
+    table = Table()
+    made(path, agents, lambda a, b: 100 if SLOW in (a, b) else 60, table=table)
+    assert [match[:3] for match in table.played] == [
+        ("random", SLOW, 100),
+        ("greedy", SLOW, 100),
+    ]
+
+
+def test_a_stop_while_adding_loses_no_match(path: Path) -> None:
+    made(path, ["random", "greedy", SLOW])
+    with pytest.raises(KeyboardInterrupt):
+        made(path, ["policy:a", "random", "greedy", SLOW], table=Table(stop_after=1))
+    assert len(Ladder.load(path).matches) == 4
+
+
+def test_agents_need_not_all_meet_but_all_be_connected(path: Path) -> None:
+    agents = ["random", "greedy", SLOW]
+    chain = made(path, agents, lambda a, b: 0 if (a, b) == ("random", SLOW) else 60)
+    assert [(m.a, m.b) for m in chain.matches] == [("random", "greedy"), ("greedy", SLOW)]
+    apart, table = [*agents, "policy:a"], Table()
+    for games_of in (
+        lambda a, b: 0 if SLOW in (a, b) else 60,
+        lambda a, b: 60 if {a, b} in ({"random", "greedy"}, {"policy:a", SLOW}) else 0,
+    ):
+        with pytest.raises(LadderError, match=rf"no match connects random with .*{SLOW}"):
+            made(path.with_name("apart.json"), apart, games_of, table=table)
+    assert not table.played
+
+
+def test_a_ladder_is_never_destroyed(path: Path) -> None:
+    made(path, ["random", "greedy"])
+    before = path.read_bytes()
+    with pytest.raises(LadderError, match="seed 0, which one of seed 1 would destroy"):
+        made(path, ["random", "greedy"], seed=1)
+    with pytest.raises(LadderError, match="matches of 'greedy', which would be lost"):
+        made(path, ["random", SLOW])
+    assert path.read_bytes() == before
+
+
+def test_a_wrong_plan_is_refused_before_a_game_is_played(path: Path) -> None:
+    table = Table()
+    with pytest.raises(LadderError, match="two or more, each once, got random, random"):
+        made(path, ["random", "random"], table=table)
+    with pytest.raises(LadderError, match="two or more"):
+        made(path, ["random"], table=table)
+    with pytest.raises(LadderError, match="games of 'random' and 'greedy': expected an even"):
+        made(path, ["random", "greedy"], lambda a, b: 7, table=table)
+    with pytest.raises(SeedError):
+        made(path, ["random", "greedy"], seed=-1, table=table)
+    assert not table.played
+    assert not path.exists()
+
+
+def test_another_agent_can_be_the_anchor(path: Path) -> None:
+    play = Table().play
+    agents = ["random", "greedy", SLOW]
+    ladder = make_ladder(agents, sixty, 0, BOARD, play, path, anchor="greedy")
+    assert ladder.anchor == "greedy"
+    assert {r.agent: r.elo for r in ladder.agents}["greedy"] == 0.0
+    placed = rate("policy:a", ladder, play=play)
+    directly = rate_against("policy:a", placed.matches, ladder.matches, anchor="greedy")
+    assert placed.rating == directly
+    assert placed.rating.elo < rate_against("policy:a", placed.matches, ladder.matches).elo - 100
+
+
+# How many games
+
+
+def test_a_ladder_plays_near_agents_and_slow_ones_less() -> None:
+    agents = ["random", "greedy", "mcts:sims=400", "mcts:sims=4000", "mcts:sims=20000"]
+    games = games_in_order(agents, 4000, reach=2)
+    assert [games("random", b) for b in agents[1:]] == [4000, 4000, 0, 0]
+    assert games("mcts:sims=4000", "greedy") == 1000
+    assert games("mcts:sims=4000", "mcts:sims=20000") == 300
+
+
+# Placing an agent
+
+
+@pytest.mark.parametrize(
+    ("spec", "games", "thorough"),
+    [
+        ("random", 1000, 1000),
+        ("policy:runs/sims/best", 1000, 1000),
+        ("mcts:sims=10", 1000, 1000),
+        ("mcts:c=2,sims=1500", 532, 532),
+        ("mcts:sims=400", 1000, 1000),
+        ("mcts:sims=1000,c=1", 800, 800),
+        ("mcts:sims=4000", 200, 200),
+        ("mcts:sims=4001", 0, 198),
+        ("mcts:sims=100000", 0, 40),
+        ("champion", 1000, 1000),
+        ("champion:sims=100", 500, 500),
+        ("policy_search:runs/a,sims=400", 0, 124),
+    ],
+)
+def test_games_against_an_agent_follow_from_its_spec(spec: str, games: int, thorough: int) -> None:
+    assert games_against(spec) == games
+    assert games_against(spec, thorough=True) == thorough
+    assert games_between("random", spec) == games
+    assert games_between("mcts:sims=10000", spec) == min(games, 80)
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_opponents_are_those_that_tell_most(ladder: Ladder, thorough: bool) -> None:
+    elo = {r.agent: r.elo for r in ladder.agents}
+    table = Table(STRENGTHS | {"policy:new": 450.0})
+    rated = rate("policy:new", ladder, play=table.play, thorough=thorough, opponents=9)
+    met = [match.b for match in rated.matches]
+    assert met[0] == "policy:a"  # in the middle of the four that play 1,000 games
+    for i in range(1, len(met)):
+        before = rate_against("policy:new", rated.matches[:i], ladder.matches).elo
+        worth = {
+            b: games_between("policy:new", b, thorough=thorough)
+            * expected_score(before - elo[b])
+            * expected_score(elo[b] - before)
+            for b in set(STRENGTHS) - set(met[:i])
+        }
+        assert met[i] == max(worth, key=lambda b: worth[b])
+    assert set(met) == set(STRENGTHS) - (set() if thorough else {"mcts:sims=10000"})
+    assert [match[:3] for match in table.played] == [
+        ("policy:new", b, games_between("policy:new", b, thorough=thorough)) for b in met
+    ]
+
+
+def test_a_few_opponents_are_enough(ladder: Ladder) -> None:
+    table = Table(STRENGTHS | {"new": 450.0})
+    rated = rate("new", ladder, play=table.play, seed=5)
+    assert len(rated.matches) == len(table.played) == 4
+    assert (rated.seed, rated.ladder) == (5, ladder.hash)
+    assert rated.rating.agent == "new"
+    assert rated.rating.games == sum(games for _, _, games, _ in table.played)
+
+
+def test_every_match_has_luck_of_its_own(ladder: Ladder) -> None:
+    table = Table(STRENGTHS | {"new": 450.0})
+    for agent in ("new", "greedy"):
+        rate(agent, ladder, play=table.play, seed=ladder.seed, opponents=9)
+    seeds = [match.seed for match in ladder.matches]
+    seeds += list({b: seed for _, b, _, seed in table.played}.values())
+    assert len(set(seeds)) == len(seeds)
+    assert all(check_seed(seed) == seed for seed in seeds)
+
+
+def test_agents_are_placed_with_the_same_luck_against_an_opponent(ladder: Ladder) -> None:
+    table = Table(STRENGTHS | {"new": 450.0})
+    for agent in ("new", SLOW):
+        rate(agent, ladder, play=table.play, opponents=9)
+    by_opponent = {(b, seed) for _, b, _, seed in table.played}
+    assert len(by_opponent) == len({b for b, _ in by_opponent})
+
+
+def test_placing_is_repeatable(ladder: Ladder) -> None:
+    def told(seed: int) -> str:
+        play = Table(STRENGTHS | {"new": 450.0}).play
+        return json.dumps(rate("new", ladder, play=play, seed=seed).to_dict())
+
+    assert told(1) == told(1)
+    assert told(1) != told(2)
+
+
+@pytest.mark.parametrize("agent", ["random", "greedy", SLOW])
+def test_an_agent_of_the_ladder_is_placed_where_it_stands(ladder: Ladder, agent: str) -> None:
+    rated = rate(agent, ladder, play=Table().play, seed=1)
+    assert agent not in {match.b for match in rated.matches}
+    (known,) = (r for r in ladder.agents if r.agent == agent)
+    assert rated.rating.ci95[0] < known.elo < rated.rating.ci95[1]
+    assert rated.rating.ci95[0] < STRENGTHS[agent] < rated.rating.ci95[1]
+
+
+def test_nobody_to_play_against_is_an_error(path: Path) -> None:
+    slow = ["mcts:sims=9000", "mcts:sims=10000"]
+    table = Table(dict.fromkeys(slow, 0.0))
+    ladder = made(path, slow, table=table)
+    with pytest.raises(LadderError, match=r"nobody on the ladder .* or thorough"):
+        rate(slow[0], ladder, play=table.play)
+    assert len(rate(slow[0], ladder, play=table.play, thorough=True).matches) == 1
+
+
+def test_a_placing_as_json(ladder: Ladder) -> None:
+    table = Table()
+    rated = rate("greedy", ladder, play=table.play, opponents=1)
+    (match,) = rated.matches
+    assert rated.to_dict() == {
+        **rated.rating.to_dict(),
+        "ladder": ladder.hash,
+        "seed": 0,
+        "matches": [match.to_dict() | {"seed": table.played[0][3]}],
+    }

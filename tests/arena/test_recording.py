@@ -1,0 +1,197 @@
+"""Matches as record files: true games, taken over exactly, and nothing foreign touched."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from positions import shikoku_data, write_board
+
+from tokaido_env import Game
+from tokaido_env.__main__ import main as command
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.records import Records, events_of, records_of
+from tokaido_env.agents.arena.tournament import Sheet, play
+from tokaido_env.boards.board import Board
+from tokaido_env.record import Record, RecordError
+
+BOARD = Board.load()
+
+
+def sheet(games: int = 8, seed: int = 3, a: str = "greedy", b: str = "random") -> Sheet:
+    return Sheet(a, b, games, seed, BOARD)
+
+
+def played(*args: int) -> Sheet:
+    filled = sheet(*args)
+    play(filled, make(filled.a), make(filled.b))
+    return filled
+
+
+@pytest.fixture(scope="module")
+def match() -> Sheet:
+    return played()
+
+
+@pytest.fixture
+def file(match: Sheet, tmp_path: Path) -> Path:
+    path = tmp_path / "games.jsonl"
+    records = Records(path, [sheet()])
+    for some in np.split(np.arange(len(match)), [3, 4]):
+        records.append(match, some)
+    return path
+
+
+def same(one: Sheet, other: Sheet) -> bool:
+    games = bool((one.games == other.games).all())
+    return games and one.actions.tolist() == other.actions.tolist()
+
+
+def test_a_record_is_that_of_the_game_played_alone(match: Sheet) -> None:
+    for number, record in enumerate(records_of(match, np.arange(len(match)))):
+        game = Game(seed=int(match.games["seed"][number]))
+        for action in match.actions[number].tolist():
+            if action >= 0:
+                game.play(action)
+        swapped = number % 2
+        assert record == Record.of(game, ("random", "greedy") if swapped else ("greedy", "random"))
+
+
+def test_games_that_end_at_the_cap(tmp_path: Path) -> None:
+    board = Board.load(write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 2}))
+    capped = Sheet("greedy", "random", 4, 0, board)
+    play(capped, make("greedy"), make("random"))
+    for record in records_of(capped, np.arange(4)):
+        assert (record.winner, record.end, record.rounds) == (None, "cap", 2)
+    records = Records(tmp_path / "games.jsonl", [capped])
+    records.append(capped, np.arange(4))
+    assert command(["replay", str(tmp_path / "games.jsonl"), "--board", board.source]) == 0
+
+
+def test_actions_that_make_no_game_have_no_events(match: Sheet) -> None:
+    seeds, ends = match.games["seed"][:4], match.games["decisions"]
+    actions = np.pad(match.actions[:4], ((0, 0), (0, 1)), constant_values=-1)
+    actions[0, 5] = 48  # illegal
+    actions[1, ends[1] - 1] = -1  # one too few
+    actions[2, ends[2]] = 0  # one too many
+    events = events_of(BOARD, seeds, actions)
+    assert events[:3] == [None, None, None]
+    assert events[3] == records_of(match, np.array([3]))[0].events
+
+
+def test_the_file_replays(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["replay", str(file), "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("greedy against random") == shown.count("random against greedy") == 4
+
+
+def test_games_are_taken_over(match: Sheet, file: Path) -> None:
+    again = sheet()
+    records = Records(file, [again])
+    assert (records.taken, records.dropped) == (8, 0)
+    assert same(again, match)
+
+
+def test_a_file_can_be_cut_anywhere(match: Sheet, file: Path) -> None:
+    """Whatever was written when the power went, the rest is played and the file is the same."""
+    text = file.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(text) if byte == ord("\n")]
+    cuts = {0, 1, 10, ends[0] - 1, ends[0], ends[0] + 1, ends[2] + 1000, ends[-1] - 1}
+    for cut in sorted(cuts):
+        file.write_bytes(text[:cut])
+        again = sheet()
+        records = Records(file, [again])
+        whole = max((end for end in ends if end <= cut), default=0)
+        assert (records.dropped, file.stat().st_size) == (cut - whole, whole)
+        assert again.finished.sum() == records.taken == text[:cut].count(b"\n")
+        play(
+            again,
+            make("greedy"),
+            make("random"),
+            keep=lambda n: records.append(again, n),  # noqa: B023
+        )
+        assert same(again, match)
+        assert file.read_bytes() == text
+
+
+def test_a_longer_match_takes_over_a_shorter_one_and_several_share_a_file(file: Path) -> None:
+    longer, other = sheet(games=12), sheet(b="greedy")
+    Records(file, [other, longer])
+    assert longer.finished.sum() == 8
+    assert longer.finished[:8].all()
+    assert not other.finished.any()
+
+
+def test_an_agent_against_itself_has_each_game_twice(tmp_path: Path) -> None:
+    mirror = sheet(4, 0, "random", "random")
+    play(mirror, make("random"), make("random"))
+    records = Records(tmp_path / "games.jsonl", [sheet(4, 0, "random", "random")])
+    records.append(mirror, np.array([0, 2]))
+    again = sheet(4, 0, "random", "random")
+    assert Records(tmp_path / "games.jsonl", [again]).taken == 2
+    assert again.finished.tolist() == [True, False, True, False]
+
+
+def test_an_interrupted_write_is_written_over(match: Sheet, tmp_path: Path) -> None:
+    path = tmp_path / "games.jsonl"
+    records = Records(path, [sheet()])
+    records.append(match, np.array([0]))
+    with path.open("ab") as file:
+        file.write(b'{"format": "tokaido-duo", "ver')
+    records.append(match, np.array([1]))
+    assert Records(path, [sheet()]).taken == 2
+
+
+def edited(old: str, new: str) -> Callable[[str], str]:
+    return lambda text: text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: "not a record\n" + text, "line 1: not a whole line of JSON"),
+        (lambda text: text + "notes", "not a record file: it ends with b'notes'"),
+        (lambda text: "\n" + text, "line 1: not a whole line"),
+        (lambda text: text + text, "line 9: 'greedy' against 'random', seed .* or comes twice"),
+        (lambda text: re.sub(r'"seed": \d+', '"seed": 5', text), "seed 5, is no game of these"),
+        (edited('["greedy"', '["mcts"'), "line 1: 'mcts' against 'random', seed"),
+        (edited('"board": "shikoku"', '"board": "honshu"'), "a game on board 'honshu'"),
+        (edited(BOARD.hash, "0" * 16), "line 1: a game on board 'shikoku' .0000.*name another"),
+        (edited('"roll:', '"roll:7'), "line 1: event .*no outcome"),
+        (edited('"side:pilgrim=tr', '"side:pilgrim=x'), "line .: event 9 of .*no outcome"),
+        (edited('"winner": 0', '"winner": 1'), "line 1: winner: expected 0"),
+        (edited('"faith": ', '"faith": 1'), "line 1: scores: expected"),
+        (edited('"boutique:C1=', '"boutique:C2='), "line 1: event 1 of"),
+    ],
+)
+def test_what_is_not_of_these_matches_is_refused_and_left_alone(
+    file: Path, change: Callable[[str], str], message: str
+) -> None:
+    file.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
+    before = file.read_bytes()
+    with pytest.raises(RecordError, match=message) as error:
+        Records(file, [sheet()])
+    assert str(error.value).startswith(str(file))
+    assert file.read_bytes() == before
+
+
+def test_a_true_game_with_other_luck_is_refused(match: Sheet, file: Path) -> None:
+    """Two games with their seeds changed about: each is a game, but not that of its seed."""
+    text = file.read_text(encoding="utf-8")
+    one, two = (str(match.games["seed"][number]) for number in (0, 2))
+    text = text.replace(one, "X").replace(two, one).replace("X", two)
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(RecordError, match="line 1: its outcomes are not those of its seed"):
+        Records(file, [sheet()])
+
+
+def test_fewer_games_than_the_file_holds_are_refused(file: Path) -> None:
+    with pytest.raises(RecordError, match="fewer --games"):
+        Records(file, [sheet(games=6)])
+
+
+def test_a_file_that_cannot_be_text(file: Path) -> None:
+    file.write_bytes(b"\x80PNG\n")
+    with pytest.raises(RecordError, match="line 1: "):
+        Records(file, [sheet()])

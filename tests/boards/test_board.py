@@ -1,0 +1,428 @@
+"""Board files: the default one's geometry, and one clear error for each mistake."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from positions import (
+    COASTAL,
+    DROP,
+    ICONS,
+    SHIKOKU,
+    changed,
+    other_board_data,
+    shikoku_data,
+    write_board,
+)
+
+from tokaido_env import Board, BoardError, Game
+from tokaido_env.boards.board import AREAS, BOARD, TOWNS, built_in_boards
+
+# RULES.md's table: what each area is next to.
+ADJACENCY = {
+    "A1": "A2 A7 A8",
+    "A2": "A1 A3 A6",
+    "A3": "A2 A4 A5",
+    "A4": "A3 A5",
+    "A5": "A3 A4 A6",
+    "A6": "A2 A5 A7",
+    "A7": "A1 A6 A8",
+    "A8": "A1 A7",
+}
+# The towns on the way between the two coastal towns of each area.
+BORDERS = {
+    "A1": "C1 M1 M2 C2",
+    "A2": "C2 M2 M3 C3",
+    "A3": "C3 M3 M4 C4",
+    "A4": "C4 M4 C5",
+    "A5": "C5 M4 M3 C6",
+    "A6": "C6 M3 M2 C7",
+    "A7": "C7 M2 M1 C8",
+    "A8": "C8 M1 C1",
+}
+
+
+@pytest.fixture
+def shikoku() -> Board:
+    return Board.load()
+
+
+def names(mask: int, all_names: tuple[str, ...]) -> list[str]:
+    return [name for i, name in enumerate(all_names) if mask >> i & 1]
+
+
+# The default board
+
+
+def test_default_board__is_built_in(shikoku: Board) -> None:
+    assert "shikoku" in built_in_boards()
+    assert (shikoku.name, shikoku.max_rounds) == ("shikoku", 200)
+    assert Board.load("shikoku") == Board.load(SHIKOKU) == shikoku
+
+
+def test_default_board__every_table_has_its_provenance(shikoku: Board) -> None:
+    dice = {"dice.pilgrim", "dice.merchant", "dice.artist"}
+    entries = {"ring", "routes", "mountains", "areas", "starts", "boutiques"}
+    tables = {"commerce", "culture", "temple", "garden"}
+    assert set(shikoku.provenance) == dice | entries | tables
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_default_board__neighbours_and_borders_of_areas(shikoku: Board, area: str) -> None:
+    index = AREAS.index(area)
+    assert [AREAS[i] for i in shikoku.neighbours[index]] == ADJACENCY[area].split()
+    assert shikoku.borders[index] == set(BORDERS[area].split())
+    bordering = shikoku.record[0]["town_areas"] >> index & 1
+    assert {town for town, is_one in zip(TOWNS, bordering, strict=True) if is_one} == set(
+        BORDERS[area].split()
+    )
+
+
+@pytest.mark.parametrize("area", range(8))
+def test_default_board__an_area_has_the_stations_between_its_towns(
+    shikoku: Board, area: int
+) -> None:
+    row = shikoku.record[0]
+    mine = [i for i in range(28) if row["station_areas"][i] >> area & 1]
+    first = shikoku.stations.index(COASTAL[area])
+    assert mine == sorted((first + i) % 28 for i in range(len(mine)))
+    towns = [shikoku.stations[i] for i in mine if shikoku.stations[i] in COASTAL]
+    assert set(towns) == {COASTAL[area], COASTAL[(area + 1) % 8]}
+
+
+@pytest.mark.parametrize(
+    ("start", "steps", "ends"),
+    [
+        ("M1", 0, "M1"),
+        ("M1", 1, "C1 C8 M2"),
+        ("M1", 2, "C2 C7 M3"),
+        ("M1", 3, "C3 C6 M4"),
+        ("M1", 4, "C4 C5"),
+        ("M2", 3, "C4 C5"),
+        ("C1", 2, "C8 M2"),
+        ("C1", 5, "C4 C5"),
+        ("C1", 6, ""),
+    ],
+)
+def test_default_board__reach_of_merchants(
+    shikoku: Board, start: str, steps: int, ends: str
+) -> None:
+    mask = int(shikoku.record[0]["town_reach"][steps, TOWNS.index(start)])
+    assert names(mask, TOWNS) == ends.split()
+
+
+@pytest.mark.parametrize(
+    ("start", "steps", "ends"),
+    [
+        ("A8", 1, "A1 A7"),
+        ("A1", 2, "A3 A6 A7 A8"),
+        ("A4", 2, "A2 A3 A5 A6"),
+        ("A8", 3, "A2 A3 A5 A6"),
+    ],
+)
+def test_default_board__reach_of_artists(shikoku: Board, start: str, steps: int, ends: str) -> None:
+    mask = int(shikoku.record[0]["area_reach"][steps, AREAS.index(start)])
+    assert names(mask, AREAS) == ends.split()
+
+
+def test_default_board__icons_on_the_ways_of_artists(shikoku: Board) -> None:
+    """From A2 to A7 with a 2: over A1 (waterfall) or A6 (mountain); both ends are bamboo."""
+    touched = shikoku.record[0]["icons_touched"]
+    assert names(int(touched[2, 1, 6]), ICONS) == ["waterfall", "mountain", "bamboo"]
+    assert names(int(touched[1, 7, 0]), ICONS) == ["moon", "waterfall"]
+    assert touched[1, 1, 6] == 0
+
+
+def test_default_board__artists_are_never_stuck(shikoku: Board) -> None:
+    assert shikoku.record[0]["area_reach"][1:].all()
+
+
+def test_record__has_no_padding() -> None:
+    assert BOARD.itemsize == sum(BOARD[name].itemsize for name in BOARD.names or ())
+
+
+# One clear error for each mistake
+
+
+TOO_SMALL = [*COASTAL, *["temple"] * 11]
+TOO_LARGE = [*COASTAL, *["temple"] * 33]
+RING = shikoku_data()["ring"]["stations"]
+ROUTES = shikoku_data()["routes"]["pairs"]
+NUMBERS = shikoku_data()["mountains"]["numbers"]
+TOKENS = shikoku_data()["boutiques"]["tokens"]
+
+
+def with_routes(*routes: str, instead: str = "") -> list[list[str]]:
+    """The default routes, some replaced: `with_routes("M3-C5", instead="M4-C5")`."""
+    gone = [route.split("-") for route in instead.split()]
+    assert all(route in ROUTES for route in gone)
+    return [pair for pair in ROUTES if pair not in gone] + [route.split("-") for route in routes]
+
+
+MISTAKES = [
+    # the ring
+    ("ring.stations", RING[:24] + RING[25:], "the 8 coastal towns C1 to C8"),
+    ("ring.stations", [*RING, "C1"], "the 8 coastal towns C1 to C8"),
+    ("ring.stations", [*RING, "C9"], "one of C1"),
+    ("ring.stations", ["C2", *RING[1:3], "C1", *RING[4:]], "in this order"),
+    ("ring.stations", ["temple", *RING], "C1 first"),
+    ("ring.stations", [*RING, "shrine"], "temple, garden, hot spring, seashore"),
+    ("ring.stations", [*RING, 3], "temple, garden, hot spring, seashore"),
+    ("ring.stations", [*RING, "coastal town"], "one of C1"),
+    ("ring.stations", TOO_SMALL, "20 to 40 stations, got 19"),
+    ("ring.stations", TOO_LARGE, "20 to 40 stations, got 41"),
+    ("ring.stations", "C1", "20 to 40 stations"),
+    # mountain towns
+    ("mountains.numbers", {"M1": 3, "M2": 2, "M3": 4}, "the 4 mountain towns M1 to M4"),
+    ("mountains.numbers", NUMBERS | {"M5": 3}, "the 4 mountain towns M1 to M4"),
+    ("mountains.numbers.M2", 1, "from 2 to 4"),
+    ("mountains.numbers.M2", 5, "from 2 to 4"),
+    ("mountains.numbers", [3, 2, 4, 3], "the 4 mountain towns M1 to M4"),
+    # routes
+    ("routes.pairs", with_routes("M4-C9", instead="M4-C5"), "a route between C1 to C8 and M1"),
+    ("routes.pairs", with_routes("M4-A5", instead="M4-C5"), "a route between C1 to C8 and M1"),
+    ("routes.pairs", with_routes("M4", instead="M4-C5"), "two different towns in each route"),
+    ("routes.pairs", with_routes("M4-M4"), "two different towns in each route"),
+    ("routes.pairs", with_routes(instead="M4-C5"), "every town reachable from C1"),
+    ("routes.pairs", with_routes("M1-M2", instead="M3-M4"), "no way to C4, C5, M4"),
+    ("routes.pairs", with_routes("M1-M3"), "11 routes, a tree on 12 towns, got 12"),
+    ("routes.pairs", with_routes("M3-C2", "M2-C3", instead="M2-C2 M3-C3"), "routes cross"),
+    ("routes.pairs", with_routes("C4-C5", instead="M4-C5"), "one route at each coastal town"),
+    (
+        "routes.pairs",
+        with_routes("M3-C5", "M3-C4", instead="M4-C5 M4-C4"),
+        "two or more at each mountain town, got 1 at M4",
+    ),
+    ("routes.pairs", [], "every town reachable from C1"),
+    ("routes.pairs", 11, "a list of pairs"),
+    # dice
+    ("dice.pilgrim.faces", [1, 2, 2, 3, 3], "6 faces, got 5"),
+    ("dice.artist.faces", [1, 2, 2, 3, 3, 3, 3], "6 faces, got 7"),
+    ("dice.merchant.faces", [1, 2, 2, 3, 3, 7], "from 1 to 6, got 7"),
+    ("dice.merchant.faces", [0, 2, 2, 3, 3, 3], "from 1 to 6, got 0"),
+    ("dice.merchant.faces", [1.0, 2, 2, 3, 3, 3], "from 1 to 6"),
+    ("dice.merchant.faces", [True, 2, 2, 3, 3, 3], "from 1 to 6"),
+    # areas
+    ("areas.icons.A3", "sun", "one of moon, waterfall, mountain, bamboo"),
+    ("areas.icons", shikoku_data()["areas"]["icons"] | {"A9": "moon"}, "the 8 areas A1 to A8"),
+    ("areas.icons", {"A1": "moon"}, "the 8 areas A1 to A8"),
+    # starts
+    ("starts.player_0.pilgrim", "M1", "a coastal town or a ring index from 0 to 27"),
+    ("starts.player_0.pilgrim", "temple", "a coastal town or a ring index from 0 to 27"),
+    ("starts.player_0.pilgrim", 28, "a coastal town or a ring index from 0 to 27, got 28"),
+    ("starts.player_1.pilgrim", -1, "a coastal town or a ring index from 0 to 27, got -1"),
+    ("starts.player_1.merchant", "C9", "a town, C1 to C8 or M1 to M4"),
+    ("starts.player_1.artist", "C1", "an area, A1 to A8"),
+    # tokens
+    ("boutiques.tokens", TOKENS[1:], "8 tokens, got 7"),
+    ("boutiques.tokens", [["silk", 3], *TOKENS[1:]], "kimono, pottery, doll, fan"),
+    ("boutiques.tokens", [["fan", 1], *TOKENS[1:]], "from 2 to 4, got 1"),
+    ("boutiques.tokens", [["fan", 5], *TOKENS[1:]], "from 2 to 4, got 5"),
+    ("boutiques.tokens", [["fan"], *TOKENS[1:]], "[ware, price]"),
+    # points
+    ("commerce.points", [0, 5, 11, 18, 26, 35], "7 numbers, got 6"),
+    ("culture.points", [*range(12)], "11 numbers, got 12"),
+    ("temple.numbers", [*range(10)], "9 numbers, got 10"),
+    ("garden.numbers", [*range(5)], "6 numbers, got 5"),
+    ("garden.numbers", [1, 2, 3, 4, 5, 4], "numbers that never fall"),
+    ("garden.numbers", [-1, 2, 3, 4, 5, 6], "from 0 to 255, got -1"),
+    ("garden.numbers", [1, 2, 3, 4, 5, 256], "from 0 to 255, got 256"),
+    ("garden.numbers", {"1": 1}, "6 numbers"),
+    # the rest
+    ("format", 2, "1, got 2"),
+    ("format", True, "1, got True"),
+    ("name", "", "a word"),
+    ("name", 7, "a word"),
+    ("max_rounds", 0, "from 1 to 400, got 0"),
+    ("max_rounds", 401, "from 1 to 400, got 401"),
+    ("max_rounds", "200", "from 1 to 400, got 200"),
+    ("ring.provenance", "grandmother", "one of rulebook, public source"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "wanted"), MISTAKES)
+def test_mistake__one_error_names_file_key_and_what_was_expected(
+    tmp_path: Path, key: str, value: Any, wanted: str
+) -> None:
+    path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, value))
+    with pytest.raises(BoardError) as error:
+        Board.load(path)
+    message = str(error.value)
+    assert re.match(rf"{re.escape(f'{path}: {key}')}(:| price:) expected ", message)
+    assert wanted in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("key", ["colour", "ring.colour", "dice.colour", "starts.colour"])
+def test_mistake__an_unknown_key_is_named(tmp_path: Path, key: str) -> None:
+    path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, 1))
+    with pytest.raises(BoardError, match=r"mine\.toml: .*expected only the keys .*, got colour$"):
+        Board.load(path)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *["format", "name", "max_rounds", "dice", "ring", "routes", "mountains", "areas"],
+        *["starts", "boutiques", "commerce", "culture", "temple", "garden"],
+        *["dice.artist", "dice.artist.faces", "ring.stations", "ring.provenance"],
+        *["starts.player_1", "starts.player_1.artist", "areas.icons", "commerce.points"],
+    ],
+)
+def test_mistake__a_missing_key_is_named(tmp_path: Path, key: str) -> None:
+    path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, DROP))
+    missing = key.rpartition(".")[2]
+    with pytest.raises(BoardError, match=rf"mine\.toml: .*expected the key '{missing}'"):
+        Board.load(path)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_mistake__two_characters_start_on_one_station(tmp_path: Path, seat: int) -> None:
+    data = changed(shikoku_data(), f"starts.player_{seat}.merchant", "C5")
+    with pytest.raises(BoardError, match="starts: expected no two characters on one station"):
+        Board.load(write_board(tmp_path / "mine.toml", data))
+
+
+GARBAGE = [0, 1.5, True, "C1", [[1, 2]], {"M1": 1}]
+
+
+def test_mistake__garbage_anywhere_is_refused(tmp_path: Path) -> None:
+    """Whatever stands in the place of any value, the file is refused or the board can be played."""
+    path = tmp_path / "mine.toml"
+    for key in keys_of(shikoku_data()):
+        for value in GARBAGE:
+            write_board(path, changed(shikoku_data(), key, value))
+            message = refusal(path)
+            assert message is None or message.startswith(f"{path}: "), (key, value)
+
+
+def keys_of(table: Any, prefix: str = "") -> list[str]:
+    """The keys of all values in a table, of lists the first item."""
+    items = table.items() if isinstance(table, dict) else enumerate(table[:1])
+    keys = []
+    for key, value in items:
+        keys.append(f"{prefix}{key}")
+        if isinstance(value, dict | list):
+            keys += keys_of(value, f"{prefix}{key}.")
+    return keys
+
+
+def refusal(path: Path) -> str | None:
+    """The message about a board file, None if it can be played."""
+    try:
+        Game(path, seed=0).play("pilgrim")
+    except BoardError as error:
+        return str(error)
+    return None
+
+
+def test_mistake__a_file_that_is_not_toml(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("name shikoku")
+    with pytest.raises(BoardError, match=r"mine\.toml: not a TOML file: .*line 1"):
+        Board.load(path)
+    path.write_bytes(b"name = '\xff\xfe'")
+    with pytest.raises(BoardError, match=r"mine\.toml: not a TOML file"):
+        Board.load(path)
+
+
+def test_mistake__no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(BoardError, match=r"mine\.toml: no such board file"):
+        Board.load(tmp_path / "mine.toml")
+    (tmp_path / "folder.toml").mkdir()
+    with pytest.raises(BoardError, match=r"folder\.toml: no such board file"):
+        Board.load(tmp_path / "folder.toml")
+
+
+@pytest.mark.parametrize("name", ["kyoto", "", "../boards/shikoku", "Shikoku"])
+def test_mistake__an_unknown_name(name: str) -> None:
+    with pytest.raises(BoardError, match=r"unknown board .*: expected one of .*shikoku.*\.toml"):
+        Board.load(name)
+
+
+# Boards of one's own
+
+
+def test_own_board__is_played_from_its_path(tmp_path: Path) -> None:
+    path = write_board(tmp_path / "other.toml", other_board_data())
+    game = Game(path, chance="explicit")
+    assert (game.board.name, game.board.source) == ("other", str(path))
+    assert [p["pilgrim"] for p in game.to_dict()["players"]] == [6, 14]
+    assert ("boutique:C1=fan/4", 3 / 8) in game.outcomes()
+    assert Game(str(path), seed=3) == Game(Board.load(path), seed=3)
+
+
+def test_own_board__an_edited_file_is_read_anew(tmp_path: Path) -> None:
+    path = write_board(tmp_path / "mine.toml", shikoku_data())
+    assert Board.load(path).max_rounds == 200
+    write_board(path, changed(shikoku_data(), "max_rounds", 50))  # another size
+    assert Board.load(path).max_rounds == 50
+    write_board(path, changed(shikoku_data(), "max_rounds", 60))  # the same size, later
+    os.utime(path, (10**9, 10**9))
+    assert Board.load(path).max_rounds == 60
+
+
+def test_own_board__an_edited_copy_changes_the_rules(tmp_path: Path) -> None:
+    data = changed(shikoku_data(), "temple.numbers", [3] * 9)
+    path = tmp_path / "mine.toml"
+    assert Game(write_board(path, data), seed=0).scores()[0]["faith"] == 3
+
+
+def test_boards_are_not_changed_by_games() -> None:
+    board = Board.load()
+    before = bytes(board.record)
+    game = Game(board, seed=1)
+    while not game.is_over:
+        game.play(game.legal_actions()[0])
+    assert bytes(board.record) == before
+
+
+# The hash
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("max_rounds", 199),
+        ("dice.pilgrim.faces", [1, 1, 2, 3, 3, 4]),
+        ("dice.merchant.faces", [1, 1, 1, 2, 3, 3]),
+        ("dice.artist.faces", [1, 1, 1, 2, 3, 3]),
+        ("ring.stations.1", "garden"),
+        ("routes.pairs", other_board_data()["routes"]["pairs"]),
+        ("mountains.numbers.M1", 4),
+        ("areas.icons.A1", "moon"),
+        ("starts.player_0.pilgrim", 1),
+        ("starts.player_0.merchant", "M2"),
+        ("starts.player_1.artist", "A5"),
+        ("boutiques.tokens.0", ["kimono", 3]),
+        ("commerce.points.6", 46),
+        ("culture.points.10", 41),
+        ("temple.numbers.8", 10),
+        ("garden.numbers.5", 7),
+    ],
+)
+def test_hash__changes_with_what_affects_play(tmp_path: Path, key: str, value: Any) -> None:
+    path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, value))
+    assert Board.load(path).hash != Board.load().hash
+    assert not np.array_equal(Board.load(path).record, Board.load().record)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("name", "mine"),
+        ("ring.note", "as printed"),
+        ("ring.note", DROP),
+        ("ring.provenance", "box"),
+        ("starts.player_0.pilgrim", 0),
+    ],
+)
+def test_hash__does_not_change_with_words(tmp_path: Path, key: str, value: Any) -> None:
+    path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, value))
+    board = Board.load(path)
+    assert board.hash == Board.load().hash
+    assert re.fullmatch("[0-9a-f]{16}", board.hash)
+    assert bytes(board.record) == bytes(Board.load().record)

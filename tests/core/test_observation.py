@@ -1,0 +1,297 @@
+"""Observations: the table's layout, a decoder written from the table, and nothing hidden."""
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from positions import (
+    AREAS,
+    CHARACTERS,
+    COASTAL,
+    ICONS,
+    SIDES,
+    TOWNS,
+    WARES,
+    Position,
+    game_at,
+    other_board_data,
+    position,
+    random_position,
+    random_walk,
+    some_move,
+    write_board,
+)
+
+from tokaido_env import Batch, Board, Game
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.jit import INTERPRETED
+from tokaido_env.core.observation import (
+    FEATURES,
+    MASK_BYTES,
+    N_FEATURES,
+    SCALES,
+    Feature,
+    encode_game,
+    expand,
+)
+from tokaido_env.core.state import Phase
+
+Vector = npt.NDArray[np.float32]
+
+SEATS = pytest.mark.parametrize("seat", [0, 1])
+
+
+def observe(game: Game, seat: int) -> Vector:
+    out = np.full(N_FEATURES, 9, np.float32)  # whatever was there must not survive
+    encode_game(game.board.record, game.state, 0, seat, out)
+    return out
+
+
+def many_games() -> Iterator[Game]:
+    """Thousands of positions: all of some random games, chance phases too, and made-up ones."""
+    for seed in range(1 if INTERPRETED else 4):
+        rng = random.Random(seed)
+        game = Game(chance="explicit")
+        while not game.is_over:
+            yield game
+            game.play(some_move(game, rng))
+        yield game
+    for seed in range(100 if INTERPRETED else 600):
+        yield Game.from_dict(random_position(random.Random(seed)), chance="explicit")
+    yield game_at(phase="OVER", left=[], round=200, end="cap")
+
+
+def numbers(vector: Vector, feature: Feature) -> list[int]:
+    """The raw values of a feature, whole numbers all."""
+    raw = vector[feature.start : feature.start + feature.size] * feature.scale
+    whole = np.rint(raw)
+    assert np.abs(raw - whole).max() < 1e-4, feature.name
+    values: list[int] = whole.astype(int).tolist()
+    return values
+
+
+# A decoder, written from the table's meanings alone.
+
+
+class Decoder:
+    """Reads a position from an observation."""
+
+    def __init__(self, vector: Vector, board: Board) -> None:
+        self.board = board
+        self.values = {feature.name: numbers(vector, feature) for feature in FEATURES}
+        self.seat = self.number("seat")
+
+    def number(self, name: str) -> int:
+        (value,) = self.values[name]
+        return value
+
+    def pick(self, name: str, names: Any, part: slice = slice(None)) -> Any:
+        """The name whose bit of a one-hot feature is set, None for none."""
+        bits = self.values[name][part]
+        assert set(bits) <= {0, 1}
+        assert sum(bits) <= 1
+        return names[bits.index(1)] if any(bits) else None
+
+    def counts(self, name: str, names: Any) -> dict[str, int]:
+        return dict(zip(names, self.values[name], strict=True))
+
+    def whose(self, name: str, part: slice = slice(None)) -> int | None:
+        """The seat of a one-hot mine-or-theirs."""
+        chosen: int | None = self.pick(name, (self.seat, 1 - self.seat), part)
+        return chosen
+
+    def position(self) -> Position:
+        phases = [phase.name for phase in Phase]
+        dice = [self.pick("dice", range(1, 7), slice(6 * i, 6 * i + 6)) for i in range(3)]
+        left = zip(CHARACTERS, self.values["dice_left"], strict=True)
+        return {
+            "board": self.board.name,
+            "phase": self.pick("phase", phases),
+            "player": self.whose("decides"),
+            "lead": self.whose("leads"),
+            "round": self.number("round"),
+            "dice": dict(zip(CHARACTERS, dice, strict=True)) if any(dice) else None,
+            "dice_left": [who for who, is_left in left if is_left],
+            "die": self.pick("die", CHARACTERS),
+            "origin": self.pick("origin", AREAS),
+            "pending": self.number("pending"),
+            "end_triggered": bool(self.number("end_triggered")),
+            "end": self.pick("end", ("triggers", "cap")),
+            "boutiques": {town: self.token(i) for i, town in enumerate(COASTAL)},
+            "bag": self.counts("bag", WARES),
+            "hot_spring": self.whose("hot_spring"),
+            "waves": {who: self.wave(i, who) for i, who in enumerate(CHARACTERS)},
+            "players": [self.player("my" if s == self.seat else "their") for s in (0, 1)],
+        }
+
+    def token(self, coast: int) -> list[Any] | None:
+        ware = self.pick("boutique_ware", list(WARES), slice(4 * coast, 4 * coast + 4))
+        price = self.values["boutique_price"][coast]
+        assert (ware is None) == (price == 0)
+        return ware and [ware, price]
+
+    def wave(self, i: int, who: str) -> dict[str, Any]:
+        part = slice(2 * i, 2 * i + 2)
+        return {
+            "side": self.pick("wave_side", SIDES[who], part),
+            "owner": self.whose("wave_owner", part),
+        }
+
+    def player(self, whose: str) -> dict[str, Any]:
+        easel = [
+            self.pick(f"{whose}_easel", ICONS, slice(4 * place, 4 * place + 4))
+            for place in range(10)
+        ]
+        coins = self.number(f"{whose}_coins") + self.number(f"{whose}_coins_beyond")
+        pegs = ("temple", "garden", "gold", "gifted")
+        return {
+            "pilgrim": self.pick(f"{whose}_pilgrim", range(40)),
+            "merchant": self.pick(f"{whose}_merchant", TOWNS),
+            "artist": self.pick(f"{whose}_artist", AREAS),
+            "wares": self.counts(f"{whose}_wares", WARES),
+            "hidden": self.counts(f"{whose}_hidden", ICONS),
+            "easel": [icon for icon in easel if icon],
+            "coins": coins,
+            **{key: self.number(f"{whose}_{key}") for key in pegs},
+        }
+
+
+def test_a_decoder_reads_the_whole_position_from_either_seat() -> None:
+    phases = set()
+    for game in many_games():
+        for seat in (0, 1):
+            decoder = Decoder(observe(game, seat), game.board)
+            assert decoder.seat == seat
+            assert decoder.position() == game.to_dict()
+        phases.add(game.phase)
+    assert phases == set(Phase)
+
+
+def test_a_decoder_reads_another_board(tmp_path: Any) -> None:
+    path = write_board(tmp_path / "other.toml", other_board_data())
+    for seed in range(15):
+        game = random_walk(seed, 10 * seed, path)
+        for seat in (0, 1):
+            assert Decoder(observe(game, seat), game.board).position() == game.to_dict()
+
+
+def test_features_tile_the_vector() -> None:
+    start = 0
+    for feature in FEATURES:
+        assert feature.start == start
+        assert feature.size > 0
+        assert feature.slice == slice(start, start + feature.size)
+        start += feature.size
+    assert start == N_FEATURES
+    names = [feature.name for feature in FEATURES]
+    assert len(set(names)) == len(names)
+
+
+def test_features_are_explained() -> None:
+    assert all(feature.meaning and feature.scale >= 1 for feature in FEATURES)
+
+
+def test_scales_are_those_of_the_features() -> None:
+    assert SCALES.shape == (N_FEATURES,)
+    assert all((SCALES[feature.slice] == feature.scale).all() for feature in FEATURES)
+
+
+def test_bytes_are_the_raw_values() -> None:
+    games = [game.copy() for i, game in enumerate(many_games()) if i % 3 == 0]
+    batch = Batch(len(games), chance="explicit", observation="uint8")
+    batch.reset(seed=0, positions=np.concatenate([game.state for game in games]))
+    for seat in (0, 1):
+        told = batch.observe(np.arange(len(games)), np.full(len(games), seat, np.int8))
+        assert told.dtype == np.uint8
+        for raw, game in zip(told, games, strict=True):
+            vector = observe(game, seat)
+            assert raw.tolist() == [n for feature in FEATURES for n in numbers(vector, feature)]
+
+
+def test_values_lie_between_0_and_1() -> None:
+    highest = np.zeros(N_FEATURES, np.float32)
+    for game in many_games():
+        for seat in (0, 1):
+            vector = observe(game, seat)
+            assert vector.min() >= 0
+            assert vector.max() <= 1
+            np.maximum(highest, vector, out=highest)
+    assert (highest > 0).mean() > 0.85  # most of them occur
+
+
+def test_positions_that_differ_are_seen_to_differ() -> None:
+    """And equal ones to be equal: one vector for each position, one position for each vector."""
+    seen: list[dict[bytes, str]] = [{}, {}]
+    positions = set()
+    for game in many_games():
+        text = json.dumps(game.to_dict(), sort_keys=True)
+        positions.add(text)
+        for seat in (0, 1):
+            assert seen[seat].setdefault(observe(game, seat).tobytes(), text) == text
+    assert len(seen[0]) == len(seen[1]) == len(positions)
+    assert not set(seen[0]) & set(seen[1])
+
+
+@SEATS
+def test_what_is_hidden_is_not_seen(seat: int) -> None:
+    """Games that look the same and go on differently are observed as the same."""
+    reveal = position(phase="REVEAL", die="artist", left=[], pending=3, origin="A7")
+    for where in (position(), reveal, Game(chance="explicit").to_dict()):
+        games = [Game.from_dict(where, seed=seed, chance="explicit") for seed in range(5)]
+        assert len({observe(game, seat).tobytes() for game in games}) == 1
+
+
+@SEATS
+def test_the_past_is_not_seen(seat: int) -> None:
+    """Two ways to one position."""
+    first, second = game_at(dice=(1, 1, 2)), game_at(dice=(1, 1, 2))
+    for move in ("pilgrim", "visit", "artist:A2", "merchant:C8"):
+        first.play(move)
+    for move in ("merchant:C8", "artist:A2", "pilgrim", "visit"):
+        second.play(move)
+    assert first == second
+    assert observe(first, seat).tobytes() == observe(second, seat).tobytes()
+
+
+def test_features_of_a_position_read_by_hand() -> None:
+    game = game_at(
+        dice=(4, 1, 2),
+        left=["pilgrim", "artist"],
+        mine={"pilgrim": 6, "coins": 7, "easel": ["bamboo", "moon"], "wares": {"doll": 2}},
+        theirs={"gold": 6, "coins": 12, "merchant": "C2"},
+        waves={"merchant": ("robust", 0)},
+        round=50,
+    )
+    me, them = (Decoder(observe(game, seat), game.board).values for seat in (0, 1))
+    assert (me["seat"], them["seat"]) == ([0], [1])
+    assert (me["decides"], them["decides"]) == ([0, 1], [1, 0])
+    assert me["leads"] == [1, 0]
+    assert me["round"] == [50]
+    assert me["dice"][:6] == [0, 0, 0, 1, 0, 0]
+    assert me["dice_left"] == [1, 0, 1]
+    assert me["my_coins"] == them["their_coins"] == [7]
+    assert (me["their_coins"], me["their_coins_beyond"]) == ([9], [3])
+    assert me["my_pilgrim"].index(1) == 6
+    assert me["their_merchant"] == [0, 1] + [0] * 10
+    assert me["my_easel"][:9] == [0, 0, 0, 1, 1, 0, 0, 0, 0]
+    assert me["my_wares"] == [0, 0, 2, 0]
+    assert me["wave_side"] == [1, 0, 0, 1, 1, 0]
+    assert me["wave_owner"] == [0, 0, 1, 0, 0, 0]
+    assert them["wave_owner"] == [0, 0, 0, 1, 0, 0]
+
+
+# Masks
+
+
+def test_a_mask_is_expanded_to_a_byte_for_each_action() -> None:
+    rng, words = random.Random(0), np.full(MASK_BYTES // 8, 2**64 - 1, np.uint64)
+    every = (1 << N_ACTIONS) - 1
+    for mask in [0, 1, 1 << 48, every, *(rng.getrandbits(N_ACTIONS) for _ in range(100))]:
+        expand(mask, words)
+        told = words.view(np.int8)
+        assert told[:N_ACTIONS].tolist() == [mask >> action & 1 for action in range(N_ACTIONS)]
+        assert not told[N_ACTIONS:].any()

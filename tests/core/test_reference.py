@@ -1,0 +1,228 @@
+"""The engine walked in step with the naive reference (`reference.py`), all compared at every step.
+
+`pytest --games 20000` walks that many random games instead of the default number.
+"""
+
+import copy
+import functools
+import random
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from positions import (
+    ICONS,
+    SHIKOKU,
+    SIDES,
+    WARES,
+    Position,
+    other_board_data,
+    random_position,
+    random_walk,
+    some_move,
+    write_board,
+)
+from reference import Reference
+
+from tokaido_env import Board, Game
+from tokaido_env.core.actions import IDS, LABELS
+from tokaido_env.core.jit import INTERPRETED, entry
+from tokaido_env.core.rules import apply, apply_outcome, is_chance, legal
+
+CHUNKS = 20
+ENDS = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
+
+# Of the actions only `artist:stay` is missing: no board with dice up to 6 has it (test_rules.py).
+REACHED = {
+    *LABELS,
+    *(f"side:{who}={side}" for who, sides in SIDES.items() for side in sides),
+    *("pilgrim:wave=tranquil", "pilgrim:wave=hasty", "gift on the way"),
+    *("return of a ware by the opponent", "hot spring taken again"),
+    *(f"end by {key}" for key in (*ENDS, "cap")),
+} - {"artist:stay"}
+
+Odds = list[tuple[str, float]]
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_random_games_agree_with_the_reference(chunk: int, pytestconfig: pytest.Config) -> None:
+    walk_chunk(chunk, pytestconfig.getoption("games"))
+
+
+def test_games_on_another_board_agree_with_the_reference() -> None:
+    walk_another_board()
+
+
+def test_games_from_made_up_positions_agree_with_the_reference() -> None:
+    walk_from_made_up_positions()
+
+
+def test_games_from_the_middle_agree_with_the_reference() -> None:
+    for seed in range(3 if INTERPRETED else 40):
+        middle = random_walk(seed, steps=10 * seed).to_dict()
+        game = Game.from_dict(middle, chance="explicit")
+        walk(game, reference_at(shikoku(), middle), seed, steps=100)
+
+
+def test_the_verbs_return_what_is_legal_then(tmp_path: Path) -> None:
+    """Without a driver: batches go by what `apply` and `apply_outcome` return."""
+    other = write_board(tmp_path / "other.toml", other_board_data())
+    games = [Game(board, chance="explicit") for board in ("shikoku", other) for _ in range(8)]
+    made_up = (random_position(random.Random(seed)) for seed in range(40 if INTERPRETED else 800))
+    games += [Game.from_dict(position, chance="explicit") for position in made_up]
+    for seed, game in enumerate(games):
+        rng = random.Random(seed)
+        for _ in range(1000 if seed < 16 else 15):
+            if game.is_over:
+                break
+            state, move = game.state, move_id(game.board, some_move(game, rng))
+            told, found = masks_after(game.boards, state, move)
+            game.play(move)
+            assert state.tobytes() == game.states.tobytes()
+            assert told == found == game.legal_mask, f"game {seed}, {game!r}"
+
+
+@entry
+def masks_after(boards: Any, states: Any, move: int) -> tuple[int, int]:
+    """Play a move or an outcome; return what the verb returns and what `legal` finds."""
+    board, s = boards[0], states[0]
+    told = apply_outcome(board, s, move) if is_chance(s) else apply(board, s, move)
+    return int(told), int(legal(board, s))
+
+
+def test_the_walks_reach_everything(pytestconfig: pytest.Config) -> None:
+    """What the games above compared is no less than the whole game."""
+    games = pytestconfig.getoption("games")
+    if games < 1000:
+        pytest.skip("rare things need the 1000 games of the default")
+    seen = walk_another_board() + walk_from_made_up_positions()
+    for chunk in range(5):  # not all: they are walked again where pytest-xdist spreads the chunks
+        seen += walk_chunk(chunk, games)
+    assert not REACHED - set(seen)
+
+
+@functools.cache
+def walk_another_board() -> Counter[str]:
+    seen: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_board(Path(folder) / "other.toml", other_board_data())
+        board, reference = Board.load(path), Reference(path)
+    for seed in range(10 if INTERPRETED else 100):
+        seen += walk(Game(board, chance="explicit"), reference_at(reference), seed)
+    return seen
+
+
+@functools.cache
+def walk_from_made_up_positions() -> Counter[str]:
+    """Rich, crowded and nearly won positions: what games from the start hardly reach."""
+    seen: Counter[str] = Counter()
+    for seed in range(50 if INTERPRETED else 2000):
+        made_up = random_position(random.Random(seed))
+        game = Game.from_dict(made_up, chance="explicit")
+        seen += walk(game, reference_at(shikoku(), made_up), seed, steps=25)
+    return seen
+
+
+@functools.cache
+def shikoku() -> Reference:
+    return Reference(SHIKOKU)
+
+
+@functools.cache
+def walk_chunk(chunk: int, games: int) -> Counter[str]:
+    """Walk a twentieth of the games; return how often each thing happened."""
+    seen: Counter[str] = Counter()
+    for seed in range(games * chunk // CHUNKS, games * (chunk + 1) // CHUNKS):
+        seen += walk(Game(chance="explicit"), reference_at(shikoku()), seed)
+    return seen
+
+
+def reference_at(start: Reference, position: Position | None = None) -> Reference:
+    """A reference on the same board, which is not read again."""
+    other = copy.copy(start)
+    other.position = copy.deepcopy(position or start.position)
+    return other
+
+
+def walk(game: Game, reference: Reference, seed: int, steps: int = 10_000) -> Counter[str]:
+    """Play in step until the end, or so many steps; return how often each thing happened.
+
+    Moves are random; in odd games nobody passes who need not, for more to happen. One game in three
+    is played by label, the others by id.
+    """
+    rng = random.Random(seed)
+    seen: Counter[str] = Counter()
+    second = False  # in the second move of a pick
+    for step in range(steps):
+        legal, odds = compare(game, reference, f"game seed {seed}, step {step}")
+        position = reference.position
+        if position["phase"] == "OVER":
+            seen.update(triggers(position))
+            break
+        move = choose(rng, legal, odds, eager=seed % 2 == 1)
+        if position["phase"] in ("MOVE", "REPEAT"):
+            second = position["phase"] == "REPEAT"
+        seen.update(happenings(game.board, position, move, second))
+        game.play(move if seed % 3 == 0 else move_id(game.board, move))
+        reference.play(move)
+    return seen
+
+
+def compare(game: Game, reference: Reference, where: str) -> tuple[list[str], Odds]:
+    """Compare everything that can be seen of a game; return its legal actions and outcomes."""
+    legal, odds = game.legal_labels(), game.outcomes()
+    assert game.to_dict() == reference.position, where
+    assert legal == reference.legal_labels(), where
+    assert odds == [(o, p.numerator / p.denominator) for o, p in reference.outcomes()], where
+    assert game.scores() == reference.scores(), where
+    assert game.winner() == reference.winner(), where
+    return legal, odds
+
+
+def choose(rng: random.Random, legal: list[str], odds: Odds, eager: bool) -> str:
+    if odds:
+        labels, probabilities = zip(*odds, strict=True)
+        return rng.choices(labels, probabilities)[0]
+    if eager and legal[-1:] != ["pass"]:
+        legal = [label for label in legal if label != "pass"]
+    return rng.choice(legal)
+
+
+def move_id(board: Board, label: str) -> int:
+    """The id of an action or outcome, worked out from its label as the design has it."""
+    verb, _, rest = label.partition(":")
+    value = rest.partition("=")[2]
+    if verb == "roll":
+        pilgrim, merchant, artist = map(int, rest.split("/"))
+        return 36 * (pilgrim - 1) + 6 * (merchant - 1) + artist - 1
+    if verb == "boutique":
+        ware, price = value.split("/")
+        return board.kinds.index((ware, int(price)))
+    if verb == "side":
+        return next(sides.index(value) for sides in SIDES.values() if value in sides)
+    if verb in ("ware", "tile"):
+        return list(WARES if verb == "ware" else ICONS).index(rest)
+    return IDS[label]
+
+
+def happenings(board: Board, position: Position, move: str, second: bool) -> list[str]:
+    """The move, and what is rare about it."""
+    seen = [move]
+    mine = position["players"][position["player"] or 0]
+    if move == "pilgrim:wave":
+        seen.append(f"{move}={position['waves']['pilgrim']['side']}")
+    if move == "gift" and mine["easel"][0] != board.area_icons[int(mine["artist"][1]) - 1]:
+        seen.append("gift on the way")
+    if position["phase"] == "DISCARD" and position["die"] == "pilgrim":
+        seen.append("return of a ware by the opponent")
+    if second and move == "visit" and board.stations[mine["pilgrim"]] == "hot spring":
+        seen.append("hot spring taken again")
+    return seen
+
+
+def triggers(position: Position) -> list[str]:
+    """What ended a game."""
+    ends = [key for key, n in ENDS.items() for p in position["players"] if p[key] == n]
+    return [f"end by {key}" for key in ends] or ["end by cap"]

@@ -1,0 +1,66 @@
+"""States: rows of records are copied and written as whole bytes."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from positions import random_walk
+
+from tokaido_env import Game
+from tokaido_env.core.luck import LUCK
+from tokaido_env.core.state import STATE, copy_rows, put_rows
+
+ROWS = pytest.mark.parametrize("rows", [[0], [3, 1], [2, 2, 0], [-1, 0], []], ids=str)
+
+
+def some_states(seed: int = 0) -> npt.NDArray[np.void]:
+    return np.concatenate([random_walk(seed + i, 30 * i).state for i in range(5)])
+
+
+def test_records_have_no_padding() -> None:
+    for dtype in (STATE, LUCK):
+        assert dtype.fields is not None
+        sizes = [field[0].itemsize for field in dtype.fields.values()]
+        assert sum(sizes) == dtype.itemsize
+
+
+@ROWS
+def test_rows_are_copied(rows: list[int]) -> None:
+    states = some_states()
+    copied = copy_rows(states, np.array(rows, np.int64))
+    assert copied.dtype == STATE
+    assert [row.tobytes() for row in copied] == [states[i].tobytes() for i in rows]
+    copied["round"] = 99
+    assert states.tobytes() == some_states().tobytes()
+
+
+def test_all_rows_are_copied() -> None:
+    states = some_states()
+    copied = copy_rows(states)
+    assert copied.tobytes() == states.tobytes()
+    assert not np.shares_memory(copied, states)
+
+
+@ROWS
+def test_rows_are_written(rows: list[int]) -> None:
+    states, values = some_states(), some_states(seed=50)[: len(rows)]
+    expected = [row.tobytes() for row in states]
+    for i, value in zip(rows, values, strict=True):
+        expected[i] = value.tobytes()
+    put_rows(states, np.array(rows, np.int64), values)
+    assert [row.tobytes() for row in states] == expected
+
+
+def test_one_value_is_written_to_all_rows() -> None:
+    states, value = some_states(), Game(seed=3).state
+    kept = states[1].tobytes()
+    put_rows(states, np.array([4, 0, 2, 3]), value)
+    assert [row.tobytes() for row in states] == [
+        kept if i == 1 else value.tobytes() for i in range(5)
+    ]
+
+
+def test_rows_that_do_not_fit_are_not_written() -> None:
+    states = some_states()
+    with pytest.raises(ValueError, match="shape"):
+        put_rows(states, np.array([0, 1, 2]), some_states()[:2])
+    assert states.tobytes() == some_states().tobytes()

@@ -1,0 +1,197 @@
+"""Agents: spec strings that teach, and play that follows from key and position alone."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from networks import random_policy
+
+from tokaido_env.agents import Agent, AgentError, Policy, describe, make
+from tokaido_env.agents.players.champion import CHAMPION
+from tokaido_env.agents.players.policy import PolicyAgent
+from tokaido_env.batch import Batch
+from tokaido_env.core.actions import N_ACTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def some_games(n: int = 64, decisions: int = 60) -> Batch:
+    """Games in different rounds, each waiting for a decision."""
+    batch, random = Batch(n), make("random")
+    batch.reset(seed=0)
+    for i in range(decisions):
+        batch.decide(random, np.arange(i * n // decisions, n))
+    return batch
+
+
+def choices(agent: Agent, batch: Batch) -> list[int]:
+    keys = batch.keys(np.arange(len(batch)))
+    return agent.act(batch.boards, batch.states, batch.legal, keys).tolist()
+
+
+@pytest.fixture
+def policy_file(tmp_path: Path) -> Path:
+    random_policy().save(tmp_path / "policy")
+    return tmp_path / "policy"
+
+
+# Spec strings
+
+
+@pytest.mark.parametrize("spec", ["random", "greedy"])
+def test_a_spec_makes_an_agent_that_tells_it(spec: str) -> None:
+    assert make(spec).spec == spec
+
+
+@pytest.mark.parametrize(
+    ("parameters", "temperature"),
+    [("", 0.0), (",temperature=0.5", 0.5), (",temperature=1", 1.0), (",temperature=10", 10.0)],
+)
+def test_the_spec_of_a_policy(policy_file: Path, parameters: str, temperature: float) -> None:
+    agent = make(f"policy:{policy_file}{parameters}")
+    assert isinstance(agent, PolicyAgent)
+    assert (agent.spec, agent.temperature) == (f"policy:{policy_file}{parameters}", temperature)
+    by_name = make(f"policy:path={policy_file}{parameters}")
+    assert choices(by_name, some_games()) == choices(agent, some_games())
+
+
+def test_the_spec_of_a_policy_makes_it_again(policy_file: Path) -> None:
+    agent = make(f"policy:{policy_file},temperature=0.123456789")
+    again = make(agent.spec)
+    assert isinstance(agent, PolicyAgent)
+    assert isinstance(again, PolicyAgent)
+    assert again.temperature == agent.temperature
+
+
+def test_the_spec_of_a_search_by_a_policy(policy_file: Path) -> None:
+    assert make(f"policy_search:{policy_file}").spec == f"policy_search:{policy_file},sims=400"
+    agent = make(f"policy_search:path={policy_file},sims=8")
+    assert agent.spec == f"policy_search:{policy_file},sims=8"
+    assert make(agent.spec).spec == agent.spec
+
+
+def test_the_champion_is_small_and_loads() -> None:
+    assert CHAMPION.stat().st_size <= 3_000_000
+    assert make("champion").spec == "champion"
+    assert make("champion:sims=8").spec == "champion:sims=8"
+    training = Policy.load(CHAMPION).training
+    assert json.loads(json.dumps(training)) == training
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("nobody", "unknown agent 'nobody': expected one of random, greedy[:epsilon=E], heur"),
+        ("", "unknown agent '': expected one of random"),
+        ("Greedy", "unknown agent 'Greedy'"),
+        ("random:1", "agent 'random:1': cannot read '1': expected random"),
+        ("greedy:depth=2", "agent 'greedy:depth=2': cannot read 'depth=2': expected greedy"),
+        ("policy", "expected policy:PATH"),
+        ("policy:", "expected policy:PATH"),
+        ("policy:temperature=1", "expected policy:PATH"),
+        ("champion:sims=0", "sims: expected an integer from 1 to 1000000, got '0'"),
+        ("champion:temperature=1", "cannot read 'temperature=1': expected champion[:sims=N]"),
+        ("policy_search", "expected policy_search:PATH[,sims=N]"),
+        ("policy_search:sims=8", "expected policy_search:PATH[,sims=N]"),
+        ("policy_search:nowhere", "nowhere: no such policy file"),
+        ("policy_search:x,sims=1.5", "sims: expected an integer from 1 to 1000000, got '1.5'"),
+        ("policy:nowhere", "nowhere: no such policy file"),
+        ("policy:x,heat=1", "agent 'policy:x,heat=1': cannot read 'heat=1': expected policy:PATH"),
+        ("policy:x,1", "agent 'policy:x,1': cannot read '1': expected policy:PATH"),
+        ("policy:x,path=y", "cannot read 'path=y'"),
+        ("policy:x,temperature=warm", "temperature: expected a number from 0 to 10, got 'warm'"),
+        ("policy:x,temperature=-1", "temperature: expected a number from 0 to 10, got '-1'"),
+        ("policy:x,temperature=11", "temperature: expected a number from 0 to 10, got '11'"),
+        ("policy:x,temperature=nan", "temperature: expected a number from 0 to 10, got 'nan'"),
+    ],
+)
+def test_a_wrong_spec_is_refused_with_what_would_do(spec: str, message: str) -> None:
+    with pytest.raises(AgentError) as error:
+        make(spec)
+    assert message in str(error.value)
+
+
+def test_every_kind_is_described() -> None:
+    kinds = [re.split(r"[:\[]", usage)[0] for usage, _ in describe()]
+    assert kinds == [
+        *("random", "greedy", "heuristic", "expectimax", "mcts"),
+        *("champion", "policy_search", "policy", "python"),
+    ]
+    assert all(meaning for _, meaning in describe())
+
+
+# Every agent
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("random", "greedy", "greedy:epsilon=0.5", "heuristic", "expectimax:depth=1"),
+        *("mcts:sims=9", "policy", "policy,temperature=1", "policy_search,sims=8"),
+        *("champion", "champion:sims=8"),
+    ],
+)
+def test_an_agent_plays_legal_actions_that_follow_from_key_and_position_alone(
+    policy_file: Path, spec: str
+) -> None:
+    agent = make(re.sub("^(policy_search|policy)", rf"\1:{policy_file}", spec))
+    batch = some_games()
+    before = batch.states.copy()
+    chosen = np.array(choices(agent, batch))
+    assert all(int(batch.legal[i]) >> int(action) & 1 for i, action in enumerate(chosen))
+    assert (batch.states == before).all()
+    order = np.random.default_rng(0).permutation(len(batch))[:40]
+    again = agent.act(batch.boards, batch.states[order], batch.legal[order], batch.keys(order))
+    assert again.tolist() == chosen[order].tolist()
+
+
+@pytest.mark.parametrize("spec", ["mcts:sims=9", "policy", "policy_search,sims=8", "champion"])
+def test_a_judge_holds_what_it_plays_best(policy_file: Path, spec: str) -> None:
+    agent: Any = make(re.sub("^(policy_search|policy)", rf"\1:{policy_file}", spec))
+    batch = some_games()
+    keys = batch.keys(np.arange(len(batch)))
+    shares, values = agent.judge(batch.boards, batch.states, batch.legal, keys)
+    legal = batch.legal[:, None] >> np.arange(N_ACTIONS, dtype=np.uint64) & np.uint64(1)
+    assert shares.sum(axis=1) == pytest.approx(1)
+    assert (shares[legal == 0] == 0).all()
+    assert (shares[np.arange(len(batch)), choices(agent, batch)] == shares.max(axis=1)).all()
+    assert (np.abs(values) <= 1).all()
+
+
+def test_a_judge_tells_the_result_of_player_0(policy_file: Path) -> None:
+    """Whoever decides, the value is good where player_0 is about to win."""
+    batch = some_games()
+    second = batch.states["player"] == 1
+    assert 0 < second.sum() < len(batch)
+    agent: Any = make(f"policy:{policy_file}")
+    _, own = agent.policy.evaluate(batch.boards, batch.states, batch.legal)
+    _, values = agent.judge(batch.boards, batch.states, batch.legal, batch.keys(np.arange(64)))
+    assert (values == np.where(second, -own, own)).all()
+
+
+# The package's name
+
+
+def test_the_folder_refuses_to_be_imported_under_its_own_name() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import agents"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "ImportError: import this package as tokaido_env.agents" in done.stderr
+
+
+def test_an_agent_is_made_again_from_its_spec() -> None:
+    for spec in ("greedy:epsilon=0.1234567891", "mcts:sims=7,rollout=full", "expectimax:depth=1"):
+        assert make(make(spec).spec).spec == make(spec).spec == spec
+    assert make(make("greedy:epsilon=0.1234567891").spec).epsilon == 0.1234567891  # type: ignore[attr-defined]

@@ -1,0 +1,550 @@
+"""Environments as pixels and in a window, recorded games as animations."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+import pytest
+from gymnasium.wrappers import RecordVideo
+from pettingzoo.utils.wrappers import RecordVideo as RecordVideoOfBoth
+from positions import position, shikoku_data, write_board
+
+from tokaido_env import Game, RecordError, env
+from tokaido_env.__main__ import main
+from tokaido_env.boards.board import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, Board
+from tokaido_env.gym import TokaidoDuoEnv
+from tokaido_env.position import to_dict
+from tokaido_env.record import save
+from tokaido_env.render import modes, raster
+from tokaido_env.render.ansi import has_colors
+from tokaido_env.render.chart import chart_of
+from tokaido_env.render.gif import scenes_of, write_gif
+from tokaido_env.render.raster import rasterise
+from tokaido_env.render.scene import scene_of
+from tokaido_env.render.svg import PANELS, draw
+
+for needed in ("resvg_py", "matplotlib"):
+    pytest.importorskip(needed)
+images = pytest.importorskip("PIL.Image")
+pygame = pytest.importorskip("pygame")
+
+MARK = (0xD5, 0x5E, 0x00)  # what legal destinations are ringed with in the light theme
+
+Pixels = npt.NDArray[np.uint8]
+Make = Callable[..., Any]
+
+
+@pytest.fixture(params=["pettingzoo", "gymnasium"])
+def make(request: pytest.FixtureRequest) -> Make:
+    """Makes an environment of either library."""
+    if request.param == "pettingzoo":
+        return env
+    return lambda **options: TokaidoDuoEnv("random", seat=0, **options)
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> Path:
+    """A board on which games end after one round."""
+    return write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 1})
+
+
+def step(e: Any) -> None:
+    """Play the lowest legal action."""
+    mask = e.action_masks() if isinstance(e, TokaidoDuoEnv) else e.last()[0]["action_mask"]
+    e.step(int(mask.argmax()))
+
+
+def svg(inside: str, width: int = 10, height: int = 4) -> str:
+    size = f'viewBox="0 0 {width} {height}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{inside}</svg>'
+
+
+# Pixels
+
+
+def test_colours_are_where_the_picture_has_them() -> None:
+    pixels = rasterise(svg('<rect width="5" height="2" fill="#d55e00"/>'), 20)
+    assert pixels.shape == (8, 20, 3)
+    assert pixels.dtype == np.uint8
+    expected = np.full((8, 20, 3), 255)
+    expected[:4, :10] = MARK
+    assert pixels.tolist() == expected.tolist()
+
+
+def test_text_needs_no_font_of_the_machine() -> None:
+    """A full block is a block, whatever font was asked for; bold letters have more ink."""
+    text = '<text x="0" y="9" font-size="10" font-family="No Such Font" {}>{}</text>'
+    block = rasterise(svg(text.format("", "\u2588"), 10, 12), 50)
+    assert (block[10:40, 5:20] == 0).all()
+    ink = [
+        255 - int(rasterise(svg(text.format(weight, "Tokaido"), 60, 12), 240).mean())
+        for weight in ("", 'font-weight="700"')
+    ]
+    assert 0 < ink[0] < ink[1]
+
+
+@pytest.mark.parametrize("name", ["</text><circle>", "\x00", "\x1b[31m", "\ud800", "名前"])
+def test_any_name_is_drawn(name: str) -> None:
+    shown = scene_of(Game(seed=1), names=(name, "ben"))
+    assert rasterise(draw(shown, "light"), 100).shape == (67, 100, 3)
+
+
+def test_pixels_can_be_written_to() -> None:
+    rasterise(svg(""), 10)[:] = 0
+
+
+def test_an_environment_gives_pixels(make: Make) -> None:
+    e = make(render_mode="rgb_array")
+    e.reset(seed=3)
+    first = e.render()
+    assert first.shape == (668, 1000, 3)
+    assert first.dtype == np.uint8
+    assert (e.render() == first).all()
+    step(e)
+    assert (e.render() != first).any()
+    twin = make(render_mode="rgb_array")
+    twin.reset(seed=3)
+    assert (twin.render() == first).all()
+
+
+def test_destinations_of_legal_moves_are_ringed(make: Make) -> None:
+    """Of towns and areas, which actions name; the ring is looked for, not its shape."""
+    e = make(render_mode="rgb_array")
+    for one in (position(), position(mine={"artist": "A5"}, theirs={"merchant": "M4"})):
+        e.reset(seed=0, options={"state": one})
+        legal = {
+            label.partition(":")[2] for label in Game.from_dict(one, seed=0).legal_labels()
+        } & {*MOUNTAIN_TOWNS, *AREAS, *COASTAL_TOWNS}
+        assert len(legal) > 2
+        assert ringed(e.render()) - landings() == legal - landings()
+
+
+def landings() -> set[str]:
+    """Coastal towns: a pilgrim may go there too, by an action that does not name them."""
+    return set(COASTAL_TOWNS)
+
+
+def ringed(pixels: Pixels) -> set[str]:
+    """The places about which there is the colour of the mark."""
+    board = Board.load()
+    left, top, *_ = PANELS["island"]
+    marked = (abs(pixels.astype(int) - MARK) < 40).all(axis=2)
+    places = {}
+    for place in (*MOUNTAIN_TOWNS, *AREAS, *COASTAL_TOWNS):
+        index = board.stations.index(place) if place in COASTAL_TOWNS else place
+        x, y = chart_of(board).of(index)
+        column, row = round(left + x), round(top + y)
+        around = marked[max(row - 34, 0) : row + 34, max(column - 34, 0) : column + 34]
+        places[place] = int(around.sum())
+    return {place for place, count in places.items() if count > 60}
+
+
+def test_the_newest_move_is_shown() -> None:
+    """With PettingZoo, where it is the only one since the picture before."""
+    e = env(render_mode="rgb_array")
+    e.reset(seed=3)
+    step(e)
+    without = rasterise(draw(scene_of(e.game), "light"), 1000)
+    assert (e.render() != without).any()
+
+
+def test_players_are_called_what_they_are() -> None:
+    for seat, names in ((0, ("learner", "greedy")), (1, ("greedy", "learner"))):
+        e = TokaidoDuoEnv("greedy", seat=seat, render_mode="rgb_array")
+        e.reset(seed=3)
+        position_now = to_dict(Board.load(), e.games.batch.states[0])
+        scene = scene_of(Game.from_dict(position_now, seed=0), names=names)
+        assert (e.render() == rasterise(draw(scene, "light"), 1000)).all()
+
+
+def test_what_draws_is_not_loaded_without_need() -> None:
+    code = """
+import sys
+import gymnasium
+import tokaido_env
+e = tokaido_env.env(render_mode=None)
+e.reset(seed=1)
+e.step(int(e.last()[0]["action_mask"].argmax()))
+gymnasium.make("TokaidoDuo-v0", opponent="random")
+drawing = {"resvg_py", "PIL", "matplotlib", "pygame", "tokaido_env.render.svg"}
+print(drawing & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("missing", ["resvg_py", "PIL.Image", "matplotlib"])
+def test_a_missing_package_is_named_with_the_remedy(
+    make: Make, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raster._font_files.cache_clear()
+    monkeypatch.setitem(sys.modules, missing, None)
+    e = make(render_mode="rgb_array")
+    e.reset(seed=3)
+    remedy = f"^pictures need {missing}: pip install 'tokaido-env\\[render\\]'$"
+    with pytest.raises(ModuleNotFoundError, match=remedy):
+        e.render()
+
+
+# Text
+
+
+class Terminal:
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("settings", "colours"),
+    [
+        ({}, True),
+        ({"TERM": "xterm-256color", "NO_COLOR": ""}, True),
+        ({"TERM": "dumb"}, False),
+        ({"NO_COLOR": "1"}, False),
+    ],
+)
+def test_a_terminal_has_colours_unless_it_says_otherwise(
+    settings: dict[str, str], colours: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for key in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(key, raising=False)
+    for key, value in settings.items():
+        monkeypatch.setenv(key, value)
+    terminal: Any = Terminal()
+    assert has_colors(terminal) is colours
+    with (tmp_path / "out.txt").open("w") as file:
+        assert not has_colors(file)
+
+
+def test_text_has_colours_only_on_a_terminal(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    e = make(render_mode="ansi")
+    e.reset(seed=3)
+    plain = e.render()
+    assert "\x1b" not in plain
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert "\x1b[" in e.render()
+
+
+# The window
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A desktop that nobody sees."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    yield
+    pygame.display.quit()
+
+
+class Clock:
+    """Time that passes only while somebody waits for it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.naps: list[float] = []
+        self.during_nap: Callable[[], object] = lambda: None
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.now += seconds
+        self.during_nap()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(modes, "time", clock)
+    return clock
+
+
+def on_screen() -> Pixels:
+    surface = pygame.display.get_surface()
+    assert surface is not None
+    return pygame.surfarray.array3d(surface).swapaxes(0, 1)
+
+
+def press_close() -> None:
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+
+
+@pytest.mark.usefixtures("screen")
+def test_the_window_shows_every_step(make: Make, clock: Clock) -> None:
+    e, twin = make(render_mode="human"), make(render_mode="rgb_array")
+    e.reset(seed=3)
+    twin.reset(seed=3)
+    for _ in range(3):
+        assert (on_screen() == twin.render()).all()
+        step(e)
+        step(twin)
+    assert e.render() is None
+    assert (on_screen() == twin.render()).all()
+    assert pygame.display.get_caption()[0] == "Tokaido Duo"
+    e.close()
+    assert not pygame.display.get_init()
+    e.close()
+
+
+@pytest.mark.usefixtures("screen")
+def test_a_picture_stays_for_its_time(make: Make, clock: Clock) -> None:
+    e = make(render_mode="human")
+    e.metadata = e.metadata | {"render_fps": 4}
+    e.reset(seed=3)
+    assert clock.now == 1000
+    for _ in range(3):
+        step(e)
+        e.render()  # shows nothing new, so it waits for nothing
+    assert clock.now == pytest.approx(1000.75)
+    assert max(clock.naps) <= 0.05  # and answers the desktop meanwhile
+    clock.now += 5  # a player thinks: no need to wait as well
+    step(e)
+    assert clock.now == pytest.approx(1005.75)
+
+
+@pytest.mark.usefixtures("screen")
+def test_the_close_button_closes_and_the_game_goes_on(make: Make, clock: Clock) -> None:
+    e = make(render_mode="human")
+    e.reset(seed=3)
+    press_close()
+    for _ in range(4):
+        step(e)
+        assert not pygame.display.get_init()
+    assert e.render() is None
+    e.reset(seed=4)
+    assert not pygame.display.get_init()
+    e.close()
+    e.reset(seed=3)
+    twin = make(render_mode="rgb_array")
+    twin.reset(seed=3)
+    assert (on_screen() == twin.render()).all()
+    e.close()
+
+
+@pytest.mark.usefixtures("screen")
+def test_the_close_button_works_while_a_picture_stays(make: Make, clock: Clock) -> None:
+    e = make(render_mode="human")
+    e.reset(seed=3)
+    clock.during_nap = press_close
+    step(e)
+    assert len(clock.naps) == 1
+    assert not pygame.display.get_init()
+
+
+@pytest.mark.usefixtures("screen", "clock")
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))], ids=["copy", "pickle"]
+)
+def test_a_copy_has_a_window_of_its_own(copied: Callable[[Any], Any]) -> None:
+    e = env(render_mode="human")
+    e.reset(seed=3)
+    other = copied(e)
+    e.close()
+    assert not pygame.display.get_init()
+    step(other)
+    assert pygame.display.get_init()
+    other.close()
+
+
+@pytest.mark.parametrize("driver", [None, "no_such_driver"])
+def test_without_a_display_the_error_says_what_to_do(
+    make: Make, driver: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if driver is None and sys.platform != "linux":
+        pytest.skip("a desktop is always there")
+    for key in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(key, raising=False)
+    if driver is not None:
+        monkeypatch.setenv("SDL_VIDEODRIVER", driver)
+    e = make(render_mode="human")
+    with pytest.raises(RuntimeError, match=r"^render_mode 'human' needs a display.*'rgb_array'"):
+        e.reset(seed=3)
+    assert not pygame.display.get_init()
+    e.close()
+
+
+def test_without_pygame_the_error_says_what_to_do(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    e = make(render_mode="human")
+    with pytest.raises(ModuleNotFoundError, match=r"^pictures need pygame: pip install "):
+        e.reset(seed=3)
+
+
+def test_nothing_is_printed_by_the_window(tmp_path: Path) -> None:
+    code = "import tokaido_env; tokaido_env.env(render_mode='human').reset(seed=1)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"SDL_VIDEODRIVER": "dummy"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+# Videos
+
+
+class Film:
+    """Stands for MoviePy, a large package: keeps the frames that it is given."""
+
+    made: "list[Film]"
+
+    def __init__(self, frames: list[Pixels], fps: int) -> None:
+        self.frames, self.fps = frames, fps
+        self.made.append(self)
+
+    def write_videofile(self, path: str, logger: object) -> None:
+        Path(path).touch()
+
+
+@pytest.fixture
+def films(monkeypatch: pytest.MonkeyPatch) -> list[Film]:
+    Film.made = []
+    for name in ("moviepy", "moviepy.video", "moviepy.video.io"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    clips: Any = types.ModuleType("moviepy.video.io.ImageSequenceClip")
+    clips.ImageSequenceClip = Film
+    monkeypatch.setitem(sys.modules, clips.__name__, clips)
+    return Film.made
+
+
+def test_videos_are_recorded(make: Make, films: list[Film], short: Path, tmp_path: Path) -> None:
+    e = make(board=short, render_mode="rgb_array")
+    wrap: Any = RecordVideoOfBoth if make is env else RecordVideo
+    recorded = wrap(e, str(tmp_path / "videos"), video_length=5)
+    recorded.reset(seed=3)
+    for _ in range(4):
+        mask = recorded.last()[0]["action_mask"] if make is env else e.action_masks()
+        recorded.step(int(mask.argmax()))
+    recorded.close()
+    (film,) = films
+    assert film.fps == modes.RENDER_FPS
+    assert len(film.frames) == 5
+    assert {frame.shape for frame in film.frames} == {(668, 1000, 3)}
+    assert len({frame.tobytes() for frame in film.frames}) == 5
+    assert all(side % 2 == 0 for side in film.frames[0].shape[:2])  # as video codecs want it
+
+
+def test_the_environment_lists_frames_for_gymnasium() -> None:
+    e = gymnasium.make("TokaidoDuo-v0", opponent="random", render_mode="rgb_array_list")
+    e.reset(seed=3)
+    frames: Any = e.render()
+    assert [frame.shape for frame in frames] == [(668, 1000, 3)]
+
+
+# Animations
+
+
+def played(board: Path | str = "shikoku", seed: int = 3) -> Game:
+    game = Game(board, seed=seed)
+    while not game.is_over:
+        game.play(game.legal_actions()[-1])
+    return game
+
+
+def moves_of(game: Game) -> int:
+    kinds = [event.partition(":")[0] for event in game.events()]
+    return sum(kinds.count(character) for character in ("pilgrim", "merchant", "artist"))
+
+
+def test_an_animation_has_a_frame_for_each_move(short: Path, tmp_path: Path) -> None:
+    game = played(short)
+    out = tmp_path / "game.gif"
+    frames = write_gif(game.record(), out, short)
+    assert frames == moves_of(game) + 1 > 3
+    assert [path.name for path in tmp_path.glob("*.gif*")] == ["game.gif"]
+    with images.open(out) as image:
+        assert image.size == (1000, 668)
+        assert image.n_frames == frames  # type: ignore[attr-defined]
+        assert image.info["loop"] == 0
+        shown, times = [], []
+        for number in range(frames):
+            image.seek(number)
+            shown.append(np.asarray(image.convert("RGB")).astype(int))
+            times.append(image.info["duration"])
+    assert len(set(times[:-1])) == 1
+    assert times[-1] > times[0]
+    for scene, pixels in zip(scenes_of(game.record(), short), shown, strict=True):
+        exact = rasterise(draw(scene, "light"), 1000)
+        assert (pixels == exact).all(axis=2).mean() > 0.9  # the rest: soft edges
+        assert abs(pixels - exact).mean() < 1
+    write_gif(game.record(), tmp_path / "again.gif", short)
+    assert out.read_bytes() == (tmp_path / "again.gif").read_bytes()
+
+
+def test_an_animation_begins_with_the_first_move_and_ends_with_the_end() -> None:
+    game = played()
+    scenes = list(scenes_of(game.record(("anna", "ben"))))
+    assert scenes[0].last is None
+    assert all(scene.last is not None for scene in scenes[1:])
+    assert [scene.position["phase"] for scene in (scenes[0], scenes[-1])] == ["MOVE", "OVER"]
+    assert scenes[-1].position == game.to_dict()
+    assert {scene.names for scene in scenes} == {("anna", "ben")}
+
+
+def test_an_untrue_record_makes_no_animation(short: Path, tmp_path: Path) -> None:
+    record = played(short).record()
+    cut = type(record)(**(vars(record) | {"events": record.events[:-1]}))
+    with pytest.raises(RecordError):
+        write_gif(cut, tmp_path / "game.gif", short)
+    assert not list(tmp_path.glob("*.gif*"))
+
+
+def test_the_command_writes_an_animation(
+    short: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    games, out = tmp_path / "games.jsonl", tmp_path / "game.gif"
+    save([played(short, seed).record() for seed in (3, 4)], games)
+    arguments = ["replay", str(games), "--board", str(short), "--gif", str(out)]
+    assert main(arguments) == 1
+    told = capsys.readouterr()
+    assert told.err == "replay: --gif: expected one game, got 2: choose it with --game\n"
+    assert not out.exists()
+    assert main([*arguments, "--game", "2"]) == 0
+    frames = moves_of(played(short, 4)) + 1
+    assert capsys.readouterr().out == f"{out}: game 2 in {frames} frames\n"
+    with images.open(out) as image:
+        assert image.n_frames == frames  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("where", "missing", "message"),
+    [
+        ("nowhere/game.gif", None, "nowhere"),
+        ("game.gif", "resvg_py", "pip install 'tokaido-env[render]'"),
+    ],
+)
+def test_what_cannot_be_animated_is_one_line_and_status_1(
+    where: str,
+    missing: str | None,
+    message: str,
+    short: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if missing is not None:
+        monkeypatch.setitem(sys.modules, missing, None)
+    save([played(short).record()], tmp_path / "games.jsonl")
+    arguments = ["replay", str(tmp_path / "games.jsonl"), "--board", str(short)]
+    assert main([*arguments, "--gif", str(tmp_path / where)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("replay: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.glob("**/*.gif*"))

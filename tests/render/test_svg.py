@@ -1,0 +1,265 @@
+"""The drawn board: what it shows of a position, where, and that any board draws."""
+
+import itertools
+import math
+import random
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from positions import other_board_data, write_board
+
+from tokaido_env import Board, Game
+from tokaido_env.boards.board import (
+    AREAS,
+    CHARACTERS,
+    COASTAL_TOWNS,
+    MOUNTAIN_TOWNS,
+    built_in_boards,
+)
+from tokaido_env.core.state import Phase
+from tokaido_env.render import chart as charts
+from tokaido_env.render.chart import Point, chart_of
+from tokaido_env.render.scene import Scene, choices_of, last_step, place_of, scene_of
+from tokaido_env.render.svg import PANELS, THEMES, draw, panels_of, style
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = "</title></svg><script>alert('1')</script>&\""
+
+
+def played(moves: int, seed: int = 5, board: str | Board = "shikoku") -> Game:
+    """A game after some random decisions; it passes only when it must."""
+    game, luck = Game(board, seed=seed), random.Random(seed)
+    for _ in range(moves):
+        if game.is_over:
+            break
+        labels = [label for label in game.legal_labels() if label != "pass"]
+        game.play(luck.choice(labels or ["pass"]))
+    return game
+
+
+def first_pick(game: Game) -> Game:
+    """Go on to the first pick of a round, where all dice are left."""
+    while game.phase != Phase.MOVE or len(game.to_dict()["dice_left"]) < 3:
+        game.play(game.legal_actions()[0])
+    return game
+
+
+def titles(svg: str) -> list[str]:
+    return [str(title.text) for title in ET.fromstring(svg).iter(f"{SVG}title")]
+
+
+def texts(svg: str) -> list[str]:
+    return ["".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def boards() -> Iterator[Board]:
+    for name in built_in_boards():
+        yield Board.load(name)
+
+
+def crosses(a: Point, b: Point, c: Point, d: Point) -> bool:
+    """Whether two lines cross; those with a common end do not."""
+    if {a, b} & {c, d}:
+        return False
+
+    def side(p: Point, q: Point, r: Point) -> bool:
+        return (q[0] - p[0]) * (r[1] - p[1]) > (q[1] - p[1]) * (r[0] - p[0])
+
+    return side(a, c, d) != side(b, c, d) and side(a, b, c) != side(a, b, d)
+
+
+def surrounds(outline: list[Point], point: Point) -> bool:
+    """Whether the angles to an outline's corners add up to a whole turn (winding number)."""
+    turn = 0.0
+    for (ax, ay), (bx, by) in itertools.pairwise([*outline, outline[0]]):
+        first = math.atan2(ay - point[1], ax - point[0])
+        second = math.atan2(by - point[1], bx - point[0])
+        turn += (second - first + math.pi) % math.tau - math.pi
+    return abs(turn) > math.pi
+
+
+@pytest.fixture
+def other_board(tmp_path: Path) -> Board:
+    return Board.load(write_board(tmp_path / "other.toml", other_board_data()))
+
+
+def test_every_board_has_a_map_on_which_nothing_meets(other_board: Board) -> None:
+    for board in (*boards(), other_board):
+        chart = chart_of(board)
+        assert len(chart.stations) == len(board.stations)
+        for a, b in itertools.combinations(chart.stations, 2):
+            assert math.dist(a, b) > 28, board.name  # discs of radius 13 and 15
+        for a, b in itertools.combinations(chart.towns.values(), 2):
+            assert math.dist(a, b) > 50, board.name
+        for x, y in chart.stations:
+            assert 55 < x < charts.WIDTH - 55, board.name  # room for tokens in the sea
+            assert 55 < y < charts.HEIGHT - 55, board.name
+
+
+def test_routes_do_not_cross_and_areas_hold_their_middles(other_board: Board) -> None:
+    for board in (*boards(), other_board):
+        chart = chart_of(board)
+        places = {town: chart.towns[town] for town in MOUNTAIN_TOWNS}
+        places |= {town: chart.stations[board.stations.index(town)] for town in COASTAL_TOWNS}
+        roads = [(places[a], places[b]) for a, b in board.routes]
+        for (a, b), (c, d) in itertools.combinations(roads, 2):
+            assert not crosses(a, b, c, d), board.name
+        for area, other in itertools.product(AREAS, AREAS):
+            inside = surrounds(list(chart.outlines[other]), chart.areas[area])
+            assert inside == (area == other), (board.name, area, other)
+
+
+def test_every_thing_of_a_position_has_a_title() -> None:
+    game = played(60)
+    told = titles(draw(scene_of(game)))
+    position = game.to_dict()
+    for seat, player in enumerate(position["players"]):
+        for character in CHARACTERS:
+            place = place_of(game.board, player, character)
+            name = f"{game.board.stations[place]}, space {place}" if place in range(28) else place
+            assert f"player_{seat}'s {character}, {name}" in told
+        assert f"{player['gold']} gold slabs, {player['coins']} coins" in told
+        assert any(t.startswith(f"temple: {player['temple']}, slot") for t in told)
+        revealed = ", ".join(player["easel"]) or "none"
+        gifted = f"{player['gifted']} paintings given; revealed, the front first: {revealed}"
+        assert gifted in told
+    for town, (ware, price) in position["boutiques"].items():
+        assert f"boutique at {town}: {ware}, {price} coins" in told
+    for town, number in zip(MOUNTAIN_TOWNS, game.board.mountain_numbers, strict=True):
+        assert f"mountain town {town}, {number} wares" in told
+    for area, icon in zip(AREAS, game.board.area_icons, strict=True):
+        assert f"area {area}, {icon}" in told
+
+
+def test_points_are_the_games_own() -> None:
+    for moves in (20, 90, 400):
+        game = played(moves)
+        told = Counter(titles(draw(scene_of(game))))
+        for seat, score in enumerate(game.scores()):
+            assert told[f"player_{seat}, {score['total']} points"] == 1
+            for part in ("faith", "commerce", "culture"):
+                assert told[f"{part}: {score[part]} points"] >= 1
+
+
+def test_legal_destinations_are_where_the_characters_come_to_stand() -> None:
+    game = first_pick(played(33))
+    marks = [title for title in titles(draw(scene_of(game))) if title.startswith("legal: ")]
+    *places, everything = marks  # the list of all actions is drawn last
+    assert everything == "legal: " + ", ".join(game.legal_labels())
+    assert sorted(", ".join(places).replace("legal: ", "").split(", ")) == sorted(
+        game.legal_labels()
+    )
+    for choice in choices_of(game):
+        after = game.copy()
+        after.play(choice.label)
+        character = choice.label.partition(":")[0]
+        player = after.to_dict()["players"][int(game.player or 0)]
+        assert place_of(game.board, player, character) == choice.place
+
+
+def test_the_last_step_is_the_newest_move_of_a_character() -> None:
+    game, luck = Game(seed=4), random.Random(4)
+    assert last_step(game) is None
+    moved, repeated = None, 0
+    while repeated < 2:
+        before, seat, phase = game.to_dict(), int(game.player or 0), game.phase
+        label = luck.choice([label for label in game.legal_labels() if label != "pass"] or ["pass"])
+        game.play(label)
+        character = label.partition(":")[0]
+        if character in CHARACTERS:
+            start, end = (
+                place_of(game.board, position["players"][seat], character)
+                for position in (before, game.to_dict())
+            )
+            moved = (seat, character, start, end)
+        if phase == Phase.REPEAT or luck.random() < 0.1:
+            assert last_step(game) == moved
+            repeated += phase == Phase.REPEAT
+
+
+def test_an_agent_is_asked_for_shares_and_a_value() -> None:
+    game = played(33)
+    scene = scene_of(game, "mcts:sims=50")
+    assert sum(choice.probability or 0 for choice in scene.choices) == pytest.approx(1)
+    assert scene.value is not None
+    assert -1 <= scene.value <= 1
+    told = " ".join(texts(draw(scene)))
+    assert f"player_0 {(scene.value + 1) / 2:.0%}" in told
+    best = max(scene.choices, key=lambda choice: choice.probability or 0)
+    assert f"{best.label} {best.probability:.0%}" in told
+    silent = scene_of(game, "greedy")
+    assert [choice.probability for choice in silent.choices].count(1.0) == 1
+    assert silent.value is None
+
+
+def test_text_from_outside_stays_text() -> None:
+    game = played(33)
+    svg = draw(scene_of(game, names=(HOSTILE, "b")))
+    assert "<script" not in svg
+    assert any(HOSTILE[:20] in text for text in texts(svg))
+
+
+@pytest.mark.parametrize("name", ["\x00", "\x1b[31m", "\ud800", "\ufffe", "名前"])
+def test_any_name_makes_a_picture_that_can_be_read(name: str) -> None:
+    svg = draw(scene_of(played(10), names=(name, "b")))
+    ET.fromstring(svg)
+    svg.encode()
+
+
+def test_parts_make_the_whole_picture_and_change_only_with_the_position() -> None:
+    game = first_pick(played(33))
+    scene = scene_of(game)
+    panels, svg = panels_of(scene), draw(scene)
+    assert list(panels) == list(PANELS)
+    for parts in panels.values():
+        assert "".join(parts.values()) in svg
+    after = game.copy(luck="same")
+    after.play(next(label for label in game.legal_labels() if label.startswith("merchant:")))
+    later = panels_of(scene_of(after))
+    moved = {name for name, part in later["island"].items() if panels["island"].get(name) != part}
+    assert f"pawn {game.player} merchant" in moved
+    assert "map" not in moved
+    assert sum(name.startswith("pawn") for name in moved) == 1
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_theme_styles_only_its_own_pictures(theme: str) -> None:
+    svg = draw(scene_of(played(10)), theme)  # type: ignore[arg-type]
+    assert f'class="tokaido tokaido-{theme}"' in svg
+    rules = re.sub(r"@media[^{]*\{", "", style(theme))  # type: ignore[arg-type]
+    assert all(rule.startswith(f".tokaido-{theme}") for rule in re.findall(r"([^{}]+)\{", rules))
+
+
+def test_every_phase_and_any_board_draws_within_its_size(other_board: Board) -> None:
+    phases = set()
+    for board in (*boards(), other_board):
+        game, luck = Game(board, seed=1, chance="explicit"), random.Random(1)
+        while not game.is_over:
+            phases.add(game.phase)
+            if luck.random() < 0.05 or game.phase == Phase.DISCARD:
+                svg = draw(scene_of(game, last=last_step(game)))
+                ET.fromstring(svg)
+                assert len(svg.encode()) <= 60_000
+            moves = game.legal_labels() or [label for label, _ in game.outcomes()]
+            game.play(luck.choice(moves))
+        ET.fromstring(draw(scene_of(game)))
+    assert phases >= set(Phase) - {Phase.OVER}
+
+
+def test_a_theme_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="theme: expected one of 'light', 'dark', 'auto'"):
+        draw(Scene(Board.load("shikoku"), Game(seed=0).to_dict()), "blue")  # type: ignore[arg-type]
+
+
+def test_a_game_shows_itself(tmp_path: Path) -> None:
+    game = played(33)
+    picture = game.show()
+    assert game._repr_svg_() == picture.svg == picture._repr_svg_()
+    picture.save(tmp_path / "board.svg")
+    assert (tmp_path / "board.svg").read_text(encoding="utf-8") == picture.svg + "\n"
+    assert "%" not in "".join(texts(picture.svg))
+    assert "%" in "".join(texts(game.show("random").svg))

@@ -1,0 +1,320 @@
+"""`report`: figures and the page say what the games say, are the same again, and run nothing."""
+
+import re
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.match import GAME, TRIGGERS, Match, score_interval
+from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.agents.report.figures import (
+    NAME_LENGTH,
+    results_between,
+    short_names,
+    write_plots,
+    write_report,
+)
+
+FIGURES = ("ratings", "scores", "points", "triggers", "rounds", "margins")
+HOSTILE = "<script>alert('x')</script>&\"$a$\n"
+
+
+@dataclass(frozen=True)
+class Rating:
+    agent: str
+    elo: float
+    ci95: tuple[float, float]
+    games: int
+
+
+def made_up(a: str, b: str, rng: np.random.Generator, pairs: int = 6) -> Match:
+    games = np.zeros((pairs, 2), GAME)
+    games["result"] = rng.choice([0.0, 0.5, 1.0], (pairs, 2))
+    games["points"] = rng.integers(0, 40, (pairs, 2, 2, 3))
+    games["triggers"] = rng.integers(0, 2, (pairs, 2, 2, 4))
+    games["end"] = rng.integers(1, 3, (pairs, 2))
+    games["rounds"] = rng.integers(5, 200, (pairs, 2))
+    return Match(a, b, games, np.zeros((pairs, 2, 1), np.int8))
+
+
+def ladder(specs: list[str]) -> tuple[list[Match], list[Rating]]:
+    rng = np.random.default_rng(len(specs))
+    matches = [made_up(a, b, rng) for a, b in combinations(specs, 2)]
+    games = 12 * (len(specs) - 1)
+    ratings = [Rating(spec, -50.4 * i, (-60 - 50 * i, 35.5), games) for i, spec in enumerate(specs)]
+    return matches, ratings
+
+
+def texts(path: Path) -> list[str]:
+    """All texts of an SVG file, which is read strictly as XML."""
+    tree = ElementTree.parse(path)
+    return [e.text or "" for e in tree.iter("{http://www.w3.org/2000/svg}text")]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Match], list[Rating], Path]:
+    """A ladder of four agents, of which one is not rated."""
+    folder = tmp_path_factory.mktemp("plots") / "new" / "folder"
+    matches, ratings = ladder(["strong", "middling", "weak", HOSTILE])
+    write_plots(matches, ratings[:3], folder)
+    return matches, ratings[:3], folder
+
+
+Drawn = tuple[list[Match], list[Rating], Path]
+
+
+def games_of(matches: list[Match], spec: str) -> Iterator[tuple[np.void, int]]:
+    """Each game of an agent and which of its two sides the agent is, naively."""
+    for match in matches:
+        if spec in (match.a, match.b):
+            for game in match.games.reshape(-1):
+                yield game, int(spec == match.b)
+
+
+# Figures
+
+
+def test_each_figure_is_a_picture_of_1200_pixels_and_a_drawing(drawn: Drawn) -> None:
+    _, _, folder = drawn
+    expected = {f"{name}{suffix}" for name in FIGURES for suffix in (".png", ".svg")}
+    assert {path.name for path in folder.iterdir()} == expected
+    for name in FIGURES:
+        header = (folder / f"{name}.png").read_bytes()[:24]
+        assert header[1:4] == b"PNG"
+        width, height = struct.unpack(">II", header[16:])
+        assert width == 1200
+        assert 200 < height < 1600
+
+
+def test_the_cross_table_has_every_score_and_interval(drawn: Drawn) -> None:
+    matches, _, folder = drawn
+    shown = texts(folder / "scores.svg")
+    for match in matches:
+        for results in (match.results, 1 - match.results):
+            low, high = score_interval(results)
+            assert f"{100 * sum(results.flat) / 12:.1f}" in shown
+            assert f"{100 * low:.1f}–{100 * high:.1f}" in shown
+    assert "12 games a match" in shown
+
+
+def test_ratings_are_shown_with_their_intervals(drawn: Drawn) -> None:
+    _, _, folder = drawn
+    shown = [" ".join(text.split()) for text in texts(folder / "ratings.svg")]
+    assert {"0 (−60 to 36)", "−50 (−110 to 36)", "−101 (−160 to 36)"} <= set(shown)
+    assert "36 games an agent" in shown
+    assert [text for text in shown if text in ("weak", "strong", "middling")] == [
+        *("strong", "middling", "weak"),
+    ]
+
+
+def test_points_are_means_over_all_games_of_an_agent(drawn: Drawn) -> None:
+    matches, _, folder = drawn
+    shown = texts(folder / "points.svg")
+    for spec in ("strong", "middling", "weak", HOSTILE):
+        points = [game["points"][side] for game, side in games_of(matches, spec)]
+        assert len(points) == 36
+        means = [sum(int(p[i]) for p in points) / 36 for i in range(3)]
+        for value in (*means, sum(means)):
+            assert f"{value:.1f}" in shown
+
+
+def test_triggers_are_shares_of_the_games_of_an_agent(drawn: Drawn) -> None:
+    matches, _, folder = drawn
+    shown = texts(folder / "triggers.svg")
+    assert {f"pulled {trigger}" for trigger in TRIGGERS} < set(shown)
+    numbers = [text for text in shown if re.fullmatch(r"\d+", text)]
+    for spec in ("strong", "middling", "weak", HOSTILE):
+        games = list(games_of(matches, spec))
+        for i in range(len(TRIGGERS)):
+            share = sum(int(game["triggers"][side][i]) for game, side in games) / 36
+            assert f"{100 * share:.0f}" in numbers
+        assert f"{100 * sum(int(game['end']) == 2 for game, _ in games) / 36:.0f}" in numbers
+
+
+def test_rounds_have_their_median_by_agent(drawn: Drawn) -> None:
+    matches, _, folder = drawn
+    shown = texts(folder / "rounds.svg")
+    for spec in ("strong", "middling", "weak", HOSTILE):
+        rounds = sorted(int(game["rounds"]) for game, _ in games_of(matches, spec))
+        assert f"median {(rounds[17] + rounds[18]) / 2:.0f}" in shown
+    assert "72 games in all" in shown
+
+
+def test_margins_say_who_was_ahead_how_often(drawn: Drawn) -> None:
+    matches, _, folder = drawn
+    shown = texts(folder / "margins.svg")
+    names = short_names(["strong", "middling", "weak", HOSTILE])
+    for match in matches:
+        margins = [int(g["points"][0].sum() - g["points"][1].sum()) for g in match.games.flat]
+        ahead, behind = sum(m > 0 for m in margins) / 12, sum(m < 0 for m in margins) / 12
+        assert f"{names[match.a]} {100 * ahead:.0f} %" in shown
+        assert f"{100 * behind:.0f} % {names[match.b]}" in shown
+
+
+def test_the_same_matches_give_the_same_bytes_whatever_the_users_settings(
+    drawn: Drawn, tmp_path: Path
+) -> None:
+    matches, ratings, folder = drawn
+    with matplotlib.rc_context({"font.size": 30, "savefig.dpi": 10, "axes.grid": True}):
+        paths = write_plots(matches, ratings, tmp_path)
+        assert matplotlib.rcParams["font.size"] == 30
+    for path in paths:
+        assert path.read_bytes() == (folder / path.name).read_bytes(), path.name
+        assert b"matplotlib.org" not in path.read_bytes(), "a version"
+
+
+def test_games_that_were_played_without_ratings(tmp_path: Path) -> None:
+    match = play_match(make("greedy"), make("random"), 20, seed=0)
+    paths = write_plots([match], [], tmp_path)
+    names = [name for name in FIGURES if name != "ratings"]
+    assert [path.name for path in paths] == [n + s for n in names for s in (".png", ".svg")]
+    assert all(path.is_file() for path in paths)
+    assert f"{100 * match.score:.1f}" in texts(tmp_path / "scores.svg")
+
+
+def test_matches_of_the_same_two_count_as_one() -> None:
+    rng = np.random.default_rng(0)
+    there, back = made_up("a", "b", rng), made_up("b", "a", rng)
+    results = results_between([there, back, made_up("a", "c", rng)], "a", "b")
+    assert results is not None
+    assert results.tolist() == [*there.results.tolist(), *(1 - back.results).tolist()]
+    assert results_between([there], "a", "c") is None
+
+
+# Names
+
+
+def test_short_names_keep_what_tells_agents_apart() -> None:
+    specs = ["mcts:sims=400,c=1.4,depth=20", "mcts:sims=1600,c=1.4,depth=20", "greedy"]
+    assert list(short_names(specs).values()) == ["mcts:sims=400,…", "mcts:sims=1600,…", "greedy"]
+
+
+@pytest.mark.parametrize("length", [8, NAME_LENGTH])
+def test_short_names_are_short_and_never_alike(length: int) -> None:
+    rng = np.random.default_rng(length)
+    parts = ["mcts", "policy", ":", "/", ",", "sims=400", "x" * 30, "…", "\n", "é", " #2"]
+    specs = ["".join(rng.choice(parts, rng.integers(0, 9))) for _ in range(300)]
+    names = short_names(specs, length)
+    assert names.keys() == set(specs)
+    assert len(set(names.values())) == len(names)
+    for name in names.values():
+        assert 0 < len(name) <= length
+        assert name.isprintable()
+
+
+# The page
+
+
+class Page(HTMLParser):
+    """The tags, attributes and text of a page; every tag must be closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page(matches: list[Match], ratings: list[Rating], path: Path, **facts: Any) -> Page:
+    write_report(matches, ratings, path, title=f"A title {HOSTILE}", **facts)
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def test_a_hostile_name_is_text(tmp_path: Path) -> None:
+    matches, ratings = ladder([HOSTILE, "javascript:alert(1)"])
+    shown = page(matches, ratings, tmp_path / "report.html", command=HOSTILE, board=HOSTILE)
+    assert not {"script", "iframe", "object", "embed", "link", "base"} & set(shown.tags)
+    assert not [name for name, _ in shown.attributes if name.startswith("on")]
+    assert shown.text.count(HOSTILE) >= 4
+    assert ("title", HOSTILE) in shown.attributes
+
+
+def test_the_page_needs_nothing_beside_it(drawn: Drawn, tmp_path: Path) -> None:
+    matches, ratings, _ = drawn
+    path = tmp_path / "report.html"
+    shown = page(matches, ratings, path)
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", text)
+    assert shown.tags.count("svg") == len(FIGURES)
+    ids = [value for name, value in shown.attributes if name == "id"]
+    assert len(ids) == len(set(ids)) > 0
+    links = [value for name, value in shown.attributes if name in ("href", "src", "xlink:href")]
+    assert links
+    assert set(links) | set(re.findall(r"url\((#[^)]*)\)", text)) <= {f"#{name}" for name in ids}
+
+
+def test_the_page_has_the_tables(drawn: Drawn, tmp_path: Path) -> None:
+    matches, ratings, _ = drawn
+    facts = {"command": "evaluate.py a b", "seed": 7, "board": "shikoku"}
+    shown = page(matches, ratings, tmp_path / "report.html", **facts)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<code>evaluate.py a b</code>" in text
+    for fact in ("<dt>seed</dt><dd>7</dd>", "<dt>board</dt><dd>shikoku</dd>"):
+        assert fact in text
+    for match in matches:
+        data = match.to_dict()
+        low, high = data["ci95"]
+        numbers = [data["wins"], data["draws"], data["losses"], f"{data['score']:.1%}"]
+        cells = "".join(f"<td>{number}</td>" for number in numbers)
+        assert f"{cells}<td>{low:.1%} to {high:.1%}</td>" in text
+    assert "<td>−50</td><td>−110 to 36</td><td>36</td>" in text
+    assert shown.tags.count("tr") == 1 + 4 + 1 + len(matches)
+    assert "<td>–</td>" in text  # one is not rated
+
+
+def test_the_page_is_the_same_again(drawn: Drawn, tmp_path: Path) -> None:
+    matches, ratings, _ = drawn
+    for name in ("a.html", "b.html"):
+        page(matches, ratings, tmp_path / name)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "b.html"]
+
+
+def test_a_ladder_of_twelve_with_an_interval_without_an_end(tmp_path: Path) -> None:
+    matches, ratings = ladder([f"agent-{i}" for i in range(11)] + ["日本"])
+    ratings[-1] = Rating("日本", -800, (-np.inf, -600), 132)
+    shown = page(matches[:11], ratings, tmp_path / "report.html")  # the first against each
+    assert shown.tags.count("tr") == 2 + 12 + 11
+    assert "−∞ to −600" in shown.text
+    dots = [value for name, value in shown.attributes if value.startswith("background:")]
+    assert len(set(dots[:12])) == 12
+
+
+@pytest.mark.parametrize("write", [write_plots, write_report])
+def test_what_cannot_be_drawn(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = {"title": "t"} if write is write_report else {}
+    with pytest.raises(ValueError, match="expected one match or more, got none"):
+        write([], [], tmp_path / "out", **facts)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'tokaido-env\[plots\]'"):
+        write(*ladder(["a", "b"]), tmp_path / "out", **facts)
+    assert not list(tmp_path.iterdir())

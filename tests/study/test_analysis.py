@@ -1,0 +1,436 @@
+"""Boards that keep what is known, and figures about the game with honest intervals."""
+
+import itertools
+import json
+import tomllib
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+import pytest
+from positions import changed, shikoku_data, write_board
+
+from tokaido_env import Game
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.match import TRIGGERS
+from tokaido_env.agents.study import analysis
+from tokaido_env.agents.study.analysis import (
+    SWAP_ROUNDS,
+    TILES,
+    Study,
+    figures,
+    mean_of,
+    share_of,
+    study_board,
+    study_boards,
+)
+from tokaido_env.boards.board import BOARDS_FOLDER, Board, built_in_boards
+from tokaido_env.boards.generator import gives_the_examples, plausible_board, plausible_toml
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.luck import agent_keys, arena_seed
+from tokaido_env.position import to_dict
+
+COMMITTED = sorted((Path(__file__).parents[2] / "benchmarks").glob("analysis*.json"))
+DRAWN = range(40)
+
+# What each built-in board changes of the default one.
+CHANGES = {
+    "shikoku": set(),
+    "shikoku_art": {"areas", "culture"},
+    "shikoku_dice": {"dice"},
+    "shikoku_market": {"mountains", "boutiques"},
+    "shikoku_remix": {
+        *("areas", "culture", "dice", "mountains", "boutiques", "ring", "routes", "starts")
+    },
+    "shikoku_ring": {"ring"},
+    "shikoku_routes": {"routes"},
+}
+
+
+def board_data(board: str | int) -> dict[str, Any]:
+    """A board file: a built-in one by its name, one drawn at random by its seed."""
+    if isinstance(board, int):
+        return tomllib.loads(plausible_toml(board))
+    return tomllib.loads((BOARDS_FOLDER / f"{board}.toml").read_text(encoding="utf-8"))
+
+
+def walks(routes: dict[str, set[str]], start: str, steps: int) -> list[list[str]]:
+    """The ways of so many steps that enter no space twice."""
+    ways = [[start]]
+    for _ in range(steps):
+        ways = [[*way, to] for way in ways for to in sorted(routes[way[-1]]) if to not in way]
+    return ways
+
+
+def towns_of(data: dict[str, Any]) -> dict[str, set[str]]:
+    routes: dict[str, set[str]] = {}
+    for a, b in data["routes"]["pairs"]:
+        routes.setdefault(a, set()).add(b)
+        routes.setdefault(b, set()).add(a)
+    return routes
+
+
+# Boards
+
+
+@pytest.mark.parametrize("board", [*CHANGES, *DRAWN])
+def test_boards_keep_what_is_printed_in_the_rulebook(board: str | int) -> None:
+    data = board_data(board)
+    pilgrim, merchant, artist = (data["dice"][die]["faces"] for die in data["dice"])
+    assert 4 in pilgrim
+    assert set(pilgrim) <= {1, 2, 3, 4}
+    assert 2 in merchant
+    assert 2 in artist
+    assert set(merchant + artist) <= {1, 2, 3}
+    stations = data["ring"]["stations"]
+    assert {s for s in stations if s[0] != "C"} == {"temple", "garden", "seashore", "hot spring"}
+    assert set(data["mountains"]["numbers"].values()) == {2, 3, 4}
+    icons = sorted(data["areas"]["icons"].values())
+    assert icons == sorted(["moon", "waterfall", "mountain", "bamboo"] * 2)
+    tokens = data["boutiques"]["tokens"]
+    assert ["pottery", 3] in tokens
+    assert {ware for ware, _ in tokens} == {"kimono", "pottery", "doll", "fan"}
+    assert data["culture"]["points"][6] == 18
+    default = shikoku_data()
+    for entry in ("commerce", "temple", "garden"):
+        assert data[entry] == default[entry]
+
+
+@pytest.mark.parametrize("board", [*CHANGES, *DRAWN])
+def test_boards_let_the_worked_examples_happen(board: str | int) -> None:
+    data = board_data(board)
+    routes, numbers = towns_of(data), data["mountains"]["numbers"]
+    ends = {town: sorted(way[2] for way in walks(routes, town, 2)) for town in routes}
+    mountains = {town: [e for e in ends[town] if e[0] == "M"] for town in routes}
+    # A 2 with one mountain town and one coastal town to choose from; others may be occupied.
+    assert any(len(mountains[t]) == 1 and 1 <= len(ends[t]) - 1 <= 4 for t in routes)
+    # A 2 to a town that gives three, then a 2 to a coastal town.
+    threes = {end for town in routes for end in mountains[town] if numbers[end] == 3}
+    assert any(len(ends[town]) > len(mountains[town]) for town in threes)
+    # A 2 through bamboo to a waterfall: areas that share a route are neighbours.
+    icons = list(data["areas"]["icons"].values())
+    coast = [f"C{n}" for n in range(1, 9)]
+    borders = []
+    for start, end in zip(coast, coast[1:] + coast[:1], strict=True):
+        (way,) = [w for n in range(8) for w in walks(routes, start, n) if w[-1] == end]
+        borders.append({frozenset(step) for step in itertools.pairwise(way)})
+    assert any(
+        icons[middle] == "bamboo" and icons[end] == "waterfall"
+        for start, middle, end in itertools.permutations(range(8), 3)
+        if borders[start] & borders[middle] and borders[middle] & borders[end]
+    )
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_built_in_boards_change_what_they_say(name: str) -> None:
+    data, default = board_data(name), shikoku_data()
+    told = {"name", "format", "max_rounds"}
+    values = {
+        key: without_labels(data[key]) != without_labels(default[key]) for key in data.keys() - told
+    }
+    assert {key for key, differs in values.items() if differs} == CHANGES[name]
+    assert data["name"] == name
+    assert data["max_rounds"] == default["max_rounds"]
+
+
+def without_labels(table: Any) -> Any:
+    if not isinstance(table, dict):
+        return table
+    return {k: without_labels(v) for k, v in table.items() if k not in ("provenance", "note")}
+
+
+def test_every_built_in_board_is_looked_at_here() -> None:
+    assert set(built_in_boards()) == set(CHANGES)
+
+
+def test_all_boards_are_different_and_can_be_played_to_the_end() -> None:
+    boards = [Board.load(name) for name in CHANGES] + [plausible_board(seed) for seed in DRAWN]
+    assert len({board.hash for board in boards}) == len(boards)
+    greedy = make("greedy")
+    for board in boards:
+        games, _ = analysis.play_alone(greedy, board, np.arange(8))
+        assert (games["end"] == 1).mean() > 0.5
+
+
+def test_drawn_boards_are_various() -> None:
+    drawn = [board_data(seed) for seed in DRAWN]
+    shapes = {tuple(sorted(len(to) for to in towns_of(data).values())) for data in drawn}
+    assert len(shapes) > 5
+    assert len({len(data["ring"]["stations"]) for data in drawn}) > 5
+    for entry, key in (("areas", "icons"), ("mountains", "numbers"), ("boutiques", "tokens")):
+        assert len({json.dumps(data[entry][key]) for data in drawn}) > 8
+    for die in ("pilgrim", "merchant", "artist"):
+        assert len({tuple(data["dice"][die]["faces"]) for data in drawn}) == 4
+    assert len({tuple(data["culture"]["points"]) for data in drawn}) == 3
+
+
+def test_a_drawn_board_is_that_of_its_seed(tmp_path: Path) -> None:
+    path = tmp_path / "seven.toml"
+    path.write_text(plausible_toml(7), encoding="utf-8")
+    assert Board.load(path).hash == plausible_board(7).hash != plausible_board(8).hash
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("mountains.numbers", {"M1": 2, "M2": 2, "M3": 4, "M4": 4}),
+        ("areas.icons", {f"A{n}": "moon" for n in range(1, 9)}),
+    ],
+)
+def test_a_board_without_the_worked_examples_is_found_out(
+    tmp_path: Path, key: str, value: Any
+) -> None:
+    path = write_board(tmp_path / "mine.toml", changed(shikoku_data(), key, value))
+    assert not gives_the_examples(Board.load(path))
+    assert gives_the_examples(Board.load())
+
+
+# Intervals
+
+
+@pytest.mark.parametrize(
+    ("hits", "n", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611)],
+)
+def test_shares__published_wilson_intervals(hits: int, n: int, low: float, high: float) -> None:
+    """Newcombe 1998, table I."""
+    told = share_of([1] * hits + [0] * (n - hits), np.arange(n))
+    assert told["mean"] == pytest.approx(hits / n, abs=1e-6)
+    # A share of independent games has n - 1 in its variance, Wilson n.
+    assert told["ci95"] == pytest.approx([low, high], abs=6e-4)
+
+
+def test_means__of_independent_values_as_by_hand() -> None:
+    values = [3.0, 5.0, 4.0, 9.0, 1.0, 2.0]
+    told = mean_of(values, np.arange(6))
+    half = 1.959964 * stdev(values) / 6**0.5
+    assert told["mean"] == pytest.approx(mean(values))
+    assert told["ci95"] == pytest.approx([mean(values) - half, mean(values) + half], abs=2e-6)
+
+
+@pytest.mark.parametrize("estimate", [mean_of, share_of])
+def test_telling_the_same_thing_twice_adds_nothing(estimate: Any) -> None:
+    values = np.random.default_rng(1).random(30).round()
+    once = estimate(values, np.arange(30))
+    twice = estimate(np.repeat(values, 2), np.repeat(np.arange(30), 2))
+    assert twice["ci95"] == pytest.approx(once["ci95"], abs=1e-6)
+    believed = estimate(np.repeat(values, 2), np.arange(60))
+    assert np.ptp(believed["ci95"]) < 0.8 * np.ptp(once["ci95"])
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(2)
+    clusters = np.repeat(np.arange(50), 8)
+    inside, inside_share = 0, 0
+    for _ in range(600):
+        tilt = rng.normal(size=50)[clusters]
+        low, high = mean_of(tilt + rng.normal(size=400), clusters)["ci95"]
+        inside += low < 0 < high
+        low, high = share_of(tilt + rng.normal(size=400) > 0, clusters)["ci95"]
+        inside_share += low < 0.5 < high
+    assert 0.92 < inside / 600 < 0.975
+    assert 0.92 < inside_share / 600 < 0.975
+
+
+@pytest.mark.parametrize("estimate", [mean_of, share_of])
+def test_nothing_is_said_about_nothing(estimate: Any) -> None:
+    assert estimate([], np.arange(0)) == {"mean": None, "ci95": None, "n": 0}
+
+
+def test_one_cluster_has_no_interval() -> None:
+    assert mean_of([1.0, 2.0], np.zeros(2, int))["ci95"] is None
+
+
+# Studies
+
+
+class Plain:
+    """Never uses a tile nor takes one: it makes the highest action of the rest."""
+
+    spec = "plain"
+    unused = ("pilgrim:wave", "draw:wave", "paint:wave", "take:pilgrim", "take:merchant")
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        names = [*self.unused, "take:artist", *(f"sell:{n}:wave" for n in range(1, 6))]
+        left = np.uint64((1 << len(IDS)) - 1 - sum(1 << IDS[name] for name in names))
+        return np.array([int(mask & left).bit_length() - 1 for mask in legal])
+
+
+@pytest.fixture(scope="module")
+def greedy_study() -> Study:
+    return study_board(make("greedy"), Board.load(), 24, 12, seed=5)
+
+
+@pytest.fixture(scope="module")
+def replays() -> list[list[Game]]:
+    """The same games by `Game`, each as it was at its first decision of every round, then ended."""
+    games, actions = analysis.play_alone(make("greedy"), Board.load(), seeds_of(24, 5))
+    stages = []
+    for seed, moves in zip(games["seed"], actions, strict=True):
+        game = Game(seed=int(seed))
+        begun = [game.copy()]
+        for move in moves[moves >= 0]:
+            game.play(int(move))
+            if game.rounds > begun[-1].rounds and not game.is_over:
+                begun.append(game.copy())
+        stages.append([*begun, game])
+    return stages
+
+
+def seeds_of(games: int, seed: int) -> Any:
+    return np.array([arena_seed(seed, number) for number in range(games)])
+
+
+def test_rounds_are_the_positions_where_they_begin(
+    greedy_study: Study, replays: list[list[Game]]
+) -> None:
+    board = Board.load()
+    for rows, stages in zip(greedy_study.rounds, replays, strict=True):
+        begun = [to_dict(board, row) for row in rows if row["round"]]
+        assert begun == [game.to_dict() for game in stages[:-1]]
+
+
+def test_figures_are_those_of_the_games(greedy_study: Study, replays: list[list[Game]]) -> None:
+    told = figures(greedy_study)
+    ends = [stages[-1] for stages in replays]
+    points = [game.scores() for game in ends]
+    for name in ("faith", "commerce", "culture", "total"):
+        both = mean(mean(seat[name] for seat in seats) for seats in points)
+        assert told["points"][name]["mean"] == pytest.approx(both, abs=1e-5)
+    lead = mean(first["total"] - second["total"] for first, second in points)
+    assert told["player_0"]["lead"]["mean"] == pytest.approx(lead, abs=1e-5)
+    won = mean({0: 1.0, 1: 0.0, None: 0.5}[game.winner()] for game in ends)
+    assert told["player_0"]["score"]["mean"] == pytest.approx(won, abs=1e-5)
+    assert told["rounds"]["mean"] == pytest.approx(mean(g.rounds for g in ends), abs=1e-5)
+    assert told["rounds"]["counts"][ends[0].rounds] == [g.rounds for g in ends].count(
+        ends[0].rounds
+    )
+    gardens = mean(any(p["garden"] == 6 for p in g.to_dict()["players"]) for g in ends)
+    assert told["triggers"]["garden"]["mean"] == pytest.approx(gardens, abs=1e-5)
+    leads = [game.to_dict()["lead"] for game in ends]
+    of_leader = mean(
+        {lead: 1.0, 1 - lead: 0.0, None: 0.5}[game.winner()]
+        for game, lead in zip(ends, leads, strict=True)
+    )
+    last = told["last_round"]
+    assert last["led_by_player_0"]["mean"] == pytest.approx(leads.count(0) / 24, abs=1e-5)
+    assert last["leader_score"]["mean"] == pytest.approx(of_leader, abs=1e-5)
+    decided = [(g.winner(), seats) for g, seats in zip(ends, points, strict=True)]
+    ahead = [s[w]["faith"] - s[1 - w]["faith"] for w, s in decided if w is not None]
+    assert told["winner_lead"]["faith"]["mean"] == pytest.approx(mean(ahead), abs=1e-5)
+
+
+def test_tiles_are_counted_where_they_are_held(
+    greedy_study: Study, replays: list[list[Game]]
+) -> None:
+    told = figures(greedy_study)["tiles"]
+    held = []
+    for stages in replays:
+        waves = [game.to_dict()["waves"]["pilgrim"] for game in stages[:-1]]
+        if waves[0]["side"] == "hasty":
+            held.append(mean(wave["owner"] is not None for wave in waves))
+    assert told["hasty"]["held"]["n"] == len(held)
+    assert told["hasty"]["held"]["mean"] == pytest.approx(mean(held), abs=1e-5)
+
+
+def test_a_tile_in_other_hands_changes_games(greedy_study: Study) -> None:
+    swaps = greedy_study.swaps
+    assert set(swaps["round"]) == set(SWAP_ROUNDS)
+    assert set(swaps["cluster"]) <= set(range(12))
+    assert (swaps["points"] != 0).mean() > 0.3
+    # Four tiles are in every game: one of two sides for each character, and the token.
+    early = swaps[(swaps["round"] == SWAP_ROUNDS[0]) & (swaps["cluster"] == 0)]
+    assert len({name for name in early["tile"] // 2}) == 4
+
+
+def test_positions_are_played_on_as_by_game(greedy_study: Study) -> None:
+    board, greedy = Board.load(), make("greedy")
+    rows = greedy_study.rounds[:6, SWAP_ROUNDS[0] - 1]
+    results, leads = analysis.play_on(greedy, board, rows, np.arange(6))
+    for seed, row in enumerate(rows):
+        game = Game.from_dict(to_dict(board, row), seed=seed)
+        decision = 0
+        while not game.is_over:
+            game.play(int(one_action(greedy, game, seed, decision)))
+            decision += 1
+        first, second = game.scores()
+        assert leads[seed] == first["total"] - second["total"]
+        assert results[seed] == {0: 1.0, 1: 0.0, None: 0.5}[game.winner()]
+
+
+def one_action(agent: Any, game: Game, seed: int, decision: int) -> Any:
+    legal = np.array([sum(1 << action for action in game.legal_actions())], np.uint64)
+    keys = np.zeros(1, np.uint64)
+    agent_keys(np.array([seed]), game.state["player"], np.array([decision]), keys)
+    return agent.act(game.board.record, game.state, legal, keys)[0]
+
+
+def test_who_never_uses_tiles_gains_nothing_by_them() -> None:
+    """All is equal but the owner, so the games are the same to the end."""
+    study = study_board(Plain(), Board.load(), 20, 20, seed=1)
+    # Robust gives room and inspired more places for the same gift: those two are always used.
+    used = [TILES.index(name) for name in ("robust", "inspired")]
+    swaps = study.swaps[~np.isin(study.swaps["tile"], used)]
+    assert (study.games["end"] == 1).all()
+    assert len(swaps) > 80
+    assert not swaps["result"].any()
+    assert not swaps["points"].any()
+
+
+def test_boards_are_clusters() -> None:
+    boards = [plausible_board(seed) for seed in range(3)]
+    study = study_boards(make("greedy"), boards, 4, 2, seed=0)
+    assert list(study.clusters) == [0] * 4 + [1] * 4 + [2] * 4
+    assert set(study.swaps["cluster"]) == {0, 1, 2}
+    assert study.hashes == tuple(board.hash for board in boards)
+    alone = study_board(make("greedy"), boards[2], 4, 2, arena_seed(0, 2))
+    assert (study.games[8:] == alone.games).all()
+    longest = alone.rounds.shape[1]
+    assert (study.rounds[8:, :longest] == alone.rounds).all()
+
+
+@pytest.mark.parametrize(("games", "swaps"), [(0, 0), (4, 5), (4, -1)])
+def test_numbers_of_games_that_cannot_be(games: int, swaps: int) -> None:
+    with pytest.raises(ValueError, match="games, swaps: expected"):
+        study_board(make("greedy"), Board.load(), games, swaps, seed=0)
+
+
+# The command
+
+
+def test_the_command_writes_the_same_bytes_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "--agent greedy --also random --games 8 --swaps 4 --plausible 2 --seed 3 --boards"
+    words = [*command.split(), "shikoku", "shikoku_ring", "--json"]
+    for name in ("one.json", "two.json"):
+        assert analysis.main([*words, str(tmp_path / name)]) == 0
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
+    told = json.loads((tmp_path / "one.json").read_text())
+    named = [(s["board"], s["agent"], s["games"]) for s in told["studies"]]
+    assert named == [
+        ("shikoku", "greedy", 8),
+        ("shikoku", "random", 4),
+        ("shikoku_ring", "greedy", 4),
+        ("plausible", "greedy", 4),
+    ]
+    assert "player_0 scores" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["--agent clever", "--boards honshu", "--games 0"])
+def test_the_command_says_what_is_wrong(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert analysis.main([*words.split(), *["--swaps", "0", "--plausible", "0"]]) == 1
+    assert "analysis: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+def test_committed_figures_are_of_todays_boards(path: Path) -> None:
+    studies = json.loads(path.read_text(encoding="utf-8"))["studies"]
+    assert {study["board"] for study in studies} == {*CHANGES, "plausible"}
+    for study in studies:
+        drawn = study["board"] == "plausible"
+        boards = map(plausible_board, range(study["boards"])) if drawn else [study["board"]]
+        assert study["hashes"] == [Board.load(board).hash for board in boards]
+        assert set(study["triggers"]) == set(TRIGGERS)
+        assert set(study["tiles"]) == set(TILES)

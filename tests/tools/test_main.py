@@ -1,0 +1,134 @@
+"""`python -m tokaido_env`: replay, and the table of features."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from positions import other_board_data, write_board
+
+from tokaido_env import FEATURES, Game
+from tokaido_env.__main__ import main
+from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.record import load, save
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
+
+Output = pytest.CaptureFixture[str]
+
+
+def test_replay_prints_every_event_with_round_and_player(capsys: Output) -> None:
+    assert main(["replay", str(GOLDEN), "--game", "4"]) == 0
+    header, *lines, result = capsys.readouterr().out.splitlines()
+    record = load(GOLDEN)[3]
+    assert header == "game 4: random against random, shikoku, seed 1003"
+    assert [line.split()[2] for line in lines] == list(record.events)
+    rounds = [int(line.split()[0]) for line in lines]
+    assert rounds == sorted(rounds)
+    assert (rounds[0], rounds[-1]) == (0, record.rounds)
+    rolls = [number for number, line in zip(rounds, lines, strict=True) if "roll:" in line]
+    assert rolls == list(range(1, record.rounds + 1))
+    assert {line.split()[1] for line in lines} == {"chance", "player_0", "player_1"}
+    assert f"ended after round {record.rounds}, won by player_{record.winner}" in result
+    assert all(str(score["total"]) in result for score in record.scores)
+
+
+def test_replay_of_a_file_prints_every_game(capsys: Output) -> None:
+    assert main(["replay", str(GOLDEN), "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines[::2]] == [f"game {n}" for n in range(1, 7)]
+    assert len(lines) == 12
+    assert "reached the cap of 200 rounds, nobody wins" in lines[-1]
+
+
+def test_replay_of_an_unfinished_game(tmp_path: Path, capsys: Output) -> None:
+    save([Game(seed=1).record(["a", "b"])], tmp_path / "games.jsonl")
+    assert main(["replay", str(tmp_path / "games.jsonl")]) == 0
+    shown = capsys.readouterr().out
+    assert "unfinished in round 1" in shown
+    assert "won" not in shown
+
+
+def test_replay_on_a_board_of_ones_own(tmp_path: Path, capsys: Output) -> None:
+    board = write_board(tmp_path / "other.toml", other_board_data())
+    save([Game(board, seed=1).record()], tmp_path / "games.jsonl")
+    assert main(["replay", str(tmp_path / "games.jsonl")]) == 1
+    assert "line 1: board: unknown board 'other'" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path / "games.jsonl"), "--board", str(board)]) == 0
+
+
+def test_a_broken_file_is_refused_with_its_line_and_prints_nothing(
+    tmp_path: Path, capsys: Output
+) -> None:
+    first, second = GOLDEN.read_text(encoding="utf-8").splitlines()[:2]
+    wrong = json.loads(second)
+    wrong["events"][100] = "pilgrim:swim"
+    path = tmp_path / "games.jsonl"
+    path.write_text(f"{first}\n{json.dumps(wrong)}\n", encoding="utf-8")
+    assert main(["replay", str(path)]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"replay: {path}, line 2: event 101 of ")
+    assert shown.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere.jsonl",), "nowhere.jsonl"),
+        ((str(GOLDEN), "--game", "7"), "--game: expected 1 to 6, got 7"),
+        ((str(GOLDEN), "--game", "0"), "--game: expected 1 to 6, got 0"),
+        ((str(GOLDEN.parent),), str(GOLDEN.parent)),
+        ((str(GOLDEN), "--board", "honshu"), "unknown board 'honshu'"),
+        ((__file__,), "line 1: not a whole line of JSON"),
+    ],
+)
+def test_what_cannot_be_replayed_is_one_line_and_status_1(
+    capsys: Output, arguments: tuple[str, ...], message: str
+) -> None:
+    assert main(["replay", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("replay: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_export_says_what_it_wrote(tmp_path: Path, capsys: Output) -> None:
+    out = tmp_path / "games.npz"
+    assert main(["export", str(GOLDEN), str(out), "--board", "shikoku", "--uint8"]) == 0
+    with np.load(out) as arrays:
+        rows, kind = len(arrays["actions"]), arrays["observations"].dtype
+    assert capsys.readouterr().out == f"{out}: {rows} decisions of 6 games\n"
+    assert kind == np.uint8
+
+
+def test_the_table_of_features_is_the_layout(capsys: Output) -> None:
+    assert main(["features"]) == 0
+    _, *rows, last = capsys.readouterr().out.splitlines()
+    shown = []
+    for row in rows:
+        start, end, scale, name, meaning = row.split(maxsplit=4)
+        shown.append((name, int(start), int(end) - int(start) + 1, int(scale), meaning))
+    assert shown == [tuple(feature) for feature in FEATURES]
+    assert last.startswith(f"{N_FEATURES} numbers")
+
+
+def test_a_module_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tokaido_env", "replay", str(GOLDEN), "--quiet"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 12
+
+
+@pytest.mark.parametrize("arguments", [[], ["sing"], ["replay"]])
+def test_a_wrong_command_is_refused_with_the_usage(capsys: Output, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: tokaido_env" in capsys.readouterr().err

@@ -1,0 +1,374 @@
+"""Replay pages in a real browser: what stands on the screen is what Python says of the move."""
+
+import itertools
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_page import HOSTILE, Reader, Temple, films_of, played
+
+from tokaido_env.record import Record
+from tokaido_env.render.svg import PANELS
+from tokaido_env.web.replay_page import replay_page, scrubber
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
+DRIVER = shutil.which("chromedriver")
+if CHROMIUM is None or DRIVER is None:
+    pytest.skip("no chromium with chromedriver", allow_module_level=True)
+
+webdriver = pytest.importorskip("selenium.webdriver")
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+# What the page shows, gathered in one call.
+LOOK = """
+const text = (id) => document.getElementById(id).textContent;
+const panels = {};
+for (const svg of document.querySelectorAll("[data-panel]"))
+  panels[svg.dataset.panel] = [...svg.querySelectorAll("text, title")].map((e) => e.textContent);
+return {
+  panels,
+  told: text("told"),
+  position: text("position"),
+  slider: document.getElementById("slider").value,
+  round: document.getElementById("round").value,
+  cells: [...document.querySelectorAll("tbody td")].map((e) => e.textContent),
+  current: [...document.querySelectorAll("[aria-current]")].map((e) => e.textContent),
+  markers: [...document.querySelectorAll(".marker")].map((e) => parseFloat(e.style.left)),
+  title: document.title,
+  hash: location.hash,
+};
+"""
+
+Browser = Any
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser that is given, with its driver: nothing is looked for or fetched."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in (
+        *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+        *("--disable-extensions", "--disable-background-networking", "--no-first-run"),
+        *("--window-size=1280,800", f"--user-data-dir={profile}"),
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER, log_output=os.devnull))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    return [played(60, seed=3).record(["Ann", "Bob"]), played(90, seed=8).record([HOSTILE, "Bob"])]
+
+
+@pytest.fixture(scope="module")
+def page(records: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "games.html"
+    path.write_text(replay_page(records, policy=Temple()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def films(page: Path) -> list[dict[str, Any]]:
+    return films_of(page.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def opened(browser: Browser, page: Path) -> Iterator[Browser]:
+    """The page as it is when it has just been opened; at the end it has logged nothing."""
+    browser.get("about:blank")
+    browser.get_log("browser")
+    browser.get(page.as_uri())
+    yield browser
+    assert browser.get_log("browser") == []
+
+
+def look(browser: Browser) -> dict[str, Any]:
+    shown: dict[str, Any] = browser.execute_script(LOOK)
+    return shown
+
+
+def texts_of(markup: str) -> list[str]:
+    reader = Reader(markup)
+    named = zip(reader.elements, reader.texts, strict=True)
+    return [text for (tag, _), text in named if tag in ("text", "title")]
+
+
+def check(browser: Browser, film: dict[str, Any], move: int) -> None:
+    """All that is shown is what the data, which test_page.py tests, say of a move."""
+    shown, last = look(browser), len(film["moves"])
+    for panel, parts in film["panels"].items():
+        expected = []
+        for _, changes in parts:
+            newest = [i for at, i in zip(changes[::2], changes[1::2], strict=True) if at <= move]
+            expected += texts_of(film["markup"][newest[-1]]) if newest else []
+        assert shown["panels"][panel] == expected
+    sentence = film["moves"][move - 1][2] if move else "The beginning"
+    assert shown["told"] == sentence
+    assert shown["current"] == [sentence]
+    assert shown["position"] == f"move {move} of {last}"
+    assert int(shown["slider"]) == move
+    assert int(shown["round"]) == max(first for _, first in film["rounds"] if first <= move)
+    assert shown["cells"] == [str(cell) for cell in film["cells"][move]]
+    assert shown["markers"] == [pytest.approx(100 * move / last, abs=0.01)] * 2
+    assert shown["title"] == f"{film['title']}, Tokaido Duo"
+
+
+def press(browser: Browser, *keys: str) -> None:
+    for key in keys:
+        browser.switch_to.active_element.send_keys(key)
+
+
+def until(browser: Browser, condition: Any) -> None:
+    WebDriverWait(browser, 30, poll_frequency=0.05).until(condition)
+
+
+def set_slider(browser: Browser, move: int) -> None:
+    browser.execute_script(
+        "const s = document.getElementById('slider'); s.value = arguments[0];"
+        "s.dispatchEvent(new Event('input', {bubbles: true}));",
+        move,
+    )
+
+
+def choose(browser: Browser, select: str, index: int) -> None:
+    browser.execute_script(
+        "const s = document.getElementById(arguments[0]); s.selectedIndex = arguments[1];"
+        "s.dispatchEvent(new Event('change', {bubbles: true}));",
+        select,
+        index,
+    )
+
+
+def click(browser: Browser, name: str) -> None:
+    browser.find_element("id", name).click()
+
+
+def screen(browser: Browser, width: int, height: int) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+
+
+def test_the_page_opens_at_the_beginning(opened: Browser, films: list[dict[str, Any]]) -> None:
+    check(opened, films[0], 0)
+
+
+def test_slider_and_round_lead_where_they_say(opened: Browser, films: list[dict[str, Any]]) -> None:
+    for move in (37, 60, 5, 0):
+        set_slider(opened, move)
+        check(opened, films[0], move)
+    for index, (_, first) in enumerate(films[0]["rounds"]):
+        choose(opened, "round", index)
+        check(opened, films[0], first)
+
+
+def test_keys_lead_where_they_say(opened: Browser, films: list[dict[str, Any]]) -> None:
+    press(opened, *[Keys.ARROW_RIGHT] * 14, Keys.ARROW_LEFT)
+    check(opened, films[0], 13)
+    press(opened, Keys.END)
+    check(opened, films[0], 60)
+    press(opened, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
+    check(opened, films[0], 59)
+    press(opened, Keys.HOME, Keys.ARROW_LEFT)
+    check(opened, films[0], 0)
+    # On the slider too, where the browser has its own meaning for them.
+    opened.find_element("id", "slider").send_keys(Keys.ARROW_RIGHT)
+    check(opened, films[0], 1)
+
+
+def test_buttons_lead_where_they_say(opened: Browser, films: list[dict[str, Any]]) -> None:
+    for name, move in (("last", 60), ("previous", 59), ("first", 0), ("next", 1)):
+        click(opened, name)
+        check(opened, films[0], move)
+
+
+def test_a_move_of_the_list_and_a_point_of_the_graph(
+    opened: Browser, films: list[dict[str, Any]]
+) -> None:
+    opened.find_elements("css selector", "#moves button")[20].click()
+    check(opened, films[0], 20)
+    press(opened, Keys.ARROW_RIGHT)
+    check(opened, films[0], 21)
+    focused = opened.switch_to.active_element
+    assert focused.text == films[0]["moves"][20][2]  # the focus goes along
+    tabbed = "return document.querySelectorAll('#moves [tabindex=\"0\"]').length"
+    assert opened.execute_script(tabbed) == 1
+    opened.find_element("css selector", ".plot").click()  # in its middle
+    check(opened, films[0], 30)
+
+
+def test_it_plays_to_the_end_and_can_be_stopped(
+    opened: Browser, films: list[dict[str, Any]]
+) -> None:
+    choose(opened, "speed", 4)
+    press(opened, Keys.SPACE)
+    until(opened, lambda b: int(look(b)["slider"]) >= 2)
+    play = opened.find_element("id", "play")
+    assert play.accessible_name == "Pause"
+    press(opened, Keys.SPACE)
+    assert play.accessible_name == "Play"
+    check(opened, films[0], int(look(opened)["slider"]))
+    set_slider(opened, 58)
+    play.click()
+    until(opened, lambda b: play.accessible_name == "Play")
+    check(opened, films[0], 60)
+    play.send_keys(Keys.SPACE)  # a button in focus is pressed once, not twice; from the beginning
+    assert play.accessible_name == "Pause"
+    until(opened, lambda b: 0 < int(look(b)["slider"]) < 60)
+    press(opened, Keys.HOME)  # a step by hand ends it
+    assert play.accessible_name == "Play"
+    check(opened, films[0], 0)
+
+
+def test_links_lead_to_a_move_and_follow_what_is_shown(
+    opened: Browser, page: Path, films: list[dict[str, Any]]
+) -> None:
+    opened.get("about:blank")
+    opened.get(f"{page.as_uri()}#game=2&move=57")
+    check(opened, films[1], 57)
+    opened.execute_script("location.hash = 'game=1&move=9'")
+    until(opened, lambda b: look(b)["position"] == "move 9 of 60")
+    check(opened, films[0], 9)
+    set_slider(opened, 33)
+    until(opened, lambda b: look(b)["hash"] == "#game=1&move=33")
+    for nonsense in ("game=9&move=900", "game=2&move=90"):  # as near as there is
+        opened.execute_script("location.hash = arguments[0]", nonsense)
+        until(opened, lambda b: look(b)["position"] == "move 90 of 90")
+    opened.execute_script("location.hash = 'game=x&move=<b>'")
+    until(opened, lambda b: look(b)["position"] == "move 0 of 60")
+    check(opened, films[0], 0)
+
+
+def test_a_game_is_chosen_from_the_list(opened: Browser, films: list[dict[str, Any]]) -> None:
+    options = opened.find_elements("css selector", "#game option")
+    told = [f"{n}. {film['choice']}" for n, film in enumerate(films, start=1)]
+    assert [option.get_attribute("textContent") for option in options] == told
+    set_slider(opened, 40)
+    choose(opened, "game", 1)
+    check(opened, films[1], 0)
+    set_slider(opened, 90)
+    check(opened, films[1], 90)
+    choose(opened, "game", 0)
+    check(opened, films[0], 0)
+
+
+def test_a_hostile_name_is_text_everywhere(opened: Browser, films: list[dict[str, Any]]) -> None:
+    choose(opened, "game", 1)
+    name = films[1]["names"][0]
+    assert name.startswith("</script><img src=x")
+    for move in (0, 30, 90):
+        set_slider(opened, move)
+        check(opened, films[1], move)
+    shown = look(opened)
+    assert name in shown["title"]
+    assert any(name in text for text in shown["panels"]["player_0"])
+    assert name in [e.text for e in opened.find_elements("css selector", "thead th")]
+    assert name in opened.find_element("id", "moves").get_attribute("textContent")
+    assert not opened.find_elements("css selector", "img")
+    from selenium.common.exceptions import NoAlertPresentException
+
+    with pytest.raises(NoAlertPresentException):
+        _ = opened.switch_to.alert.text
+
+
+def test_on_a_phone_panels_are_stacked_and_nothing_scrolls_sideways(opened: Browser) -> None:
+    screen(opened, 390, 844)
+    try:
+        opened.refresh()
+        for game in (0, 1):
+            choose(opened, "game", game)
+            set_slider(opened, 50)
+            width = "return [document.documentElement.scrollWidth, innerWidth]"
+            assert opened.execute_script(width) == [390, 390]
+        boxes = opened.execute_script(
+            "return [...document.querySelectorAll('[data-panel]')].map((e) => {"
+            "const b = e.getBoundingClientRect(); return [b.left, b.width, b.top, b.bottom];});"
+        )
+        assert len(boxes) == len(PANELS)
+        assert all((left, width) == (0, 390) for left, width, _, _ in boxes)
+        assert all(a[3] <= b[2] for a, b in itertools.pairwise(boxes))
+        # The steps stay in reach, whatever is looked at.
+        bottom = "return document.querySelector('.controls').getBoundingClientRect().bottom"
+        assert opened.execute_script(bottom) == 844
+        opened.execute_script("scrollTo(0, 1e6)")
+        assert opened.execute_script(bottom) <= 844
+    finally:
+        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_light_and_dark_follow_the_reader_and_the_button(opened: Browser) -> None:
+    def tones() -> set[str]:
+        found: set[str] = set(
+            opened.execute_script(
+                "return [document.documentElement.dataset.theme,"
+                "...[...document.querySelectorAll('svg.tokaido')].map((e) =>"
+                "['light', 'dark'].filter((t) => e.classList.contains('tokaido-' + t)).join())]"
+            )
+        )
+        return found
+
+    media = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    try:
+        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        until(opened, lambda b: tones() == {"dark"})
+        ground = "return getComputedStyle(document.body).backgroundColor"
+        dark = opened.execute_script(ground)
+        click(opened, "theme")
+        assert tones() == {"light"}
+        assert opened.execute_script(ground) != dark
+        choose(opened, "game", 1)  # its graph is new
+        assert tones() == {"light"}
+        pressed = opened.find_element("id", "theme").get_attribute("aria-pressed")
+        assert pressed == "false"
+    finally:
+        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_whoever_tabs_sees_the_focus_and_each_control_has_a_name(opened: Browser) -> None:
+    for control in opened.find_elements("css selector", "button:not(#moves *), select, input"):
+        assert control.accessible_name
+    press(opened, Keys.TAB)
+    style = "return getComputedStyle(document.activeElement).outlineStyle"
+    assert opened.execute_script(style) == "solid"
+
+
+def test_two_frames_in_a_notebook_do_not_meet(
+    browser: Browser, records: list[Record], tmp_path: Path
+) -> None:
+    frames = [scrubber(record)._repr_html_() for record in records]
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!DOCTYPE html><title>n</title><p>{'<p>'.join(frames)}", encoding="utf-8")
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    positions = []
+    for index in (0, 1):
+        browser.switch_to.frame(index)
+        for _ in range(index + 2):
+            click(browser, "next")
+        positions.append(look(browser)["position"])
+        browser.switch_to.default_content()
+    browser.switch_to.frame(0)
+    assert [look(browser)["position"], positions[1]] == ["move 2 of 60", "move 3 of 90"]
+    browser.switch_to.default_content()
+    assert browser.execute_script("return [document.title, location.hash]") == ["n", ""]
+    assert browser.get_log("browser") == []
+
+
+def test_an_empty_game_has_a_page(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "empty.html"
+    path.write_text(scrubber(played(0)).page, encoding="utf-8")
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    assert look(browser)["position"] == "move 0 of 0"
+    assert browser.get_log("browser") == []

@@ -1,0 +1,551 @@
+"""Replay pages: words for every event, data that give every picture again, text that stays text."""
+
+import base64
+import hashlib
+import html
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from positions import game_at, other_board_data, write_board
+
+from tokaido_env import Game, Record, RecordError
+from tokaido_env.__main__ import main
+from tokaido_env.core.actions import IDS
+from tokaido_env.record import load, save
+from tokaido_env.render.scene import last_step, scene_of
+from tokaido_env.render.svg import panels_of
+from tokaido_env.render.words import shown_names, tell
+from tokaido_env.web.replay_page import MAX_GAMES, replay_page, scrubber
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+Data = dict[str, Any]
+Output = pytest.CaptureFixture[str]
+
+
+class Reader(HTMLParser):
+    """The elements of a page, and the text in each."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.inside = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.texts.append("")
+        self.inside = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.texts[-1] += data
+
+    def of(self, tag: str) -> list[str]:
+        """The text at the beginning of each element of a kind."""
+        named = zip(self.elements, self.texts, strict=True)
+        return [text for (name, _), text in named if name == tag]
+
+
+def films_of(page: str) -> list[Data]:
+    return [json.loads(text) for text in Reader(page).of("script")[:-1]]
+
+
+def played(steps: int, seed: int = 5) -> Game:
+    """A game of so many events, chance among them."""
+    game = Game(seed=seed, chance="explicit")
+    rng = np.random.default_rng(seed)
+    for _ in range(steps):
+        game.play(str(rng.choice(game.legal_labels() or [label for label, _ in game.outcomes()])))
+    return game
+
+
+@pytest.fixture(scope="module")
+def golden() -> list[Record]:
+    return load(GOLDEN)
+
+
+# Words
+
+
+def told(game: Game, event: str) -> str:
+    before = scene_of(game, names=("Ann", "Bob"))
+    game.play(event)
+    return tell(before, event, scene_of(game, names=("Ann", "Bob")))
+
+
+def at(character: str, **changes: Any) -> Data:
+    """An effect of a character of Ann's to choose."""
+    left = [who for who in ("pilgrim", "merchant", "artist") if who != character]
+    plain: Data = {"phase": "EFFECT", "die": character, "left": left}
+    if character == "artist":
+        plain["origin"] = "A8"
+    return plain | changes
+
+
+def mine(**changes: Any) -> Data:
+    return {"mine": changes}
+
+
+CRAFTY = {"merchant": ("crafty", 0)}
+ROBUST = {"merchant": ("robust", 0)}
+THEIR_WAVES = {
+    "pilgrim": ("tranquil", 1),
+    "merchant": ("crafty", 1),
+    "artist": ("proficient", 1),
+}
+CORNERED = {"dice": (2, 3, 2), "mine": {"merchant": "M2", "pilgrim": "C4"}}
+AWAY = {"theirs": {"pilgrim": 15}}
+BOBS = {"pending": 1, "theirs": {"artist": "A2"}}
+DISCARD = {
+    **{"phase": "DISCARD", "die": "merchant", "left": ["pilgrim", "artist"]},
+    "mine": {"merchant": "M2", "wares": {"kimono": 2, "fan": 4}},
+}
+REPEAT = {**{"phase": "REPEAT", "die": "merchant"}, "left": ["pilgrim", "artist"], "hot_spring": 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "event", "sentence"),
+    [
+        ({}, "pilgrim", "Ann takes the pilgrim's 2 to the garden, space 2"),
+        ({"dice": (3, 2, 2)}, "pilgrim", "Ann takes the pilgrim's 3 to C2"),
+        (
+            {"waves": {"pilgrim": ("hasty", 0)}},
+            "pilgrim:wave",
+            "Ann takes the pilgrim's 2 with hasty to C2",
+        ),
+        ({}, "merchant:M3", "Ann takes the merchant's 2 to M3"),
+        ({"lead": 1}, "artist:A3", "Bob takes the artist's 2 to A3"),
+        (
+            {"dice": (2, 1, 2), "mine": {"merchant": "C1", "pilgrim": "C8"}},
+            "merchant:M1",
+            "Ann takes the merchant's 1 to M1",
+        ),
+        (REPEAT, "pass", "Ann keeps the hot spring token"),
+        (
+            REPEAT,
+            "merchant:M3",
+            "Ann spends the hot spring token: the merchant's 2 again, to M3",
+        ),
+        (at("pilgrim", **mine(pilgrim=1)), "pass", "Ann does not use the temple, space 1"),
+        (at("pilgrim", **mine(pilgrim="C2")), "pass", "Ann does not use C2"),
+        (at("merchant", **mine(merchant="M2")), "pass", "Ann draws nothing"),
+        (
+            at("merchant", **mine(merchant="C1", pilgrim=2, wares={"kimono": 1})),
+            "pass",
+            "Ann sells nothing",
+        ),
+        (at("artist", **mine(artist="A1")), "pass", "Ann neither paints nor gives"),
+        (at("pilgrim", **mine(pilgrim="C2")), "visit", "Ann gains 4 coins at C2"),
+        (
+            at("pilgrim", **mine(pilgrim="C8", coins=9)),
+            "visit",
+            "Ann gains 2 coins at C8, and gets 1 gold slab",
+        ),
+        (at("pilgrim", **mine(pilgrim=1, temple=3)), "visit", "Ann moves the temple peg to 4"),
+        (
+            at("pilgrim", **mine(pilgrim=2, garden=5)),
+            "visit",
+            "Ann moves the garden peg to 6; this round is the last",
+        ),
+        (at("pilgrim", **mine(pilgrim=8)), "visit", "Ann takes the hot spring token"),
+        (
+            at("pilgrim", hot_spring=1, **mine(pilgrim=8)),
+            "visit",
+            "Ann takes the hot spring token from Bob",
+        ),
+        (
+            at("pilgrim", **mine(pilgrim=4)),
+            "take:merchant",
+            "Ann takes the merchant's crafty wave",
+        ),
+        (
+            at("pilgrim", waves=THEIR_WAVES, **mine(pilgrim=4)),
+            "take:artist",
+            "Ann takes the artist's proficient wave from Bob",
+        ),
+        (at("merchant", **mine(merchant="M2")), "draw", "Ann chooses to draw 2 wares"),
+        (
+            at("merchant", waves=ROBUST, **mine(merchant="M2")),
+            "draw:wave",
+            "Ann chooses to draw 3 wares, one of them by robust",
+        ),
+        (
+            at("merchant", **mine(merchant="C6", wares={"doll": 1})),
+            "sell:1",
+            "Ann sells 1 doll at C6 for 2 coins",
+        ),
+        (
+            at("merchant", waves=CRAFTY, **mine(merchant="C3", pilgrim=2, wares={"pottery": 4})),
+            "sell:4:wave",
+            "Ann sells 4 pottery at C3 with crafty for 20 coins, and gets 2 gold slabs",
+        ),
+        (
+            {**at("merchant", **mine(merchant="C5", gold=5, coins=7, wares={"doll": 2})), **AWAY},
+            "sell:1",
+            "Ann sells 1 doll at C5 for 3 coins, and gets 1 gold slab; this round is the last",
+        ),
+        (
+            {**at("artist", **mine(artist="A1")), "theirs": {"pilgrim": 2}},
+            "paint",
+            "Ann chooses to reveal 3 paintings",
+        ),
+        (
+            at("artist", waves={"artist": ("proficient", 0)}, **mine(artist="A2", pilgrim=5)),
+            "paint:wave",
+            "Ann chooses to reveal 2 paintings, one of them by proficient",
+        ),
+        (
+            {"phase": "DRAW", "die": "merchant", "left": ["pilgrim", "artist"], "pending": 2},
+            "ware:pottery",
+            "Ann draws pottery",
+        ),
+        (
+            {"phase": "DRAW", "die": "merchant", "left": ["pilgrim"], "pending": 1},
+            "ware:fan",
+            "Bob draws a fan",
+        ),
+        (
+            {**at("artist", phase="REVEAL", **mine(artist="A2")), "left": ["pilgrim"], **BOBS},
+            "tile:bamboo",
+            "Bob reveals bamboo",
+        ),
+        (
+            {"phase": "ROLL", "lead": 1, "left": [], "round": 6},
+            "roll:4/1/3",
+            "Bob leads round 7 and rolls pilgrim 4, merchant 1, artist 3",
+        ),
+        (CORNERED, "merchant:stay", "Ann takes the merchant's 3, which cannot move"),
+        (DISCARD, "discard:kimono", "Ann returns a kimono to the bag"),
+    ],
+)
+def test_an_event_in_words(changes: Data, event: str, sentence: str) -> None:
+    assert told(game_at(**changes), event) == sentence
+
+
+def test_every_event_of_a_game_is_told(golden: list[Record]) -> None:
+    (film,) = films_of(replay_page(golden[1:2]))
+    events = golden[1].events
+    assert len(film["moves"]) == len(events)
+    names = film["names"]
+    for (number, seat, sentence), event in zip(film["moves"], events, strict=True):
+        assert sentence.isprintable()
+        assert (seat is None) == event.startswith(("boutique", "side"))
+        assert sentence.startswith("The " if seat is None else f"{names[seat]} ")
+        if event.startswith("roll:"):
+            values = [f" {value}" for value in event.removeprefix("roll:").split("/")]
+            assert re.findall(r" \d\b", sentence.partition("rolls")[2]) == values
+            assert f"leads round {number} " in sentence
+    rounds = [number for number, _, _ in film["moves"]]
+    assert rounds == sorted(rounds)
+    assert (rounds[0], rounds[-1]) == (0, golden[1].rounds)
+
+
+def test_the_set_up_in_words() -> None:
+    game = Game(seed=1, chance="explicit")
+    assert told(game, "boutique:C1=doll/3") == "The boutique at C1 deals in dolls, 3 coins each"
+    for _ in range(2, 9):
+        game.play(game.outcomes()[0][0])
+    assert told(game, "side:pilgrim=hasty") == "The pilgrim's wave is hasty"
+
+
+@pytest.mark.parametrize(
+    ("players", "names"),
+    [
+        (("Ann", "Bob"), ("Ann", "Bob")),
+        (("?", " "), ("player_0", "player_1")),
+        (("greedy", "greedy"), ("greedy (player_0)", "greedy (player_1)")),
+        (("a\u202eb\n c", "\ud800"), ("a\ufffdb c", "\ufffd")),
+        (("x" * 24, "y" * 25), ("x" * 24, "y" * 23 + "…")),
+        (("z" * 14, "z" * 14), (f"{'z' * 12}… (player_0)", f"{'z' * 12}… (player_1)")),
+        ((HOSTILE, "Bob"), ("</script><img src=x one…", "Bob")),
+    ],
+)
+def test_names_fit_on_a_line(players: tuple[str, str], names: tuple[str, str]) -> None:
+    assert shown_names(players) == names
+
+
+# The data of the page
+
+
+def panels_at(film: Data, move: int) -> dict[str, dict[str, str]]:
+    """The parts of each panel that the page shows at a move, read naively."""
+    shown: dict[str, dict[str, str]] = {}
+    for panel, parts in film["panels"].items():
+        shown[panel] = {}
+        for part, changes in parts:
+            pairs = [changes[i : i + 2] for i in range(0, len(changes), 2)]
+            newest = [index for first, index in pairs if first <= move][-1:]
+            shown[panel][part] = film["markup"][newest[0]] if newest else ""
+    return shown
+
+
+def without_nothing(panels: dict[str, dict[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    return {name: [item for item in parts.items() if item[1]] for name, parts in panels.items()}
+
+
+def test_the_page_gives_every_picture_again_in_drawing_order() -> None:
+    record = played(110).record(["Ann", "Bob"])
+    (film,) = films_of(replay_page([record]))
+    again = Game(chance="explicit", seed=0)
+    for move, event in enumerate([*record.events, None]):
+        if move % 5 == 0 or event is None:  # finding the last step takes a while
+            scene = scene_of(again, last=last_step(again), names=("Ann", "Bob"))
+            assert without_nothing(panels_at(film, move)) == without_nothing(panels_of(scene))
+        if event is not None:
+            again.play(event)
+
+
+def test_markup_is_kept_once_and_noted_only_when_it_changes(golden: list[Record]) -> None:
+    (film,) = films_of(replay_page(golden[4:5]))
+    assert len(set(film["markup"])) == len(film["markup"])
+    used = {0}
+    for parts in film["panels"].values():
+        for _, changes in parts:
+            firsts, indices = changes[::2], changes[1::2]
+            assert firsts == sorted(set(firsts))
+            assert all(old != new for old, new in itertools.pairwise([0, *indices]))
+            used |= set(indices)
+    assert used == set(range(len(film["markup"])))
+
+
+def test_points_rounds_and_graph_are_those_of_the_game(golden: list[Record]) -> None:
+    record = golden[0]
+    (film,) = films_of(replay_page([record]))
+    game, totals, rounds = Game(seed=0, chance="explicit"), [], {}
+    for move, event in enumerate([*record.events, None]):
+        first, second = game.scores()
+        pairs = zip(first.values(), second.values(), strict=True)
+        assert film["cells"][move] == list(itertools.chain(*pairs))
+        totals.append((first["total"], second["total"]))
+        rounds.setdefault(game.rounds, move)
+        if event is not None:
+            game.play(event)
+    assert film["rounds"] == [list(item) for item in rounds.items()]
+    assert film["rows"] == [
+        *("pilgrim: faith", "merchant: commerce", "artist: culture", "total"),
+    ]
+    top = max(itertools.chain(*totals))
+    for seat in (0, 1):
+        (path,) = re.findall(rf'<path d="([^"]*)" class="way{seat}"', film["graph"])
+        heights = heights_of(path, len(totals) - 1)
+        for move, height in enumerate(heights):
+            assert abs(height * top - totals[move][seat]) < 0.1
+
+
+def heights_of(path: str, moves: int) -> list[float]:
+    """The height of a line of steps at each move, 0 to 1."""
+    start, *steps = re.findall(r"[MHV]([\d.]+) ?([\d.]*)", path)
+    known, level = {}, float(start[1])
+    turns = [float(number) for number, _ in steps[:-1]]
+    for across, down in zip(turns[::2], turns[1::2], strict=True):
+        known[round(across * moves / 1000)] = down
+    heights = []
+    for move in range(moves + 1):
+        level = known.get(move, level)
+        heights.append(1 - level / 1000)
+    return heights
+
+
+def test_a_game_that_has_not_begun() -> None:
+    (film,) = films_of(replay_page([Game(chance="explicit").record()]))
+    assert (film["moves"], film["rounds"], len(film["cells"])) == ([], [[0, 0]], 1)
+    assert "player_0 against player_1: unfinished, 0 rounds" in film["choice"]
+
+
+def test_a_game_from_a_position_begins_in_its_round() -> None:
+    game = game_at(round=190)
+    game.play("pilgrim")
+    (film,) = films_of(replay_page([game.record()]))
+    assert film["rounds"] == [[190, 0]]
+    assert [sentence for _, _, sentence in film["moves"]] == [
+        "player_0 takes the pilgrim's 2 to the garden, space 2",
+    ]
+
+
+class Temple:
+    """An agent that expects what the temples say, and likes its first legal action best."""
+
+    spec = "temple"
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        raise AssertionError("asked to act")
+
+    def judge(self, boards: Any, states: Any, legal: Any, keys: Any) -> tuple[Any, Any]:
+        actions = np.arange(len(IDS), dtype=np.uint64)
+        likes = (legal[:, None] >> actions & np.uint64(1)).astype(np.float32)
+        return likes / likes.sum(axis=1, keepdims=True), self.value(states["temple"].astype(float))
+
+    @staticmethod
+    def value(temple: Any) -> Any:
+        return (temple[:, 0] - temple[:, 1]) / 8
+
+
+def test_a_policy_tells_what_it_expects_at_every_decision(golden: list[Record]) -> None:
+    record = golden[4]
+    page = replay_page([record], policy=Temple())
+    (film,) = films_of(page)
+    assert film["rows"][-1] == "win estimate"
+    game, expected = Game(seed=0, chance="explicit"), None
+    for move, event in enumerate([*record.events, None]):
+        if game.player is not None:
+            expected = float(Temple.value(game.state["temple"].astype(float))[0])
+        cells, bar = film["cells"][move], panels_at(film, move)["heading"].get("value", "")
+        assert len(cells) == 10
+        if expected is None:
+            assert [*cells[8:], bar] == ["–", "–", ""]
+        else:
+            shares = [f"{(1 + expected) / 2:.0%}", f"{(1 - expected) / 2:.0%}"]
+            assert cells[8:] == shares
+            assert shares[0] in bar
+        if event is not None:
+            game.play(event)
+    assert film["graph"].count("<figure>") == 2
+    with_none = films_of(replay_page([record]))[0]
+    assert with_none["graph"].count("<figure>") == 1
+    assert not any(part == "value" for part, _ in with_none["panels"]["heading"])
+
+
+# The page as a file
+
+
+def test_a_page_is_the_same_again_and_small(golden: list[Record]) -> None:
+    longest = max(golden, key=lambda record: len(record.events))
+    page = replay_page([longest])
+    assert page == replay_page([longest])
+    decisions = sum(event in IDS for event in longest.events)
+    assert len(page.encode()) < 1.5e6 * decisions / 340
+
+
+def test_a_page_loads_nothing_and_runs_only_its_own_script(golden: list[Record]) -> None:
+    page = replay_page(golden[4:6])
+    reader = Reader(page)
+    links = {"src", "href", "action", "data", "srcset", "poster", "background"}
+    for tag, attributes in reader.elements:
+        assert not links & attributes.keys()
+        assert not [name for name in attributes if name.startswith("on")]
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base")
+    assert "url(" not in page
+    assert "@import" not in page
+    assert set(re.findall(r"https?://[\w./]*", page)) == {"http://www.w3.org/2000/svg"}
+    *data, script = reader.of("script")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = [a["content"] for t, a in reader.elements if a.get("http-equiv")]
+    assert policy is not None
+    assert policy.startswith(f"default-src 'none'; script-src 'sha256-{digest}'; ")
+    assert len(data) == 2
+    assert not re.search("[<>&\u2028\u2029]", "".join(data))
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "$title${script}", "\u2028--><!-- & &lt; '\""])
+def test_a_hostile_name_stays_text(name: str) -> None:
+    game = played(20)
+    page = replay_page([game.record([name, "Bob"]), game.record(["plain", "Bob"])])
+    plain = replay_page([game.record(["plain", "Bob"])] * 2)
+    assert [tag for tag, _ in Reader(page).elements] == [tag for tag, _ in Reader(plain).elements]
+    shown = shown_names((name, "Bob"))[0]
+    reader = Reader(page)
+    assert reader.of("title")[0] == f"{shown} against Bob"
+    assert f"1. {shown} against Bob: unfinished" in reader.of("option")[0]
+    film = films_of(page)[0]
+    assert film["names"] == [shown, "Bob"]
+    markup = "".join(film["markup"])
+    assert html.escape(shown) in markup
+    drawn = {tag for tag, _ in Reader(markup).elements}
+    assert drawn <= {"g", "title", "text", "path", "rect", "circle", "line", "svg"}
+
+
+def test_a_scrubber_is_the_page_in_a_frame_of_its_own() -> None:
+    game = played(30)
+    shown = scrubber(game)
+    ((tag, attributes),) = Reader(shown._repr_html_()).elements
+    assert tag == "iframe"
+    assert attributes["srcdoc"] == shown.page == replay_page([game.record()])
+    assert attributes["sandbox"] == "allow-scripts"
+    assert scrubber(game.record()).page == shown.page
+
+
+def test_a_scrubber_of_a_board_of_ones_own(tmp_path: Path) -> None:
+    path = write_board(tmp_path / "other.toml", other_board_data())
+    game = Game(path, seed=1)
+    assert scrubber(game).page == scrubber(game.record(), path).page
+
+
+# The command
+
+
+def test_the_command_writes_a_page(tmp_path: Path, golden: list[Record], capsys: Output) -> None:
+    out = tmp_path / "games.html"
+    assert main(["replay", str(GOLDEN), "--game", "5", "--html", str(out)]) == 0
+    assert out.read_text(encoding="utf-8") == replay_page([golden[4]])
+    size = f"{out.stat().st_size / 1e6:.1f}"
+    assert capsys.readouterr().out == f"{out}: games 1, {size} MB\n"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_the_command_asks_a_policy(tmp_path: Path) -> None:
+    save([played(30).record()], tmp_path / "games.jsonl")
+    out = tmp_path / "games.html"
+    arguments = ["replay", str(tmp_path / "games.jsonl"), "--html", str(out)]
+    assert main([*arguments, "--policy", "greedy"]) == 0
+    (film,) = films_of(out.read_text(encoding="utf-8"))
+    assert "100%" in "".join(film["markup"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--html", "nowhere/games.html"), "--html: expected a file in a folder that exists, got"),
+        (("--html", "."), "--html: expected a file in a folder that exists, got '.'"),
+        (("--html", "x.html", "--board", "honshu"), "line 1: board: unknown board 'honshu'"),
+        (("--html", "x.html", "--game", "3"), "--game: expected 1 to 2, got 3"),
+        (("--html", "x.html", "--policy", "genius"), "genius"),
+        (("--policy", "greedy"), "--policy: expected with --html"),
+    ],
+)
+def test_what_gives_no_page_is_one_line_and_leaves_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Output,
+    arguments: Sequence[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save([played(20).record()] * 2, "games.jsonl")
+    assert main(["replay", "games.jsonl", *arguments]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("replay: ")
+    assert message in shown.err
+    assert shown.err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["games.jsonl"]
+
+
+def test_an_untrue_record_gives_no_page(tmp_path: Path, capsys: Output) -> None:
+    data = json.loads(played(40).record().to_json())
+    data["events"][30] = "pilgrim:swim"
+    path = tmp_path / "games.jsonl"
+    path.write_text(json.dumps(data) + "\n", encoding="utf-8")
+    assert main(["replay", str(path), "--html", str(tmp_path / "x.html")]) == 1
+    assert capsys.readouterr().err.startswith(f"replay: {path}, line 1: event 31 of 40: ")
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(RecordError, match="event 31 of 40"):
+        replay_page([Record.from_json(json.dumps(data))])
+
+
+@pytest.mark.parametrize("number", [0, MAX_GAMES + 1])
+def test_too_few_and_too_many_games(number: int) -> None:
+    with pytest.raises(ValueError, match=f"expected 1 to {MAX_GAMES} games, got {number}"):
+        replay_page([played(1).record()] * number)

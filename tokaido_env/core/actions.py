@@ -1,0 +1,56 @@
+"""The action table: id <-> label. Append-only: saved policies and records depend on it."""
+
+from __future__ import annotations
+
+from tokaido_env.boards.board import AREAS, CHARACTERS, TOWNS, WARES
+
+PILGRIM, PILGRIM_WAVE = 0, 1
+MERCHANT = 2  # + town, C1 … C8 M1 … M4
+MERCHANT_STAY = 14
+ARTIST = 15  # + area
+ARTIST_STAY = 23
+PASS = 24
+VISIT = 25
+TAKE = 26  # + character
+DRAW, DRAW_WAVE = 29, 30
+SELL = 30  # + number of wares, 1 to 6
+SELL_WAVE = 36  # + number of wares, 1 to 5
+PAINT, PAINT_WAVE = 42, 43
+GIFT = 44
+DISCARD = 45  # + ware
+
+LABELS: tuple[str, ...] = (
+    *("pilgrim", "pilgrim:wave"),
+    *(f"merchant:{town}" for town in TOWNS),
+    "merchant:stay",
+    *(f"artist:{area}" for area in AREAS),
+    "artist:stay",
+    "pass",
+    "visit",
+    *(f"take:{character}" for character in CHARACTERS),
+    *("draw", "draw:wave"),
+    *(f"sell:{n}" for n in range(1, 7)),
+    *(f"sell:{n}:wave" for n in range(1, 6)),
+    *("paint", "paint:wave"),
+    "gift",
+    *(f"discard:{ware}" for ware in WARES),
+)
+"""The label of each action; its id is the index."""
+
+IDS: dict[str, int] = {label: action for action, label in enumerate(LABELS)}
+N_ACTIONS = len(LABELS)
+ACTION_TABLE_VERSION = 1
+
+
+def actions_of(mask: int) -> list[int]:
+    """Return the action ids in a legal mask, ascending.
+
+    >>> actions_of(0b1000011)
+    [0, 1, 6]
+    """
+    actions = []
+    while mask:
+        lowest = mask & -mask
+        actions.append(lowest.bit_length() - 1)
+        mask ^= lowest
+    return actions

@@ -1,0 +1,164 @@
+"""Random and greedy play as kernels: opponents and playouts that never leave compiled code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tokaido_env.core.actions import PASS
+from tokaido_env.core.jit import entry, int64, kernel, subroutine
+from tokaido_env.core.luck import below
+from tokaido_env.core.rules import Row, apply, legal, total
+from tokaido_env.core.state import EFFECT
+
+_ONE = np.uint64(1)
+
+NO_BOT, RANDOM, GREEDY = range(3)
+BOTS = {"random": RANDOM, "greedy": GREEDY}
+
+# [byte, n]: the place of the n-th bit that is set.
+_NTH_BIT = np.zeros((256, 8), np.int8)
+for _byte in range(256):
+    for _n, _place in enumerate(p for p in range(8) if _byte >> p & 1):
+        _NTH_BIT[_byte, _n] = _place
+
+
+@kernel
+def random_action(mask: np.uint64, bits: np.uint64) -> int:
+    """Return one of the legal actions, each equally likely.
+
+    Args:
+        mask: the legal actions, not empty.
+        bits: 64 random bits.
+    """
+    return _select(mask, below(bits, _count(mask)))
+
+
+@subroutine
+def greedy_action(board: Row, s: Row, mask: np.uint64, bits: np.uint64, scratch: Any) -> int:
+    """Return the action that changes the score margin most at once.
+
+    A move counts with the best effect it leads to, as far as no chance comes between. Ties go to
+    more coins, then to using an effect over using none, then to chance.
+
+    Args:
+        mask: the legal actions, not empty.
+        bits: 64 random bits, which break ties.
+        scratch: a `STATE` array of shape (2,), overwritten.
+    """
+    best = 0
+    ties = np.uint64(0)
+    first = True
+    rest = mask
+    while rest != np.uint64(0):
+        action = lowest(rest)
+        rest &= rest - _ONE
+        value = _value_of_action(board, s, action, scratch)
+        if first or value > best:
+            best = value
+            ties = np.uint64(0)
+            first = False
+        if value == best:
+            ties |= _ONE << np.uint64(action)
+    return random_action(ties, bits)
+
+
+@kernel
+def lowest(mask: np.uint64) -> int:
+    """Return the lowest action of a mask that is not empty."""
+    return _count((mask - _ONE) & ~mask)
+
+
+@kernel
+def highest(mask: np.uint64) -> int:
+    """Return the highest action of a mask that is not empty."""
+    for half in (1, 2, 4, 8, 16, 32):
+        mask |= mask >> np.uint64(half)
+    return _count(mask) - 1
+
+
+@kernel
+def _value_of_action(board: Row, s: Row, action: int, scratch: Any) -> int:
+    """Return the value to the mover of an action and the best effect that it opens."""
+    scratch[0] = s
+    after = scratch[0]
+    mover = int64(s["player"])
+    apply(board, after, action)
+    value = _value(board, after, mover)
+    if int(s["phase"]) == EFFECT:
+        return value + (0 if action == PASS else 1)
+    if int(after["phase"]) != EFFECT:
+        return value
+    best = value
+    effects = legal(board, after)
+    while effects != np.uint64(0):
+        effect = lowest(effects)
+        effects &= effects - _ONE
+        if effect != PASS:
+            scratch[1] = after
+            apply(board, scratch[1], effect)
+            best = max(best, _value(board, scratch[1], mover) + 1)
+    return best
+
+
+@kernel
+def _value(board: Row, s: Row, seat: int) -> int:
+    """Return a seat's margin: a point outweighs all coins, a coin the use of an effect."""
+    coins = int(s["coins"][seat]) - int(s["coins"][1 - seat])
+    return 256 * (total(board, s, seat) - total(board, s, 1 - seat)) + 2 * coins
+
+
+@kernel
+def _select(mask: np.uint64, n: int) -> int:
+    """Return the place of the n-th bit that is set, from 0: by halves, no branch to guess."""
+    place = 0
+    for half in (32, 16, 8):
+        below_half = mask & (_ONE << np.uint64(half)) - _ONE
+        skip = int64(n >= _count(below_half))
+        n -= skip * _count(below_half)
+        place += skip * half
+        mask >>= np.uint64(skip * half)
+    return place + int64(_NTH_BIT[int64(mask & np.uint64(0xFF)), n & 7])
+
+
+@kernel
+def _count(mask: np.uint64) -> int:
+    """Count the bits of a mask."""
+    mask = mask - (mask >> _ONE & np.uint64(0x5555555555555555))
+    two = np.uint64(0x3333333333333333)
+    mask = (mask & two) + (mask >> np.uint64(2) & two)
+    mask = (mask + (mask >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int64(mask * np.uint64(0x0101010101010101) >> np.uint64(56))
+
+
+@entry
+def random_actions(legal_masks: Any, keys: Any, out: Any) -> None:
+    """Write an action for each of n games: `random_action` with the games' keys.
+
+    Args:
+        legal_masks: uint64 (n,), not 0.
+        keys: uint64 (n,).
+        out: int64 (n,).
+    """
+    for i in range(len(out)):
+        out[i] = random_action(legal_masks[i], keys[i])
+
+
+@entry
+def greedy_actions(
+    boards: Any, states: Any, legal_masks: Any, keys: Any, scratch: Any, out: Any
+) -> None:
+    """Write an action for each of n games: `greedy_action` with the games' keys.
+
+    Args:
+        boards: `BOARD` (1,) or (n,).
+        states: `STATE` (n,).
+        legal_masks: uint64 (n,), not 0.
+        keys: uint64 (n,).
+        scratch: `STATE` (2,), overwritten.
+        out: int64 (n,).
+    """
+    for i in range(len(out)):
+        board = boards[i if len(boards) > 1 else 0]
+        out[i] = greedy_action(board, states[i], legal_masks[i], keys[i], scratch)

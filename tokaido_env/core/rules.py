@@ -1,0 +1,810 @@
+"""The rules of the game on one state, compiled: four verbs, the score, a function for each rule.
+
+    legal(board, s)                     the legal actions as one 64-bit mask
+    apply(board, s, action)             a player's decision
+    outcome_weights(board, s, out)      the odds at a chance phase
+    apply_outcome(board, s, outcome)    an outcome of chance
+
+`board` is a row of a `BOARD` array and `s` a row of a `STATE` array, changed in place; the verbs
+that change it return the new legal mask, which they know already. The verbs trust their caller: an
+action must be legal, an outcome must have a weight. Only drivers (`luck`, and through it `Game` and
+`Batch`) sample. R-numbers refer to `docs/rules.md`.
+
+Small fields are read through `int`, so that interpreted kernels do not overflow, and through
+`int64` where the value is passed on: each type of argument is compiled apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tokaido_env.boards.board import COAST, GARDEN, HOT_SPRING, SEASHORE, TEMPLE
+from tokaido_env.core.actions import (
+    ARTIST,
+    ARTIST_STAY,
+    DISCARD as DISCARD_WARE,
+    DRAW as DRAW_WARES,
+    DRAW_WAVE,
+    GIFT,
+    MERCHANT,
+    MERCHANT_STAY,
+    PAINT,
+    PAINT_WAVE,
+    PASS,
+    PILGRIM,
+    PILGRIM_WAVE,
+    SELL,
+    SELL_WAVE,
+    TAKE,
+    VISIT,
+)
+from tokaido_env.core.jit import entry, index, int64, kernel
+from tokaido_env.core.state import (
+    CAPACITY,
+    CRAFTY,
+    DISCARD,
+    DRAW,
+    EFFECT,
+    END_CAP,
+    END_TRIGGERS,
+    GOLD_PRICE,
+    HASTY,
+    INSPIRED,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    MOVE,
+    NOBODY,
+    OVER,
+    PAINTINGS,
+    PROFICIENT,
+    REPEAT,
+    REVEAL,
+    ROBUST,
+    ROLL,
+    SETUP,
+    TRANQUIL,
+)
+
+RULES_VERSION = 1
+MAX_OUTCOMES = 216
+MARGIN_SCALE = 100
+
+# Rows of BOARD and STATE arrays: NumPy has no type for a row of a known dtype.
+Row = Any
+
+_PILGRIM, _MERCHANT, _ARTIST = 0, 1, 2
+_COASTS = 8
+_ALL_COASTS = 0xFF
+_BOUTIQUES = 8
+_SETUP_STEPS = 11
+
+# How a pick goes on: the mask of what is asked next, 0 when chance is; or move and action are done;
+# or the pick is over.
+_CHANCE, _ACTED, _ENDED = 0, -1, -2
+
+
+@kernel
+def legal(board: Row, s: Row) -> np.uint64:
+    """Return the legal actions as bits of one mask; 0 at chance phases and when over."""
+    phase = int(s["phase"])
+    mask = 0
+    if phase == MOVE:
+        mask = _moves_of_dice_left(board, s)
+    elif phase == EFFECT:
+        mask = _effects(board, s) | 1 << PASS
+    elif phase == DISCARD:
+        mask = _discards(s)
+    elif phase == REPEAT:
+        mask = _moves(board, s, _decider(s)) | 1 << PASS
+    return np.uint64(mask)
+
+
+@kernel
+def apply(board: Row, s: Row, action: int) -> np.uint64:
+    """Carry out a legal action of the player whose decision it is; return what is legal then."""
+    phase = int(s["phase"])
+    if phase == EFFECT:
+        step = _use_effect(board, s, action)
+    elif phase == DISCARD:
+        step = _discard(s, action - DISCARD_WARE)
+    else:
+        step = _choose_move(board, s, phase, action)
+    return np.uint64(_go_on(board, s, step))
+
+
+@kernel
+def outcome_weights(board: Row, s: Row, out: Any) -> int:
+    """Write the integer weight of each outcome of a chance phase; return how many there are.
+
+    Args:
+        out: an int64 array of at least `MAX_OUTCOMES`; entries past the returned number are left.
+
+    Outcome ids: SETUP the kind of boutique token, then a wave's side; ROLL 36(p-1) + 6(m-1) + (a-1)
+    by the dice's values; DRAW the ware; REVEAL the icon. Elsewhere there is none and 0 is returned.
+    """
+    phase = int(s["phase"])
+    if phase == SETUP:
+        return _setup_weights(board, s, out)
+    if phase == ROLL:
+        return _roll_weights(board, out)
+    if phase == DRAW:
+        for ware in range(4):
+            out[ware] = int(s["bag"][ware])
+        return 4
+    if phase == REVEAL:
+        seat = picker(s)
+        for icon in range(4):
+            out[icon] = int(s["hidden"][seat, icon])
+        return 4
+    return 0
+
+
+@kernel
+def apply_outcome(board: Row, s: Row, outcome: int) -> np.uint64:
+    """Carry out an outcome of chance of non-zero weight; return what is legal then."""
+    phase = int(s["phase"])
+    if phase == ROLL:
+        step = _roll(board, s, outcome)
+    elif phase == SETUP:
+        step = _set_up(s, outcome)
+    else:
+        step = _draw_one(s, outcome) if phase == DRAW else _reveal_one(s, outcome)
+    return np.uint64(_go_on(board, s, step))
+
+
+@kernel
+def score(board: Row, s: Row, seat: int) -> tuple[int, int, int]:
+    """Return the faith, commerce and culture points of a seat (R9.2), at any time."""
+    faith = int(board["temple"][s["temple"][seat]]) * int(board["garden"][s["garden"][seat]])
+    commerce = int(board["commerce"][s["gold"][seat]])
+    culture = int(board["culture"][s["gifted"][seat]])
+    return faith, commerce, culture
+
+
+@kernel
+def total(board: Row, s: Row, seat: int) -> int:
+    """Return the points of a seat."""
+    faith, commerce, culture = score(board, s, seat)
+    return faith + commerce + culture
+
+
+@kernel
+def winner(board: Row, s: Row) -> int:
+    """Return the seat that has won, NOBODY while the game runs, at the cap or when it is shared."""
+    if int(s["end"]) != END_TRIGGERS:
+        return NOBODY  # R10.1
+    margin = total(board, s, 0) - total(board, s, 1)
+    if margin == 0:
+        margin = int(s["coins"][0]) - int(s["coins"][1])  # R9.3
+    if margin == 0:
+        return NOBODY
+    return 0 if margin > 0 else 1
+
+
+@kernel
+def reward(board: Row, s: Row, seat: int, margin: bool) -> float:
+    """Return what a seat gets for the state: something only once triggers have ended the game.
+
+    Args:
+        margin: give the score margin / `MARGIN_SCALE` within [-1, 1], instead of +1, -1, or 0 for a
+            shared victory.
+    """
+    if int(s["end"]) != END_TRIGGERS:
+        return 0.0
+    if margin:
+        points = total(board, s, seat) - total(board, s, 1 - seat)
+        return max(-1.0, min(1.0, points / MARGIN_SCALE))
+    won = winner(board, s)
+    if won == NOBODY:
+        return 0.0
+    return 1.0 if won == seat else -1.0
+
+
+@kernel
+def picker(s: Row) -> int:
+    """Return whose pick it is: lead, other, lead (R2.1), whoever may have to decide inside it."""
+    dice = _count_bits(int(s["dice_left"])) + (1 if int(s["die"]) != NOBODY else 0)
+    lead = int64(s["lead"]) & 1
+    return lead ^ int64(dice == 2)
+
+
+@kernel
+def picks_left(s: Row) -> int:
+    """Return how many dice of the round are not taken yet."""
+    return _count_bits(int64(s["dice_left"]))
+
+
+@kernel
+def wares_held(s: Row, seat: int) -> int:
+    """Return how many wares a seat holds."""
+    wares = s["wares"]
+    return int(wares[seat, 0]) + int(wares[seat, 1]) + int(wares[seat, 2]) + int(wares[seat, 3])
+
+
+@kernel
+def wares_in_bag(s: Row) -> int:
+    """Return how many wares are in the bag."""
+    bag = s["bag"]
+    return int(bag[0]) + int(bag[1]) + int(bag[2]) + int(bag[3])
+
+
+@kernel
+def paintings_hidden(s: Row, seat: int) -> int:
+    """Return how many paintings of a seat lie face down."""
+    hidden = s["hidden"]
+    return int(hidden[seat, 0]) + int(hidden[seat, 1]) + int(hidden[seat, 2]) + int(hidden[seat, 3])
+
+
+@kernel
+def boutiques_left(board: Row, s: Row, kind: int) -> int:
+    """Return how many boutique tokens of a kind are not drawn yet (R1.2)."""
+    left = int64(board["kind_count"][kind])
+    for coast in range(_BOUTIQUES):
+        left -= int64(int(s["boutiques"][coast]) == kind)
+    return left
+
+
+@kernel
+def is_chance(s: Row) -> bool:
+    """Return whether the state waits for an outcome of chance."""
+    phase = int(s["phase"])
+    return phase in (ROLL, DRAW, REVEAL, SETUP)
+
+
+@entry
+def legal_mask(boards: Any, states: Any, i: int) -> int:
+    """`legal` of game `i`, for callers in Python."""
+    return int(legal(boards[i], states[i]))
+
+
+@entry
+def scores_of(
+    boards: Any, states: Any, i: int
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """`score` of both seats of game `i`, for callers in Python."""
+    return score(boards[i], states[i], 0), score(boards[i], states[i], 1)
+
+
+@entry
+def winner_of(boards: Any, states: Any, i: int) -> int:
+    """`winner` of game `i`, for callers in Python."""
+    return winner(boards[i], states[i])
+
+
+@entry
+def rewards_of(boards: Any, states: Any, i: int, margin: bool) -> tuple[float, float]:
+    """`reward` of both seats of game `i`, for callers in Python."""
+    return reward(boards[i], states[i], 0, margin), reward(boards[i], states[i], 1, margin)
+
+
+# Moves (R3.1, R4.1, R5.1)
+
+
+@kernel
+def _moves_of_dice_left(board: Row, s: Row) -> int:
+    """R2.1: any of the dice left; the move is mandatory, if only a stay (R3.7, R4.2)."""
+    seat = _decider(s)
+    left = int(s["dice_left"])
+    merchant = _merchant_moves(board, s, seat)
+    artist = _artist_moves(board, s, seat)
+    if merchant == 0:
+        merchant = 1 << MERCHANT_STAY
+    if artist == 0:
+        artist = 1 << ARTIST_STAY
+    # Products, not branches: which dice are left is what a processor guesses worst.
+    mask = _pilgrim_moves(s, seat) * (left & 1)
+    return mask | merchant * (left >> _MERCHANT & 1) | artist * (left >> _ARTIST & 1)
+
+
+@kernel
+def _moves(board: Row, s: Row, seat: int) -> int:
+    """Return the moves of the character in hand, stays left out."""
+    die = int(s["die"])
+    if die == _PILGRIM:
+        return _pilgrim_moves(s, seat)
+    if die == _MERCHANT:
+        return _merchant_moves(board, s, seat)
+    return _artist_moves(board, s, seat)
+
+
+@kernel
+def _pilgrim_moves(s: Row, seat: int) -> int:
+    """R5.1, R7.1: with a 1, tranquil has no use."""
+    wave = int(s["wave_owner"][_PILGRIM]) == seat
+    useless = int(s["wave_side"][_PILGRIM]) == TRANQUIL and int(s["dice"][_PILGRIM]) == 1
+    return 1 << PILGRIM | int(wave and not useless) << PILGRIM_WAVE
+
+
+@kernel
+def _merchant_moves(board: Row, s: Row, seat: int) -> int:
+    """R4.1: not to a coastal town that holds a pilgrim (one's own too) or the other merchant."""
+    reach = int(board["town_reach"][s["dice"][_MERCHANT], s["merchant"][seat]])
+    closed = int(board["station_coast"][s["pilgrim"][0]])
+    closed |= int(board["station_coast"][s["pilgrim"][1]])
+    closed |= 1 << int(s["merchant"][1 - seat]) & _ALL_COASTS
+    return (reach & ~closed) << MERCHANT
+
+
+@kernel
+def _artist_moves(board: Row, s: Row, seat: int) -> int:
+    """R3.1: both artists may share an area."""
+    return int(board["area_reach"][s["dice"][_ARTIST], s["artist"][seat]]) << ARTIST
+
+
+@kernel
+def _choose_move(board: Row, s: Row, phase: int, action: int) -> int:
+    """A die and where to go with it; at REPEAT the same die again, or not (R8)."""
+    if action == PASS:
+        return _ENDED
+    if phase == REPEAT:
+        s["hot_spring"] = NOBODY  # R8.2: before the second move
+    else:
+        die = _character_of_move(action)
+        s["dice_left"] = int(s["dice_left"]) & ~(1 << die)
+        s["die"] = die
+    if action in (MERCHANT_STAY, ARTIST_STAY):
+        return _ENDED  # no action and no repeat (R3.7, R4.2, R8.1)
+    return _move(board, s, action)
+
+
+@kernel
+def _character_of_move(action: int) -> int:
+    if action < MERCHANT:
+        return _PILGRIM
+    return _MERCHANT if action < ARTIST else _ARTIST
+
+
+@kernel
+def _move(board: Row, s: Row, action: int) -> int:
+    """Move the character in hand and ask for its effect when there is one to use (R6.2)."""
+    seat = _decider(s)
+    die = int(s["die"])
+    if die == _PILGRIM:
+        s["pilgrim"][seat] = _pilgrim_arrival(board, s, seat, action == PILGRIM_WAVE)
+    elif die == _MERCHANT:
+        s["merchant"][seat] = action - MERCHANT
+    else:
+        s["origin"] = s["artist"][seat]
+        s["artist"][seat] = action - ARTIST
+    effects = _effects(board, s)
+    if effects == 0:
+        return _ACTED
+    s["phase"] = EFFECT
+    return effects | 1 << PASS
+
+
+@kernel
+def _pilgrim_arrival(board: Row, s: Row, seat: int, wave: bool) -> int:
+    """R5.1: clockwise by the die (R7.1), then on to the next empty station."""
+    steps = int(s["dice"][_PILGRIM])
+    if wave:
+        steps += 1 if int(s["wave_side"][_PILGRIM]) == HASTY else -1
+    size = int(board["ring_size"])
+    station = int(s["pilgrim"][seat]) + steps
+    if station >= size:
+        station -= size
+    while _holds_character(board, s, seat, station):
+        station = station + 1 if station + 1 < size else 0
+    return station
+
+
+@kernel
+def _holds_character(board: Row, s: Row, seat: int, station: int) -> bool:
+    """Return whether a character other than the seat's own pilgrim is at a station."""
+    merchants = 1 << int(s["merchant"][0]) | 1 << int(s["merchant"][1])
+    coast = int(board["station_coast"][station])
+    return int(s["pilgrim"][1 - seat]) == station or merchants & coast != 0
+
+
+# Effects on offer (R3.2, R4.3, R4.4, R5.2 to R5.5)
+
+
+@kernel
+def _effects(board: Row, s: Row) -> int:
+    """Return the effects that the character in hand may use where it stands, `pass` left out."""
+    seat = _decider(s)
+    die = int64(s["die"])
+    if die == _PILGRIM:
+        return _station_effects(board, s, seat)
+    if die == _MERCHANT:
+        return _town_effects(board, s, seat)
+    return _area_effects(board, s, seat)
+
+
+@kernel
+def _station_effects(board: Row, s: Row, seat: int) -> int:
+    kind = int(board["station_kind"][s["pilgrim"][seat]])
+    if kind == SEASHORE:
+        return _takes(s, seat)
+    useful = True
+    if kind == TEMPLE:
+        useful = int(s["temple"][seat]) < LAST_TEMPLE
+    elif kind == GARDEN:
+        useful = int(s["garden"][seat]) < LAST_GARDEN
+    elif kind == HOT_SPRING:
+        useful = int(s["hot_spring"]) != seat
+    return 1 << VISIT if useful else 0
+
+
+@kernel
+def _takes(s: Row, seat: int) -> int:
+    """R5.5: tiles on the board; only if there is none, tiles of the opponent."""
+    on_board = 0
+    of_opponent = 0
+    for character in range(3):
+        owner = int(s["wave_owner"][character])
+        if owner == NOBODY:
+            on_board |= 1 << TAKE + character
+        elif owner != seat:
+            of_opponent |= 1 << TAKE + character
+    return on_board if on_board != 0 else of_opponent
+
+
+@kernel
+def _town_effects(board: Row, s: Row, seat: int) -> int:
+    town = int(s["merchant"][seat])
+    if town >= _COASTS:
+        return _draws(board, s, seat, town)
+    kind = int(s["boutiques"][town])
+    held = int(s["wares"][seat, board["kind_ware"][kind]])
+    sales = (1 << held) - 1
+    mask = sales << SELL + 1  # R4.4: any number from 1
+    if _has_side(s, seat, _MERCHANT, CRAFTY):
+        mask |= sales << SELL_WAVE + 1  # R7.3
+    return mask
+
+
+@kernel
+def _draws(board: Row, s: Row, seat: int, town: int) -> int:
+    """R4.3, and R7.3 where it would draw more; R4.6 for the bag."""
+    number = int(board["mountain_number"][town - _COASTS])
+    bag = wares_in_bag(s)
+    if bag == 0:
+        return 0
+    mask = 1 << DRAW_WARES
+    if bag > number and _has_side(s, seat, _MERCHANT, ROBUST):
+        mask |= 1 << DRAW_WAVE
+    return mask
+
+
+@kernel
+def _area_effects(board: Row, s: Row, seat: int) -> int:
+    mask = 0
+    hidden = paintings_hidden(s, seat)
+    others = _others_around(board, s, seat)
+    if others > 0 and hidden > 0:
+        mask |= 1 << PAINT
+    if hidden > others and _has_side(s, seat, _ARTIST, PROFICIENT):
+        mask |= 1 << PAINT_WAVE  # R7.2
+    if int(s["easel_size"][seat]) > 0:
+        front = int(s["easel"][seat]) & 3
+        if _icons_in_reach(board, s, seat) & 1 << front:
+            mask |= 1 << GIFT
+    return mask
+
+
+@kernel
+def _others_around(board: Row, s: Row, seat: int) -> int:
+    """R3.3: the other five characters in the artist's area, its stations and its towns."""
+    area = int(s["artist"][seat])
+    others = int(s["artist"][0] == s["artist"][1])
+    for player in range(2):
+        others += int(board["station_areas"][s["pilgrim"][player]]) >> area & 1
+        others += int(board["town_areas"][s["merchant"][player]]) >> area & 1
+    return others
+
+
+@kernel
+def _icons_in_reach(board: Row, s: Row, seat: int) -> int:
+    """R3.5: the arrival's icon; with inspired, those of any path of the move (R7.2). As bits."""
+    area = int(s["artist"][seat])
+    if _has_side(s, seat, _ARTIST, INSPIRED):
+        return int(board["icons_touched"][int(s["dice"][_ARTIST]), int(s["origin"]), area])
+    return 1 << int(board["area_icon"][area])
+
+
+# Effects carried out. Each returns how the pick goes on.
+
+
+@kernel
+def _use_effect(board: Row, s: Row, action: int) -> int:
+    seat = _decider(s)
+    if action == PASS:
+        return _ACTED
+    if action == VISIT:
+        return _visit(board, s, seat)
+    if action < DRAW_WARES:
+        return _take_wave(s, seat, action - TAKE)
+    if action <= DRAW_WAVE:
+        return _start_draw(board, s, seat, action == DRAW_WAVE)
+    if action < PAINT:
+        return _sell(board, s, seat, action)
+    if action < GIFT:
+        return _start_paint(board, s, seat, action == PAINT_WAVE)
+    return _gift(s, seat)
+
+
+@kernel
+def _visit(board: Row, s: Row, seat: int) -> int:
+    kind = int(board["station_kind"][s["pilgrim"][seat]])
+    if kind == HOT_SPRING:
+        s["hot_spring"] = seat  # R5.4
+        return _ENDED  # R8.1: not usable in the pick in which it was gained
+    if kind == COAST:
+        _earn(s, seat, _price(board, s, _coast_at(board, s, seat)))  # R5.2
+    elif kind == TEMPLE:
+        s["temple"][seat] += 1  # R5.3
+        if int(s["temple"][seat]) == LAST_TEMPLE:
+            s["end_triggered"] = 1
+    else:
+        s["garden"][seat] += 1
+        if int(s["garden"][seat]) == LAST_GARDEN:
+            s["end_triggered"] = 1
+    return _ACTED
+
+
+@kernel
+def _coast_at(board: Row, s: Row, seat: int) -> int:
+    """Return the coastal town where a pilgrim stands."""
+    coast = 0
+    while board["coast_station"][coast] != s["pilgrim"][seat]:
+        coast += 1
+    return coast
+
+
+@kernel
+def _price(board: Row, s: Row, coast: int) -> int:
+    return int64(board["kind_price"][s["boutiques"][coast]])
+
+
+@kernel
+def _earn(s: Row, seat: int, coins: int) -> None:
+    """R4.5: coins are traded for gold at once, up to six slabs; the sixth triggers the end."""
+    coins += int(s["coins"][seat])
+    gold = int(s["gold"][seat])
+    while coins >= GOLD_PRICE and gold < LAST_SLAB:
+        coins -= GOLD_PRICE
+        gold += 1
+        if gold == LAST_SLAB:
+            s["end_triggered"] = 1
+    s["coins"][seat] = coins
+    s["gold"][seat] = gold
+
+
+@kernel
+def _take_wave(s: Row, seat: int, character: int) -> int:
+    """R5.5; who loses robust with six wares returns one (R7.4)."""
+    s["wave_owner"][character] = seat
+    return _fit_capacity(s, 1 - seat)
+
+
+@kernel
+def _start_draw(board: Row, s: Row, seat: int, wave: bool) -> int:
+    number = int(board["mountain_number"][int(s["merchant"][seat]) - _COASTS])
+    if wave:
+        number += 1
+    s["pending"] = min(number, wares_in_bag(s))
+    s["phase"] = DRAW
+    s["player"] = NOBODY
+    return _CHANCE
+
+
+@kernel
+def _draw_one(s: Row, ware: int) -> int:
+    seat = picker(s)
+    s["bag"][ware] -= 1
+    s["wares"][seat, ware] += 1
+    s["pending"] -= 1
+    if int(s["pending"]) > 0:
+        return _CHANCE
+    return _fit_capacity(s, seat)
+
+
+@kernel
+def _discard(s: Row, ware: int) -> int:
+    seat = _decider(s)
+    s["wares"][seat, ware] -= 1
+    s["bag"][ware] += 1
+    return _fit_capacity(s, seat)
+
+
+@kernel
+def _fit_capacity(s: Row, seat: int) -> int:
+    """R4.3: exactly the excess is returned, one ware at a time."""
+    if wares_held(s, seat) <= _capacity(s, seat):
+        return _ACTED
+    s["phase"] = DISCARD
+    s["player"] = seat
+    return _discards(s)
+
+
+@kernel
+def _discards(s: Row) -> int:
+    seat = _decider(s)
+    mask = 0
+    for ware in range(4):
+        if int(s["wares"][seat, ware]) > 0:
+            mask |= 1 << DISCARD_WARE + ware
+    return mask
+
+
+@kernel
+def _sell(board: Row, s: Row, seat: int, action: int) -> int:
+    wave = action > SELL_WAVE
+    number = action - (SELL_WAVE if wave else SELL)
+    coast = int64(s["merchant"][seat])
+    ware = int(board["kind_ware"][s["boutiques"][coast]])
+    s["wares"][seat, ware] -= number
+    s["bag"][ware] += number
+    _earn(s, seat, number * (_price(board, s, coast) + (1 if wave else 0)))
+    return _ACTED
+
+
+@kernel
+def _start_paint(board: Row, s: Row, seat: int, wave: bool) -> int:
+    number = _others_around(board, s, seat)
+    if wave:
+        number += 1
+    s["pending"] = min(number, paintings_hidden(s, seat))
+    s["phase"] = REVEAL
+    s["player"] = NOBODY
+    return _CHANCE
+
+
+@kernel
+def _reveal_one(s: Row, icon: int) -> int:
+    """R3.4: a revealed painting joins the end of the queue."""
+    seat = picker(s)
+    size = int(s["easel_size"][seat])
+    s["hidden"][seat, icon] -= 1
+    s["easel"][seat] = int(s["easel"][seat]) | icon << 2 * size
+    s["easel_size"][seat] = size + 1
+    s["pending"] -= 1
+    return _CHANCE if int(s["pending"]) > 0 else _ACTED
+
+
+@kernel
+def _gift(s: Row, seat: int) -> int:
+    """R3.5: the front painting leaves the queue; the tenth triggers the end (R3.6)."""
+    s["easel"][seat] = int(s["easel"][seat]) >> 2
+    s["easel_size"][seat] -= 1
+    s["gifted"][seat] += 1
+    if int(s["gifted"][seat]) == PAINTINGS:
+        s["end_triggered"] = 1
+    return _ACTED
+
+
+# The hot spring token, and the end of picks and rounds
+
+
+@kernel
+def _go_on(board: Row, s: Row, step: int) -> int:
+    """End the pick, unless something is still asked or the hot spring token can be used.
+
+    Returns the mask of what is legal.
+    """
+    if step >= 0:
+        return step
+    seat = picker(s)
+    s["origin"] = NOBODY
+    if step == _ACTED and int(s["hot_spring"]) == seat:
+        again = _moves(board, s, seat)
+        if again != 0:  # R8.1: a holder may use the die again, if it can move
+            s["phase"] = REPEAT
+            s["player"] = seat
+            return again | 1 << PASS
+    s["die"] = NOBODY
+    if int(s["dice_left"]) == 0:
+        _end_round(board, s)
+        return _CHANCE
+    s["phase"] = MOVE
+    s["player"] = picker(s)
+    return _moves_of_dice_left(board, s)
+
+
+@kernel
+def _end_round(board: Row, s: Row) -> None:
+    s["player"] = NOBODY
+    if int(s["end_triggered"]):
+        s["phase"] = OVER  # R9.1
+        s["end"] = END_TRIGGERS
+    elif int(s["round"]) >= int(board["max_rounds"]):
+        s["phase"] = OVER  # R10.1
+        s["end"] = END_CAP
+    else:
+        s["phase"] = ROLL
+        s["lead"] = 1 - int(s["lead"])  # R2.2
+
+
+# Chance
+
+
+@kernel
+def setup_step(s: Row) -> int:
+    """Return the number of set-up draws made: boutiques C1 to C8, then the three sides."""
+    step = 0
+    while step < _BOUTIQUES and int(s["boutiques"][step]) != NOBODY:
+        step += 1
+    while _BOUTIQUES <= step < _SETUP_STEPS and int(s["wave_side"][step - _BOUTIQUES]) != NOBODY:
+        step += 1
+    return step
+
+
+@kernel
+def _setup_weights(board: Row, s: Row, out: Any) -> int:
+    if setup_step(s) >= _BOUTIQUES:
+        out[0] = 1
+        out[1] = 1  # R1.4
+        return 2
+    kinds = int(board["kinds"])
+    for kind in range(kinds):
+        out[kind] = boutiques_left(board, s, kind)
+    return kinds
+
+
+@kernel
+def _set_up(s: Row, outcome: int) -> int:
+    step = setup_step(s)
+    if step < _BOUTIQUES:
+        s["boutiques"][step] = outcome
+        return _CHANCE
+    s["wave_side"][step - _BOUTIQUES] = outcome
+    if step - _BOUTIQUES == _ARTIST:
+        s["phase"] = ROLL
+    return _CHANCE
+
+
+@kernel
+def _roll_weights(board: Row, out: Any) -> int:
+    faces = board["face_count"]
+    for outcome in range(MAX_OUTCOMES):
+        pilgrim = int(faces[_PILGRIM, outcome // 36 + 1])
+        merchant = int(faces[_MERCHANT, outcome // 6 % 6 + 1])
+        out[outcome] = pilgrim * merchant * int(faces[_ARTIST, outcome % 6 + 1])
+    return MAX_OUTCOMES
+
+
+@kernel
+def _roll(board: Row, s: Row, outcome: int) -> int:
+    roll = index(outcome)
+    s["dice"][_PILGRIM] = roll // index(36) + index(1)
+    s["dice"][_MERCHANT] = roll // index(6) % index(6) + index(1)
+    s["dice"][_ARTIST] = roll % index(6) + index(1)
+    s["dice_left"] = 7
+    s["round"] += 1
+    s["phase"] = MOVE
+    s["player"] = s["lead"]
+    return _moves_of_dice_left(board, s)
+
+
+# Small helpers
+
+
+@kernel
+def _decider(s: Row) -> int:
+    """Return whose decision it is; the mask tells the compiler that it is a seat."""
+    return int64(s["player"]) & 1
+
+
+@kernel
+def _has_wave(s: Row, seat: int, character: int) -> bool:
+    return int(s["wave_owner"][character]) == seat
+
+
+@kernel
+def _has_side(s: Row, seat: int, character: int, side: int) -> bool:
+    return _has_wave(s, seat, character) and int(s["wave_side"][character]) == side
+
+
+@kernel
+def _capacity(s: Row, seat: int) -> int:
+    """R4.3, R7.3."""
+    return CAPACITY + (1 if _has_side(s, seat, _MERCHANT, ROBUST) else 0)
+
+
+@kernel
+def _count_bits(three_bits: int) -> int:
+    return (three_bits & 1) + (three_bits >> 1 & 1) + (three_bits >> 2 & 1)

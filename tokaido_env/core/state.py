@@ -1,0 +1,133 @@
+"""The state of a game: one record.
+
+A batch of games is `np.zeros(n, STATE)`, a copy is one assignment, a snapshot is `bytes`. The
+record holds the position and nothing of the future: luck lives beside it (`luck.LUCK`), so two
+equal records are one position.
+"""
+
+from __future__ import annotations
+
+import functools
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.boards.board import CHARACTERS, Board
+
+SIDES = (("tranquil", "hasty"), ("crafty", "robust"), ("proficient", "inspired"))
+TRANQUIL, HASTY = 0, 1
+CRAFTY, ROBUST = 0, 1
+PROFICIENT, INSPIRED = 0, 1
+
+WARE_COUNTS = (5, 6, 7, 8)  # R1.3, in the order of WARES
+PAINTING_COUNTS = ((3, 3, 2, 2), (2, 2, 3, 3))  # R1.7, [seat] in the order of ICONS
+PAINTINGS = 10
+LAST_TEMPLE, LAST_GARDEN, LAST_SLAB = 9, 6, 6  # R5.3, R4.5
+CAPACITY = 5  # wares; one more with robust (R7.3)
+GOLD_PRICE = 10  # R4.5
+MAX_COINS = 63  # more than a round can bring after the sixth slab
+MAX_PENDING = 10
+
+NOBODY = -1  # an owner, a player, a die or an origin that is none
+
+
+class Phase(IntEnum):
+    """What happens next: a decision of `player`, or an outcome of chance."""
+
+    SETUP = 0
+    ROLL = 1
+    MOVE = 2
+    EFFECT = 3
+    DRAW = 4
+    REVEAL = 5
+    DISCARD = 6
+    REPEAT = 7
+    OVER = 8
+
+
+SETUP, ROLL, MOVE, EFFECT, DRAW, REVEAL, DISCARD, REPEAT, OVER = (int(phase) for phase in Phase)
+CHANCE_PHASES = (Phase.SETUP, Phase.ROLL, Phase.DRAW, Phase.REVEAL)
+
+ENDS = (None, "triggers", "cap")
+NOT_ENDED, END_TRIGGERS, END_CAP = range(3)
+
+# Two seats side by side in one field: the pilgrim of seat 1 is s["pilgrim"][1]. No padding, which
+# NumPy drops in copies; signed throughout, for a mix of signed and unsigned becomes a float in a
+# kernel.
+STATE = np.dtype(
+    [
+        ("easel", "<i4", 2),  # revealed paintings, two bits each, front lowest (R3.4)
+        ("round", "<i2"),  # rolls made
+        ("phase", "i1"),  # Phase
+        ("player", "i1"),  # whose decision; NOBODY at chance and at the end
+        ("lead", "i1"),  # who rolled, at ROLL who will
+        ("dice", "i1", 3),  # values by character; 0 before the first roll
+        ("dice_left", "i1"),  # bit = character whose die is not taken yet
+        ("die", "i1"),  # the character in hand, else NOBODY
+        ("origin", "i1"),  # the artist's area before the move in hand, else NOBODY (R7.2)
+        ("pending", "i1"),  # draws or reveals still to come
+        ("end_triggered", "i1"),  # R9.1
+        ("end", "i1"),  # index into ENDS
+        ("boutiques", "i1", 8),  # by coastal town: kind of token, NOBODY until drawn
+        ("bag", "i1", 4),  # by ware
+        ("hot_spring", "i1"),  # owner of the token, NOBODY = on the board (R8)
+        ("wave_side", "i1", 3),  # by character: index into its SIDES, NOBODY until drawn
+        ("wave_owner", "i1", 3),  # by character, NOBODY = on the board
+        ("pilgrim", "i1", 2),  # ring index
+        ("merchant", "i1", 2),  # town
+        ("artist", "i1", 2),  # area
+        ("temple", "i1", 2),  # peg, 1 to 9
+        ("garden", "i1", 2),  # peg, 1 to 6
+        ("coins", "i1", 2),
+        ("gold", "i1", 2),  # slabs
+        ("wares", "i1", (2, 4)),  # [seat, ware]
+        ("hidden", "i1", (2, 4)),  # face-down paintings, [seat, icon]
+        ("easel_size", "i1", 2),
+        ("gifted", "i1", 2),  # paintings given
+    ]
+)
+
+
+def start(board: Board) -> npt.NDArray[np.void]:
+    """Return the state before the set-up is drawn (R1): a `STATE` array of shape (1,)."""
+    states = np.zeros(1, STATE)
+    row = states[0]
+    for name in ("player", "die", "origin", "boutiques", "hot_spring", "wave_side", "wave_owner"):
+        row[name] = NOBODY
+    row["bag"] = WARE_COUNTS
+    row["hidden"] = PAINTING_COUNTS
+    row["temple"] = 1
+    row["garden"] = 1
+    for column, character in enumerate(CHARACTERS):
+        row[character] = board.record["start"][0, :, column]
+    return states
+
+
+def copy_rows(
+    array: npt.NDArray[np.void], rows: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.void]:
+    """Return a copy of some rows (all by default) of an array of records, as whole bytes.
+
+    NumPy by itself copies records field by field, up to fifty times slower.
+    """
+    whole = array.view(_bytes_of(array.dtype))
+    return (whole.copy() if rows is None else whole[rows]).view(array.dtype)
+
+
+def put_rows(
+    array: npt.NDArray[np.void], rows: npt.NDArray[np.int64], values: npt.NDArray[np.void]
+) -> None:
+    """Write some rows of an array of records, as whole bytes; one value goes to all."""
+    whole = _bytes_of(array.dtype)
+    array.view(whole)[rows] = values.view(whole)
+
+
+@functools.cache
+def _bytes_of(dtype: np.dtype[np.void]) -> np.dtype[np.void]:
+    return np.dtype((np.void, dtype.itemsize))
+
+
+def easel(row: np.void, seat: int) -> list[int]:
+    """Return the icons of the revealed paintings of a seat, front first."""
+    return [int(row["easel"][seat]) >> 2 * i & 3 for i in range(int(row["easel_size"][seat]))]

@@ -1,0 +1,1 @@
+"""Commands: what `python -m tokaido_env` runs."""

@@ -1,0 +1,397 @@
+"""Datasets: recorded games as tables of decisions, for offline learning and for analysis.
+
+`python -m tokaido_env export games.jsonl games.parquet` writes one row a decision, in the order of
+the games and of the decisions in each, for `pandas.read_parquet`:
+
+| column | type | meaning |
+|---|---|---|
+| game | int64 | which line of the record file, from 0 |
+| seed | int64 | of the game, -1 if its record has none |
+| step | int32 | which decision of the game, from 0 |
+| seat | int8 | who decides |
+| player | string | what the record calls that seat |
+| observation | list of N_FEATURES, float32 or uint8 | what that seat sees |
+| mask | list of N_ACTIONS, int8 | 1 = legal |
+| action | int64 | what was chosen |
+| reward | float32 | up to that seat's next decision: its return in its last row, else 0 |
+| return | float32 | the final result of that seat: 1, 0 or -1; NaN in a game without an end |
+| terminated | bool | that seat's last row, the game ended by a trigger |
+| truncated | bool | that seat's last row, the game ended otherwise: by the cap, or is unfinished |
+| chance | list of strings | the outcomes of chance between this decision and the next, by label |
+| next_player | int8 | who decides next, -1 if nobody does |
+
+`export games.jsonl games.npz` writes the same rows for `numpy.load`, under the names of the fields
+of Minari's EpisodeData (Farama Foundation). An episode is one seat's view of one game; episodes
+stand one after the other, by game and by seat, so that episode `e` has the rows
+`episode_starts[e]` to `episode_starts[e + 1]` of
+
+    observations, actions, rewards, terminations, truncations
+
+and, beyond Minari's fields, of `action_masks`, `returns`, `steps` and `next_players`. Minari's
+observations have one more than the actions, what the seat sees last of all: it is
+`final_observations[e]`. Of each episode there are `episode_games`, `episode_seeds`,
+`episode_seats` and `episode_players`. The outcomes after row `i` are `chance_labels[k]` for `k` in
+`chance[chance_starts[i] : chance_starts[i + 1]]`.
+
+Both files carry `metadata`, JSON text with the versions of the format, the rules and the layout of
+the observation: in the parquet file under the key "tokaido_env" of its schema. A uint8 observation
+divided by `observation.SCALES` is the float32 one.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.boards.board import Board
+from tokaido_env.core import loops
+from tokaido_env.core.actions import IDS, N_ACTIONS
+from tokaido_env.core.observation import LAYOUT_HASH, MASK_BYTES, N_FEATURES, check_fits, units
+from tokaido_env.core.rules import RULES_VERSION, rewards_of
+from tokaido_env.core.state import NOBODY, STATE
+from tokaido_env.game import Game
+from tokaido_env.record import Record, RecordError, replay, whole_file
+
+FORMAT = "tokaido-duo-decisions"
+VERSION = 1
+SUFFIXES = (".parquet", ".npz")
+GROUP = 1 << 14  # rows of the parquet file that are held and written at once
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Played:
+    """The decisions of one game, T of them.
+
+    Attributes:
+        game: which line of its file, from 0.
+        seed: of the game, -1 if the record has none.
+        players: what the record calls the two seats.
+        seats: int8 (T,), who decides.
+        rows: arrays of T rows by the names of the columns: observation, mask, action, reward,
+            return, terminated, truncated and next_player.
+        chance: for each decision the labels of the outcomes after it.
+        last: (2, N_FEATURES), what the seats see last of all.
+    """
+
+    game: int
+    seed: int
+    players: tuple[str, str]
+    seats: npt.NDArray[np.int8]
+    rows: Arrays
+    chance: list[list[str]]
+    last: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.seats)
+
+
+def export(
+    records: str | Path,
+    out: str | Path,
+    board: str | Path | Board | None = None,
+    dtype: str = "float32",
+) -> tuple[int, int]:
+    """Write the decisions of a record file to a dataset, verified as they are read.
+
+    Args:
+        records: a record file, JSON Lines.
+        out: the file to write, .parquet or .npz: whole or not at all.
+        board: the board of the games, when it is not a built-in one.
+        dtype: of the observations, "float32" or "uint8".
+
+    Returns:
+        The numbers of rows and of games.
+
+    Raises:
+        RecordError: naming the line and the event that is wrong.
+        ValueError: if the suffix is another one, there is no decision, or the numbers do not fit.
+        OSError: if a file cannot be read or written.
+        ModuleNotFoundError: if pyarrow is missing, for a parquet file.
+    """
+    source, target = Path(records), Path(out)
+    write = _writer_of(target)
+    rows = count_decisions(source)
+    if not rows:
+        raise ValueError(f"{source}: expected games with decisions, found none")
+    lengths: list[int] = []
+
+    def noted() -> Iterator[Played]:
+        for played in read(source, board, dtype):
+            lengths.append(len(played))
+            yield played
+
+    with whole_file(target) as file:
+        write(file, noted(), rows, dtype)
+        if sum(lengths) != rows:
+            raise ValueError(f"{source}: expected {rows} decisions as counted before, it changed")
+    return rows, len(lengths)
+
+
+def read(
+    path: Path, board: str | Path | Board | None = None, dtype: str = "float32"
+) -> Iterator[Played]:
+    """Yield the decisions of each game of a record file, verified; see `export`."""
+    loaded = None if board is None else Board.load(board)
+    for number, record in _records(path):
+        try:
+            yield _play(number, record, loaded, dtype)
+        except RecordError as error:
+            raise RecordError(f"{path}, line {number + 1}: {error}") from None
+
+
+def count_decisions(path: Path) -> int:
+    """Return the number of decisions in a record file, before they are verified."""
+    return sum(sum(event in IDS for event in record.events) for _, record in _records(path))
+
+
+def _records(path: Path) -> Iterator[tuple[int, Record]]:
+    """Yield line by line: a file may be longer than memory."""
+    # No other character ends a line: a player's name may hold those that `splitlines` cuts at.
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        try:
+            for number, line in enumerate(lines):
+                try:
+                    record = Record.from_json(line)
+                except RecordError as error:
+                    raise RecordError(f"{path}, line {number + 1}: {error}") from None
+                yield number, record
+        except UnicodeDecodeError as error:
+            raise RecordError(f"{path}: not a text file: {error}") from None
+
+
+# One game
+
+
+def _play(number: int, record: Record, board: Board | None, dtype: str) -> Played:
+    states, masks, seats = bytearray(), [], []
+    actions: list[int] = []
+    chance: list[list[str]] = []
+    game: Game
+    for game, event in replay(record, board):
+        if event is not None and not game.legal_mask:
+            if chance:
+                chance[-1].append(event)
+            continue
+        states += game.states.tobytes()
+        masks.append(game.legal_mask)
+        seats.append(NOBODY if game.player is None else game.player)
+        if event is not None:
+            # A wrong label is for `replay` to refuse when it goes on.
+            actions.append(IDS.get(event, -1))
+            chance.append([])
+    check_fits(game.boards, dtype)
+    players = np.array(seats[:-1], np.int8)
+    # The position after the last event is what both seats see last of all.
+    states += states[-STATE.itemsize :]
+    seen_by = np.append(players, [0, 1]).astype(np.int8)
+    observations = _observe(game, np.frombuffer(states, STATE), seen_by, dtype)
+    rows = {
+        "observation": observations[:-2],
+        "mask": _masks(np.array(masks[:-1], np.uint64)),
+        "action": np.array(actions, np.int64),
+        "next_player": np.array(seats[1:], np.int8),
+        **_results(game, players),
+    }
+    seed = -1 if record.seed is None else record.seed
+    return Played(number, seed, record.players, players, rows, chance, observations[-2:])
+
+
+def _observe(
+    game: Game, states: npt.NDArray[np.void], seats: npt.NDArray[np.int8], dtype: str
+) -> npt.NDArray[Any]:
+    unit = units(dtype)
+    out = np.empty((len(states), N_FEATURES), unit.dtype)
+    slots = np.zeros(len(states), loops.SLOT)
+    loops.observe(np.arange(len(states)), game.boards, states, slots, seats, unit, out)
+    return out
+
+
+def _masks(legal: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
+    words = np.empty((len(legal), MASK_BYTES // 8), np.uint64)
+    loops.expand(np.arange(len(legal)), legal, words)
+    return words.view(np.int8)[:, :N_ACTIONS]
+
+
+def _results(game: Game, seats: npt.NDArray[np.int8]) -> Arrays:
+    last = np.zeros(len(seats), bool)
+    for seat in range(2):
+        last[np.flatnonzero(seats == seat)[-1:]] = True
+    result = np.array(rewards_of(game.boards, game.states, 0, False), np.float32)[seats]
+    return {
+        "reward": np.where(last, result, np.float32(0)),
+        "return": result if game.is_over else np.full(len(seats), np.nan, np.float32),
+        "terminated": last & (game.end == "triggers"),
+        "truncated": last & (game.end != "triggers"),
+    }
+
+
+# Files
+
+
+def _writer_of(out: Path) -> Callable[[IO[bytes], Iterator[Played], int, str], None]:
+    if out.suffix not in SUFFIXES:
+        raise ValueError(f"{out}: expected a name that ends in .parquet or .npz")
+    if out.is_dir() or not out.parent.is_dir():
+        what = "a file, it is a folder" if out.is_dir() else f"that the folder {out.parent} exists"
+        raise OSError(f"{out}: expected {what}")
+    if out.suffix == ".npz":
+        return _write_npz
+    try:
+        import pyarrow  # noqa: F401  asked before anything is read
+    except ModuleNotFoundError:
+        message = "parquet files need pyarrow: pip install 'tokaido-env[data]'"
+        raise ModuleNotFoundError(message) from None
+    return _write_parquet
+
+
+def _metadata(dtype: str) -> str:
+    versions = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
+    return json.dumps(versions | {"layout": LAYOUT_HASH, "observation": dtype})
+
+
+def _write_parquet(file: IO[bytes], games: Iterator[Played], rows: int, dtype: str) -> None:
+    import pyarrow.parquet as pq
+
+    schema = _schema(dtype)
+    # A dictionary finds nothing in observations that compression does not, and takes its time.
+    coded = [field.name for field in schema if field.name not in ("observation", "mask")]
+    with pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=coded) as writer:
+        for group in _groups(games):
+            table = _table(group, schema)
+            writer.write_table(table, row_group_size=len(table))
+
+
+def _groups(games: Iterator[Played]) -> Iterator[list[Played]]:
+    """Yield whole games by the about `GROUP` rows."""
+    group: list[Played] = []
+    for played in games:
+        group.append(played)
+        if sum(map(len, group)) >= GROUP:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _schema(dtype: str) -> Any:
+    import pyarrow as pa
+
+    value = pa.float32() if dtype == "float32" else pa.uint8()
+    columns = [
+        ("game", pa.int64()),
+        ("seed", pa.int64()),
+        ("step", pa.int32()),
+        ("seat", pa.int8()),
+        ("player", pa.string()),
+        ("observation", pa.list_(value, N_FEATURES)),
+        ("mask", pa.list_(pa.int8(), N_ACTIONS)),
+        ("action", pa.int64()),
+        ("reward", pa.float32()),
+        ("return", pa.float32()),
+        ("terminated", pa.bool_()),
+        ("truncated", pa.bool_()),
+        ("chance", pa.list_(pa.string())),
+        ("next_player", pa.int8()),
+    ]
+    fields = [pa.field(name, kind, nullable=False) for name, kind in columns]
+    return pa.schema(fields, metadata={"tokaido_env": _metadata(dtype)})
+
+
+def _table(group: list[Played], schema: Any) -> Any:
+    """Return the rows of some games as an Arrow table."""
+    import pyarrow as pa
+
+    lengths = [len(played) for played in group]
+    columns: dict[str, Any] = {
+        "game": np.repeat([played.game for played in group], lengths),
+        "seed": np.repeat([played.seed for played in group], lengths),
+        "step": np.concatenate([np.arange(length) for length in lengths]),
+        "seat": np.concatenate([played.seats for played in group]),
+        "player": [played.players[seat] for played in group for seat in played.seats.tolist()],
+        "chance": [labels for played in group for labels in played.chance],
+    }
+    for name in group[0].rows:
+        columns[name] = np.concatenate([played.rows[name] for played in group])
+    arrays = []
+    for field in schema:
+        column = columns[field.name]
+        if isinstance(column, np.ndarray) and column.ndim == 2:
+            flat = pa.array(column.reshape(-1), field.type.value_type)
+            arrays.append(pa.FixedSizeListArray.from_arrays(flat, type=field.type))
+        else:
+            arrays.append(pa.array(column, field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+_PLURALS = {
+    "action": "actions",
+    "reward": "rewards",
+    "terminated": "terminations",
+    "truncated": "truncations",
+    "mask": "action_masks",
+    "return": "returns",
+    "next_player": "next_players",
+}
+
+
+def _write_npz(file: IO[bytes], games: Iterator[Played], rows: int, dtype: str) -> None:
+    """Write observations as they come and hold all else, a fraction of their size."""
+    parts: list[Arrays] = []
+    labels: dict[str, int] = {}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with _member(archive, "observations") as member:
+            shape = (rows, N_FEATURES)
+            head = {"descr": units(dtype).dtype.str, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(member, head)
+            for played in games:
+                order = np.argsort(played.seats, kind="stable")
+                member.write(played.rows["observation"][order].tobytes())
+                parts.append(_part(played, order, labels))
+        for name, array in _joined(parts, labels).items():
+            with _member(archive, name) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+        with _member(archive, "metadata") as member:
+            np.lib.format.write_array(member, np.array(_metadata(dtype)), allow_pickle=False)
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    return archive.open(name + ".npy", "w", force_zip64=True)
+
+
+def _part(played: Played, order: npt.NDArray[np.int64], labels: dict[str, int]) -> Arrays:
+    """Return the arrays of one game, but its observations; new labels are added to `labels`."""
+    seats, lengths = np.unique(played.seats, return_counts=True)
+    chance = [played.chance[i] for i in order.tolist()]
+    codes = [labels.setdefault(label, len(labels)) for row in chance for label in row]
+    arrays: dict[str, npt.NDArray[Any]] = {
+        _PLURALS[name]: column[order]
+        for name, column in played.rows.items()
+        if name != "observation"
+    }
+    return arrays | {
+        "steps": order.astype(np.int32),
+        "chance": np.array(codes, np.uint16),
+        "chance_starts": np.array([len(row) for row in chance], np.int64),
+        "episode_starts": lengths.astype(np.int64),
+        "episode_games": np.full(len(seats), played.game, np.int64),
+        "episode_seeds": np.full(len(seats), played.seed, np.int64),
+        "episode_seats": seats,
+        "episode_players": np.array([played.players[seat] for seat in seats], np.str_),
+        "final_observations": played.last[seats],
+    }
+
+
+def _joined(parts: list[Arrays], labels: dict[str, int]) -> Arrays:
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    for name in ("chance_starts", "episode_starts"):
+        arrays[name] = np.concatenate([[0], np.cumsum(arrays[name])])
+    return arrays | {"chance_labels": np.array(list(labels), np.str_)}

@@ -1,0 +1,311 @@
+"""Recorded games as one page of HTML to step through, which loads nothing.
+
+    Path("games.html").write_text(replay_page(load("games.jsonl")))
+    scrubber(game)  # the same page inside a notebook
+
+Everything is drawn here. Of each part of the picture the page holds every markup once, and at which
+moves it changes; the script puts the newest in place and knows nothing of the game.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+from html import escape
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from tokaido_env.boards.board import Board
+from tokaido_env.game import Game
+from tokaido_env.record import Record, replay
+from tokaido_env.render.scene import Scene, Step, moves, points_of, scene_of, step_of, story_of
+from tokaido_env.render.svg import PANELS, panels_of, style
+from tokaido_env.render.words import seat_of, shown_names, tell
+
+if TYPE_CHECKING:
+    from tokaido_env.agents import Agent
+
+MAX_GAMES = 100  # up to 0.9 MB each
+_FRAME_HEIGHT = 900  # of the page inside a notebook, in pixels
+
+_ROWS = ("pilgrim: faith", "merchant: commerce", "artist: culture", "total")
+
+Data = dict[str, Any]
+
+
+def replay_page(
+    records: Iterable[Record],
+    board: str | Path | Board | None = None,
+    *,
+    policy: str | Agent | None = None,
+) -> str:
+    """Return a page that shows recorded games move by move.
+
+    Args:
+        records: the games, in the order of the page; verified as they are played through.
+        board: of the games, when it is not a built-in one.
+        policy: an agent, or the spec of one, to show what it would do and who it thinks will win.
+
+    Raises:
+        RecordError: if a record is untrue: the message says where.
+        ValueError: if there is no game, or too many for one page.
+        AgentError: if no agent can be made of the spec.
+    """
+    games = _some(records)
+    judge = _agent(policy)
+    films = [_film(record, board, judge) for record in games]
+    script, sheet = _file("page.js"), style("light") + style("dark") + _file("page.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return Template(_file("page.html")).substitute(
+        title=escape(films[0]["title"]),
+        digest=digest,
+        style=sheet,
+        script=script,
+        choices="".join(
+            f"<option>{number}. {escape(film['choice'])}</option>"
+            for number, film in enumerate(films, start=1)
+        ),
+        **{name: _panel(name) for name in PANELS},
+        games="\n".join(
+            f'<script type="application/json">{_json(film)}</script>' for film in films
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Scrubber:
+    """A page that a notebook shows in place, in a frame of its own.
+
+    Attributes:
+        page: the whole page, to save as a file.
+    """
+
+    page: str
+
+    def _repr_html_(self) -> str:
+        # The sandbox: nothing in the page reaches the notebook, and two pages never meet.
+        return (
+            f'<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts" title="replay" '
+            f'style="width:100%;height:{_FRAME_HEIGHT}px;border:0"></iframe>'
+        )
+
+
+def scrubber(
+    game: Game | Record,
+    board: str | Path | Board | None = None,
+    *,
+    policy: str | Agent | None = None,
+) -> Scrubber:
+    """Return a game to step through in a notebook.
+
+    Args:
+        game: a game as far as it was played, or a record.
+        board: of a record, when it is not a built-in one.
+        policy: as for `replay_page`.
+    """
+    if isinstance(game, Game):
+        game, board = game.record(), game.board
+    return Scrubber(replay_page([game], board, policy=policy))
+
+
+# A game as data
+
+
+def _some(records: Iterable[Record]) -> Sequence[Record]:
+    games = list(records)
+    if not 1 <= len(games) <= MAX_GAMES:
+        raise ValueError(f"a page: expected 1 to {MAX_GAMES} games, got {len(games)}")
+    return games
+
+
+def _agent(policy: str | Agent | None) -> Agent | None:
+    from tokaido_env.agents import make
+
+    return make(policy) if isinstance(policy, str) else policy
+
+
+def _film(record: Record, board: str | Path | Board | None, agent: Agent | None) -> Data:
+    """Return all that the page shows of a game.
+
+    Keys: `title` and `choice`, its name; `names` of the players; `markup`, the strings, and
+    `panels`, by name a list of [part, changes], where changes are pairs of a move and the index of
+    the markup from then on; `moves`, from the second position on [round, seat or null, sentence] of
+    what led to it; `rounds`, pairs of a round and its first position; `rows` of the table of
+    points, and its `cells`, a list for each position; `graph`, a markup.
+    """
+    scenes, events = _scenes(record, board, agent)
+    names = scenes[0].names
+    judged = scenes[-1].value is not None
+    result = "unfinished" if record.end is None else story_of(scenes[-1])
+    markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
+    return {
+        "title": f"{names[0]} against {names[1]}",
+        "choice": f"{names[0]} against {names[1]}: {result}, {record.rounds} rounds",
+        "names": names,
+        "markup": markup,
+        "panels": panels,
+        "moves": [
+            [after.position["round"], seat_of(before, after), tell(before, event, after)]
+            for before, event, after in zip(scenes, events, scenes[1:], strict=False)
+        ],
+        "rounds": _rounds(scenes),
+        "rows": [*_ROWS, *["win estimate"] * judged],
+        "cells": [_cells(scene, judged) for scene in scenes],
+        "graph": _graph(scenes),
+    }
+
+
+def _scenes(
+    record: Record, board: str | Path | Board | None, agent: Agent | None
+) -> tuple[list[Scene], list[str]]:
+    """Play a record through: what there is to see at each position, and the events between."""
+    names = shown_names(record.players)
+    scenes, events = [], []
+    last: Step | None = None
+    moved: tuple[Game, str] | None = None
+    value: float | None = None
+    for game, event in replay(record, board):
+        if moved is not None:
+            last = step_of(*moved)
+        scene = scene_of(game, agent, last=last, names=names)
+        # At chance no agent is asked: what it said last stays.
+        value = value if scene.value is None else scene.value
+        scenes.append(replace(scene, value=value))
+        moved = None
+        if event is not None:
+            events.append(event)
+            if moves(event):  # legal if `replay` goes on
+                moved = game.copy(luck="same"), event
+    return scenes, events
+
+
+def _deduplicated(
+    positions: Sequence[dict[str, dict[str, str]]],
+) -> tuple[list[str], dict[str, list[tuple[str, list[int]]]]]:
+    """Return all markup once, and by panel the changes of each part, in drawing order."""
+    known = {"": 0}
+    panels = {}
+    for panel in PANELS:
+        parts = []
+        for part in _drawing_order([position[panel] for position in positions]):
+            changes: list[int] = []
+            for move, position in enumerate(positions):
+                index = known.setdefault(position[panel].get(part, ""), len(known))
+                if index != (changes[-1] if changes else 0):
+                    changes += [move, index]
+            parts.append((part, changes))
+        panels[panel] = parts
+    return list(known), panels
+
+
+def _drawing_order(positions: Iterable[Iterable[str]]) -> list[str]:
+    """Merge the orders of the positions, in which parts may be missing."""
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for parts in dict.fromkeys(map(tuple, positions)):
+        for place, part in enumerate(parts):
+            order.add(part, *parts[max(0, place - 1) : place])
+    return list(order.static_order())
+
+
+def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
+    first: dict[int, int] = {}
+    for move, scene in enumerate(scenes):
+        first.setdefault(scene.position["round"], move)
+    return list(first.items())
+
+
+def _cells(scene: Scene, judged: bool) -> list[int | str]:
+    """Return the points, row by row, of both players, and what each can expect if any is asked."""
+    first, second = (points_of(scene.board, player) for player in scene.position["players"])
+    cells: list[int | str] = []
+    for name in first:
+        cells += [first[name], second[name]]
+    cells += [sum(first.values()), sum(second.values())]
+    if judged:
+        value = scene.value
+        cells += ["–" if value is None else f"{_share(value, seat):.0%}" for seat in (0, 1)]
+    return cells
+
+
+def _share(value: float, seat: int) -> float:
+    """Return the share of a win that a player can expect."""
+    return (1 + (-value if seat else value)) / 2
+
+
+# The graph: stretched over the whole width, so that its words stand beside the drawing
+
+
+def _graph(scenes: Sequence[Scene]) -> str:
+    totals = [
+        [sum(points_of(scene.board, player).values()) for player in scene.position["players"]]
+        for scene in scenes
+    ]
+    top = max(10, *map(max, totals))
+    step = next(step for step in (2, 5, 10, 20, 50, 100) if top <= 5 * step)
+    lines = [_line([total[seat] / top for total in totals], seat) for seat in (0, 1)]
+    marks = [(str(points), points / top) for points in range(0, top + 1, step)]
+    names, (first, second) = scenes[0].names, totals[-1]
+    told = f"points over the game, at the end {names[0]} {first}, {names[1]} {second}"
+    caption = f"points: {names[0]} solid, {names[1]} dashed"
+    plots = _plot(caption, told, lines, marks)
+    if scenes[-1].value is not None:
+        shares = [_share(scene.value or 0, 0) for scene in scenes]  # at first nothing is known
+        told = f"win estimate of {names[0]} over the game, at the end {shares[-1]:.0%}"
+        middle = [("0 %", 0.0), ("50 %", 0.5), ("100 %", 1.0)]
+        plots += _plot(f"win estimate of {names[0]}", told, [_line(shares, 0)], middle)
+    return plots
+
+
+def _plot(name: str, told: str, lines: Sequence[str], marks: Sequence[tuple[str, float]]) -> str:
+    rules = "".join(f'<path d="M0 {1000 - 1000 * at:g}H1000" class="rule"/>' for _, at in marks)
+    words = "".join(f'<span style="bottom:{at:.1%}">{mark}</span>' for mark, at in marks)
+    return (
+        f'<figure><figcaption>{escape(name)}</figcaption><div class="marks">{words}</div>'
+        f'<div class="plot"><svg viewBox="0 0 1000 1000" preserveAspectRatio="none" '
+        f'role="img" aria-label="{escape(told)}" class="tokaido">{rules}{"".join(lines)}</svg>'
+        f'<div class="marker"></div></div></figure>'
+    )
+
+
+def _line(heights: Sequence[float], seat: int) -> str:
+    """Draw heights of 0 to 1 as steps; the rim keeps a light line visible on light ground."""
+    last = max(1, len(heights) - 1)
+    path = f"M0 {1000 - 1000 * heights[0]:.0f}"
+    for move, (old, new) in enumerate(itertools.pairwise(heights), start=1):
+        if new != old:
+            path += f"H{1000 * move / last:.1f}V{1000 - 1000 * new:.0f}"
+    path += "H1000"
+    return f'<path d="{path}" class="rim"/><path d="{path}" class="way{seat}"/>'
+
+
+# The page
+
+
+def _panel(name: str) -> str:
+    """Return the empty picture of a panel."""
+    _, _, width, height = PANELS[name]
+    return (
+        f'<svg data-panel="{name}" viewBox="0 0 {width} {height}" class="tokaido" '
+        f'preserveAspectRatio="xMinYMin slice" role="graphics-document document"></svg>'
+    )
+
+
+def _json(data: Data) -> str:
+    """Return JSON that may stand inside a script: it cannot end one, nor begin a comment."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+@functools.cache
+def _file(name: str) -> str:
+    return resources.files("tokaido_env.web").joinpath("static", name).read_text(encoding="utf-8")
