@@ -35,9 +35,8 @@ from tokaido_env.agents.arena.records import Records
 from tokaido_env.agents.arena.stopping import better, check_error, looks
 from tokaido_env.agents.arena.tournament import Report, Sheet, check_processes, play, round_robin
 from tokaido_env.boards.board import Board
-from tokaido_env.core.luck import check_seed
-from tokaido_env.game import IllegalMove
-from tokaido_env.record import write_text
+from tokaido_env.core.checks import IllegalMove, check_seed
+from tokaido_env.files import write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -568,7 +567,7 @@ def _folder(run: Path | None) -> AbstractContextManager[str | Path]:
 
 
 def _warn_if_slow(agent: Agent, steps: int) -> None:
-    if hasattr(agent, "games_at_once"):  # see `Agent`
+    if agent.cost:
         told = f"{agent.spec} thinks long, and decides about as often as the learner: {steps:,}"
         print(f"evaluate: {told} times; fewer --steps take less time", file=sys.stderr)
 

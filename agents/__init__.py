@@ -11,9 +11,10 @@ if __name__ != "tokaido_env.agents":
         "top-level module called agents, and the two would overwrite each other"
     )
 
+from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.players.policy import Policy, PolicyError
 from tokaido_env.agents.players.simple import GreedyAgent, RandomAgent
-from tokaido_env.agents.registry import Agent, AgentError, describe, make
+from tokaido_env.agents.registry import describe, make
 
 __all__ = [
     "Agent",

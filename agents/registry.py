@@ -3,47 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite, nan
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from tokaido_env.batch import Decider
-
-
-class Agent(Decider, Protocol):
-    """Chooses actions for many games at once; `Decider.act` tells how.
-
-    An agent whose play is a kernel has an attribute `bot`, its number in `core.bots`, so that games may ask the kernel instead. One that needs long for many games has an attribute
-    `games_at_once`, an int: matches then hand it no more.
-    """
-
-    spec: str
-    """The string that `make` makes this agent from."""
-
-
-class Judge(Agent, Protocol):
-    """An agent that can tell what it thinks of a position."""
-
-    def judge(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Judge n positions, given as for `Decider.act`.
-
-        Returns:
-            How good it holds each action, float32 (n, N_ACTIONS): shares that sum to 1, 0 where
-            illegal; and the results that player_0 can expect, float32 (n,), in [-1, 1].
-        """
-
-
-class AgentError(ValueError):
-    """A spec string that makes no agent: the message says what would."""
+from tokaido_env.agent import Agent, AgentError
 
 
 @dataclass(frozen=True)
@@ -94,9 +59,14 @@ class Kind:
     parameters: dict[str, Parameter]  # by name; the first may be given without its name
     required: tuple[str, ...] = ()
     open: bool = False  # any other parameter is handed on as it is written
+    cost: Callable[[Mapping[str, Any]], int] = lambda parameters: 0
+    """`Agent.cost` by the parameters."""
 
 
 MAX_SIMULATIONS = 1_000_000
+SIMULATIONS = 400  # by default
+NETWORK_SIMULATION = 16  # simulations of `mcts` that take as long as one led by a network
+EXPECTIMAX_COSTS = (10, 3_000, 500_000, 80_000_000)  # by depth; each pick multiplies it
 
 KINDS = {
     "random": Kind(
@@ -123,6 +93,7 @@ KINDS = {
         "expectimax[:depth=N]",
         "the best evaluation after N picks (2), chance by its odds",
         {"depth": Parameter(int, 1, 4)},
+        cost=lambda parameters: EXPECTIMAX_COSTS[parameters.get("depth", 2) - 1],
     ),
     "mcts": Kind(
         "mcts",
@@ -131,6 +102,7 @@ KINDS = {
         "Monte Carlo tree search of N simulations a decision (400); a leaf is worth its "
         "evaluation, or that after some rounds of random play",
         {"sims": Parameter(int, 1, MAX_SIMULATIONS), "rollout": Parameter(int, 0, 399, ("full",))},
+        cost=lambda parameters: int(parameters.get("sims", SIMULATIONS)),
     ),
     "champion": Kind(
         "champion",
@@ -138,6 +110,7 @@ KINDS = {
         "champion[:sims=N]",
         "the strongest network here, one forward pass a decision; with N, tree search led by it",
         {"sims": Parameter(int, 1, MAX_SIMULATIONS)},
+        cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
     ),
     "policy_search": Kind(
         "policy_search",
@@ -147,6 +120,7 @@ KINDS = {
         "its policy proposes, its value judges",
         {"path": Parameter(str), "sims": Parameter(int, 1, MAX_SIMULATIONS)},
         required=("path",),
+        cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", SIMULATIONS)),
     ),
     "policy": Kind(
         "policy",
@@ -182,9 +156,22 @@ def make(spec: str) -> Agent:
         raise AgentError(f"unknown agent {spec!r}: expected one of {usages}")
     kind = KINDS[kind_name]
     parameters = _parameters(spec, kind, text)
+    cost = kind.cost(parameters)
     module = importlib.import_module(f"tokaido_env.agents.players.{kind.module}")
     agent: Agent = getattr(module, kind.name)(**parameters)
+    agent.cost = cost or agent.cost
     return agent
+
+
+def cost_of(spec: str) -> int:
+    """Return the `Agent.cost` of a spec without making the agent; 0 for a name that is no spec.
+
+    Raises:
+        AgentError: if a parameter is unknown, or out of range.
+    """
+    kind_name, _, text = spec.partition(":")
+    kind = KINDS.get(kind_name)
+    return kind.cost(_parameters(spec, kind, text)) if kind else 0
 
 
 def describe() -> list[tuple[str, str]]:

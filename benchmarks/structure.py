@@ -22,9 +22,10 @@ SCRIPTS = ("train.py", "evaluate.py")
 # Rooms and the files between them, lowest first: a file may know those of its own row and below.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("core",),
+    ("files",),
     ("boards",),
     ("render",),
-    ("files", "agent", "position", "trajectory", "record", "game", "batch", "versus", "spaces"),
+    ("agent", "position", "trajectory", "record", "game", "batch", "versus", "spaces"),
     ("aec", "gym", "sb3", "openspiel"),
     ("agents.players",),
     ("agents.registry",),

@@ -15,7 +15,8 @@ import numpy as np
 
 from tokaido_env import Game
 from tokaido_env.agents import make
-from tokaido_env.record import Record, replay, write_text
+from tokaido_env.files import write_text
+from tokaido_env.record import Record, replay
 from tokaido_env.render.scene import Scene, last_step, scene_of
 from tokaido_env.render.svg import draw
 

@@ -9,7 +9,8 @@ from positions import Position
 
 from tokaido_env import Game, Phase
 from tokaido_env.agents import Agent, make
-from tokaido_env.core.actions import IDS, actions_of
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.bits import actions_of
 from tokaido_env.core.luck import agent_keys
 from tokaido_env.core.observation import N_FEATURES, encode_game
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tokaido_env import ACTIONS
-from tokaido_env.boards.board import BOARD
 from tokaido_env.core.actions import IDS
+from tokaido_env.core.box import BOARD
 from tokaido_env.core.luck import LUCK
 from tokaido_env.core.state import STATE
 

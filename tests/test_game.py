@@ -20,8 +20,8 @@ from positions import (
 
 from tokaido_env import Game, IllegalMove
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
+from tokaido_env.core.checks import MAX_SEED, SeedError
 from tokaido_env.core.jit import INTERPRETED
-from tokaido_env.core.luck import MAX_SEED, SeedError
 from tokaido_env.core.state import STATE, Phase
 
 GAMES = 2 if INTERPRETED else 40

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from tokaido_env import agents
     from tokaido_env.aec import env, raw_env
     from tokaido_env.batch import Batch
-    from tokaido_env.boards.board import Board, BoardError
+    from tokaido_env.boards.board import Board
+    from tokaido_env.boards.reader import BoardError
     from tokaido_env.core.actions import LABELS as ACTIONS
-    from tokaido_env.core.luck import SeedError
+    from tokaido_env.core.checks import IllegalMove, SeedError
     from tokaido_env.core.observation import FEATURES, Feature
     from tokaido_env.core.state import Phase
-    from tokaido_env.game import Game, IllegalMove
+    from tokaido_env.game import Game
     from tokaido_env.position import PositionError
     from tokaido_env.record import Record, RecordError
 
@@ -54,15 +55,15 @@ _MODULES = {
     "FEATURES": "core.observation",
     "Batch": "batch",
     "Board": "boards.board",
-    "BoardError": "boards.board",
+    "BoardError": "boards.reader",
     "Feature": "core.observation",
     "Game": "game",
-    "IllegalMove": "game",
+    "IllegalMove": "core.checks",
     "Phase": "core.state",
     "PositionError": "position",
     "Record": "record",
     "RecordError": "record",
-    "SeedError": "core.luck",
+    "SeedError": "core.checks",
     "env": "aec",
     "raw_env": "aec",
 }

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tokaido_env.core.observation import FEATURES, N_FEATURES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
+from tokaido_env.files import write_text
 from tokaido_env.game import Game
-from tokaido_env.record import Record, RecordError, load, replay, write_text
+from tokaido_env.record import Record, RecordError, load, replay
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

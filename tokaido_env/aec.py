@@ -27,10 +27,12 @@ from pettingzoo.utils.env_logger import EnvLogger
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.luck import check_seed, entropy_seed, episode_seed
-from tokaido_env.core.observation import MASK_BYTES, N_FEATURES, encode_game, expand
+from tokaido_env.core.bits import MASK_BYTES, expand
+from tokaido_env.core.checks import check_choice, check_seed
+from tokaido_env.core.luck import entropy_seed, episode_seed
+from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.rules import rewards_of
-from tokaido_env.game import Game, check_choice
+from tokaido_env.game import Game
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.spaces import action_space, vector_space
 

@@ -13,28 +13,33 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import position
+from tokaido_env.agent import Agent
 from tokaido_env.boards.board import Board
 from tokaido_env.core import loops
-from tokaido_env.core.actions import LABELS, N_ACTIONS, actions_of
+from tokaido_env.core.actions import LABELS, N_ACTIONS
+from tokaido_env.core.bits import MASK_BYTES, actions_of
 from tokaido_env.core.bots import BOTS, NO_BOT
-from tokaido_env.core.loops import MODE, NO_MOVE, SLOT
-from tokaido_env.core.luck import LUCK, SeedError, check_seed, entropy_seed
-from tokaido_env.core.observation import (
-    MASK_BYTES,
-    N_FEATURES,
-    OBSERVATION_DTYPES,
-    check_fits,
-    units,
+from tokaido_env.core.checks import (
+    CHANCES,
+    Chance,
+    IllegalMove,
+    SeedError,
+    check_choice,
+    check_seed,
 )
+from tokaido_env.core.episode import weights_of
+from tokaido_env.core.loops import MODE, NO_MOVE, SLOT
+from tokaido_env.core.luck import LUCK, entropy_seed
+from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
+from tokaido_env.core.outcomes import outcome_label
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import END_CAP, NOT_ENDED, STATE, Phase, copy_rows, put_rows, start
-from tokaido_env.game import CHANCES, Chance, IllegalMove, check_choice, outcome_label, weights_of
 
 Games = npt.NDArray[np.int64]
 Boards = str | Path | Board | Sequence[str | Path | Board]
@@ -42,31 +47,6 @@ Seeds = int | npt.ArrayLike | None
 Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
 
 _SHOWN = 10  # illegal moves, and outcomes, named in an error
-
-
-class Decider(Protocol):
-    """What decides in many games at once."""
-
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
-        """Return a legal action for the player to decide in each of n games.
-
-        Args:
-            boards: `BOARD` (1,) for all games, or (n,).
-            states: `STATE` (n,), not to be changed.
-            legal: uint64 (n,), the legal actions as bits, never 0.
-            keys: uint64 (n,), random bits for this decision of this game: the only randomness an
-                agent may use, so that a match is repeatable. No agent is handed the game's luck.
-
-        Returns:
-            int64 (n,).
-        """
-        ...
 
 
 class Turn(NamedTuple):
@@ -149,7 +129,7 @@ class Batch:
             raise ValueError("board: expected one board or more, got an empty sequence")
         self.boards = np.concatenate([each.record for each in self.board_list])
         self._hashes = np.array([each.hash for each in self.board_list])
-        self._fresh = np.concatenate([start(each) for each in self.board_list])
+        self._fresh = start(self.boards)
         if observation is not None:
             check_fits(self.boards, observation)
         self.states = np.zeros(n, STATE)
@@ -316,7 +296,7 @@ class Batch:
             )
         return np.ascontiguousarray(array, np.int64)
 
-    def decide(self, agent: Decider, games: Games) -> npt.NDArray[np.int64]:
+    def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play a decision of each of the given games; return them, int64 (k,).
 
         Raises:
@@ -327,8 +307,7 @@ class Batch:
         try:
             self.advance(games, actions)
         except ValueError as error:
-            name = getattr(agent, "spec", type(agent).__name__)
-            raise type(error)(f"agent {name!r}: {error}") from None
+            raise type(error)(f"agent {agent.spec!r}: {error}") from None
         return actions
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
@@ -538,7 +517,7 @@ class Batch:
         odds = np.zeros(MAX_OUTCOMES, np.int64)
         _, step = weights_of(self.boards[board:][:1], self.states[game:][:1], 0, odds)
         possible = [
-            f"{outcome_label(self.board_list[board], phase, step, int(k))} ({k})"
+            f"{outcome_label(self.board_list[board].kinds, phase, step, int(k))} ({k})"
             for k in np.flatnonzero(odds)
         ]
         shown = ", ".join(possible[:_SHOWN]) + (", …" if len(possible) > _SHOWN else "")

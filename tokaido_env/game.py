@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,86 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import position as positions
-from tokaido_env.boards.board import CHARACTERS, COASTAL_TOWNS, ICONS, WARES, Board
-from tokaido_env.core.actions import IDS, LABELS, actions_of
-from tokaido_env.core.jit import entry
-from tokaido_env.core.luck import (
-    LUCK,
-    MAX_EVENTS,
-    check_seed,
-    entropy_seed,
-    fork_luck,
-    resolve,
-    start_luck,
-)
+from tokaido_env.boards.board import Board
+from tokaido_env.core.actions import IDS, LABELS
+from tokaido_env.core.bits import actions_of
+from tokaido_env.core.checks import CHANCES, Chance, IllegalMove, check_choice, check_seed
+from tokaido_env.core.episode import advance, weights_of
+from tokaido_env.core.luck import LUCK, MAX_EVENTS, entropy_seed, fork_luck, start_luck
+from tokaido_env.core.outcomes import outcome_label, outcomes_by_label
 from tokaido_env.core.rules import (
     MAX_OUTCOMES,
-    apply,
-    apply_outcome,
-    is_chance,
-    legal,
-    outcome_weights,
     scores_of,
-    setup_step,
     winner_of,
 )
-from tokaido_env.core.state import CHANCE_PHASES, ENDS, NOBODY, OVER, SIDES, Phase, copy_rows, start
+from tokaido_env.core.state import CHANCE_PHASES, ENDS, NOBODY, OVER, Phase, copy_rows, start
 
 if TYPE_CHECKING:
-    from tokaido_env.agents import Agent
+    from tokaido_env.agent import Agent
     from tokaido_env.record import Record
     from tokaido_env.render.svg import Picture, Theme
 
-Chance = Literal["sampled", "explicit"]
-CHANCES = ("sampled", "explicit")
-
 _NO_MOVE = -1
-
-# Of the chance phases whose labels do not depend on the board.
-_OUTCOME_LABELS = {
-    Phase.ROLL: [f"roll:{k // 36 + 1}/{k // 6 % 6 + 1}/{k % 6 + 1}" for k in range(MAX_OUTCOMES)],
-    Phase.DRAW: [f"ware:{ware}" for ware in WARES],
-    Phase.REVEAL: [f"tile:{icon}" for icon in ICONS],
-}
-_OUTCOMES_BY_LABEL = {
-    phase: {label: k for k, label in enumerate(labels)} for phase, labels in _OUTCOME_LABELS.items()
-}
-
-
-class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
-    """An action or outcome that is not on offer: the message says what was."""
-
-
-@entry
-def advance(
-    boards: Any, states: Any, lucks: Any, i: int, move: int, sampled: bool, events: Any
-) -> tuple[int, int, int]:
-    """Play one move of game `i`, then let chance resolve itself if `sampled`.
-
-    Args:
-        move: an action, at chance an outcome, or -1 for none.
-        events: a uint8 array of `MAX_EVENTS`; receives the outcomes that chance drew.
-
-    Returns:
-        The legal mask, the player to decide (-1 for nobody) and the number of outcomes drawn.
-    """
-    board = boards[i]
-    s = states[i]
-    if move >= 0:
-        if is_chance(s):
-            apply_outcome(board, s, move)
-        else:
-            apply(board, s, move)
-    drawn = 0
-    if sampled:
-        drawn = resolve(board, s, lucks[i], events)
-    return int(legal(board, s)), int(s["player"]), drawn
-
-
-@entry
-def weights_of(boards: Any, states: Any, i: int, out: Any) -> tuple[int, int]:
-    """Return the number of outcomes of game `i` and its set-up step; write the weights to `out`."""
-    return outcome_weights(boards[i], states[i], out), setup_step(states[i])
 
 
 class Game:
@@ -126,7 +66,7 @@ class Game:
         chance: Chance = "sampled",
     ) -> None:
         loaded = Board.load(board)
-        self._begin(loaded, start(loaded), seed, chance)
+        self._begin(loaded, start(loaded.record), seed, chance)
         self._started_from_position = False
 
     @classmethod
@@ -229,7 +169,7 @@ class Game:
         weights, step = self._weights()
         phase, total = self.phase, int(weights.sum())
         return [
-            (outcome_label(self.board, phase, step, outcome), weight / total)
+            (outcome_label(self.board.kinds, phase, step, outcome), weight / total)
             for outcome, weight in enumerate(weights.tolist())
             if weight
         ]
@@ -345,7 +285,7 @@ class Game:
         """Return the label of an action or, at a chance phase, of an outcome."""
         if self.legal_mask:
             return LABELS[move]
-        return outcome_label(self.board, self.phase, self._weights()[1], move)
+        return outcome_label(self.board.kinds, self.phase, self._weights()[1], move)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Game):
@@ -367,7 +307,7 @@ class Game:
     def _outcome_id(self, move: int | str) -> int:
         weights, step = self._weights()
         if isinstance(move, str):
-            outcome = _outcomes_by_label(self.board, self.phase, step).get(move, _NO_MOVE)
+            outcome = outcomes_by_label(self.board.kinds, self.phase, step).get(move, _NO_MOVE)
         else:
             outcome = _as_int(move)
         if not 0 <= outcome < len(weights) or not weights[outcome]:
@@ -385,38 +325,6 @@ class Game:
         outcomes = [label for label, _ in self.outcomes()]
         shown = ", ".join(outcomes[:12]) + (", …" if len(outcomes) > 12 else "")
         return f"no outcome {move!r} at {self.phase.name}: possible are {shown}"
-
-
-def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
-    """Raise `ValueError` unless an argument is one of some choices."""
-    known = tuple(choices)
-    if value not in known:
-        raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
-
-
-def outcome_label(board: Board, phase: Phase, setup: int, outcome: int) -> str:
-    """Return the label of an outcome of chance.
-
-    Args:
-        board: for the boutique tokens.
-        phase: the chance phase.
-        setup: the step of the set-up (`rules.setup_step`), read at SETUP only.
-        outcome: its id.
-    """
-    if phase != Phase.SETUP:
-        return _OUTCOME_LABELS[phase][outcome]
-    if setup < len(COASTAL_TOWNS):
-        ware, price = board.kinds[outcome]
-        return f"boutique:{COASTAL_TOWNS[setup]}={ware}/{price}"
-    character = setup - len(COASTAL_TOWNS)
-    return f"side:{CHARACTERS[character]}={SIDES[character][outcome]}"
-
-
-def _outcomes_by_label(board: Board, phase: Phase, setup: int) -> dict[str, int]:
-    if phase != Phase.SETUP:
-        return _OUTCOMES_BY_LABEL.get(phase, {})
-    outcomes = len(board.kinds) if setup < len(COASTAL_TOWNS) else 2
-    return {outcome_label(board, phase, setup, k): k for k in range(outcomes)}
 
 
 def _as_int(move: object) -> int:

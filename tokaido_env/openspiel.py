@@ -34,12 +34,15 @@ try:
 except ModuleNotFoundError as error:
     raise ImportError('OpenSpiel is not installed: pip install "tokaido-env[openspiel]"') from error
 
-from tokaido_env.boards.board import CHARACTERS, COASTAL_TOWNS, Board
+from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
+from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS, PAINTINGS
+from tokaido_env.core.checks import check_choice
+from tokaido_env.core.episode import weights_of
 from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.rules import MAX_OUTCOMES, rewards_of
-from tokaido_env.core.state import MAX_PENDING, PAINTINGS
-from tokaido_env.game import Game, check_choice, weights_of
+from tokaido_env.core.state import MAX_PENDING
+from tokaido_env.game import Game
 
 SHORT_NAME = "tokaido_duo"
 REWARDS = ("win", "margin")

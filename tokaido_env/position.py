@@ -8,25 +8,33 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.boards.board import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, TOWNS, WARES, Board
+from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import PASS
-from tokaido_env.core.rules import legal_mask
-from tokaido_env.core.state import (
+from tokaido_env.core.box import (
+    AREAS,
     CAPACITY,
-    CHANCE_PHASES,
-    ENDS,
+    CHARACTERS,
+    COASTAL_TOWNS,
     GOLD_PRICE,
+    ICONS,
     LAST_GARDEN,
     LAST_SLAB,
     LAST_TEMPLE,
-    MAX_COINS,
-    MAX_PENDING,
-    NOBODY,
     PAINTING_COUNTS,
     PAINTINGS,
     ROBUST,
     SIDES,
+    TOWNS,
     WARE_COUNTS,
+    WARES,
+)
+from tokaido_env.core.rules import legal_mask
+from tokaido_env.core.state import (
+    CHANCE_PHASES,
+    ENDS,
+    MAX_COINS,
+    MAX_PENDING,
+    NOBODY,
     Phase,
     easel,
     start,
@@ -119,7 +127,7 @@ class _PositionReader:
     def __init__(self, board: Board, position: Mapping[str, Any]) -> None:
         self.board = board
         self.position = position
-        self.states = start(board)
+        self.states = start(board.record)
         self.row = self.states[0]
 
     def state(self) -> npt.NDArray[np.void]:

@@ -7,17 +7,17 @@ and the result true, or a `RecordError` says which line and event is wrong and w
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from tokaido_env.boards.board import Board, BoardError
-from tokaido_env.core.luck import SeedError, check_seed
+from tokaido_env.boards.board import Board
+from tokaido_env.boards.reader import BoardError
+from tokaido_env.core.checks import IllegalMove, SeedError, check_seed
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.game import Game, IllegalMove
+from tokaido_env.files import write_text
+from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 
 FORMAT = "tokaido-duo"
@@ -92,27 +92,6 @@ class Record:
 def save(records: Iterable[Record], path: str | Path) -> None:
     """Write records to a file, one a line: whole or not at all."""
     write_text(Path(path), "".join(record.to_json() + "\n" for record in records))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file: whole or not at all."""
-    with whole_file(path) as file:
-        file.write(text.encode())
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Give a new file that takes the place of `path` if all goes well and else is gone."""
-    unfinished = path.with_name(path.name + ".tmp")
-    try:
-        with unfinished.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
 
 
 def load(path: str | Path, board: str | Path | Board | None = None) -> list[Record]:

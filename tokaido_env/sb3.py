@@ -14,7 +14,7 @@ import numpy.typing as npt
 from stable_baselines3.common.vec_env import VecEnv
 
 from tokaido_env.batch import Boards
-from tokaido_env.core.luck import check_seed
+from tokaido_env.core.checks import check_seed
 from tokaido_env.spaces import action_space, vector_space
 from tokaido_env.versus import Ended, Opponents, Seat, Versus
 

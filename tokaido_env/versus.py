@@ -15,17 +15,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.batch import Batch, Boards, Decider, Games, Positions, Seeds
+from tokaido_env.agent import Agent, as_agent
+from tokaido_env.batch import Batch, Boards, Games, Positions, Seeds
 from tokaido_env.core.bots import NO_BOT
+from tokaido_env.core.checks import check_choice
 from tokaido_env.core.luck import seats_of_seeds
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import NOBODY
-from tokaido_env.game import check_choice
 
 Seat = Literal[0, 1, "alternate", "random"]
 SEATS: tuple[Seat, ...] = (0, 1, "alternate", "random")
 LOSS = -1.0
-Opponents = str | Decider | Sequence[str | Decider]
+Opponents = str | Agent | Sequence[str | Agent]
 
 
 class Ended(NamedTuple):
@@ -105,7 +106,7 @@ class Versus:
         self._seating = seat
         self._autoreset = autoreset
         self._forgiving = illegal == "terminate"
-        self.opponents: list[Decider] = []
+        self.opponents: list[Agent] = []
         self.assign(opponents)
 
     def __len__(self) -> int:
@@ -122,7 +123,7 @@ class Versus:
             opponents = [opponents]
         if not opponents:
             raise ValueError("opponents: expected one or more, got none")
-        agents = [_agent(one) for one in opponents]
+        agents = [as_agent(one) for one in opponents]
         chosen = self._all if games is None else games
         if not self.opponents:
             self.opponents = agents[:1] * len(self)
@@ -238,7 +239,7 @@ class Versus:
 
     def _regroup(self) -> None:
         """Note which games each opponent outside the kernel meets."""
-        self._bots = np.array([getattr(agent, "bot", NO_BOT) for agent in self.opponents], np.int8)
+        self._bots = np.array([agent.bot for agent in self.opponents], np.int8)
         meets: dict[int, list[int]] = {}
         for game in np.flatnonzero(self._bots == NO_BOT).tolist():
             meets.setdefault(id(self.opponents[game]), []).append(game)
@@ -294,14 +295,6 @@ class Versus:
         self.truncated[games] = slots["truncated"][games]
         last = self.batch.observe(games, seats)
         return Ended(games, last, seats, slots["seed"][games], self._lengths[games])
-
-
-def _agent(opponent: str | Decider) -> Decider:
-    if not isinstance(opponent, str):
-        return opponent
-    from tokaido_env.agents import make
-
-    return make(opponent)
 
 
 def _joined(ended: list[Ended]) -> Ended:

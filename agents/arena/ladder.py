@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -18,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.arena.match import Match, score_interval
+from tokaido_env.agents.arena.intervals import score_interval
+from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.ratings import (
     ANCHOR,
     RESAMPLES,
@@ -27,18 +27,18 @@ from tokaido_env.agents.arena.ratings import (
     rate_against,
     rate_matches,
 )
-from tokaido_env.boards.board import Board, BoardError
-from tokaido_env.core.luck import check_seed
+from tokaido_env.agents.registry import cost_of
+from tokaido_env.boards.board import Board
+from tokaido_env.boards.reader import BoardError
+from tokaido_env.core.checks import check_seed
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.record import write_text
+from tokaido_env.files import write_text
 
 LADDER = Path(__file__).resolve().parent / "ladder.json"  # this project's
 VERSION = 1
 OPPONENTS = 4  # that `rate` plays against
 
 PLACING = "rate"  # stands for any agent that is placed
-
-NETWORK_SIMULATION = 16  # simulations of `mcts` that take as long as one led by a network
 
 # How many games `rate` plays against an agent: `games_against`.
 FAST_GAMES = 1000
@@ -332,7 +332,7 @@ def games_in_order(agents: Sequence[str], most: int, reach: int) -> Callable[[st
     """Return how many games two agents of a ladder play, for `make_ladder`.
 
     An agent meets those up to `reach` places from its own: further away one wins every game, and
-    little is learnt. Two that do not search play `most` games, others 4,000,000 / `simulations` of
+    little is learnt. Two that do not search play `most` games, others 4,000,000 / `cost_of`
     the slower one, rounded down to an even number, within 300 and `most`.
 
     Args:
@@ -345,19 +345,10 @@ def games_in_order(agents: Sequence[str], most: int, reach: int) -> Callable[[st
     def games(a: str, b: str) -> int:
         if abs(place[a] - place[b]) > reach:
             return 0
-        slower = max(simulations(a), simulations(b), 1)
+        slower = max(cost_of(a), cost_of(b), 1)
         return min(max(LADDER_SEARCHES // slower // 2 * 2, FEWEST_LADDER_GAMES), most)
 
     return games
-
-
-def simulations(agent: str) -> int:
-    """Return how long an agent thinks, in simulations of `mcts`; 0 if it does not search."""
-    found = re.search(r"\bsims=(\d+)", agent)
-    if not found:
-        return 0
-    led = agent.startswith(("champion:", "policy_search:"))
-    return int(found[1]) * (NETWORK_SIMULATION if led else 1)
 
 
 def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
@@ -368,10 +359,10 @@ def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
 def games_against(opponent: str, *, thorough: bool = False) -> int:
     """Return how many games `rate` plays against an agent, by its spec.
 
-    An agent that does not search: 1000. One with N `simulations`: 800,000 / N, rounded down to an
-    even number, within 40 and 1000. With more than 4000: none, unless thorough.
+    An agent that does not search: 1000. One that costs N simulations: 800,000 / N, rounded down to
+    an even number, within 40 and 1000. With more than 4000: none, unless thorough.
     """
-    slow = simulations(opponent)
+    slow = cost_of(opponent)
     if slow > MOST_SIMULATIONS and not thorough:
         return 0
     return min(max(SEARCHES // max(slow, 1) // 2 * 2, FEWEST_GAMES), FAST_GAMES)

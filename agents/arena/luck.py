@@ -25,7 +25,7 @@ from numba import prange
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.players.heuristic import SCRATCH, evaluate, guides_of, value_of_action
 from tokaido_env.boards.board import Board
-from tokaido_env.core.bots import lowest
+from tokaido_env.core.bits import lowest
 from tokaido_env.core.jit import allocator, int64, parallel, subroutine
 from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, sample
 from tokaido_env.core.rules import (
@@ -66,7 +66,7 @@ def luck_of_games(
         float64 (n, 3), in results from 0 to 1, by rolls, draws and reveals: of mean zero.
     """
     luck = np.zeros((len(seeds), 3))
-    states = np.repeat(start(board), len(seeds))
+    states = np.repeat(start(board.record), len(seeds))
     _sum_luck(luck, board.record, guides_of(board.record), states, seeds, actions)
     return luck
 

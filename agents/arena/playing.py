@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.players.outside import OneByOne
-from tokaido_env.agents.registry import Agent
+from tokaido_env.agent import Agent
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
-from tokaido_env.core.actions import LABELS, N_ACTIONS, actions_of
+from tokaido_env.core.actions import LABELS, N_ACTIONS
+from tokaido_env.core.bits import actions_of
+from tokaido_env.core.checks import IllegalMove
 from tokaido_env.core.state import copy_rows
-from tokaido_env.game import IllegalMove
 
 Numbers = npt.NDArray[np.int64]
 Finish = Callable[[Numbers, npt.NDArray[np.int8]], None]
@@ -65,8 +65,7 @@ def play_games(
         IllegalMove, AgentFailed: naming agent, game and decision.
     """
     for agent in (a, b):
-        if isinstance(agent, OneByOne):
-            agent.learn_board(board)
+        agent.prepare([board])
     batch = Batch(len(job.numbers), board, autoreset=False, observation=None)
     actions = np.full((len(batch), 256), -1, np.int8)
     try:

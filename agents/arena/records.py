@@ -18,9 +18,9 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.jit import allocator, entry, int64
 from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, sample
+from tokaido_env.core.outcomes import outcome_label
 from tokaido_env.core.rules import Row, apply, apply_outcome, is_chance, setup_step
 from tokaido_env.core.state import ENDS, OVER, SETUP, Phase, start
-from tokaido_env.game import outcome_label
 from tokaido_env.record import FORMAT, Record, RecordError, replay
 
 HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
@@ -211,7 +211,7 @@ def _record(sheet: Sheet, game: np.void, events: tuple[str, ...]) -> Record:
 
 
 def _starts(board: Board, n: int) -> npt.NDArray[np.void]:
-    return np.repeat(start(board), n)
+    return np.repeat(start(board.record), n)
 
 
 def _label(board: Board, code: int) -> str:
@@ -219,8 +219,8 @@ def _label(board: Board, code: int) -> str:
     if place == DECISION:
         return LABELS[move]
     if place < FIRST_STEP:
-        return outcome_label(board, Phase(place), 0, move)
-    return outcome_label(board, Phase.SETUP, place - FIRST_STEP, move)
+        return outcome_label(board.kinds, Phase(place), 0, move)
+    return outcome_label(board.kinds, Phase.SETUP, place - FIRST_STEP, move)
 
 
 @entry

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.match import GAME, Match, replay_games
 from tokaido_env.agents.arena.playing import Job, Numbers, play_games
 from tokaido_env.agents.arena.workers import cpus, play_in_processes
-from tokaido_env.agents.players.outside import OneByOne
-from tokaido_env.agents.registry import Agent
 from tokaido_env.boards.board import Board
-from tokaido_env.core.luck import arena_seed, check_seed
+from tokaido_env.core.checks import check_seed
+from tokaido_env.core.luck import arena_seed
 
 CHUNK = 4096  # games at once
 
@@ -142,7 +142,7 @@ def play(
     """
     processes = processes_for(a, b, processes)
     missing = np.flatnonzero(~sheet.finished[:games])
-    at_once = min(CHUNK, *(int(getattr(agent, "games_at_once", CHUNK)) for agent in (a, b)))
+    at_once = min(CHUNK, a.games_at_once, b.games_at_once)
     if processes > 1:
         at_once = min(at_once, -(-len(missing) // (4 * processes)))  # to share them evenly
     jobs = [_job(sheet, some) for some in _cut(missing, max(at_once, 1))]
@@ -163,7 +163,7 @@ def processes_for(a: Agent, b: Agent, processes: int | None = None) -> int:
     check_processes(processes)
     if processes is not None:
         return processes
-    return cpus() if isinstance(a, OneByOne) or isinstance(b, OneByOne) else 1
+    return 1 if a.batched and b.batched else cpus()
 
 
 def check_processes(processes: int | None) -> None:

@@ -16,10 +16,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.playing import AgentFailed, Finish, Job, Numbers, play_games
-from tokaido_env.agents.registry import Agent, make
+from tokaido_env.agents.registry import make
 from tokaido_env.boards.board import Board
-from tokaido_env.game import IllegalMove
+from tokaido_env.core.checks import IllegalMove
 
 Games = tuple[Numbers, npt.NDArray[np.int8]]  # numbers and actions of finished games
 

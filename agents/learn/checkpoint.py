@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save
 from sb3_contrib import MaskablePPO
 
 from tokaido_env.agents.learn.settings import RunError
-from tokaido_env.record import write_text
+from tokaido_env.files import write_text
 
 KEPT = 2
 

@@ -48,9 +48,10 @@ from tokaido_env.agents.players.policy_search import search
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.luck import arena_seed, check_seed
+from tokaido_env.core.checks import check_seed
+from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.state import STATE, copy_rows
-from tokaido_env.record import write_text
+from tokaido_env.files import write_text
 
 Search = Callable[..., tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]]
 

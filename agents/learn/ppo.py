@@ -23,7 +23,8 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 
-from tokaido_env.agents.arena.ladder import Ladder, match_seed, rate, simulations
+from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.ladder import Ladder, match_seed, rate
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.arena.tournament import play_match
@@ -52,8 +53,8 @@ from tokaido_env.agents.learn.settings import (
     start_run,
 )
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
-from tokaido_env.agents.registry import Agent, make
-from tokaido_env.record import write_text
+from tokaido_env.agents.registry import cost_of, make
+from tokaido_env.files import write_text
 
 NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
 OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
@@ -310,7 +311,7 @@ def place(agent: Agent, ladder: Ladder, settings: Settings) -> Rating:
         games = min(games, settings.rating_games)
         return play_match(agent, make(opponent), games, seed, settings.board)
 
-    fast = tuple(one for one in ladder.agents if simulations(one.agent) <= FAST_SIMULATIONS)
+    fast = tuple(one for one in ladder.agents if cost_of(one.agent) <= FAST_SIMULATIONS)
     placed = rate(
         agent.spec,
         replace(ladder, agents=fast),

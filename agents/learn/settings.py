@@ -32,9 +32,9 @@ from tokaido_env.agents.players.policy import Sizes
 from tokaido_env.agents.registry import Parameter, make
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
-from tokaido_env.core.luck import check_seed
+from tokaido_env.core.checks import check_seed
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.record import write_text
+from tokaido_env.files import write_text
 
 TABLES = ("settings", "layout", "versions")  # of config.toml
 

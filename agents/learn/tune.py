@@ -38,10 +38,10 @@ from tokaido_env.agents.players.heuristic import (
 from tokaido_env.agents.players.mcts import MctsAgent
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
-from tokaido_env.core.actions import actions_of
+from tokaido_env.core.bits import actions_of
 from tokaido_env.core.jit import allocator, parallel
 from tokaido_env.core.state import END_TRIGGERS
-from tokaido_env.record import write_text
+from tokaido_env.files import write_text
 
 Weights = npt.NDArray[np.float32]
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tokaido_env.agent import Agent
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
 from tokaido_env.agents.players.policy_search import PolicySearchAgent
-from tokaido_env.agents.registry import Agent
 
 CHAMPION = Path(__file__).resolve().parent / "champion.safetensors"
 

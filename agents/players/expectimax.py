@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
+from tokaido_env.agent import Agent
 from tokaido_env.agents.players.heuristic import SCRATCH, best_action, evaluate, guides_of
-from tokaido_env.core.bots import highest
+from tokaido_env.core.bits import highest
 from tokaido_env.core.jit import allocator, int64, kernel, parallel, subroutine
 from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, sample
 from tokaido_env.core.rules import MAX_OUTCOMES, Row, apply, apply_outcome, outcome_weights
@@ -68,7 +69,7 @@ _ALL = 2.0  # more than any result
 _GAMES_AT_ONCE = (4096, 1024, 128, 16)  # by depth, so that Ctrl-C is heard
 
 
-class ExpectimaxAgent:
+class ExpectimaxAgent(Agent):
     """The best action by a search of a fixed number of picks.
 
     Args:

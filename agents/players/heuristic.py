@@ -19,10 +19,24 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from tokaido_env.boards.board import BOARD, GARDEN, HOT_SPRING, MAX_DIE, SEASHORE, TEMPLE, Board
-from tokaido_env.core.bots import highest, lowest
+from tokaido_env.agent import Agent
+from tokaido_env.boards.board import Board
+from tokaido_env.core.bits import highest, lowest, spread
+from tokaido_env.core.box import (
+    BOARD,
+    CAPACITY,
+    GARDEN,
+    HOT_SPRING,
+    INSPIRED,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    MAX_DIE,
+    PAINTINGS,
+    SEASHORE,
+    TEMPLE,
+)
 from tokaido_env.core.jit import allocator, index, int64, kernel, parallel, subroutine
-from tokaido_env.core.observation import spread
 from tokaido_env.core.rules import (
     Row,
     apply,
@@ -33,21 +47,7 @@ from tokaido_env.core.rules import (
     total,
     wares_held,
 )
-from tokaido_env.core.state import (
-    CAPACITY,
-    DRAW,
-    EFFECT,
-    END_TRIGGERS,
-    INSPIRED,
-    LAST_GARDEN,
-    LAST_SLAB,
-    LAST_TEMPLE,
-    OVER,
-    PAINTINGS,
-    REVEAL,
-    ROLL,
-    STATE,
-)
+from tokaido_env.core.state import DRAW, EFFECT, END_TRIGGERS, OVER, REVEAL, ROLL, STATE
 
 # A term is of a player; what counts is how far player_0 is ahead in it. "Now" is with the dice that
 # are left in the round, by the share of them that the player will pick, in sixths; "next" is with
@@ -131,7 +131,7 @@ SCRATCH = np.dtype([("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))])
 """What the kernels here write to: one for each thread."""
 
 
-class HeuristicAgent:
+class HeuristicAgent(Agent):
     """The action after which the evaluation is best, with the best effect that a move leads to."""
 
     spec = "heuristic"

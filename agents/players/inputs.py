@@ -27,9 +27,9 @@ from tokaido_env.agents.players.heuristic import (
     make_scratch,
     quieted,
 )
-from tokaido_env.boards.board import AREAS, TOWNS
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bots import lowest
+from tokaido_env.core.bits import lowest
+from tokaido_env.core.box import AREAS, TOWNS
 from tokaido_env.core.jit import index, int64, kernel, parallel
 from tokaido_env.core.observation import FLOAT_UNITS, LAYOUT_HASH, N_FEATURES, encode
 from tokaido_env.core.rules import Row, apply

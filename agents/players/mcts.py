@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
+from tokaido_env.agent import Agent
 from tokaido_env.agents.players.heuristic import evaluate, guides_of
 from tokaido_env.agents.players.tree import (
     add_node,
@@ -30,7 +31,8 @@ from tokaido_env.agents.players.tree import (
     shares,
 )
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bots import lowest, random_action
+from tokaido_env.core.bits import lowest
+from tokaido_env.core.bots import random_action
 from tokaido_env.core.jit import int64, kernel, parallel, subroutine
 from tokaido_env.core.luck import begin_luck, hash_bits, settle
 from tokaido_env.core.rules import Row, apply, legal
@@ -49,7 +51,7 @@ _SIMS_AT_ONCE = 1 << 20  # in one call of the kernel, so that Ctrl-C is heard
 _SIMS_OF_MATCH = 1 << 18  # in one round of decisions of all games of a match
 
 
-class MctsAgent:
+class MctsAgent(Agent):
     """Monte Carlo tree search with a fixed number of simulations for each decision.
 
     Args:
@@ -81,7 +83,7 @@ class MctsAgent:
         legal: npt.NDArray[np.uint64],
         keys: npt.NDArray[np.uint64],
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the shares of the visits and the value, as `Judge.judge`."""
+        """Return the shares of the visits and the value, as `Agent.judge`."""
         _, values, visits = self.search(boards, guides_of(boards), states, legal, keys)
         return shares(visits), values
 

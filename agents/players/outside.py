@@ -17,6 +17,7 @@ import ast
 import importlib
 import operator
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,36 +25,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.registry import Agent, AgentError
+from tokaido_env.agent import Agent, AgentError, Given
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.luck import MAX_SEED
+from tokaido_env.core.checks import MAX_SEED
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 
 
-class Outside:
-    """Hands whole batches on to an object that has `act`."""
-
-    def __init__(self, player: Any, spec: str) -> None:
-        self.player = player
-        self.spec = spec
-        if hasattr(player, "games_at_once"):
-            self.games_at_once = int(player.games_at_once)
-
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
-        """Return actions, as `Agent.act`."""
-        actions: npt.NDArray[np.int64] = self.player.act(boards, states, legal, keys)
-        return actions
-
-
-class OneByOne:
+class OneByOne(Agent):
     """Asks an object that has `choose` about each game in turn.
 
     Args:
@@ -61,16 +41,17 @@ class OneByOne:
         spec: of the agent.
     """
 
-    games_at_once = 2  # more would not be faster
+    games_at_once = 2
+    batched = False
 
     def __init__(self, player: Any, spec: str) -> None:
         self.player = player
         self.spec = spec
         self._boards: dict[bytes, Board] = {}
 
-    def learn_board(self, board: Board) -> None:
-        """Get to know a board; those that are built in are known."""
-        self._boards[board.record.tobytes()] = board
+    def prepare(self, boards: Sequence[Board]) -> None:
+        """Get to know boards; those that are built in are known."""
+        self._boards |= {board.record.tobytes(): board for board in boards}
 
     def act(
         self,
@@ -91,10 +72,9 @@ class OneByOne:
     def _board(self, record: np.void) -> Board:
         wanted = record.tobytes()
         if wanted not in self._boards:
-            for name in built_in_boards():
-                self.learn_board(Board.load(name))
+            self.prepare([Board.load(name) for name in built_in_boards()])
         if wanted not in self._boards:
-            raise AgentError(f"agent {self.spec!r}: a board it does not know: call learn_board")
+            raise AgentError(f"agent {self.spec!r}: unknown board: call prepare([board]) first")
         return self._boards[wanted]
 
 
@@ -135,7 +115,7 @@ def make_outside(**parameters: str) -> Agent:
             f"agent {spec!r}: {class_name} cannot be made: {type(error).__name__}: {error}"
         ) from error
     if hasattr(player, "act"):
-        return Outside(player, spec)
+        return Given(player, spec)
     if hasattr(player, "choose"):
         return OneByOne(player, spec)
     raise AgentError(

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
+from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.players.heuristic import N_TERMS, SCRATCH, guides_of
 from tokaido_env.agents.players.inputs import (
     INPUTS_HASH,
@@ -34,9 +35,8 @@ from tokaido_env.agents.players.inputs import (
     OUTLOOK,
     read_position,
 )
-from tokaido_env.agents.registry import AgentError
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
-from tokaido_env.core.bots import lowest
+from tokaido_env.core.bits import lowest
 from tokaido_env.core.jit import index, int64, kernel, parallel
 from tokaido_env.core.luck import hash_bits
 from tokaido_env.core.rules import RULES_VERSION, Row
@@ -176,7 +176,7 @@ class Policy:
         return cls(tensors, training)
 
 
-class PolicyAgent:
+class PolicyAgent(Agent):
     """Plays a policy, one forward pass a decision.
 
     Args:
@@ -220,7 +220,7 @@ class PolicyAgent:
         legal: npt.NDArray[np.uint64],
         keys: npt.NDArray[np.uint64],
     ) -> tuple[Floats, Floats]:
-        """Return the policy and the value, as `Judge.judge`: without the temperature."""
+        """Return the policy and the value, as `Agent.judge`: without the temperature."""
         logits, values = evaluate_all(self._network, boards, states, legal)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         sign = 1 - 2 * states["player"].astype(np.float32)

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
+from tokaido_env.agent import Agent
 from tokaido_env.agents.players.heuristic import final_result, guides_of
 from tokaido_env.agents.players.policy import Network, Policy, forward, make_rooms
 from tokaido_env.agents.players.tree import (
@@ -33,7 +34,7 @@ from tokaido_env.agents.players.tree import (
     shares,
 )
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bots import lowest
+from tokaido_env.core.bits import lowest
 from tokaido_env.core.jit import int64, kernel, parallel, subroutine
 from tokaido_env.core.rules import Row
 from tokaido_env.core.state import NOBODY
@@ -49,7 +50,7 @@ _SIMS_AT_ONCE = 1 << 17  # in one call of the kernel, so that Ctrl-C is heard
 _SIMS_OF_MATCH = 1 << 17  # in one round of decisions of all games of a match
 
 
-class PolicySearchAgent:
+class PolicySearchAgent(Agent):
     """Tree search by a policy file.
 
     Args:
@@ -84,7 +85,7 @@ class PolicySearchAgent:
         legal: npt.NDArray[np.uint64],
         keys: npt.NDArray[np.uint64],
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the shares of the visits and the value, as `Judge.judge`."""
+        """Return the shares of the visits and the value, as `Agent.judge`."""
         _, values, visits = search(self._network, self.sims, boards, states, legal, keys)
         return shares(visits), values
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agent import Agent
 from tokaido_env.core.bots import GREEDY, RANDOM, greedy_actions, random_actions
 from tokaido_env.core.state import STATE
 
 _LOWER_HALF = np.uint64(2**32 - 1)
 
 
-class RandomAgent:
+class RandomAgent(Agent):
     """Each legal action with equal probability."""
 
     spec = "random"
@@ -30,7 +31,7 @@ class RandomAgent:
         return actions
 
 
-class GreedyAgent:
+class GreedyAgent(Agent):
     """The best immediate change in score margin (`bots.greedy_action`).
 
     Args:

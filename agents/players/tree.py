@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tokaido_env.agents.players.heuristic import SCRATCH
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bots import lowest
+from tokaido_env.core.bits import lowest
 from tokaido_env.core.jit import int64, kernel
 from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, settle
 from tokaido_env.core.rules import Row, apply

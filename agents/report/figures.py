@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.arena.match import POINTS, TRIGGERS, Match, score_interval
+from tokaido_env.agents.arena.intervals import score_interval
+from tokaido_env.agents.arena.match import POINTS, TRIGGERS, Match
 from tokaido_env.core.state import END_CAP
-from tokaido_env.record import write_text
+from tokaido_env.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -28,25 +28,20 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from tokaido_env.agents.arena.match import POINTS, TRIGGERS, Z95, replay_games
+from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.intervals import Z95, wilson
+from tokaido_env.agents.arena.match import POINTS, TRIGGERS, replay_games
 from tokaido_env.agents.arena.playing import AgentFailed, Job, play_games
-from tokaido_env.agents.registry import Agent, make
+from tokaido_env.agents.registry import make
 from tokaido_env.batch import Batch
-from tokaido_env.boards.board import CHARACTERS, Board, built_in_boards
+from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.generator import plausible_board
+from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.rules import reward, total
-from tokaido_env.core.state import (
-    CAPACITY,
-    END_CAP,
-    ROBUST,
-    SIDES,
-    STATE,
-    Phase,
-    copy_rows,
-)
-from tokaido_env.record import write_text
+from tokaido_env.core.state import END_CAP, STATE, Phase, copy_rows
+from tokaido_env.files import write_text
 
 VERSION = 1
 TILES = (*(side for sides in SIDES for side in sides), "hot spring")
@@ -263,7 +258,7 @@ def _note_ends(boards: Any, states: Any, ends: Any) -> None:
 
 
 def _parts(numbers: npt.NDArray[np.int64], agent: Agent) -> list[npt.NDArray[np.int64]]:
-    size = int(getattr(agent, "games_at_once", 4096))
+    size = agent.games_at_once
     return [numbers[first : first + size] for first in range(0, len(numbers), size)]
 
 
@@ -374,9 +369,7 @@ def share_of(values: npt.ArrayLike, clusters: npt.NDArray[np.int64]) -> Figure:
     fewest = len(np.unique(clusters))
     n = p * (1 - p) / variance if variance > 0 else fewest
     n = min(max(n, fewest), 4 * len(array))
-    centre = (p + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
-    half = Z95 / (1 + Z95**2 / n) * sqrt(p * (1 - p) / n + Z95**2 / (4 * n**2))
-    return _estimate(p, (max(0.0, centre - half), min(1.0, centre + half)), len(array))
+    return _estimate(p, wilson(p, n), len(array))
 
 
 def _variance(values: Values, clusters: npt.NDArray[np.int64]) -> float | None:

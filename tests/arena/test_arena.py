@@ -12,7 +12,8 @@ from positions import shikoku_data, write_board
 
 from tokaido_env import Game, IllegalMove, SeedError
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.arena.match import GAME, POINTS, Match, score_interval
+from tokaido_env.agents.arena.intervals import score_interval
+from tokaido_env.agents.arena.match import GAME, POINTS, Match
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.arena.tournament import Sheet, play, play_match, processes_for, round_robin
 from tokaido_env.boards.board import Board

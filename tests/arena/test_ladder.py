@@ -28,7 +28,7 @@ from tokaido_env.agents.arena.match import GAME, Match
 from tokaido_env.agents.arena.ratings import expected_score, rate_against, rate_matches
 from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.boards.board import Board
-from tokaido_env.core.luck import check_seed
+from tokaido_env.core.checks import check_seed
 
 BOARD = Board.load()
 SLOW = "mcts:sims=4000"

@@ -10,8 +10,9 @@ import pytest
 from positions import Position, changed, position, some_move
 
 from tokaido_env import Game
+from tokaido_env.core.checks import MAX_SEED
 from tokaido_env.core.jit import INTERPRETED
-from tokaido_env.core.luck import MAX_SEED, episode_seed
+from tokaido_env.core.luck import episode_seed
 
 SAMPLES = 300 if INTERPRETED else 5000
 

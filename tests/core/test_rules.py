@@ -15,12 +15,12 @@ import pytest
 from positions import COASTAL, PAINTINGS, TOKENS, WARES, game_at, play, player, position
 
 from tokaido_env import Board, Game
-from tokaido_env.boards.board import AREAS, CHARACTERS
 from tokaido_env.core.actions import IDS
+from tokaido_env.core.box import AREAS, CHARACTERS
+from tokaido_env.core.episode import advance
 from tokaido_env.core.luck import LUCK, MAX_EVENTS
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase
-from tokaido_env.game import advance
 
 FAR_AWAY = {"pilgrim": 12, "merchant": "M4", "artist": "A4"}  # away from A1, A2 and A6 to A8
 NO_WAVES_LEFT = {"pilgrim": ("tranquil", 0), "merchant": ("crafty", 1), "artist": ("inspired", 1)}

@@ -17,8 +17,8 @@ from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.players.expectimax import _SAMPLED, ExpectimaxAgent
 from tokaido_env.agents.players.heuristic import SCRATCH, evaluate, guides_of
 from tokaido_env.batch import Batch
-from tokaido_env.boards.board import ICONS, WARES
 from tokaido_env.core.actions import IDS
+from tokaido_env.core.box import ICONS, WARES
 from tokaido_env.core.jit import INTERPRETED, entry
 from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, sample
 

@@ -20,7 +20,7 @@ from tokaido_env.agents.players.heuristic import (
     guides_of,
     load_weights,
 )
-from tokaido_env.boards.board import WARES
+from tokaido_env.core.box import WARES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 
 NAMES = [name for name, _ in TERMS]

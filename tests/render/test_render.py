@@ -20,7 +20,8 @@ from positions import position, shikoku_data, write_board
 
 from tokaido_env import Game, RecordError, env
 from tokaido_env.__main__ import main
-from tokaido_env.boards.board import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, Board
+from tokaido_env.boards.board import Board
+from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.gym import TokaidoDuoEnv
 from tokaido_env.position import to_dict
 from tokaido_env.record import save

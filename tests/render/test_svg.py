@@ -13,13 +13,8 @@ import pytest
 from positions import other_board_data, write_board
 
 from tokaido_env import Board, Game
-from tokaido_env.boards.board import (
-    AREAS,
-    CHARACTERS,
-    COASTAL_TOWNS,
-    MOUNTAIN_TOWNS,
-    built_in_boards,
-)
+from tokaido_env.boards.board import built_in_boards
+from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.core.state import Phase
 from tokaido_env.render import chart as charts
 from tokaido_env.render.chart import Point, chart_of

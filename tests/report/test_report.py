@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.match import GAME, TRIGGERS, Match, score_interval
+from tokaido_env.agents.arena.intervals import score_interval
+from tokaido_env.agents.arena.match import GAME, TRIGGERS, Match
 from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.report.figures import (
     NAME_LENGTH,

@@ -21,16 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.boards.board import (
-    AREAS,
-    BOARDS_FOLDER,
-    COASTAL_TOWNS,
-    ICONS,
-    MOUNTAIN_TOWNS,
-    TOWNS,
-    WARES,
-    Board,
-)
+from tokaido_env.boards.board import BOARDS_FOLDER, Board
+from tokaido_env.core.box import AREAS, COASTAL_TOWNS, ICONS, MOUNTAIN_TOWNS, TOWNS, WARES
 
 # How the known range of a die may be shared out over its faces.
 PILGRIM_DICE = ((1, 2, 2, 3, 3, 4), (1, 1, 2, 2, 3, 4), (1, 1, 2, 3, 3, 4), (1, 2, 3, 3, 4, 4))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokaido_env.boards.board import AREAS, CHARACTERS, TOWNS, WARES
+from tokaido_env.core.box import AREAS, CHARACTERS, TOWNS, WARES
 
 PILGRIM, PILGRIM_WAVE = 0, 1
 MERCHANT = 2  # + town, C1 … C8 M1 … M4
@@ -40,17 +40,3 @@ LABELS: tuple[str, ...] = (
 IDS: dict[str, int] = {label: action for action, label in enumerate(LABELS)}
 N_ACTIONS = len(LABELS)
 ACTION_TABLE_VERSION = 1
-
-
-def actions_of(mask: int) -> list[int]:
-    """Return the action ids in a legal mask, ascending.
-
-    >>> actions_of(0b1000011)
-    [0, 1, 6]
-    """
-    actions = []
-    while mask:
-        lowest = mask & -mask
-        actions.append(lowest.bit_length() - 1)
-        mask ^= lowest
-    return actions

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.core.actions import PASS
+from tokaido_env.core.bits import count_bits, lowest, select_bit
 from tokaido_env.core.jit import entry, int64, kernel, subroutine
 from tokaido_env.core.luck import below
 from tokaido_env.core.rules import Row, apply, legal, total
@@ -17,12 +18,6 @@ _ONE = np.uint64(1)
 NO_BOT, RANDOM, GREEDY = range(3)
 BOTS = {"random": RANDOM, "greedy": GREEDY}
 
-# [byte, n]: the place of the n-th bit that is set.
-_NTH_BIT = np.zeros((256, 8), np.int8)
-for _byte in range(256):
-    for _n, _place in enumerate(p for p in range(8) if _byte >> p & 1):
-        _NTH_BIT[_byte, _n] = _place
-
 
 @kernel
 def random_action(mask: np.uint64, bits: np.uint64) -> int:
@@ -32,7 +27,7 @@ def random_action(mask: np.uint64, bits: np.uint64) -> int:
         mask: the legal actions, not empty.
         bits: 64 random bits.
     """
-    return _select(mask, below(bits, _count(mask)))
+    return select_bit(mask, below(bits, count_bits(mask)))
 
 
 @subroutine
@@ -65,20 +60,6 @@ def greedy_action(board: Row, s: Row, mask: np.uint64, bits: np.uint64, scratch:
 
 
 @kernel
-def lowest(mask: np.uint64) -> int:
-    """Return the lowest action of a mask that is not empty."""
-    return _count((mask - _ONE) & ~mask)
-
-
-@kernel
-def highest(mask: np.uint64) -> int:
-    """Return the highest action of a mask that is not empty."""
-    for half in (1, 2, 4, 8, 16, 32):
-        mask |= mask >> np.uint64(half)
-    return _count(mask) - 1
-
-
-@kernel
 def _value_of_action(board: Row, s: Row, action: int, scratch: Any) -> int:
     """Return the value to the mover of an action and the best effect that it opens."""
     scratch[0] = s
@@ -107,29 +88,6 @@ def _value(board: Row, s: Row, seat: int) -> int:
     """Return a seat's margin: a point outweighs all coins, a coin the use of an effect."""
     coins = int(s["coins"][seat]) - int(s["coins"][1 - seat])
     return 256 * (total(board, s, seat) - total(board, s, 1 - seat)) + 2 * coins
-
-
-@kernel
-def _select(mask: np.uint64, n: int) -> int:
-    """Return the place of the n-th bit that is set, from 0: by halves, no branch to guess."""
-    place = 0
-    for half in (32, 16, 8):
-        below_half = mask & (_ONE << np.uint64(half)) - _ONE
-        skip = int64(n >= _count(below_half))
-        n -= skip * _count(below_half)
-        place += skip * half
-        mask >>= np.uint64(skip * half)
-    return place + int64(_NTH_BIT[int64(mask & np.uint64(0xFF)), n & 7])
-
-
-@kernel
-def _count(mask: np.uint64) -> int:
-    """Count the bits of a mask."""
-    mask = mask - (mask >> _ONE & np.uint64(0x5555555555555555))
-    two = np.uint64(0x3333333333333333)
-    mask = (mask & two) + (mask >> np.uint64(2) & two)
-    mask = (mask + (mask >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return int64(mask * np.uint64(0x0101010101010101) >> np.uint64(56))
 
 
 @entry

@@ -12,6 +12,7 @@ import numpy as np
 from numba import prange
 
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bits import expand_mask
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_action, random_action
 from tokaido_env.core.jit import allocator, index, int64, kernel, parallel, subroutine
 from tokaido_env.core.luck import (
@@ -23,7 +24,7 @@ from tokaido_env.core.luck import (
     seed_of_episode,
     settle,
 )
-from tokaido_env.core.observation import encode, expand_mask
+from tokaido_env.core.observation import encode
 from tokaido_env.core.rules import (
     MAX_OUTCOMES,
     Row,

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from tokaido_env.core.box import PAINTINGS
+from tokaido_env.core.checks import MAX_SEED
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import (
     Row,
@@ -31,7 +33,7 @@ from tokaido_env.core.rules import (
     setup_step,
     wares_in_bag,
 )
-from tokaido_env.core.state import DRAW, PAINTINGS, REVEAL, ROLL
+from tokaido_env.core.state import DRAW, REVEAL, ROLL
 
 LUCK = np.dtype(
     [
@@ -41,7 +43,6 @@ LUCK = np.dtype(
     ]
 )
 
-MAX_SEED = 2**53 - 1
 MAX_EVENTS = 32
 """More outcomes than can follow one decision: a set-up and a roll, ten reveals and a roll."""
 
@@ -50,18 +51,6 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _SEED_MASK = np.uint64(MAX_SEED)
-
-
-class SeedError(ValueError):
-    """A seed that is not an integer from 0 to 2**53 - 1."""
-
-
-def check_seed(seed: object) -> int:
-    """Return a seed as an int, or raise `SeedError`: JSON keeps exactly these integers."""
-    right = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not right or not 0 <= int(seed) <= MAX_SEED:  # type: ignore[call-overload]
-        raise SeedError(f"seed: expected an integer from 0 to {MAX_SEED} (2**53 - 1), got {seed!r}")
-    return int(seed)  # type: ignore[call-overload, no-any-return]
 
 
 def entropy_seed() -> int:

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.boards.board import MAX_DIE, MAX_ROUNDS, RING_SIZES
-from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.box import MAX_DIE, MAX_ROUNDS, PAINTINGS, RING_SIZES
 from tokaido_env.core.jit import entry, index, int64, kernel
 from tokaido_env.core.rules import Row
-from tokaido_env.core.state import MAX_COINS, MAX_PENDING, NOBODY, PAINTINGS
+from tokaido_env.core.state import MAX_COINS, MAX_PENDING, NOBODY
 
 
 class Feature(NamedTuple):
@@ -106,9 +105,6 @@ SCALES = np.repeat(
 """What each number of a uint8 observation is divided by to give the float32 one: (N_FEATURES,)."""
 SCALES.flags.writeable = False
 
-MASK_BYTES = -(-N_ACTIONS // 8) * 8
-"""A legal mask as bytes, padded to whole 64-bit words."""
-
 _START = {feature.name: feature.start for feature in FEATURES}
 _PLAYER_SIZE = sum(row[1] for row in _PLAYER_TABLE)
 
@@ -136,10 +132,6 @@ _BY_TEMPLE, _BY_GARDEN, _BY_COINS, _BY_BEYOND, _BY_GOLD, _BY_WARES, _BY_HIDDEN, 
     _scale_of(f"my_{name}")
     for name in ("temple", "garden", "coins", "coins_beyond", "gold", "wares", "hidden", "gifted")
 )
-
-_WORDS = MASK_BYTES // 8
-_SPREAD = np.array([[byte >> bit & 1 for bit in range(8)] for byte in range(256)], np.int8)
-_WORD_OF_BYTE = _SPREAD.view(np.uint64)[:, 0].copy()
 
 
 # Globals that the kernel reads as constants.
@@ -199,31 +191,6 @@ def encode(board: Row, s: Row, seat: int, unit: Any, out: Any) -> None:
 def encode_game(boards: Any, states: Any, i: int, seat: int, out: Any) -> None:
     """`encode` of game `i` as float32, for callers in Python."""
     encode(boards[i], states[i], seat, FLOAT_UNITS, out)
-
-
-@kernel
-def expand_mask(mask: np.uint64, words: Any) -> None:
-    """Write a legal mask as one byte per action, 1 = legal.
-
-    Args:
-        mask: the legal actions as bits.
-        words: a uint64 array of shape (MASK_BYTES / 8,), whose bytes are the actions.
-    """
-    for word in range(_WORDS):
-        words[word] = spread(int64(mask & np.uint64(0xFF)))
-        mask >>= np.uint64(8)
-
-
-@kernel
-def spread(byte: int) -> np.uint64:
-    """Return the bits of a byte as the bytes of a word, the lowest first."""
-    return np.uint64(_WORD_OF_BYTE[index(byte)])
-
-
-@entry
-def expand(mask: int, words: Any) -> None:
-    """`expand_mask`, for callers in Python."""
-    expand_mask(np.uint64(mask), words)
 
 
 # Flags are written as 0 or 1 rather than skipped by a branch, which a processor guesses badly.

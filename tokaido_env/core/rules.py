@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.boards.board import COAST, GARDEN, HOT_SPRING, SEASHORE, TEMPLE
 from tokaido_env.core.actions import (
     ARTIST,
     ARTIST_STAY,
@@ -40,32 +39,39 @@ from tokaido_env.core.actions import (
     TAKE,
     VISIT,
 )
+from tokaido_env.core.box import (
+    CAPACITY,
+    COAST,
+    CRAFTY,
+    GARDEN,
+    GOLD_PRICE,
+    HASTY,
+    HOT_SPRING,
+    INSPIRED,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    PAINTINGS,
+    PROFICIENT,
+    ROBUST,
+    SEASHORE,
+    TEMPLE,
+    TRANQUIL,
+)
 from tokaido_env.core.jit import entry, index, int64, kernel
 from tokaido_env.core.state import (
-    CAPACITY,
-    CRAFTY,
     DISCARD,
     DRAW,
     EFFECT,
     END_CAP,
     END_TRIGGERS,
-    GOLD_PRICE,
-    HASTY,
-    INSPIRED,
-    LAST_GARDEN,
-    LAST_SLAB,
-    LAST_TEMPLE,
     MOVE,
     NOBODY,
     OVER,
-    PAINTINGS,
-    PROFICIENT,
     REPEAT,
     REVEAL,
-    ROBUST,
     ROLL,
     SETUP,
-    TRANQUIL,
 )
 
 RULES_VERSION = 1

@@ -13,19 +13,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.boards.board import CHARACTERS, Board
+from tokaido_env.core.box import CHARACTERS, PAINTING_COUNTS, WARE_COUNTS
 
-SIDES = (("tranquil", "hasty"), ("crafty", "robust"), ("proficient", "inspired"))
-TRANQUIL, HASTY = 0, 1
-CRAFTY, ROBUST = 0, 1
-PROFICIENT, INSPIRED = 0, 1
-
-WARE_COUNTS = (5, 6, 7, 8)  # R1.3, in the order of WARES
-PAINTING_COUNTS = ((3, 3, 2, 2), (2, 2, 3, 3))  # R1.7, [seat] in the order of ICONS
-PAINTINGS = 10
-LAST_TEMPLE, LAST_GARDEN, LAST_SLAB = 9, 6, 6  # R5.3, R4.5
-CAPACITY = 5  # wares; one more with robust (R7.3)
-GOLD_PRICE = 10  # R4.5
 MAX_COINS = 63  # more than a round can bring after the sixth slab
 MAX_PENDING = 10
 
@@ -89,18 +78,17 @@ STATE = np.dtype(
 )
 
 
-def start(board: Board) -> npt.NDArray[np.void]:
-    """Return the state before the set-up is drawn (R1): a `STATE` array of shape (1,)."""
-    states = np.zeros(1, STATE)
-    row = states[0]
+def start(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Return the states before the set-up (R1) on boards, `BOARD` (b,): `STATE` (b,)."""
+    states = np.zeros(len(boards), STATE)
     for name in ("player", "die", "origin", "boutiques", "hot_spring", "wave_side", "wave_owner"):
-        row[name] = NOBODY
-    row["bag"] = WARE_COUNTS
-    row["hidden"] = PAINTING_COUNTS
-    row["temple"] = 1
-    row["garden"] = 1
+        states[name] = NOBODY
+    states["bag"] = WARE_COUNTS
+    states["hidden"] = PAINTING_COUNTS
+    states["temple"] = 1
+    states["garden"] = 1
     for column, character in enumerate(CHARACTERS):
-        row[character] = board.record["start"][0, :, column]
+        states[character] = boards["start"][:, :, column]
     return states
 
 

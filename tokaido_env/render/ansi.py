@@ -19,7 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TextIO
 
-from tokaido_env.boards.board import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS, Board
+from tokaido_env.boards.board import Board
+from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.render.scene import (
     Place,
     Player,

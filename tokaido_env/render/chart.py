@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.boards.board import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, Board
+from tokaido_env.boards.board import Board
+from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 
 Points = npt.NDArray[np.float64]  # (n, 2): x to the right, y down
 Point = tuple[float, float]

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
+from tokaido_env.files import whole_file
 from tokaido_env.game import Game
-from tokaido_env.record import Record, replay, whole_file
+from tokaido_env.record import Record, replay
 from tokaido_env.render.raster import needed, rasterise
 from tokaido_env.render.scene import Scene, moves, scene_of, step_of
 from tokaido_env.render.svg import WIDTH, draw

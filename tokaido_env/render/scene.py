@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tokaido_env.boards.board import CHARACTERS, COASTAL_TOWNS, Board
-from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.boards.board import Board
+from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS
 from tokaido_env.game import Game
 
 if TYPE_CHECKING:
-    from tokaido_env.agents import Agent
+    from tokaido_env.agent import Agent
 
 Position = Mapping[str, Any]  # as `Game.to_dict` gives it
 Player = Mapping[str, Any]  # one of its players
@@ -101,15 +101,13 @@ def scene_of(
 
 def _judged(game: Game, agent: str | Agent, seed: int) -> tuple[list[float], float | None]:
     """Return how good an agent holds each action, and the result that player_0 can expect."""
-    from tokaido_env.agents import make
+    from tokaido_env.agent import as_agent
 
-    asked = make(agent) if isinstance(agent, str) else agent
+    asked = as_agent(agent)
     legal = np.array([game.legal_mask], np.uint64)
     position = game.boards, game.state, legal, np.array([seed], np.uint64)
-    if hasattr(asked, "judge"):
-        shares, values = asked.judge(*position)
-        return shares[0].tolist(), float(values[0])
-    return np.eye(N_ACTIONS)[asked.act(*position)[0]].tolist(), None
+    shares, values = asked.judge(*position)
+    return shares[0].tolist(), None if values is None else float(values[0])
 
 
 def choices_of(game: Game) -> list[Choice]:

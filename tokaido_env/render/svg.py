@@ -16,18 +16,22 @@ from html import escape
 from pathlib import Path
 from typing import Literal
 
-from tokaido_env.boards.board import (
+from tokaido_env.boards.board import Board
+from tokaido_env.core.box import (
     AREAS,
+    CAPACITY,
     CHARACTERS,
     COASTAL_TOWNS,
     ICONS,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
     MOUNTAIN_TOWNS,
+    PAINTINGS,
     WARES,
-    Board,
 )
-from tokaido_env.core.state import CAPACITY, LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS
-from tokaido_env.game import check_choice
-from tokaido_env.record import write_text
+from tokaido_env.core.checks import check_choice
+from tokaido_env.files import write_text
 from tokaido_env.render import chart as charts, glyphs
 from tokaido_env.render.chart import Chart, Point, chart_of
 from tokaido_env.render.glyphs import Glyph

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tokaido_env.boards.board import CHARACTERS, COASTAL_TOWNS
-from tokaido_env.core.state import GOLD_PRICE
+from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS, GOLD_PRICE
 from tokaido_env.render.scene import SEATS, Player, Scene, place_of
 
 _UNCOUNTED = ("pottery", "bamboo")

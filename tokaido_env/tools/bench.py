@@ -36,7 +36,7 @@ import tokaido_env
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import STATE
-from tokaido_env.record import write_text
+from tokaido_env.files import write_text
 
 GAMES = 4096
 _SEARCHED = 64  # games
@@ -144,7 +144,7 @@ def searching(spec: str) -> Callable[[], float]:
         from tokaido_env.agents import make
 
         agent = make(spec)
-        games = _SEARCHED if hasattr(agent, "sims") else GAMES
+        games = _SEARCHED if agent.cost else GAMES
         batch = Batch(games, observation=None, autoreset=False)
         batch.reset(seed=0)
         for _ in range(60):

@@ -53,11 +53,13 @@ import numpy.typing as npt
 from tokaido_env.boards.board import Board
 from tokaido_env.core import loops
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.observation import LAYOUT_HASH, MASK_BYTES, N_FEATURES, check_fits, units
+from tokaido_env.core.bits import MASK_BYTES
+from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, check_fits, units
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import NOBODY, STATE
+from tokaido_env.files import whole_file
 from tokaido_env.game import Game
-from tokaido_env.record import Record, RecordError, replay, whole_file
+from tokaido_env.record import Record, RecordError, replay
 
 FORMAT = "tokaido-duo-decisions"
 VERSION = 1

@@ -31,7 +31,7 @@ from tokaido_env.render.svg import PANELS, panels_of, style
 from tokaido_env.render.words import seat_of, shown_names, tell
 
 if TYPE_CHECKING:
-    from tokaido_env.agents import Agent
+    from tokaido_env.agent import Agent
 
 MAX_GAMES = 100  # up to 0.9 MB each
 _FRAME_HEIGHT = 900  # of the page inside a notebook, in pixels
@@ -127,9 +127,9 @@ def _some(records: Iterable[Record]) -> Sequence[Record]:
 
 
 def _agent(policy: str | Agent | None) -> Agent | None:
-    from tokaido_env.agents import make
+    from tokaido_env.agent import as_agent
 
-    return make(policy) if isinstance(policy, str) else policy
+    return None if policy is None else as_agent(policy)
 
 
 def _film(record: Record, board: str | Path | Board | None, agent: Agent | None) -> Data:
