@@ -30,7 +30,9 @@ index: Callable[[Any], int] = np.uint64  # type: ignore[assignment]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PACKAGE = Path(__file__).resolve().parents[1]
+CORE = Path(__file__).resolve().parent
+PACKAGE = CORE.parent
+_IMPORTS_THIS = b"from tokaido_env.core.jit import"
 INTERPRETED = bool(config.DISABLE_JIT)
 PARALLEL_FROM = 1024
 
@@ -163,8 +165,11 @@ def _cache_root() -> Path:
 
 
 def _sources_hash() -> str:
+    """Return a hash of what kernels are made of: the core, and every file that compiles its own."""
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")) + sorted((PACKAGE / "agents").rglob("*.py")):
-        digest.update(str(path.relative_to(PACKAGE)).encode())
-        digest.update(path.read_bytes())
+        source = path.read_bytes()
+        if path.parent == CORE or _IMPORTS_THIS in source:
+            digest.update(str(path.relative_to(PACKAGE)).encode())
+            digest.update(source)
     return digest.hexdigest()[:16]
