@@ -24,7 +24,18 @@ SOURCES = {str(path.relative_to(ROOT)): path for path in [*PACKAGE, *AGENTS, *SC
 # Each imports only those before it.
 LAYERS = (
     *("jit", "board", "actions", "state", "rules", "position", "luck"),
-    *("observation", "bots", "engine", "game", "batch", "versus", "record", "dataset"),
+    *(
+        "possible",
+        "observation",
+        "bots",
+        "engine",
+        "validity",
+        "game",
+        "batch",
+        "versus",
+        "record",
+        "dataset",
+    ),
 )
 # Of the agents that think: what a network reads, the network, search, search led by it.
 AGENT_LAYERS = (
