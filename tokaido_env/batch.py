@@ -127,6 +127,7 @@ class Batch:
         luck: `LUCK` (n,), never handed to agents.
         legal: uint64 (n,), the legal actions as bits; 0 at chance and when over.
         slots: `SLOT` (n,), the rest: seeds, episodes, decisions, what the last step told.
+        all_games: int64 (n,), the indices of all games; this very array is not looked through.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class Batch:
         self._check = check
         self._copy = copy
         self._mode = _mode(chance == "sampled", autoreset, reward == "margin")
-        self._all = np.arange(n)
+        self.all_games = np.arange(n)
         self._met = np.zeros(n, np.bool_)
         self._words = np.zeros((n, MASK_BYTES // 8), np.uint64)
         self._units = units(observation or "float32")
@@ -193,7 +194,7 @@ class Batch:
         Raises:
             SeedError, PositionError: nothing has changed then.
         """
-        self.begin(self._all, seed, positions)
+        self.begin(self.all_games, seed, positions)
         return self._turn()
 
     def step(self, moves: npt.ArrayLike) -> Turn:
@@ -205,7 +206,7 @@ class Batch:
         Raises:
             IllegalMove: naming games, moves and what was legal; nothing has been played then.
         """
-        self.advance(self._all, moves)
+        self.advance(self.all_games, moves)
         return self._turn()
 
     def play(self, bot: str) -> Turn:
@@ -216,19 +217,19 @@ class Batch:
         Args:
             bot: "random" or "greedy". With explicit chance, outcomes are drawn from the luck.
         """
-        self._advance_with(self._all, bot, to_end=False)
+        self._advance_with(self.all_games, bot, to_end=False)
         return self._turn()
 
     def finish(self, bot: str) -> Turn:
         """Play every game to its end, both seats by a bot inside the kernel."""
-        self._advance_with(self._all, bot, to_end=True)
+        self._advance_with(self.all_games, bot, to_end=True)
         return self._turn()
 
     def weights(self) -> npt.NDArray[np.int64]:
         """Return the integer odds of each outcome, (n, MAX_OUTCOMES): zeros where none is next."""
-        self._need_begun(self._all)
+        self._need_begun(self.all_games)
         out = np.zeros((len(self), MAX_OUTCOMES), np.int64)
-        engine.weights(self._all, self.boards, self.states, self.slots, out)
+        engine.weights(self.all_games, self.boards, self.states, self.slots, out)
         return out
 
     def sample(self) -> npt.NDArray[np.int64]:
@@ -237,9 +238,9 @@ class Batch:
         Playing what was drawn gives the same games as sampled chance. The luck of draws moves on
         with each call: draw once, then play.
         """
-        self._need_begun(self._all)
+        self._need_begun(self.all_games)
         out = np.empty(len(self), np.int64)
-        engine.outcomes(self._all, self.boards, self.states, self.luck, self.slots, out)
+        engine.outcomes(self.all_games, self.boards, self.states, self.luck, self.slots, out)
         return out
 
     # Some of the games
@@ -420,7 +421,7 @@ class Batch:
         Raises:
             ValueError: it is no such snapshot; nothing has changed then.
         """
-        chosen = self._all if games is None else self._some(games, apart=True)
+        chosen = self.all_games if games is None else self._some(games, apart=True)
         boards = self.slots["board"][chosen]
         like = self._arrays() | {"boards": self._hashes}
         held = checked_arrays(snapshot, like, len(chosen))
@@ -441,7 +442,7 @@ class Batch:
 
     def _some(self, games: Games, *, apart: bool = False) -> Games:
         """Return indices as kernels take them; `apart`: refuse a game that is named twice."""
-        if games is self._all:
+        if games is self.all_games:
             return games
         return checked_games(games, len(self), self._met if apart else None)
 
@@ -481,7 +482,7 @@ class Batch:
 
     def _turn(self) -> Turn:
         if self._observation:
-            self._encode(self._all, self.states["player"], self._observed)
+            self._encode(self.all_games, self.states["player"], self._observed)
         if not self._copy:
             return self._turns
         return Turn(*(None if each is None else each.copy() for each in self._turns))  # type: ignore[arg-type]

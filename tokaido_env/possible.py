@@ -318,5 +318,5 @@ def _has_choice(board: Row, s: Row) -> bool:
     if phase == REPEAT and int(s["hot_spring"]) != picker(s):
         return False
     if phase in (EFFECT, REPEAT):
-        return legal(board, s) & ~(np.uint64(1) << np.uint64(PASS)) != np.uint64(0)
+        return bool(legal(board, s) & ~(np.uint64(1) << np.uint64(PASS)) != np.uint64(0))
     return True

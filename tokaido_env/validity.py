@@ -63,9 +63,11 @@ def checked_games(games: npt.ArrayLike, n: int, met: npt.NDArray[np.bool_] | Non
 
 def checked_seats(
     seats: npt.ArrayLike, k: int, lowest: int = NOBODY, *, name: str = "seats"
-) -> npt.NDArray[np.int64]:
-    """Return seats, from `lowest` to 1, as int64 (k,), or raise `ValueError`."""
-    chosen = _integers(name, seats)
+) -> npt.NDArray[np.signedinteger[Any]]:
+    """Return seats, from `lowest` to 1, as int8 or int64 (k,), or raise `ValueError`."""
+    chosen: npt.NDArray[np.signedinteger[Any]] = np.asarray(seats)
+    if chosen.dtype != np.int8 or chosen.ndim != 1:
+        chosen = _integers(name, seats)
     if len(chosen) != k:
         raise ValueError(f"{name}: expected {k}, one for each game, got {len(chosen)}")
     wrong = first_outside(chosen, lowest, 1)
@@ -105,7 +107,7 @@ def checked_arrays(
     """
     if not isinstance(snapshot, Mapping):
         raise ValueError(f"snapshot: expected a mapping of arrays, got {type(snapshot).__name__}")
-    lengths = (1, k)
+    lengths: tuple[int, ...] = (1, k)
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name, other in like.items():
         array = snapshot.get(name)
@@ -113,7 +115,7 @@ def checked_arrays(
             raise ValueError(f"snapshot: {name}: expected an array, got {type(array).__name__}")
         text = other.dtype.kind == "U"
         if array.dtype.kind != "U" if text else array.dtype != other.dtype:
-            kind = "text" if text else other.dtype.name if not other.dtype.names else "its record"
+            kind = "text" if text else "the dtype of a snapshot"
             raise ValueError(f"snapshot: {name}: expected {kind}, got {array.dtype!s:.80}")
         if array.ndim != 1 or len(array) not in lengths:
             held = len(array) if array.ndim == 1 else f"shape {array.shape}"

@@ -102,7 +102,7 @@ class Versus:
         self.player = np.full(n, NOBODY, np.int8)
         self.done = np.ones(n, np.bool_)
         self._lengths = np.zeros(n, np.int64)
-        self._all = np.arange(n)
+        self._all = self.batch.all_games
         self._seating = seat
         self._autoreset = autoreset
         self._forgiving = illegal == "terminate"
