@@ -73,8 +73,9 @@ def same(batch: Batch, twin: Batch) -> bool:
 def fuzz(chance: Any, autoreset: bool, boards: list[Any], plies: int, seed: int) -> int:
     """Play garbage; return how many moves were ignored."""
     rng = np.random.default_rng(seed)
-    batch = Batch(N, boards, chance=chance, autoreset=autoreset, check=False, copy=False)
-    twin = Batch(N, boards, chance=chance, autoreset=autoreset)
+    options = {"chance": chance, "autoreset": autoreset, "observation": None}
+    batch = Batch(N, boards, check=False, copy=False, **options)
+    twin = Batch(N, boards, **options)
     for each in (batch, twin):
         each.explicit = chance == "explicit"  # type: ignore[attr-defined]
         each.seat_bots(np.arange(2), np.array([[0, 1], [2, 0]]))
