@@ -2,6 +2,10 @@
 
 Each takes `games`, the int64 indices of the games it is about, and the batch's arrays; position `j`
 of what else it takes or writes belongs to `games[j]`.
+
+No index is looked at here: `games` must be indices, and none twice where a kernel writes to games;
+states must be possible (`possible`). Moves may be any integers: what is not on offer is not played,
+so that states stay possible.
 """
 
 from __future__ import annotations
@@ -11,7 +15,6 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import expand_mask
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_action, random_action
 from tokaido_env.core.jit import allocator, index, int64, kernel, parallel, subroutine
@@ -26,12 +29,12 @@ from tokaido_env.core.luck import (
 )
 from tokaido_env.core.observation import encode
 from tokaido_env.core.rules import (
-    MAX_OUTCOMES,
     Row,
     apply,
     apply_outcome,
     is_chance,
     legal,
+    outcome_weight,
     outcome_weights,
     reward,
 )
@@ -72,7 +75,7 @@ NO_MOVE = -1
 # Games that one thread plays in the order of their moves, for a processor guesses the branches of
 # one game by those of the game before; few enough for its nearest cache.
 _BLOCK = 512
-_KINDS = 64  # of moves, told apart in that order
+_KINDS = 64  # of moves, told apart in that order; as many as a legal mask has bits
 
 
 @parallel
@@ -101,8 +104,8 @@ def advance(
 
     Args:
         words: uint64 (n, MASK_BYTES / 8), the legal masks as bytes.
-        moves: int64, an action, at chance an outcome, or NO_MOVE to go on from where a game stands;
-            written where the mode's bot chooses.
+        moves: int64, an action, at chance an outcome, or NO_MOVE to go on from where a game stands,
+            as any that is not on offer does; written where the mode's bot chooses.
         fresh: `STATE` (b,), what a game on each of the boards begins from.
         modes: `MODE` (1,).
     """
@@ -119,10 +122,10 @@ def advance(
             slot = slots[i]
             # Rows are handed on, not arrays, whose references Numba would count at every call.
             board = boards[slot["board"] if len(boards) > 1 else 0]
-            move = int64(played[k])
-            moved = move >= 0 and int(states[i]["phase"]) != OVER
+            move = _offered(board, states[i], masks[i], int64(played[k]))
             mask = _play(board, states[i], lucks[i], slot, masks[i], move, mode)
             if mask == np.uint64(0) or int(mode["bots"]):
+                moved = move != NO_MOVE
                 mask = _go_on(i, board, states, lucks[i], slot, mask, moved, fresh, mode, scratch)
             masks[i] = mask
             expand_mask(mask, words[i])
@@ -135,11 +138,8 @@ def find_illegal(
     """Mark the moves that are not on offer in `wrong`, bool."""
     for j in prange(len(games)):
         i = games[j]
-        move = moves[j]
-        right = 0 <= move < N_ACTIONS and masks[i] >> np.uint64(move) & np.uint64(1) != 0
-        if not right:
-            right = _is_possible(boards[slots[i]["board"]], states[i], move)
-        wrong[j] = not right
+        board = boards[slots[i]["board"]]
+        wrong[j] = _offered(board, states[i], masks[i], int64(moves[j])) == NO_MOVE
 
 
 @parallel
@@ -198,11 +198,26 @@ def outcomes(games: Any, boards: Any, states: Any, lucks: Any, slots: Any, out: 
 
 
 @kernel
+def _offered(board: Row, s: Row, mask: np.uint64, move: int) -> int:
+    """Return a move, any integer, if it is on offer, else NO_MOVE."""
+    if mask == np.uint64(0):
+        return _possible_outcome(board, s, move)
+    if 0 <= move < _KINDS and mask >> np.uint64(move) & np.uint64(1) != np.uint64(0):
+        return move
+    return NO_MOVE
+
+
+@subroutine
+def _possible_outcome(board: Row, s: Row, move: int) -> int:
+    return move if outcome_weight(board, s, move) > 0 else NO_MOVE
+
+
+@kernel
 def _play(
     board: Row, s: Row, luck: Row, slot: Row, mask: np.uint64, move: int, mode: Row
 ) -> np.uint64:
     """Play the move that makes a step, and chance; return what is legal then."""
-    slot["player"] = s["player"] if move >= 0 else NOBODY
+    slot["player"] = s["player"] if move != NO_MOVE else NOBODY
     slot["terminated"] = 0
     slot["truncated"] = 0
     slot["reward"][0] = 0.0
@@ -216,12 +231,12 @@ def _play(
 def _move(
     board: Row, s: Row, luck: Row, slot: Row, mask: np.uint64, move: int, mode: Row
 ) -> np.uint64:
-    """Play one move, and chance where it resolves itself."""
-    if move >= 0:
+    """Play one move that is on offer, or NO_MOVE, and chance where it resolves itself."""
+    if move != NO_MOVE:
         if mask != np.uint64(0):
             mask = apply(board, s, move)
             slot["decisions"] += 1
-        elif is_chance(s):
+        else:
             mask = apply_outcome(board, s, move)
     if int(mode["sampled"]):
         mask = settle(board, s, luck, mask)
@@ -316,13 +331,6 @@ def _new_luck(luck: Row, slot: Row) -> None:
     slot["agents"] = agent_key_of_seed(seed)
     slot["decisions"] = 0
     begin_luck(luck, key_of_seed(seed))
-
-
-@allocator
-def _is_possible(board: Row, s: Row, move: int) -> bool:
-    """Return whether an outcome has a weight; False where no outcome is next."""
-    odds = np.empty(MAX_OUTCOMES, np.int64)
-    return 0 <= move < outcome_weights(board, s, odds) and odds[move] > 0
 
 
 @allocator
