@@ -138,8 +138,11 @@ def find_illegal(
     """Mark the moves that are not on offer in `wrong`, bool."""
     for j in prange(len(games)):
         i = games[j]
-        board = boards[slots[i]["board"]]
-        wrong[j] = _offered(board, states[i], masks[i], int64(moves[j])) == NO_MOVE
+        move = int64(moves[j])
+        right = _is_legal(masks[i], move)
+        if masks[i] == np.uint64(0):
+            right = _possible_outcome(boards[slots[i]["board"]], states[i], move) != NO_MOVE
+        wrong[j] = not right
 
 
 @parallel
@@ -202,9 +205,13 @@ def _offered(board: Row, s: Row, mask: np.uint64, move: int) -> int:
     """Return a move, any integer, if it is on offer, else NO_MOVE."""
     if mask == np.uint64(0):
         return _possible_outcome(board, s, move)
-    if 0 <= move < _KINDS and mask >> np.uint64(move) & np.uint64(1) != np.uint64(0):
-        return move
-    return NO_MOVE
+    return move if _is_legal(mask, move) else NO_MOVE
+
+
+@kernel
+def _is_legal(mask: np.uint64, move: int) -> bool:
+    """Return whether a move, any integer, is an action of a mask."""
+    return 0 <= move < _KINDS and mask >> np.uint64(move) & np.uint64(1) != np.uint64(0)
 
 
 @subroutine
