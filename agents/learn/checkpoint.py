@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
