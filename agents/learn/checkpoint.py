@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
-from tokaido_env.agents.learn.settings import RunError
+from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.files import write_text
 
 KEPT = 2

@@ -30,6 +30,16 @@ import torch
 from torch.nn import functional
 
 from tokaido_env.agents.arena.ladder import LADDER, Ladder
+from tokaido_env.agents.learn.declared import (
+    COUNT,
+    RATE,
+    SHARE,
+    TEXT,
+    Declared,
+    RunError,
+    differences,
+    setting,
+)
 from tokaido_env.agents.learn.network import (
     MoveNetwork,
     frozen,
@@ -38,19 +48,7 @@ from tokaido_env.agents.learn.network import (
     seed32,
 )
 from tokaido_env.agents.learn.rating import place
-from tokaido_env.agents.learn.settings import (
-    COUNT,
-    RATE,
-    SHARE,
-    TEXT,
-    Declared,
-    RunError,
-    add_options,
-    check_width,
-    differences,
-    given,
-    setting,
-)
+from tokaido_env.agents.learn.settings import check_width
 from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inputs import read_positions
 from tokaido_env.agents.players.mcts import MctsAgent
@@ -416,10 +414,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--run", type=Path, required=True, help="folder to begin or to go on with")
-    add_options(parser.add_argument_group("settings"), ExpertSettings)
+    ExpertSettings.add_options(parser.add_argument_group("settings"))
     options = parser.parse_args(arguments)
     try:
-        settings = ExpertSettings(**given(options, ExpertSettings))
+        settings = ExpertSettings(**ExpertSettings.given(options))
         iterate(options.run, settings, lambda figures: print(json.dumps(figures), flush=True))
     except (ValueError, OSError) as error:
         print(f"expert: {error}", file=sys.stderr)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tokaido_env.agents.learn.settings import RunError
+from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.players.heuristic import N_TERMS
 from tokaido_env.agents.players.inputs import MOST_LEGAL, N_TRUNK, OUTLOOK
 from tokaido_env.agents.players.policy import Policy, Sizes, shapes_of

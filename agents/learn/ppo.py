@@ -34,6 +34,7 @@ from tokaido_env.agents.learn.checkpoint import (
     snapshots_needed,
     write_checkpoint,
 )
+from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.network import load_weights, repeatable
 from tokaido_env.agents.learn.pool import LATEST, Pool
 from tokaido_env.agents.learn.ppo_policy import (
@@ -45,7 +46,6 @@ from tokaido_env.agents.learn.ppo_policy import (
 from tokaido_env.agents.learn.rating import place
 from tokaido_env.agents.learn.settings import (
     Progress,
-    RunError,
     Settings,
     load_ladder,
     load_settings,

@@ -1,7 +1,6 @@
-"""Settings, declared once with type, range and meaning; and run folders, that hold them.
+"""Run folders: what a training run is, and where its parts are.
 
-A setting reads and is refused alike on a command line, in a file and in Python, for every command
-that trains: each declares its own as a `Declared`. The folder of a run of `train.py` holds
+A run folder holds
 
     config.toml           all settings, versions and layouts
     metrics.jsonl, tb/    what was logged, for programs and for TensorBoard
@@ -15,20 +14,28 @@ stopped.
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from importlib import metadata
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from tokaido_env.agents.arena.ladder import LADDER, Ladder, LadderError
 from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.learn.declared import (
+    COUNT,
+    RATE,
+    SHARE,
+    TEXT,
+    Declared,
+    RunError,
+    differences,
+    setting,
+)
 from tokaido_env.agents.players.inputs import INPUTS_HASH
 from tokaido_env.agents.players.policy import Sizes
 from tokaido_env.agents.registry import Parameter, make
@@ -39,48 +46,6 @@ from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import write_text
 
 TABLES = ("settings", "layout", "versions")  # of config.toml
-
-
-class RunError(ValueError):
-    """A run folder or settings that cannot be used: the message says what was expected."""
-
-
-TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
-RATE = Parameter(float, 1e-9, 1)
-
-
-def setting(default: Any, allowed: Parameter, meaning: str) -> Any:
-    """Declare a setting, a field of a `Declared`: its default, what it may be, what it means."""
-    return field(default=default, metadata={"allowed": allowed, "meaning": meaning})
-
-
-@dataclass(frozen=True)
-class Declared:
-    """Settings, all made by `setting`: of the right type and within range.
-
-    Raises:
-        RunError: naming the setting, what was expected and what it is.
-    """
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            object.__setattr__(self, name, checked(name, value, type(self)))
-
-    @classmethod
-    def allowed(cls, name: str) -> Parameter:
-        """Return what a setting may be."""
-        parameter: Parameter = cls.__dataclass_fields__[name].metadata["allowed"]
-        return parameter
-
-    @classmethod
-    def meanings(cls) -> dict[str, str]:
-        """Return what each setting means."""
-        return {one.name: one.metadata["meaning"] for one in fields(cls)}
-
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """Return the default of each setting."""
-        return {one.name: one.default for one in fields(cls)}
 
 
 @dataclass(frozen=True)
@@ -201,66 +166,13 @@ class Progress:
     is_best: bool
 
 
-def checked(name: str, value: Any, kind: type[Declared] = Settings) -> Any:
-    """Return the value of a setting, an integer as a float where a float is meant.
-
-    Raises:
-        RunError: if it is of another type or out of range.
-    """
-    allowed = kind.allowed(name)
-    if allowed.type is float and type(value) is int:
-        value = float(value)
-    right = type(value) is allowed.type
-    if right and not isinstance(value, str):
-        right = isfinite(value) and allowed.low <= value <= allowed.high
-    if not right:
-        raise RunError(f"{name}: expected {allowed.expected}, got {value!r}")
-    return value
-
-
-def read_setting(name: str, text: str, kind: type[Declared] = Settings) -> Any:
+def read_setting(name: str, text: str) -> Any:
     """Return what a text, as on the command line, stands for.
 
     Raises:
         RunError: if it stands for nothing that is allowed.
     """
-    try:
-        return kind.allowed(name).read(text)
-    except ValueError as error:
-        raise RunError(f"{name}: {error}") from None
-
-
-def add_options(parser: argparse._ActionsContainer, kind: type[Declared] = Settings) -> None:
-    """Give a command, or a group of its options, an option for each setting."""
-    meanings = kind.meanings()
-    for name, default in kind.defaults().items():
-        shown = f"{default:,}" if isinstance(default, int) else default or "empty"
-        parser.add_argument(
-            "--" + name.replace("_", "-"),
-            metavar={int: "N", float: "X", str: "TEXT"}[type(default)],
-            help=f"{meanings[name]} ({shown})",
-        )
-
-
-def given(options: argparse.Namespace, kind: type[Declared] = Settings) -> dict[str, Any]:
-    """Return the settings that a command was given, by the options of `add_options`.
-
-    Raises:
-        RunError: as `read_setting`.
-    """
-    texts = {name: getattr(options, name) for name in kind.defaults()}
-    return {
-        name: read_setting(name, text, kind) for name, text in texts.items() if text is not None
-    }
-
-
-def differences(own: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """Return how the settings asked for differ from a run's own, empty if they do not."""
-    return "; ".join(
-        f"{name}: the run has {own.get(name)!r}, asked for {value!r}"
-        for name, value in asked.items()
-        if value != own.get(name)
-    )
+    return Settings.read(name, text)
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -276,7 +188,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     settings = config["settings"]
     _refuse_unknown(path, "setting", settings, DEFAULTS)
     try:
-        return {name: checked(name, value) for name, value in settings.items()}
+        return {name: Settings.checked(name, value) for name, value in settings.items()}
     except RunError as error:
         raise RunError(f"{path}: {error}") from None
 

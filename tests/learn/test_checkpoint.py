@@ -16,8 +16,8 @@ from tokaido_env.agents.learn.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.network import MoveNetwork
-from tokaido_env.agents.learn.settings import RunError
 from tokaido_env.agents.players.inputs import N_INPUTS
 from tokaido_env.core.actions import N_ACTIONS
 

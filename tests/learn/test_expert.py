@@ -17,6 +17,7 @@ from tokaido_env import Game, SeedError
 from tokaido_env.agents import Policy
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.learn import expert
+from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.expert import (
     ExpertSettings,
     Samples,
@@ -26,7 +27,6 @@ from tokaido_env.agents.learn.expert import (
     self_play,
 )
 from tokaido_env.agents.learn.network import MoveNetwork, frozen
-from tokaido_env.agents.learn.settings import RunError
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.luck import episode_seed
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from networks import SMALL, decisions, random_policy
 
+from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.network import MoveNetwork, frozen, load_weights, repeatable
-from tokaido_env.agents.learn.settings import RunError
 from tokaido_env.agents.players.inputs import N_TRUNK, OUTLOOK, read_positions
 from tokaido_env.agents.players.policy import Sizes, shapes_of
 from tokaido_env.core.actions import N_ACTIONS

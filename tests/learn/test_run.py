@@ -1,9 +1,8 @@
 """Settings and run folders: where a value comes from, what is refused, and what is told."""
 
-import argparse
 import re
 import tomllib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +10,19 @@ import pytest
 
 from tokaido_env.agents import AgentError
 from tokaido_env.agents.arena.ladder import LadderError
+from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.settings import (
     DEFAULTS,
     MEANINGS,
     PRESETS,
-    Declared,
-    RunError,
     Settings,
-    add_options,
-    given,
     load_ladder,
     load_settings,
     read_setting,
     read_settings,
     resume_run,
-    setting,
     start_run,
 )
-from tokaido_env.agents.registry import Parameter
 from tokaido_env.boards.board import BoardError
 
 
@@ -93,33 +87,6 @@ def test_text_of_the_command_line_is_read_or_refused() -> None:
     assert read_setting("agents", "greedy random") == "greedy random"
     with pytest.raises(RunError, match="steps: expected an integer from 1, got '1e6'"):
         read_setting("steps", "1e6")
-
-
-def test_options_give_what_was_written_and_nothing_else() -> None:
-    parser = argparse.ArgumentParser()
-    add_options(parser)
-    assert given(parser.parse_args([])) == {}
-    words = ["--steps=12", "--entropy", "0.5", "--start-from="]
-    assert given(parser.parse_args(words)) == {"steps": 12, "entropy": 0.5, "start_from": ""}
-    with pytest.raises(RunError, match="steps: expected an integer from 1, got '0'"):
-        given(parser.parse_args(["--steps", "0"]))
-
-
-def test_settings_of_another_kind_are_read_and_refused_alike() -> None:
-    @dataclass(frozen=True)
-    class Other(Declared):
-        units: int = setting(3, Parameter(int, 2, 5), "of something")
-        share: float = setting(1.0, Parameter(float, 0, 1), "of something else")
-
-    assert Other(share=0) == Other(units=3, share=0.0)
-    assert read_setting("units", "4", Other) == 4
-    assert Other.meanings() == {"units": "of something", "share": "of something else"}
-    parser = argparse.ArgumentParser()
-    add_options(parser, Other)
-    assert given(parser.parse_args(["--units", "2"]), Other) == {"units": 2}
-    for wrong in (lambda: Other(units=6), lambda: read_setting("units", "6", Other)):
-        with pytest.raises(RunError, match=r"units: expected an integer from 2 to 5, got '?6"):
-            wrong()
 
 
 @pytest.mark.parametrize("preset", PRESETS)
