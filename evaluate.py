@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from tokaido_env.agents.arena.ladder import Ladder
     from tokaido_env.agents.arena.ratings import Rating
-    from tokaido_env.agents.study.exploit import Probe, Told
+    from tokaido_env.agents.study.exploit import Probe, Status
 
 VERSION = 1
 INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
@@ -575,7 +575,7 @@ def _warn_if_slow(agent: Agent, steps: int) -> None:
 @contextmanager
 def _training(
     agent: str, steps: int, games: int
-) -> Iterator[tuple[Callable[[Told], None], Report]]:
+) -> Iterator[tuple[Callable[[Status], None], Report]]:
     """Show a bar while a learner is trained and then measured, if there is a terminal."""
     from rich import progress as bars
     from rich.console import Console
@@ -591,9 +591,9 @@ def _training(
     with bars.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         training = bar.add_task(f"learner – {agent}", total=steps, told="steps")
 
-        def report(told: Told) -> None:
-            newest = "" if told.newest is None else f", scored {told.newest.match.score:.1%}"
-            bar.update(training, completed=told.progress.steps, told=f"steps{newest}")
+        def report(status: Status) -> None:
+            newest = "" if status.newest is None else f", scored {status.newest.match.score:.1%}"
+            bar.update(training, completed=status.progress.steps, told=f"steps{newest}")
 
         final = bar.add_task("final match", total=games, told="games")
         yield report, lambda finished: bar.advance(final, finished)

@@ -128,7 +128,7 @@ class Pool:
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
-        """Go back to what `to_dict` told of a pool with the same settings."""
+        """Go back to what `to_dict` returned of a pool with the same settings."""
         self.snapshots = list(data["snapshots"])
         self.seated = list(data["seated"])
         self._results = {

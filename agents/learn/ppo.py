@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,44 +24,39 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.ladder import Ladder, match_seed, rate
-from tokaido_env.agents.arena.match import Match
+from tokaido_env.agents.arena.ladder import Ladder
 from tokaido_env.agents.arena.ratings import Rating
-from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.learn.checkpoint import (
     BROKEN,
+    Checkpoint,
     checkpoints,
     read_checkpoint,
     snapshots_needed,
     write_checkpoint,
 )
-from tokaido_env.agents.learn.network import (
+from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.learn.network import load_weights, repeatable
+from tokaido_env.agents.learn.pool import LATEST, Pool
+from tokaido_env.agents.learn.ppo_policy import (
     learner_env,
-    load_weights,
     network_of,
     new_learner,
     policy_of,
-    repeatable,
 )
-from tokaido_env.agents.learn.pool import LATEST, Pool
+from tokaido_env.agents.learn.rating import place
 from tokaido_env.agents.learn.settings import (
     Progress,
-    RunError,
     Settings,
     load_ladder,
     load_settings,
     start_run,
 )
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
-from tokaido_env.agents.registry import cost_of, make
+from tokaido_env.agents.registry import make
 from tokaido_env.files import write_text
 
 NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
 OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
-
-RATING_OPPONENTS = 3
-FAST_SIMULATIONS = 100  # of opponents in a rating
-RATING_RESAMPLES = 300
 
 
 def begin(folder: str | Path, settings: Settings) -> None:
@@ -216,7 +211,8 @@ class _Run:
     def _rate(self, ladder: Ladder) -> None:
         """Place the learner on the ladder; keep it as `best` if it never stood higher."""
         agent = PolicyAgent.of(self._policy(), "learner")
-        self.rating = place(agent, ladder, self.settings)
+        settings = self.settings
+        self.rating = place(agent, ladder, settings.board, settings.rating_games, settings.seed)
         self.is_new = True
         for name, value in zip(("low", "high"), self.rating.ci95, strict=True):
             self.model.logger.record(f"rating/{name}", value)
@@ -252,7 +248,7 @@ class _Run:
             "episode_starts": self.model._last_episode_starts,
             "whole": self.pool.whole,
         }
-        write_checkpoint(folder, self.model, games, self._counters())
+        write_checkpoint(folder, self._checkpoint(games))
         self.saved_at = self.model.num_timesteps
         needed = snapshots_needed(folder)
         for path in (folder / "pool").iterdir():
@@ -260,6 +256,17 @@ class _Run:
                 path.unlink()
 
     # What is kept of a run
+
+    def _checkpoint(self, games: dict[str, Any]) -> Checkpoint:
+        model = self.model
+        return Checkpoint(
+            model.num_timesteps,
+            model._n_updates,
+            model.policy.state_dict(),
+            model.policy.optimizer.state_dict()["state"],
+            games,
+            self._counters(),
+        )
 
     def _counters(self) -> dict[str, Any]:
         return {
@@ -285,7 +292,12 @@ class _Run:
             )
 
     def _restore(self, checkpoint: Path) -> None:
-        games, counters = read_checkpoint(checkpoint, self.model)
+        found = read_checkpoint(checkpoint)
+        self.model.policy.load_state_dict(found.weights)
+        optimizer = self.model.policy.optimizer
+        optimizer.load_state_dict(optimizer.state_dict() | {"state": found.moments})
+        self.model.num_timesteps, self.model._n_updates = found.steps, found.updates
+        games, counters = dict(found.games), found.counters
         self.model._last_episode_starts = games.pop("episode_starts")
         whole = games.pop("whole")
         self.env.restore(games)
@@ -298,29 +310,6 @@ class _Run:
         rating = counters["rating"]
         self.rating = Rating(**rating | {"ci95": tuple(rating["ci95"])}) if rating else None
         self.best_elo = counters["best_elo"]
-
-
-def place(agent: Agent, ladder: Ladder, settings: Settings) -> Rating:
-    """Place an agent on a ladder in few games, against its agents that do not think long.
-
-    The luck is the same at every rating of a run, so that two differ by the play, and other than
-    that of `evaluate.py rate`, so that a policy that was chosen by its rating can be rated fairly.
-    """
-
-    def play(spec: str, opponent: str, games: int, seed: int) -> Match:
-        games = min(games, settings.rating_games)
-        return play_match(agent, make(opponent), games, seed, settings.board)
-
-    fast = tuple(one for one in ladder.agents if cost_of(one.agent) <= FAST_SIMULATIONS)
-    placed = rate(
-        agent.spec,
-        replace(ladder, agents=fast),
-        play=play,
-        seed=match_seed(settings.seed, "train"),
-        opponents=RATING_OPPONENTS,
-        resamples=RATING_RESAMPLES,
-    )
-    return placed.rating
 
 
 class _Stopped(Exception):  # noqa: N818  not an error

@@ -18,15 +18,24 @@ import json
 import platform
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from importlib import metadata
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from tokaido_env.agents.arena.ladder import LADDER, Ladder, LadderError
 from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.learn.declared import (
+    COUNT,
+    RATE,
+    SHARE,
+    TEXT,
+    Declared,
+    RunError,
+    differences,
+    setting,
+)
 from tokaido_env.agents.players.inputs import INPUTS_HASH
 from tokaido_env.agents.players.policy import Sizes
 from tokaido_env.agents.registry import Parameter, make
@@ -39,19 +48,8 @@ from tokaido_env.files import write_text
 TABLES = ("settings", "layout", "versions")  # of config.toml
 
 
-class RunError(ValueError):
-    """A run folder or settings that cannot be used: the message says what was expected."""
-
-
-_TEXT, _COUNT, _SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
-
-
-def _setting(default: Any, allowed: Parameter, meaning: str) -> Any:
-    return field(default=default, metadata={"allowed": allowed, "meaning": meaning})
-
-
 @dataclass(frozen=True)
-class Settings:
+class Settings(Declared):
     """What a run is. Every field, with its meaning, is in `config.toml` and in `--help`.
 
     A step is a decision of the learner. What happens every so many steps happens between two
@@ -61,52 +59,50 @@ class Settings:
         RunError: naming the setting, what was expected and what it is.
     """
 
-    seed: int = _setting(0, Parameter(int), "of games, network and opponents, 0 to 2**53 - 1")
-    board: str = _setting("shikoku", _TEXT, "a built-in board or a file")
-    steps: int = _setting(1_966_080, _COUNT, "decisions of the learner in the whole run")
-    start_from: str = _setting("", _TEXT, "policy file to begin with; empty: random weights")
+    seed: int = setting(0, Parameter(int), "of games, network and opponents, 0 to 2**53 - 1")
+    board: str = setting("shikoku", TEXT, "a built-in board or a file")
+    steps: int = setting(1_966_080, COUNT, "decisions of the learner in the whole run")
+    start_from: str = setting("", TEXT, "policy file to begin with; empty: random weights")
 
-    games: int = _setting(512, _COUNT, "games side by side")
-    rollout: int = _setting(32, _COUNT, "decisions in each game between two updates")
-    minibatch: int = _setting(2048, _COUNT, "decisions; a divisor of games * rollout")
-    epochs: int = _setting(3, _COUNT, "passes over the decisions of an update")
-    learning_rate: float = _setting(1e-3, Parameter(float, 1e-9, 1), "of Adam, at the beginning")
-    final_learning_rate: float = _setting(
-        1.0, _SHARE, "share of learning_rate left after `steps`, linear between; 1 is constant"
+    games: int = setting(512, COUNT, "games side by side")
+    rollout: int = setting(32, COUNT, "decisions in each game between two updates")
+    minibatch: int = setting(2048, COUNT, "decisions; a divisor of games * rollout")
+    epochs: int = setting(3, COUNT, "passes over the decisions of an update")
+    learning_rate: float = setting(1e-3, RATE, "of Adam, at the beginning")
+    final_learning_rate: float = setting(
+        1.0, SHARE, "share of learning_rate left after `steps`, linear between; 1 is constant"
     )
-    gae_lambda: float = _setting(0.95, _SHARE, "of generalised advantage estimation; gamma is 1")
-    entropy: float = _setting(0.005, Parameter(float, 0, 10), "weight of the entropy bonus")
-    clip: float = _setting(0.2, Parameter(float, 0.001, 1), "range of the probability ratio")
-    width: int = _setting(256, _COUNT, "units of the network's first layer, a multiple of 8")
+    gae_lambda: float = setting(0.95, SHARE, "of generalised advantage estimation; gamma is 1")
+    entropy: float = setting(0.005, Parameter(float, 0, 10), "weight of the entropy bonus")
+    clip: float = setting(0.2, Parameter(float, 0.001, 1), "range of the probability ratio")
+    width: int = setting(256, COUNT, "units of the network's first layer, a multiple of 8")
 
-    share_latest: float = _setting(0.5, _SHARE, "share of games against the newest self")
-    share_past: float = _setting(0.25, _SHARE, "share of games against snapshots, by hardness")
-    share_agents: float = _setting(0.25, _SHARE, "share of games against `agents`; sum is 1")
-    agents: str = _setting("greedy heuristic", _TEXT, "specs, with spaces between; alike often")
-    slots: int = _setting(8, _COUNT, "opponents at once; a divisor of games")
-    reseat_every: int = _setting(131_072, _COUNT, "steps between seatings of the slots")
-    freeze_every: int = _setting(163_840, _COUNT, "steps between snapshots")
-    pool_size: int = _setting(24, Parameter(int, 2), "snapshots kept to play against")
+    share_latest: float = setting(0.5, SHARE, "share of games against the newest self")
+    share_past: float = setting(0.25, SHARE, "share of games against snapshots, by hardness")
+    share_agents: float = setting(0.25, SHARE, "share of games against `agents`; sum is 1")
+    agents: str = setting("greedy heuristic", TEXT, "specs, with spaces between; alike often")
+    slots: int = setting(8, COUNT, "opponents at once; a divisor of games")
+    reseat_every: int = setting(131_072, COUNT, "steps between seatings of the slots")
+    freeze_every: int = setting(163_840, COUNT, "steps between snapshots")
+    pool_size: int = setting(24, Parameter(int, 2), "snapshots kept to play against")
 
-    checkpoint_every: int = _setting(491_520, _COUNT, "steps between checkpoints")
-    rate_every: int = _setting(
+    checkpoint_every: int = setting(491_520, COUNT, "steps between checkpoints")
+    rate_every: int = setting(
         491_520, Parameter(int, 0), "steps between ratings on the ladder; 0: none, best is last"
     )
-    rating_games: int = _setting(
+    rating_games: int = setting(
         400, Parameter(int, 2), "games against each of three opponents in a rating, even"
     )
-    ladder: str = _setting("", _TEXT, "ladder file for ratings; empty: agents/arena/ladder.json")
+    ladder: str = setting("", TEXT, "ladder file for ratings; empty: agents/arena/ladder.json")
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            object.__setattr__(self, name, checked(name, value))
+        super().__post_init__()
         check_seed(check_seed(self.seed) + self.games - 1)  # of the last game
         if self.rating_games % 2:
             raise RunError(f"rating_games: expected an even number, got {self.rating_games}")
         _check_divisor("minibatch", self.minibatch, "games * rollout", self.games * self.rollout)
         _check_divisor("slots", self.slots, "games", self.games)
-        if self.width % 8:
-            raise RunError(f"width: expected a multiple of 8, got {self.width}")
+        check_width(self.width)
         self._check_opponents()
 
     @property
@@ -117,10 +113,10 @@ class Settings:
     def _check_opponents(self) -> None:
         shares = (self.share_latest, self.share_past, self.share_agents)
         if abs(sum(shares) - 1) > 1e-6:
-            told = " + ".join(f"{share:g}" for share in shares)
+            parts = " + ".join(f"{share:g}" for share in shares)
             raise RunError(
                 "share_latest + share_past + share_agents: "
-                f"expected a sum of 1, got {told} = {sum(shares):g}"
+                f"expected a sum of 1, got {parts} = {sum(shares):g}"
             )
         specs = self.agents.split()
         if self.share_agents and not specs:
@@ -129,9 +125,8 @@ class Settings:
             raise RunError(f"agents: expected each once, got {self.agents!r}")
 
 
-MEANINGS: dict[str, str] = {one.name: one.metadata["meaning"] for one in fields(Settings)}
-DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Settings)}
-_ALLOWED: dict[str, Parameter] = {one.name: one.metadata["allowed"] for one in fields(Settings)}
+MEANINGS = Settings.meanings()
+DEFAULTS = Settings.defaults()
 
 # By duration on two cores: five minutes, an hour, a working day.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -171,29 +166,13 @@ class Progress:
     is_best: bool
 
 
-def checked(name: str, value: Any) -> Any:
-    """Return the value of a setting, an integer as a float where a float is meant.
+def read_setting(name: str, text: str) -> Any:
+    """Return what a text, as on the command line, stands for.
 
     Raises:
-        RunError: if it is of another type or out of range.
+        RunError: if it stands for nothing that is allowed.
     """
-    allowed = _ALLOWED[name]
-    if allowed.type is float and type(value) is int:
-        value = float(value)
-    right = type(value) is allowed.type
-    if right and not isinstance(value, str):
-        right = isfinite(value) and allowed.low <= value <= allowed.high
-    if not right:
-        raise RunError(f"{name}: expected {allowed.expected}, got {value!r}")
-    return value
-
-
-def read_setting(name: str, text: str) -> Any:
-    """Return what a text, as on the command line, stands for."""
-    try:
-        return _ALLOWED[name].read(text)
-    except ValueError as error:
-        raise RunError(f"{name}: {error}") from None
+    return Settings.read(name, text)
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -209,13 +188,13 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     settings = config["settings"]
     _refuse_unknown(path, "setting", settings, DEFAULTS)
     try:
-        return {name: checked(name, value) for name, value in settings.items()}
+        return {name: Settings.checked(name, value) for name, value in settings.items()}
     except RunError as error:
         raise RunError(f"{path}: {error}") from None
 
 
 def start_run(folder: str | Path, settings: Settings) -> None:
-    """Make a run folder that `selfplay.train` can begin.
+    """Make a run folder that `ppo.train` can begin.
 
     Raises:
         RunError: if it exists already; nothing in it is touched.
@@ -244,15 +223,13 @@ def resume_run(folder: str | Path, asked: Mapping[str, Any]) -> None:
     """
     settings = load_settings(folder)
     own = asdict(settings)
-    differing = {name: value for name, value in asked.items() if value != own[name]}
-    if differing.get("steps", 0) > settings.steps:
-        settings = replace(settings, steps=differing.pop("steps"))
-    if differing:
-        told = "; ".join(
-            f"{name}: the run has {own[name]!r}, asked for {value!r}"
-            for name, value in differing.items()
+    if asked.get("steps", 0) > settings.steps:
+        settings = replace(settings, steps=asked["steps"])
+        asked = {name: value for name, value in asked.items() if name != "steps"}
+    if differing := differences(own, asked):
+        raise RunError(
+            f"{folder}: cannot go on with other settings (only steps may grow): {differing}"
         )
-        raise RunError(f"{folder}: cannot go on with other settings (only steps may grow): {told}")
     if settings.steps != own["steps"]:
         write_text(Path(folder) / "config.toml", _config(settings))
 
@@ -296,6 +273,12 @@ def load_ladder(settings: Settings) -> Ladder | None:
         raise LadderError(
             f"{error}; --ladder FILE names another, --rate-every 0 trains without ratings"
         ) from None
+
+
+def check_width(width: int) -> None:
+    """Raise `RunError` unless a network can have a first layer of so many units."""
+    if width % 8:
+        raise RunError(f"width: expected a multiple of 8, got {width}")
 
 
 def _check_divisor(name: str, value: int, of: str, whole: int) -> None:

@@ -247,9 +247,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             board,
         )
         low, high = match.interval
-        told = f"{match.score:.1%} ({low:.1%} to {high:.1%}) against the weights before"
+        result = f"{match.score:.1%} ({low:.1%} to {high:.1%}) against the weights before"
         print(
-            f"round {number}: {len(last[-1].label)} positions, loss {loss:.4f}, {told}", flush=True
+            f"round {number}: {len(last[-1].label)} positions, loss {loss:.4f}, {result}",
+            flush=True,
         )
         weights = fitted
     write_text(options.out, weights_text(weights, command))

@@ -24,7 +24,7 @@ from tokaido_env import Game
 from tokaido_env.agents import Policy, make
 from tokaido_env.agents.arena.ladder import LADDER
 from tokaido_env.agents.learn import checkpoint, ppo
-from tokaido_env.agents.learn.network import (
+from tokaido_env.agents.learn.ppo_policy import (
     learner_env,
     learning_rate,
     network_of,

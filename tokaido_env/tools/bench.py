@@ -363,7 +363,7 @@ def learn() -> None:
 
 def _learner(name: str, settings: Any) -> Any:
     """Make a learner as `train.py` does, with opponents of a kind."""
-    from tokaido_env.agents.learn.network import learner_env, new_learner
+    from tokaido_env.agents.learn.ppo_policy import learner_env, new_learner
 
     env = learner_env(settings, "greedy")
     if name == "free":
@@ -392,7 +392,7 @@ def _free(env: Any) -> Any:
 
 def _pool(model: Any, size: int = 4) -> list[Any]:
     """Return opponents with networks of the learner's size."""
-    from tokaido_env.agents.learn.network import policy_of
+    from tokaido_env.agents.learn.ppo_policy import policy_of
     from tokaido_env.agents.players.policy import Policy, PolicyAgent
 
     policy: Policy = policy_of(model)
