@@ -149,7 +149,7 @@ def test_a_command_tells_how_it_is_called(capsys: Output, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "nearest"), [("evalute", "evaluate"), ("sing", "train"), ("x" * 500, "export")]
+    ("command", "nearest"), [("evalute", "evaluate"), ("sing", "train"), ("ex" * 300, "export")]
 )
 def test_an_unknown_command_is_one_line_with_the_nearest(
     capsys: Output, command: str, nearest: str
