@@ -41,7 +41,7 @@ WITH_OPTIONAL = {
 }
 # Who may import a library at all, also inside functions.
 ONLY_IN = {
-    "torch": ("agents/learn/", "tokaido_env/tools/bench.py", "tokaido_env/tools/certify.py"),
+    "torch": ("agents/learn/", "tokaido_env/tools/"),
     "sb3_contrib": ("agents/learn/ppo_policy.py", "tokaido_env/tools/"),
     "stable_baselines3": ("tokaido_env/sb3.py", "agents/learn/ppo.py", "tokaido_env/tools/"),
 }
