@@ -620,7 +620,7 @@ def _discard(s: Row, ware: int) -> int:
 @kernel
 def _fit_capacity(s: Row, seat: int) -> int:
     """R4.3: exactly the excess is returned, one ware at a time."""
-    if wares_held(s, seat) <= _capacity(s, seat):
+    if wares_held(s, seat) <= capacity(s, seat):
         return _ACTED
     s["phase"] = DISCARD
     s["player"] = seat
@@ -806,8 +806,8 @@ def _has_side(s: Row, seat: int, character: int, side: int) -> bool:
 
 
 @kernel
-def _capacity(s: Row, seat: int) -> int:
-    """R4.3, R7.3."""
+def capacity(s: Row, seat: int) -> int:
+    """Return how many wares a seat may keep (R4.3, R7.3)."""
     return CAPACITY + (1 if _has_side(s, seat, _MERCHANT, ROBUST) else 0)
 
 
