@@ -9,7 +9,6 @@ thought of each position, the words for each event.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -185,9 +184,10 @@ def _of_codes(board: Board, codes: npt.NDArray[np.int16], start: States | None) 
     """Play one game through, as far as its events are possible."""
     begun = start_of(board.record) if start is None else start
     columns = _made(len(codes) + 1, np.array([0, len(codes) + 1], np.int64))
-    (count,) = _play(board, begun, None, codes[None], columns)
-    _, states, events, legal = (column[:count] for column in columns)
-    return Trajectory(board, np.array([0, count], np.int64), states, events, legal)
+    (count,) = _play(board, begun, None, codes[None], columns).tolist()
+    offsets, states, events, legal = columns
+    offsets[1] = count
+    return Trajectory(board, offsets, states[:count], events[:count], legal[:count])
 
 
 Columns = tuple[
