@@ -15,14 +15,16 @@ import numpy as np
 
 from tokaido_env import Game
 from tokaido_env.agents import make
+from tokaido_env.core.actions import IDS
 from tokaido_env.files import write_text
-from tokaido_env.record import Record, replay
-from tokaido_env.render.scene import Scene, last_step, scene_of
+from tokaido_env.record import Record
+from tokaido_env.render.scene import Scene, scene_of
 from tokaido_env.render.svg import draw
 
 FOLDER = Path(__file__).resolve().parent / "pictures"
 SEED = 7
 PLAYERS = ("champion", "champion")
+ALL_DICE = 0b111
 WINDOWS = {"desktop": (1280, 780), "phone": (390, 844)}
 
 
@@ -48,15 +50,14 @@ def played() -> Record:
 
 def scenes(record: Record) -> dict[str, Scene]:
     """Return the opening, a position from the middle with the champion's view, and the end."""
-    games = [game.copy(luck="same") for game, _ in replay(record) if game.player is not None]
-    picks = [game for game in games if len(game.to_dict()["dice_left"]) == 3]
+    game, picks = Game(seed=record.seed), []
+    opening = scene_of(game.board, game.states)
+    for action in (IDS[event] for event in record.events if event in IDS):
+        if game.states["dice_left"][0] == ALL_DICE:
+            picks.append(game.copy(luck="same"))
+        game.play(action)
     middle = picks[len(picks) // 2]
-    *_, (end, _) = replay(record)
-    return {
-        "opening": scene_of(games[0]),
-        "middle": scene_of(middle, "champion", last=last_step(middle)),
-        "end": scene_of(end, last=last_step(end)),
-    }
+    return {"opening": opening, "middle": middle.scene("champion"), "end": game.scene()}
 
 
 def photograph(record: Record) -> int:

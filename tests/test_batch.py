@@ -1177,7 +1177,9 @@ def test_an_illegal_action_names_game_action_and_what_was_legal() -> None:
         before = contents(batch)
         with pytest.raises(IllegalMove) as error:
             batch.step(moves)
-        assert str(error.value) == f"game 2: illegal action {action}{name}: legal are {legal}"
+        who = f"player {game.player} at MOVE"
+        told = f"game 2: illegal action {action}{name}: legal are {legal} for {who}"
+        assert str(error.value) == told
         assert contents(batch) == before
     assert_same(turn, of_seeds(range(6)).begun())
 

@@ -233,9 +233,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         return self._renderer.render(self._scene, self.metadata["render_fps"])
 
     def _scene(self) -> Scene:
-        from tokaido_env.render.scene import last_step, scene_of
-
-        return scene_of(self.game, last=last_step(self.game))
+        return self.game.scene()
 
     def _finish(self) -> None:
         """Pay the rewards: the end by a trigger terminates, the cap on rounds truncates (R10.1)."""

@@ -22,8 +22,8 @@ from tokaido_env import position
 from tokaido_env.agent import Agent
 from tokaido_env.boards.board import Board
 from tokaido_env.core import loops
-from tokaido_env.core.actions import LABELS, N_ACTIONS
-from tokaido_env.core.bits import MASK_BYTES, actions_of
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bits import MASK_BYTES
 from tokaido_env.core.bots import BOTS, NO_BOT
 from tokaido_env.core.checks import (
     CHANCES,
@@ -33,13 +33,12 @@ from tokaido_env.core.checks import (
     check_choice,
     check_seed,
 )
-from tokaido_env.core.episode import weights_of
 from tokaido_env.core.loops import MODE, NO_MOVE, SLOT
 from tokaido_env.core.luck import LUCK, entropy_seed
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
-from tokaido_env.core.outcomes import outcome_label
+from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import END_CAP, NOT_ENDED, STATE, Phase, copy_rows, put_rows, start
+from tokaido_env.core.state import END_CAP, NOT_ENDED, STATE, copy_rows, put_rows, start
 from tokaido_env.validity import (
     check_slots,
     check_states,
@@ -53,7 +52,7 @@ Boards = str | Path | Board | Sequence[str | Path | Board]
 Seeds = int | npt.ArrayLike | None
 Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
 
-_SHOWN = 10  # illegal moves, and outcomes, named in an error
+_SHOWN = 10  # illegal moves named in an error
 
 
 class Turn(NamedTuple):
@@ -562,23 +561,9 @@ class Batch:
         return states
 
     def _refusal(self, game: int, move: int) -> str:
-        name = f" ({LABELS[move]})" if 0 <= move < N_ACTIONS else ""
-        if self.states["end"][game] != NOT_ENDED:
-            return f"game {game}: illegal action {move}: the game is over"
-        mask = int(self.legal[game])
-        if mask:
-            labels = ", ".join(f"{LABELS[a]} ({a})" for a in actions_of(mask))
-            return f"game {game}: illegal action {move}{name}: legal are {labels}"
-        phase = Phase(self.states["phase"][game])
         board = int(self.slots["board"][game])
-        odds = np.zeros(MAX_OUTCOMES, np.int64)
-        _, step = weights_of(self.boards[board:][:1], self.states[game:][:1], 0, odds)
-        possible = [
-            f"{outcome_label(self.board_list[board].kinds, phase, step, int(k))} ({k})"
-            for k in np.flatnonzero(odds)
-        ]
-        shown = ", ".join(possible[:_SHOWN]) + (", …" if len(possible) > _SHOWN else "")
-        return f"game {game}: no outcome {move} at {phase.name}: possible are {shown}"
+        here = self.boards[board:][:1], self.states[game:][:1], 0
+        return f"game {game}: {refusal(self.board_list[board].kinds, *here, move)}"
 
 
 def _rows(array: npt.NDArray[Any], games: Games | None) -> npt.NDArray[Any]:

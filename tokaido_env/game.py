@@ -18,18 +18,18 @@ from tokaido_env.core.bits import actions_of
 from tokaido_env.core.checks import CHANCES, Chance, IllegalMove, check_choice, check_seed
 from tokaido_env.core.episode import advance, weights_of
 from tokaido_env.core.luck import LUCK, MAX_EVENTS, entropy_seed, fork_luck, start_luck
-from tokaido_env.core.outcomes import outcome_label, outcomes_by_label
-from tokaido_env.core.rules import (
-    MAX_OUTCOMES,
-    scores_of,
-    winner_of,
-)
+from tokaido_env.core.outcomes import outcome_label, outcomes_by_label, refusal
+from tokaido_env.core.plain import optional, result_of
+from tokaido_env.core.rules import MAX_OUTCOMES, winner_of
 from tokaido_env.core.state import CHANCE_PHASES, ENDS, NOBODY, OVER, Phase, copy_rows, start
 
 if TYPE_CHECKING:
     from tokaido_env.agent import Agent
     from tokaido_env.record import Record
-    from tokaido_env.render.svg import Picture, Theme
+    from tokaido_env.render.scene import Scene
+    from tokaido_env.render.style import Theme
+    from tokaido_env.render.svg import Picture
+    from tokaido_env.trajectory import Trajectory
 
 _NO_MOVE = -1
 
@@ -176,14 +176,11 @@ class Game:
 
     def scores(self) -> list[dict[str, int]]:
         """Return the points of both seats as they would count now (R9.2)."""
-        names = ("faith", "commerce", "culture")
-        both = scores_of(self.boards, self.states, 0)
-        return [dict(zip(names, map(int, s), strict=True)) | {"total": int(sum(s))} for s in both]
+        return list(result_of(self.boards, self.states)["scores"])
 
     def winner(self) -> int | None:
         """Return the seat that has won; None for a shared victory, at the cap, or while it runs."""
-        seat = winner_of(self.boards, self.states, 0)
-        return None if seat == NOBODY else int(seat)
+        return optional(winner_of(self.boards, self.states, 0))
 
     # Playing
 
@@ -199,7 +196,7 @@ class Game:
             else:
                 action = move if type(move) is int else _as_int(move)
             if action < 0 or not self.legal_mask >> action & 1:
-                raise IllegalMove(self._refusal(move))
+                raise self._refused(move)
         else:
             action = self._outcome_id(move)
         self._events.append(action)
@@ -245,7 +242,16 @@ class Game:
         """
         from tokaido_env.record import Record
 
-        return Record.of(self, players)
+        first, second = players
+        return Record(
+            board=self.board.name,
+            board_hash=self.board.hash,
+            seed=self.seed,
+            start=self.start_position,
+            players=(first, second),
+            events=self.trajectory().labels(),
+            **result_of(self.boards, self.states),
+        )
 
     def show(self, policy: str | Agent | None = None, theme: Theme = "auto") -> Picture:
         """Return a picture of the position, which notebooks show.
@@ -255,10 +261,28 @@ class Game:
                 takes each legal action, and who it thinks will win.
             theme: "light", "dark", or "auto" to follow the reader's setting.
         """
-        from tokaido_env.render.scene import last_step, scene_of
         from tokaido_env.render.svg import Picture, draw
 
-        return Picture(draw(scene_of(self, policy, last=last_step(self)), theme))
+        return Picture(draw(self.scene(policy), theme))
+
+    def scene(self, policy: str | Agent | None = None) -> Scene:
+        """Return what there is to see: what pictures are drawn from.
+
+        Args:
+            policy: as for `show`.
+        """
+        from tokaido_env.agent import as_agent
+        from tokaido_env.render.scene import last_step, scene_of
+
+        played = self.trajectory()
+        last = last_step(self.board, played.states, played.events)
+        if policy is None or not self.legal_mask:
+            return scene_of(self.board, self.states, last=last)
+        legal = np.array([self.legal_mask], np.uint64)
+        asked = self.boards, self.state, legal, np.zeros(1, np.uint64)
+        shares, values = as_agent(policy).judge(*asked)
+        value = None if values is None else float(values[0])
+        return scene_of(self.board, self.states, shares=shares[0], value=value, last=last)
 
     def _repr_svg_(self) -> str:
         return self.show().svg
@@ -270,16 +294,15 @@ class Game:
             return None
         return positions.to_dict(self.board, self._start[0])
 
+    def trajectory(self) -> Trajectory:
+        """Return everything that happened since the start, with the position before each event."""
+        from tokaido_env.trajectory import of_ids
+
+        return of_ids(self.board, np.frombuffer(bytes(self._events), np.uint8), self._start)
+
     def events(self) -> list[str]:
         """Return the labels of all actions and outcomes since the start, in order."""
-        again = Game.__new__(Game)
-        again._begin(self.board, copy_rows(self._start), 0, "explicit")
-        labels = []
-        for move in self._events:
-            labels.append(again.label(move))
-            again._events.append(move)
-            again._advance(move)
-        return labels
+        return list(self.trajectory().labels())
 
     def label(self, move: int) -> str:
         """Return the label of an action or, at a chance phase, of an outcome."""
@@ -311,20 +334,11 @@ class Game:
         else:
             outcome = _as_int(move)
         if not 0 <= outcome < len(weights) or not weights[outcome]:
-            raise IllegalMove(self._refusal(move))
+            raise self._refused(move)
         return outcome
 
-    def _refusal(self, move: object) -> str:
-        name = LABELS[move] if isinstance(move, int) and 0 <= move < len(LABELS) else move
-        if self.is_over:
-            return f"illegal move {move!r}: the game is over"
-        if self.legal_mask:
-            legal = ", ".join(f"{label} ({IDS[label]})" for label in self.legal_labels())
-            who = f"player {self.player} at {self.phase.name}"
-            return f"illegal action {move!r} ({name}) for {who}: legal are {legal}"
-        outcomes = [label for label, _ in self.outcomes()]
-        shown = ", ".join(outcomes[:12]) + (", …" if len(outcomes) > 12 else "")
-        return f"no outcome {move!r} at {self.phase.name}: possible are {shown}"
+    def _refused(self, move: object) -> IllegalMove:
+        return IllegalMove(refusal(self.board.kinds, self.boards, self.states, 0, move))
 
 
 def _as_int(move: object) -> int:

@@ -23,12 +23,10 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from tokaido_env import position
 from tokaido_env.batch import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import check_choice
 from tokaido_env.core.state import NOBODY
-from tokaido_env.game import Game
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.spaces import action_space, vector_space
 from tokaido_env.versus import Ended, Opponents, Seat, Versus
@@ -122,11 +120,9 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         from tokaido_env.render.scene import scene_of
 
         batch, seat = self.games.batch, int(self.games.seats[0])
-        board = batch.board_list[0]
-        here = position.to_dict(board, batch.states[0])
         opponent = self.games.opponents[0].spec
         names = (opponent, "learner") if seat else ("learner", opponent)
-        return scene_of(Game.from_dict(here, board=board, chance="explicit"), names=names)
+        return scene_of(batch.board_list[0], batch.states, names=names)
 
     def _info(self) -> dict[str, Any]:
         return {

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
+from tokaido_env.core import plain
 from tokaido_env.core.actions import PASS
 from tokaido_env.core.box import (
     AREAS,
@@ -22,12 +23,12 @@ from tokaido_env.core.box import (
     LAST_TEMPLE,
     PAINTING_COUNTS,
     PAINTINGS,
-    ROBUST,
     SIDES,
     TOWNS,
     WARE_COUNTS,
     WARES,
 )
+from tokaido_env.core.episode import picker_of, wares_of
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import (
     CHANCE_PHASES,
@@ -47,34 +48,7 @@ class PositionError(ValueError):
 
 def to_dict(board: Board, row: np.void) -> dict[str, Any]:
     """Return everything visible in a state as plain JSON types."""
-    return {
-        "board": board.name,
-        "phase": Phase(row["phase"]).name,
-        "player": _optional(row["player"]),
-        "lead": int(row["lead"]),
-        "round": int(row["round"]),
-        "dice": _counts(CHARACTERS, row["dice"]) if row["dice"].any() else None,
-        "dice_left": [c for i, c in enumerate(CHARACTERS) if row["dice_left"] >> i & 1],
-        "die": _optional_name(CHARACTERS, row["die"]),
-        "origin": _optional_name(AREAS, row["origin"]),
-        "pending": int(row["pending"]),
-        "end_triggered": bool(row["end_triggered"]),
-        "end": ENDS[row["end"]],
-        "boutiques": {
-            town: None if kind < 0 else list(board.kinds[kind])
-            for town, kind in zip(COASTAL_TOWNS, row["boutiques"], strict=True)
-        },
-        "bag": _counts(WARES, row["bag"]),
-        "hot_spring": _optional(row["hot_spring"]),
-        "waves": {
-            character: {
-                "side": _optional_name(SIDES[i], row["wave_side"][i]),
-                "owner": _optional(row["wave_owner"][i]),
-            }
-            for i, character in enumerate(CHARACTERS)
-        },
-        "players": [_player_to_dict(row, seat) for seat in range(2)],
-    }
+    return plain.to_dict(board.name, board.record[0], row)
 
 
 def from_dict(board: Board, position: Mapping[str, Any]) -> npt.NDArray[np.void]:
@@ -91,34 +65,6 @@ def board_name(position: Mapping[str, Any]) -> str:
     if not isinstance(position, Mapping) or not isinstance(position.get("board"), str):
         _refuse("the position: expected an object whose key 'board' names a board")
     return str(position["board"])
-
-
-def _player_to_dict(row: np.void, seat: int) -> dict[str, Any]:
-    return {
-        "pilgrim": int(row["pilgrim"][seat]),
-        "merchant": TOWNS[row["merchant"][seat]],
-        "artist": AREAS[row["artist"][seat]],
-        "temple": int(row["temple"][seat]),
-        "garden": int(row["garden"][seat]),
-        "coins": int(row["coins"][seat]),
-        "gold": int(row["gold"][seat]),
-        "wares": _counts(WARES, row["wares"][seat]),
-        "easel": [ICONS[icon] for icon in easel(row, seat)],
-        "hidden": _counts(ICONS, row["hidden"][seat]),
-        "gifted": int(row["gifted"][seat]),
-    }
-
-
-def _counts(names: Sequence[str], values: Sequence[int]) -> dict[str, int]:
-    return {name: int(value) for name, value in zip(names, values, strict=True)}
-
-
-def _optional(value: int) -> int | None:
-    return None if value == NOBODY else int(value)
-
-
-def _optional_name(names: Sequence[str], value: int) -> str | None:
-    return None if value == NOBODY else names[value]
 
 
 class _PositionReader:
@@ -287,7 +233,7 @@ class _PositionReader:
             *(Phase.EFFECT, Phase.DRAW, Phase.REVEAL),
             *(Phase.DISCARD, Phase.REPEAT),
         )
-        die = _optional_name(CHARACTERS, row["die"])
+        die = plain.optional_name(CHARACTERS, row["die"])
         self._expect((die is not None) == in_hand, f"die at {phase.name}", _null(in_hand), die)
         if in_hand:
             taken = not row["dice_left"] >> row["die"] & 1
@@ -298,7 +244,7 @@ class _PositionReader:
         needs_die = {Phase.DRAW: "merchant", Phase.REVEAL: "artist"}.get(phase, die)
         self._expect(die == needs_die, f"die at {phase.name}", str(needs_die), die)
         has_origin = die == "artist" and phase in (Phase.EFFECT, Phase.REVEAL)
-        origin = _optional_name(AREAS, row["origin"])
+        origin = plain.optional_name(AREAS, row["origin"])
         right = (origin is not None) == has_origin
         self._expect(right, f"origin at {phase.name}", _null(has_origin), origin)
         if has_origin:
@@ -324,7 +270,7 @@ class _PositionReader:
     def _check_player_to_decide(self, phase: Phase) -> None:
         row = self.row
         asked = phase not in (*CHANCE_PHASES, Phase.OVER)
-        player = _optional(row["player"])
+        player = plain.optional(row["player"])
         self._expect((player is not None) == asked, f"player at {phase.name}", _null(asked), player)
         if phase == Phase.DISCARD:
             self._check_discard(int(row["player"]))
@@ -333,12 +279,12 @@ class _PositionReader:
             self._expect(player == picker, "player", f"{picker}, whose pick it is", player)
         for seat in range(2):
             most = self._most_wares(phase, seat)
-            wares = int(row["wares"][seat].sum())
+            wares, _ = self._wares(seat)
             self._expect(wares <= most, f"players[{seat}].wares", f"{most} at most", wares)
 
     def _most_wares(self, phase: Phase, seat: int) -> int:
         """R4.3, R7.3: only who draws or returns wares may hold more than the capacity."""
-        capacity = self._capacity(seat)
+        _, capacity = self._wares(seat)
         if phase == Phase.DISCARD and seat == self.row["player"] != self._picker():
             return CAPACITY + 1  # robust is lost (R7.4)
         if phase in (Phase.DRAW, Phase.DISCARD) and seat == self._picker():
@@ -351,7 +297,7 @@ class _PositionReader:
         town = int(self.row["merchant"][picker]) - len(COASTAL_TOWNS)
         if town < 0 or CHARACTERS[self.row["die"]] != "merchant":
             return 0
-        robust = self._capacity(picker) - CAPACITY
+        robust = self._wares(picker)[1] - CAPACITY
         return self.board.mountain_numbers[town] + robust
 
     def _check_discard(self, player: int) -> None:
@@ -361,9 +307,9 @@ class _PositionReader:
         right = die == ("merchant" if own else "pilgrim")
         wanted = "the picker's after a draw, or the other's after losing robust (R4.3, R7.4)"
         self._expect(right, "player at DISCARD", wanted, f"{player} with the {die} in hand")
-        wares = int(row["wares"][player].sum())
-        wanted = f"more than {self._capacity(player)} to return from"
-        self._expect(wares > self._capacity(player), f"players[{player}].wares", wanted, wares)
+        wares, capacity = self._wares(player)
+        wanted = f"more than {capacity} to return from"
+        self._expect(wares > capacity, f"players[{player}].wares", wanted, wares)
 
     def _check_end(self, phase: Phase, triggered: bool) -> None:
         row = self.row
@@ -380,13 +326,12 @@ class _PositionReader:
             self._expect(row["round"] == cap, "round", f"{cap} at the cap", row["round"])
 
     def _picker(self) -> int:
-        """Lead, other, lead (R2.1)."""
-        dice = int(self.row["dice_left"]).bit_count() + (self.row["die"] != NOBODY)
-        return int(self.row["lead"]) ^ int(dice == 2)
+        return int(picker_of(self.states, 0))
 
-    def _capacity(self, seat: int) -> int:
-        robust = self.row["wave_side"][1] == ROBUST and self.row["wave_owner"][1] == seat
-        return CAPACITY + int(robust)
+    def _wares(self, seat: int) -> tuple[int, int]:
+        """Return how many wares a seat holds, and how many it may keep."""
+        held, room = wares_of(self.states, 0, seat)
+        return int(held), int(room)
 
     def _expect_keys(self, key: str, table: Any, keys: Sequence[str] | Mapping[str, Any]) -> None:
         self._expect(isinstance(table, Mapping), key, "an object", table)

@@ -7,18 +7,22 @@ and the result true, or a `RecordError` says which line and event is wrong and w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.checks import IllegalMove, SeedError, check_seed
+from tokaido_env.core.plain import result_of
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import write_text
-from tokaido_env.game import Game
-from tokaido_env.position import PositionError
+from tokaido_env.position import PositionError, from_dict
+from tokaido_env.trajectory import Trajectory, of_events
 
 FORMAT = "tokaido-duo"
 VERSION = 1
@@ -45,20 +49,6 @@ class Record:
     format: str = FORMAT
     version: int = VERSION
     rules: int = RULES_VERSION
-
-    @classmethod
-    def of(cls, game: Game, players: Sequence[str] = ("?", "?")) -> Record:
-        """Return the record of a game so far."""
-        first, second = players
-        return cls(
-            board=game.board.name,
-            board_hash=game.board.hash,
-            seed=game.seed,
-            start=game.start_position,
-            players=(first, second),
-            events=tuple(game.events()),
-            **_result(game),
-        )
 
     def to_json(self) -> str:
         """Return the record as one line."""
@@ -113,38 +103,34 @@ def load(path: str | Path, board: str | Path | Board | None = None) -> list[Reco
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], start=1):
         try:
             record = Record.from_json(line)
-            for _ in replay(record, board):
-                pass
+            replay(record, board)
         except RecordError as error:
             raise RecordError(f"{path}, line {number}: {error}") from None
         records.append(record)
     return records
 
 
-def replay(
-    record: Record, board: str | Path | Board | None = None
-) -> Iterator[tuple[Game, str | None]]:
-    """Play a record through: yield the game before each event with the event, last with None.
+def replay(record: Record, board: str | Path | Board | None = None) -> Trajectory:
+    """Play a record through: return each event with the position before it, verified.
 
-    The game is one object that moves on; copy it to keep a position.
+    Args:
+        record: the game.
+        board: of the game, when it is not a built-in one.
 
     Raises:
         RecordError: at the first event that is not legal, or if the result is not the record's.
     """
-    game = _beginning(record, board)
-    for number, event in enumerate(record.events, start=1):
-        yield game, event
-        try:
-            game.play(event)
-        except IllegalMove as error:
-            raise RecordError(f"event {number} of {len(record.events)}: {error}") from None
-    result = _result(game)
-    for key, value in result.items():
+    loaded, start = _beginning(record, board)
+    try:
+        played = of_events(loaded, record.events, start)
+    except IllegalMove as error:
+        raise RecordError(str(error)) from None
+    for key, value in result_of(loaded.record, played.ends).items():
         claimed = getattr(record, key)
         if json.dumps(claimed) != json.dumps(value):
             where = f"after the last event ({len(record.events)})"
             raise RecordError(f"{key}: expected {value!r} {where}, got {claimed!r}")
-    yield game, None
+    return played
 
 
 def _check_types(data: dict[str, Any]) -> None:
@@ -165,7 +151,10 @@ def _check_types(data: dict[str, Any]) -> None:
             raise RecordError(str(error)) from None
 
 
-def _beginning(record: Record, board: str | Path | Board | None) -> Game:
+def _beginning(
+    record: Record, board: str | Path | Board | None
+) -> tuple[Board, npt.NDArray[np.void] | None]:
+    """Return the board of a record and the position that it was begun from, `STATE` (1,)."""
     try:
         loaded = Board.load(record.board if board is None else board)
     except BoardError as error:
@@ -174,17 +163,8 @@ def _beginning(record: Record, board: str | Path | Board | None) -> Game:
         got = record.board_hash
         raise RecordError(f"board_hash: expected {loaded.hash} of {loaded.name!r}, got {got!r}")
     if record.start is None:
-        return Game(loaded, seed=0, chance="explicit")
+        return loaded, None
     try:
-        return Game.from_dict(record.start, board=loaded, seed=0, chance="explicit")
+        return loaded, from_dict(loaded, record.start)
     except PositionError as error:
         raise RecordError(f"start: {error}") from None
-
-
-def _result(game: Game) -> dict[str, Any]:
-    return {
-        "scores": tuple(game.scores()),
-        "winner": game.winner(),
-        "end": game.end,
-        "rounds": game.rounds,
-    }

@@ -27,17 +27,11 @@ from tokaido_env.agents.players.heuristic import SCRATCH, evaluate, guides_of, v
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.jit import allocator, int64, parallel, subroutine
-from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, sample
-from tokaido_env.core.rules import (
-    MAX_OUTCOMES,
-    Row,
-    apply,
-    apply_outcome,
-    is_chance,
-    legal,
-    outcome_weights,
-)
-from tokaido_env.core.state import DRAW, OVER, ROLL, SETUP, start
+from tokaido_env.core.rules import MAX_OUTCOMES, Row, apply_outcome, legal, outcome_weights
+from tokaido_env.core.state import DRAW, REVEAL, ROLL, SETUP
+from tokaido_env.trajectory import NO_EVENT, Trajectory, in_parts
+
+_KINDS = (ROLL, DRAW, REVEAL)
 
 
 def with_luck(match: Match, board: Board) -> Match:
@@ -65,44 +59,48 @@ def luck_of_games(
     Returns:
         float64 (n, 3), in results from 0 to 1, by rolls, draws and reveals: of mean zero.
     """
-    luck = np.zeros((len(seeds), 3))
-    states = np.repeat(start(board.record), len(seeds))
-    _sum_luck(luck, board.record, guides_of(board.record), states, seeds, actions)
+    luck = np.zeros((len(seeds), len(_KINDS)))
+    for some, played in in_parts(board, seeds, actions):
+        column, phases = luck_of_events(played), played.states["phase"]
+        for kind, phase in enumerate(_KINDS):
+            drawn = phases == phase
+            luck[some, kind] = np.bincount(played.games[drawn], column[drawn], len(played))
     return luck
 
 
-@parallel
-def _sum_luck(luck: Any, boards: Any, guides: Any, states: Any, seeds: Any, actions: Any) -> None:
-    """Add up the luck of n games, float64 (n, 3), each played in its row of `states`."""
-    for i in prange(len(luck)):
-        _sum_luck_of_game(boards[0], guides[0], states[i], int64(seeds[i]), actions[i], luck[i])
+def luck_of_events(played: Trajectory) -> npt.NDArray[np.float64]:
+    """Return how far chance favoured player_0 with each event, in results from 0 to 1.
+
+    Returns:
+        float64 (rows,), a column of the trajectory: 0 for decisions and in the set-up.
+    """
+    luck = np.zeros(len(played.states))
+    boards, outcomes = played.board.record, played.outcomes
+    outcomes[played.states["phase"] == SETUP] = NO_EVENT
+    _note_luck(played.offsets, boards, guides_of(boards), played.states, outcomes, luck)
+    return luck
+
+
+def _note_each(
+    offsets: Any, boards: Any, guides: Any, states: Any, outcomes: Any, luck: Any
+) -> None:
+    """Write the luck of each event of n games, float64 (rows,)."""
+    for i in prange(len(offsets) - 1):
+        rows = slice(offsets[i], offsets[i + 1])
+        _note_luck_of_game(boards[0], guides[0], states[rows], outcomes[rows], luck[rows])
+
+
+_note_luck = parallel(_note_each, at_least=3)  # offsets: of two games or more
 
 
 @allocator
-def _sum_luck_of_game(board: Row, guide: Row, s: Row, seed: int, actions: Any, out: Any) -> None:
+def _note_luck_of_game(board: Row, guide: Row, states: Any, outcomes: Any, luck: Any) -> None:
     scratch = np.empty(1, SCRATCH)[0]
     odds = np.empty(MAX_OUTCOMES, np.int64)
-    stream = np.empty(1, LUCK)[0]
-    begin_luck(stream, key_of_seed(seed))
-    decisions = 0
-    while int(s["phase"]) != OVER:
-        if is_chance(s):
-            outcome = int64(sample(board, s, stream))
-            phase = int64(s["phase"])
-            if phase != SETUP:
-                surprise = _surprise(board, guide, s, outcome, odds, scratch)
-                out[_kind_of_chance(phase)] += surprise / 2.0
-            apply_outcome(board, s, outcome)
-        else:
-            apply(board, s, int64(actions[decisions]))
-            decisions += 1
-
-
-@subroutine
-def _kind_of_chance(phase: int) -> int:
-    if phase == ROLL:
-        return 0
-    return 1 if phase == DRAW else 2
+    for row in range(len(states)):
+        outcome = int64(outcomes[row])
+        if outcome >= 0:
+            luck[row] = _surprise(board, guide, states[row], outcome, odds, scratch) / 2.0
 
 
 @subroutine

@@ -12,10 +12,9 @@ from numba import prange
 from tokaido_env.agents.arena.intervals import Adjusted, adjusted_score, score_interval
 from tokaido_env.boards.board import Board
 from tokaido_env.core.box import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS
-from tokaido_env.core.jit import allocator, int64, kernel, parallel
-from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, settle
-from tokaido_env.core.rules import Row, apply, reward, score
-from tokaido_env.core.state import start
+from tokaido_env.core.jit import int64, kernel, parallel
+from tokaido_env.core.rules import Row, reward, score
+from tokaido_env.trajectory import in_parts
 
 POINTS = ("faith", "commerce", "culture", "total")
 TRIGGERS = ("temple", "garden", "gold", "paintings")
@@ -125,28 +124,17 @@ def replay_games(
     games = np.zeros(len(seeds), GAME)
     games["seed"] = seeds
     games["seat_of_a"] = seats_of_a
-    _replay(games, board.record, np.repeat(start(board.record), len(seeds)), actions)
+    for some, played in in_parts(board, seeds, actions):
+        games["decisions"][some] = np.bincount(played.games[played.decided], minlength=len(played))
+        _note_ends(games[some], board.record, played.ends)
     return games
 
 
 @parallel
-def _replay(games: Any, boards: Any, states: Any, actions: Any) -> None:
-    """Play each game through in its row of `states`, which begin at the set-up."""
+def _note_ends(games: Any, boards: Any, states: Any) -> None:
+    """Write what the positions at the end of games tell of them."""
     for i in prange(len(games)):
-        _replay_game(boards[0], states[i], actions[i], games[i])
-
-
-@allocator
-def _replay_game(board: Row, s: Row, actions: Any, game: Row) -> None:
-    luck = np.empty(1, LUCK)[0]
-    begin_luck(luck, key_of_seed(int64(game["seed"])))
-    mask = settle(board, s, luck, np.uint64(0))
-    decisions = 0
-    while mask != np.uint64(0):
-        mask = settle(board, s, luck, apply(board, s, int64(actions[decisions])))
-        decisions += 1
-    game["decisions"] = decisions
-    _note_end(board, s, game)
+        _note_end(boards[0], states[i], games[i])
 
 
 @kernel

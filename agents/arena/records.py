@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,19 +15,12 @@ from tokaido_env.agents.arena.match import POINTS
 from tokaido_env.agents.arena.playing import Numbers
 from tokaido_env.agents.arena.tournament import Sheet
 from tokaido_env.boards.board import Board
-from tokaido_env.core.actions import IDS, LABELS
-from tokaido_env.core.jit import allocator, entry, int64
-from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, sample
-from tokaido_env.core.outcomes import outcome_label
-from tokaido_env.core.rules import Row, apply, apply_outcome, is_chance, setup_step
-from tokaido_env.core.state import ENDS, OVER, SETUP, Phase, start
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.state import ENDS
 from tokaido_env.record import FORMAT, Record, RecordError, replay
+from tokaido_env.trajectory import in_parts
 
 HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
-
-# Where an event belongs, which its label depends on: a decision, a chance phase by its number, or
-# a step of the set-up after those.
-DECISION, FIRST_STEP = 0, len(Phase)
 
 AT_ONCE = 4096  # lines read, so that a large file needs little memory
 
@@ -81,31 +74,17 @@ class Records:
 def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
     """Return the records of finished games of a match; the players are called by their specs."""
     games = sheet.games[numbers]
-    events = events_of(sheet.board, games["seed"], sheet.actions[numbers])
-    return [_record(sheet, game, told or ()) for game, told in zip(games, events, strict=True)]
+    events = _events_of(sheet.board, games["seed"], sheet.actions[numbers])
+    return [_record(sheet, game, told) for game, told in zip(games, events, strict=True)]
 
 
-def events_of(
+def _events_of(
     board: Board, seeds: npt.NDArray[np.int64], actions: npt.NDArray[np.int8]
-) -> list[tuple[str, ...] | None]:
-    """Return the events of games as records have them; None if the actions make no whole game.
-
-    Args:
-        board: of all games.
-        seeds: int64 (n,).
-        actions: int8 (n, longest), -1 after the last of each game.
-    """
-    seeds, actions = np.ascontiguousarray(seeds), np.ascontiguousarray(actions)
-    counts = np.zeros(len(seeds), np.int64)
-    codes = np.zeros((len(seeds), 0), np.int64)
-    _note_events(board.record, _starts(board, len(seeds)), seeds, actions, codes, counts)
-    codes = np.zeros((len(seeds), int(counts.max(initial=0))), np.int64)  # now that it is known
-    _note_events(board.record, _starts(board, len(seeds)), seeds, actions, codes, counts)
-    labels = {int(code): _label(board, int(code)) for code in np.unique(codes)}
-    return [
-        tuple([labels[code] for code in row[:count].tolist()]) if count > 0 else None
-        for row, count in zip(codes, counts.tolist(), strict=True)
-    ]
+) -> Iterator[tuple[str, ...]]:
+    """Yield the events of each game as records have them; arguments as for `in_parts`."""
+    for _, played in in_parts(board, seeds, actions):
+        for game in range(len(played)):
+            yield played.labels(game)
 
 
 def _take_over(path: Path, lines: list[bytes], sheets: Sequence[Sheet]) -> None:
@@ -143,7 +122,7 @@ def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
     actions = np.full((len(found), max(map(len, chosen))), -1, np.int8)
     for row, played in zip(actions, chosen, strict=True):
         row[: len(played)] = played
-    events = events_of(sheet.board, sheet.games["seed"][numbers], actions)
+    events = _events_of(sheet.board, sheet.games["seed"][numbers], actions)
     for each, told in zip(found, events, strict=True):
         if told != each.record.events:
             _refuse(each, sheet.board)
@@ -157,8 +136,7 @@ def _refuse(found: _Found, board: Board) -> None:
     """Raise an error for a game that is not what its seed and actions give."""
     told = "its outcomes are not those of its seed"
     try:
-        for _ in replay(found.record, board):
-            pass
+        replay(found.record, board)
     except RecordError as error:
         told = str(error)
     raise RecordError(f"{found.where}: {told}")
@@ -208,61 +186,3 @@ def _record(sheet: Sheet, game: np.void, events: tuple[str, ...]) -> Record:
         end=ENDS[game["end"]],
         rounds=int(game["rounds"]),
     )
-
-
-def _starts(board: Board, n: int) -> npt.NDArray[np.void]:
-    return np.repeat(start(board.record), n)
-
-
-def _label(board: Board, code: int) -> str:
-    place, move = divmod(code, 256)
-    if place == DECISION:
-        return LABELS[move]
-    if place < FIRST_STEP:
-        return outcome_label(board.kinds, Phase(place), 0, move)
-    return outcome_label(board.kinds, Phase.SETUP, place - FIRST_STEP, move)
-
-
-@entry
-def _note_events(boards: Any, states: Any, seeds: Any, actions: Any, codes: Any, out: Any) -> None:
-    """Play games through and note each event as 256 × place + action or outcome.
-
-    Args:
-        boards: `BOARD` (1,).
-        states: `STATE` (n,), before the set-up; played to the end.
-        seeds: int64 (n,).
-        actions: int8 (n, longest).
-        codes: int64 (n, most), written as far as there is room.
-        out: int64 (n,): how many events there are, 0 where the actions make no whole game.
-    """
-    for i in range(len(seeds)):
-        out[i] = _note_game(boards[0], states[i], int64(seeds[i]), actions[i], codes[i])
-
-
-@allocator
-def _note_game(board: Row, s: Row, seed: int, actions: Any, codes: Any) -> int:
-    luck = np.empty(1, LUCK)[0]
-    begin_luck(luck, key_of_seed(seed))
-    mask = np.uint64(0)
-    events = 0
-    decisions = 0
-    while int(s["phase"]) != OVER:
-        if is_chance(s):
-            place = int64(s["phase"])
-            if place == SETUP:
-                place = int64(FIRST_STEP + setup_step(s))
-            move = int64(sample(board, s, luck))
-            mask = apply_outcome(board, s, move)
-        else:
-            place = int64(DECISION)
-            move = int64(actions[decisions]) if decisions < len(actions) else int64(-1)
-            if move < 0 or mask >> np.uint64(move) & np.uint64(1) == np.uint64(0):
-                return 0
-            mask = apply(board, s, move)
-            decisions += 1
-        if events < len(codes):
-            codes[events] = 256 * place + move
-        events += 1
-    if decisions < len(actions) and actions[decisions] >= 0:
-        return 0
-    return events

@@ -6,13 +6,12 @@ shift as the nearest end trigger comes closer (a tapered evaluation, as chess pr
 sum is the log-odds of winning. `heuristic.toml` holds the weights, `tune.py` makes them.
 
     evaluate(board, guide, s, scratch)    the expected result of player_0, in [-1, 1]
+
+The terms, the weights and what else follows from a board are `guide.py`'s.
 """
 
 from __future__ import annotations
 
-import functools
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,20 @@ import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agent import Agent
-from tokaido_env.boards.board import Board
+from tokaido_env.agents.players.guide import (
+    ANY_DIE,
+    GUIDE,
+    N_TERMS,
+    SIXTHS,
+    TERMS,
+    WEIGHT_UNIT,
+    WEIGHTS_FILE,
+    guide_of,
+    guides_of,
+    load_weights,
+)
 from tokaido_env.core.bits import highest, lowest, spread
 from tokaido_env.core.box import (
-    BOARD,
     CAPACITY,
     GARDEN,
     HOT_SPRING,
@@ -31,7 +40,6 @@ from tokaido_env.core.box import (
     LAST_GARDEN,
     LAST_SLAB,
     LAST_TEMPLE,
-    MAX_DIE,
     PAINTINGS,
     SEASHORE,
     TEMPLE,
@@ -44,63 +52,34 @@ from tokaido_env.core.rules import (
     paintings_hidden,
     picker,
     picks_left,
-    total,
+    reward,
+    score,
     wares_held,
 )
-from tokaido_env.core.state import DRAW, EFFECT, END_TRIGGERS, OVER, REVEAL, ROLL, STATE
+from tokaido_env.core.state import DRAW, EFFECT, OVER, REVEAL, ROLL, STATE
 
-# A term is of a player; what counts is how far player_0 is ahead in it. "Now" is with the dice that
-# are left in the round, by the share of them that the player will pick, in sixths; "next" is with
-# the next roll, in faces of the die.
-TERMS = (
-    ("faith", "points of faith"),
-    ("commerce", "points of commerce"),
-    ("culture", "points of culture"),
-    ("temple", "temple peg: progress to an end trigger"),
-    ("garden", "garden peg: progress to an end trigger"),
-    ("gold", "slabs: progress to an end trigger"),
-    ("gifted", "paintings given: progress to an end trigger"),
-    ("coins", "coins towards the next slab"),
-    ("wares", "coins that the wares held would bring at the best boutiques"),
-    ("held", "wares held, which take the room of others"),
-    ("easel", "revealed paintings that wait to be given"),
-    ("temple_now", "points of a temple that the pilgrim reaches now"),
-    ("garden_now", "points of a garden that the pilgrim reaches now"),
-    ("seashore_now", "a seashore that the pilgrim reaches now"),
-    ("spring_now", "a hot spring that the pilgrim reaches now"),
-    ("sale_now", "coins of the best sale that the merchant reaches now"),
-    ("draw_now", "wares of the best draw that the merchant reaches now"),
-    ("draw_next", "wares of the best draw that the merchant reaches next"),
-    ("gift_now", "points of the front painting, if the artist reaches its icon now"),
-    ("gift_next", "points of the front painting, if the artist reaches its icon next"),
-    ("second_next", "points of the second painting, if the artist reaches its icon next"),
-    ("paint_now", "paintings that the artist can reveal now"),
-    ("tranquil", "this wave is held"),
-    ("hasty", "this wave is held"),
-    ("crafty", "this wave is held"),
-    ("robust", "this wave is held"),
-    ("proficient", "this wave is held"),
-    ("inspired", "this wave is held"),
-    ("hot_spring", "the hot spring token is held"),
-    ("picks", "picks left in the round, or in the next one if it is about to begin: tempo"),
-    ("drawing", "wares about to be drawn"),
-    ("revealing", "paintings about to be revealed"),
-)
-N_TERMS = len(TERMS)
-WEIGHTS_FILE = Path(__file__).resolve().parent / "heuristic.toml"
-
-# What the evaluation reads beside the board: its weights, and tables derived from the board.
-GUIDE = np.dtype(
-    [
-        ("weights", "<i2", (2, N_TERMS)),  # opening, ending, in WEIGHT_UNIT
-        ("gift_faces", "i1", (2, MAX_DIE + 1, 8, 4)),  # [inspired, die, area, icon]: 6 = in reach
-        ("most_drawn", "i1", (MAX_DIE + 1, 12)),  # [die, town]: largest mountain number in reach
-        ("draw_faces", "i1", (CAPACITY + 1, 12)),  # [room, town]: wares by all faces together
-        ("best_price", "i1", 4),  # of a ware, at any boutique
-    ]
-)
-WEIGHT_UNIT = 1 / 4096
-"""Weights are whole numbers of this much log-odds."""
+__all__ = [
+    "GUIDE",
+    "LAST_TAPER",
+    "N_TERMS",
+    "SCRATCH",
+    "TAPER",
+    "TERMS",
+    "WEIGHTS_FILE",
+    "WEIGHT_UNIT",
+    "HeuristicAgent",
+    "best_action",
+    "count_terms",
+    "evaluate",
+    "final_result",
+    "guide_of",
+    "guides_of",
+    "load_weights",
+    "make_scratch",
+    "progress",
+    "quieted",
+    "value_of_action",
+]
 
 TAPER = 180
 """Steps from opening to ending: 9 temple and 6 garden pegs, 60 coins and 10 gifts divide it."""
@@ -110,11 +89,6 @@ _TAPER_TEMPLE, _TAPER_GARDEN = TAPER // LAST_TEMPLE, TAPER // LAST_GARDEN
 _TAPER_COINS, _TAPER_GIFTS = TAPER // (10 * LAST_SLAB), TAPER // PAINTINGS
 _ODDS_UNIT = np.float32(WEIGHT_UNIT / TAPER)
 
-# Row 0 of `gift_faces` counts the faces of the die whose move reaches the icon.
-_ANY_DIE = 0
-_SIXTHS = 6
-
-_NAMES = [name for name, _ in TERMS]
 _FAITH, _COMMERCE, _CULTURE, _TEMPLE, _GARDEN, _GOLD, _GIFTED = range(7)
 _COINS, _WARES, _HELD, _EASEL = range(7, 11)
 _TEMPLE_NOW, _GARDEN_NOW, _SEASHORE_NOW, _SPRING_NOW = range(11, 15)
@@ -125,7 +99,6 @@ _HOT_SPRING, _PICKS, _DRAWING, _REVEALING = range(28, 32)
 
 _PILGRIM_DIE, _MERCHANT_DIE, _ARTIST_DIE = 1, 2, 4  # bits of dice_left
 _COASTS = 0xFF
-_LOWEST_BIT = np.array([0] + [(n & -n).bit_length() - 1 for n in range(1, 256)], np.int8)
 
 SCRATCH = np.dtype([("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))])
 """What the kernels here write to: one for each thread."""
@@ -147,86 +120,6 @@ class HeuristicAgent(Agent):
         actions = np.empty(len(states), np.int64)
         _choose(actions, boards, guides_of(boards), states, legal)
         return actions
-
-
-def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
-    """Return the weights of a file, float32 (2, N_TERMS): opening, ending.
-
-    Raises:
-        ValueError: if the file does not hold two numbers for each of `TERMS`.
-    """
-    table = tomllib.loads(path.read_text(encoding="utf-8"))["weights"]
-    if sorted(table) != sorted(_NAMES):
-        wrong = ", ".join(sorted(set(table) ^ set(_NAMES)))
-        raise ValueError(f"{path}: weights: missing or unknown: {wrong}")
-    return np.array([table[name] for name in _NAMES], np.float32).T.copy()
-
-
-def guides_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return what the evaluation reads on each of the boards, `BOARD` (b,): `GUIDE` (b,)."""
-    if len(boards) == 1:
-        return _guide_of_bytes(boards.tobytes())
-    different, which = np.unique(
-        boards.view(np.dtype((np.void, BOARD.itemsize))), return_inverse=True
-    )
-    return np.concatenate([_guide_of_bytes(one.tobytes()) for one in different])[which]
-
-
-def guide_of(board: Board, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.void]:
-    """Return what the evaluation reads on a board: `GUIDE` (1,).
-
-    Args:
-        board: the board.
-        weights: float32 (2, N_TERMS).
-    """
-    guide = _tables(board.record)
-    guide["weights"] = np.rint(weights / WEIGHT_UNIT)
-    return guide
-
-
-@functools.lru_cache(maxsize=64)
-def _guide_of_bytes(board: bytes) -> npt.NDArray[np.void]:
-    guide = _tables(np.frombuffer(board, BOARD))
-    guide["weights"] = np.rint(load_weights() / WEIGHT_UNIT)
-    return guide
-
-
-def _tables(record: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return a `GUIDE` with the tables that follow from the board; weights are still 0."""
-    guide = np.zeros(1, GUIDE)
-    row, out = record[0], guide[0]
-    for kind in range(int(row["kinds"])):
-        ware = int(row["kind_ware"][kind])
-        out["best_price"][ware] = max(out["best_price"][ware], row["kind_price"][kind])
-    for die in range(1, MAX_DIE + 1):
-        artist_faces, merchant_faces = (
-            int(row["face_count"][2, die]),
-            int(row["face_count"][1, die]),
-        )
-        for area in range(8):
-            for inspired, icons in enumerate(_icons_within(row, die, area)):
-                for icon in range(4):
-                    reached = icons >> icon & 1
-                    out["gift_faces"][inspired, die, area, icon] = _SIXTHS * reached
-                    out["gift_faces"][inspired, _ANY_DIE, area, icon] += artist_faces * reached
-        for town in range(12):
-            mountains = int(row["town_reach"][die, town]) >> 8
-            numbers = [int(row["mountain_number"][m]) for m in range(4) if mountains >> m & 1]
-            most = max(numbers, default=0)
-            out["most_drawn"][die, town] = most
-            for room in range(CAPACITY + 1):
-                out["draw_faces"][room, town] += merchant_faces * min(most, room)
-    return guide
-
-
-def _icons_within(row: np.void, die: int, area: int) -> tuple[int, int]:
-    """Return the icons, as bits, that a gift can match after a move: plain, and with inspired."""
-    plain, inspired = 0, 0
-    for arrival in range(8):
-        if int(row["area_reach"][die, area]) >> arrival & 1:
-            plain |= 1 << int(row["area_icon"][arrival])
-            inspired |= int(row["icons_touched"][die, area, arrival])
-    return plain, inspired
 
 
 @subroutine
@@ -267,12 +160,7 @@ def quieted(board: Row, s: Row, scratch: Row) -> Row:
 @kernel
 def final_result(board: Row, s: Row) -> np.float32:
     """Return the result of player_0 in a game that is over: 1, 0 or -1."""
-    if int(s["end"]) != END_TRIGGERS:
-        return np.float32(0.0)
-    margin = total(board, s, 0) - total(board, s, 1)
-    if margin == 0:
-        margin = int(s["coins"][0]) - int(s["coins"][1])
-    return np.float32(int64(margin > 0) - int64(margin < 0))
+    return np.float32(reward(board, s, 0, False))
 
 
 @kernel
@@ -379,18 +267,17 @@ def _share_of_dice(s: Row, seat: int, terms: Any) -> int:
     dice = picks_left(s)
     picks = (dice + leads) // 2
     terms[_PICKS] = picks
-    return _SIXTHS * picks // max(dice, 1)
+    return SIXTHS * picks // max(dice, 1)
 
 
 @kernel
 def _count_progress(board: Row, s: Row, seat: int, terms: Any) -> None:
-    temple = int64(s["temple"][seat])
-    garden = int64(s["garden"][seat])
-    terms[_FAITH] = int64(board["temple"][temple]) * int64(board["garden"][garden])
-    terms[_COMMERCE] = board["commerce"][s["gold"][seat]]
-    terms[_CULTURE] = board["culture"][s["gifted"][seat]]
-    terms[_TEMPLE] = temple
-    terms[_GARDEN] = garden
+    faith, commerce, culture = score(board, s, seat)
+    terms[_FAITH] = faith
+    terms[_COMMERCE] = commerce
+    terms[_CULTURE] = culture
+    terms[_TEMPLE] = s["temple"][seat]
+    terms[_GARDEN] = s["garden"][seat]
     terms[_GOLD] = s["gold"][seat]
     terms[_GIFTED] = s["gifted"][seat]
     terms[_COINS] = s["coins"][seat]
@@ -443,7 +330,7 @@ def _best_sale(board: Row, s: Row, seat: int, towns: int) -> int:
     """Return the coins of the best sale in one of the coastal towns, given as bits."""
     best = 0
     while towns != 0:
-        kind = index(s["boutiques"][_LOWEST_BIT[index(towns)]])
+        kind = index(s["boutiques"][lowest(np.uint64(towns))])
         towns &= towns - 1
         held = int64(s["wares"][seat, index(board["kind_ware"][kind])])
         best = max(best, held * int64(board["kind_price"][kind]))
@@ -465,15 +352,15 @@ def _count_artist(
         points = int64(board["culture"][gifted + index(1)]) - int64(board["culture"][gifted])
     faces = guide["gift_faces"][inspired]
     if size > 1:
-        terms[_SECOND_NEXT] = points * int64(faces[_ANY_DIE, area, index(easel >> 2 & 3)])
+        terms[_SECOND_NEXT] = points * int64(faces[ANY_DIE, area, index(easel >> 2 & 3)])
     if int(s["dice_left"]) & _ARTIST_DIE:
         die = index(s["dice"][2])
-        reached = int64(faces[die, area, index(easel & 3)]) // _SIXTHS
+        reached = int64(faces[die, area, index(easel & 3)]) // SIXTHS
         terms[_GIFT_NOW] = share * points * reached
         most = _largest_crowd(crowds, int64(board["area_reach"][die, area]))
         terms[_PAINT_NOW] = share * min(most, paintings_hidden(s, seat))
     else:
-        terms[_GIFT_NEXT] = points * int64(faces[_ANY_DIE, area, index(easel & 3)])
+        terms[_GIFT_NEXT] = points * int64(faces[ANY_DIE, area, index(easel & 3)])
 
 
 @kernel
@@ -492,7 +379,7 @@ def _largest_crowd(crowds: np.uint64, areas: int) -> int:
     """Return the most characters around one of the areas, given as bits, the artist left out."""
     most = 0
     while areas != 0:
-        area = int64(_LOWEST_BIT[index(areas)])
+        area = lowest(np.uint64(areas))
         areas &= areas - 1
         most = max(most, int64(crowds >> np.uint64(8 * area) & np.uint64(7)))
     return most

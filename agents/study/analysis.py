@@ -20,7 +20,6 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +28,10 @@ import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.intervals import Z95, wilson
 from tokaido_env.agents.arena.match import POINTS, TRIGGERS, replay_games
 from tokaido_env.agents.arena.playing import AgentFailed, Job, play_games
 from tokaido_env.agents.registry import make
+from tokaido_env.agents.study.estimates import Figure, Values, mean_of, share_of
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.generator import plausible_board
@@ -40,8 +39,9 @@ from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.rules import reward, total
-from tokaido_env.core.state import END_CAP, STATE, Phase, copy_rows
+from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
 from tokaido_env.files import write_text
+from tokaido_env.trajectory import in_parts
 
 VERSION = 1
 TILES = (*(side for sides in SIDES for side in sides), "hot spring")
@@ -50,6 +50,8 @@ SWAP_ROUNDS = (5, 12)
 
 PLAUSIBLE = "plausible"
 """The name of the study on boards drawn at random."""
+
+_ALL_DICE = 0b111
 
 # What it changes that a player and not the opponent holds a tile, in one position.
 SWAP = np.dtype(
@@ -64,8 +66,6 @@ SWAP = np.dtype(
 
 Seeds = npt.NDArray[np.int64]
 States = npt.NDArray[np.void]
-Values = npt.NDArray[np.float64]
-Figure = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -177,14 +177,12 @@ def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np
         actions: int8 (n, longest), their decisions.
     """
     rounds = np.zeros((len(games), int(games["rounds"].max())), STATE)
-    batch = Batch(len(games), board, autoreset=False, observation=None)
-    batch.reset(games["seed"])
-    for moves in actions.T:
-        states = batch.states
-        begins = np.flatnonzero((states["phase"] == Phase.MOVE) & (states["dice_left"] == 7))
-        rounds[begins, states["round"][begins] - 1] = copy_rows(states, begins)
-        running = np.flatnonzero(moves >= 0)
-        batch.advance(running, moves[running])
+    for some, played in in_parts(board, games["seed"], actions):
+        states = played.states
+        begins = np.flatnonzero((played.legal != 0) & (states["dice_left"] == _ALL_DICE))
+        number = some.start + played.games[begins]
+        at = number * rounds.shape[1] + states["round"][begins] - 1
+        put_rows(rounds.reshape(-1), at, copy_rows(states, begins))
     return rounds
 
 
@@ -331,61 +329,6 @@ def figures(study: Study) -> Figure:
         | {"counts": np.bincount(games["rounds"]).tolist()},
         "decisions": mean_of(games["decisions"], clusters),
         "tiles": {name: _tile(study, tile) for tile, name in enumerate(TILES)},
-    }
-
-
-def mean_of(values: npt.ArrayLike, clusters: npt.NDArray[np.int64]) -> Figure:
-    """Return a mean with its 95 % interval, as {"mean", "ci95", "n"}.
-
-    Values of one cluster may hang together, clusters not (Liang and Zeger 1986). Without a value
-    the mean is None, with fewer than two clusters the interval.
-
-    Args:
-        values: (n,).
-        clusters: int64 (n,).
-    """
-    array = np.asarray(values, np.float64)
-    if not len(array):
-        return _estimate(None, None, 0)
-    mean = float(array.mean())
-    variance = _variance(array, clusters)
-    if variance is None:
-        return _estimate(mean, None, len(array))
-    half = Z95 * sqrt(variance)
-    return _estimate(mean, (mean - half, mean + half), len(array))
-
-
-def share_of(values: npt.ArrayLike, clusters: npt.NDArray[np.int64]) -> Figure:
-    """Return the mean of values within [0, 1] as `mean_of` does, by Wilson's interval (1927).
-
-    It stays within [0, 1]. For values that hang together it counts as many independent ones as
-    their spread shows (Kish 1965), at the least one for each cluster.
-    """
-    array = np.asarray(values, np.float64)
-    if not len(array):
-        return _estimate(None, None, 0)
-    p = float(array.mean())
-    variance = _variance(array, clusters) or 0.0
-    fewest = len(np.unique(clusters))
-    n = p * (1 - p) / variance if variance > 0 else fewest
-    n = min(max(n, fewest), 4 * len(array))
-    return _estimate(p, wilson(p, n), len(array))
-
-
-def _variance(values: Values, clusters: npt.NDArray[np.int64]) -> float | None:
-    """Return the variance of the mean of values in clusters, None if there is but one cluster."""
-    _, which = np.unique(clusters, return_inverse=True)
-    sums = np.bincount(which, values - values.mean())
-    if len(sums) < 2:
-        return None
-    return float((sums**2).sum()) / len(values) ** 2 * len(sums) / (len(sums) - 1)
-
-
-def _estimate(mean: float | None, ci95: tuple[float, float] | None, n: int) -> Figure:
-    return {
-        "mean": None if mean is None else round(mean, 6),
-        "ci95": None if ci95 is None else [round(bound, 6) for bound in ci95],
-        "n": n,
     }
 
 

@@ -11,10 +11,10 @@ from positions import shikoku_data, write_board
 from tokaido_env import Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.records import Records, events_of, records_of
+from tokaido_env.agents.arena.records import Records, records_of
 from tokaido_env.agents.arena.tournament import Sheet, play
 from tokaido_env.boards.board import Board
-from tokaido_env.record import Record, RecordError
+from tokaido_env.record import RecordError
 
 BOARD = Board.load()
 
@@ -55,7 +55,7 @@ def test_a_record_is_that_of_the_game_played_alone(match: Sheet) -> None:
             if action >= 0:
                 game.play(action)
         swapped = number % 2
-        assert record == Record.of(game, ("random", "greedy") if swapped else ("greedy", "random"))
+        assert record == game.record(("random", "greedy") if swapped else ("greedy", "random"))
 
 
 def test_games_that_end_at_the_cap(tmp_path: Path) -> None:
@@ -67,17 +67,6 @@ def test_games_that_end_at_the_cap(tmp_path: Path) -> None:
     records = Records(tmp_path / "games.jsonl", [capped])
     records.append(capped, np.arange(4))
     assert command(["replay", str(tmp_path / "games.jsonl"), "--board", board.source]) == 0
-
-
-def test_actions_that_make_no_game_have_no_events(match: Sheet) -> None:
-    seeds, ends = match.games["seed"][:4], match.games["decisions"]
-    actions = np.pad(match.actions[:4], ((0, 0), (0, 1)), constant_values=-1)
-    actions[0, 5] = 48  # illegal
-    actions[1, ends[1] - 1] = -1  # one too few
-    actions[2, ends[2]] = 0  # one too many
-    events = events_of(BOARD, seeds, actions)
-    assert events[:3] == [None, None, None]
-    assert events[3] == records_of(match, np.array([3]))[0].events
 
 
 def test_the_file_replays(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import random
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,13 @@ def seen(board: Board) -> list[Position]:
 @pytest.fixture(scope="module")
 def drawings(board: Board, seen: list[Position]) -> list[str]:
     """The plain drawings of the positions seen."""
-    return [draw(board, one, color=False) for one in seen]
+    return [drawn(board, one) for one in seen]
+
+
+def drawn(board: Board, one: Position, like: Position | None = None, *, color: bool = False) -> str:
+    """Draw a position; if no game can reach it, with the points of one `like` it."""
+    scene = Game.from_dict(like or one, board=board, seed=0, chance="explicit").scene()
+    return draw(replace(scene, position=one), color=color)
 
 
 def random_game(board: Board, seed: int) -> Iterator[Position]:
@@ -118,14 +125,14 @@ def test_every_sign_is_one_column_wide(drawings: list[str]) -> None:
 
 def test_colour_changes_no_sign(board: Board, seen: list[Position], drawings: list[str]) -> None:
     for one, plain in zip(seen, drawings, strict=True):
-        coloured = draw(board, one)
+        coloured = drawn(board, one, color=True)
         assert "\x1b" not in plain
         assert "\x1b" in coloured
         assert ESCAPE.sub("", coloured) == plain
 
 
 def test_no_colour_runs_on(board: Board, seen: list[Position]) -> None:
-    for line in draw(board, seen[-1]).split("\n"):
+    for line in drawn(board, seen[-1], color=True).split("\n"):
         codes = ESCAPE.findall(line)
         assert codes[1::2] == ["\x1b[0m"] * (len(codes) // 2)
         assert len(codes) % 2 == 0
@@ -133,7 +140,7 @@ def test_no_colour_runs_on(board: Board, seen: list[Position]) -> None:
 
 @pytest.mark.parametrize("name", ["\x1b[2J\n\tevil", "四国" * 40, "long " * 40])
 def test_a_board_may_have_any_name(name: str) -> None:
-    lines = draw(Board.load(), position(board=name), color=False).split("\n")
+    lines = drawn(Board.load(), position(board=name), position()).split("\n")
     assert len(lines) == HEIGHT
     assert all(line.isprintable() and len(line) <= WIDTH for line in lines)
 
@@ -159,7 +166,7 @@ def test_a_position_in_full() -> None:
             "wares": {"kimono": 1, "doll": 1},
         },
     )
-    assert draw(Board.load(), one, color=False) == IN_FULL.strip("\n")
+    assert drawn(Board.load(), one) == IN_FULL.strip("\n")
 
 
 IN_FULL = """
@@ -221,7 +228,7 @@ def test_each_fact_changes_the_drawing(
                 old = old[int(key) if key.isdigit() else key]
             value = rng.choice([value for value in values if value != old])
             other = changed(seen[chosen], where, value)
-            assert draw(board, other, color=False) != drawings[chosen], (where, value)
+            assert drawn(board, other, seen[chosen]) != drawings[chosen], (where, value)
 
 
 def domains(board: Board, one: Position) -> Iterator[tuple[str, list[Any]]]:
@@ -278,7 +285,7 @@ def test_points_are_those_of_the_game(board: Board) -> None:
     while not game.is_over:
         game.play(chooser.choice(game.legal_actions()))
         if game.is_over or not game.rounds % 5:
-            drawing = draw(board, game.to_dict(), color=False)
+            drawing = draw(game.scene(), color=False)
             totals = [int(total) for total in re.findall(r" total (\d+) ", drawing)]
             assert totals == [score["total"] for score in game.scores()]
     winner = game.winner()
@@ -289,24 +296,25 @@ def test_points_are_those_of_the_game(board: Board) -> None:
 @pytest.mark.parametrize(
     ("end", "coins", "told"),
     [
-        ("triggers", (3, 3), "shared victory, 1 : 1"),
-        ("triggers", (2, 3), "player_1 wins, 1 : 1"),
-        ("triggers", (3, 2), "player_0 wins, 1 : 1"),
+        ("triggers", (3, 3), "shared victory, 9 : 9"),
+        ("triggers", (2, 3), "player_1 wins, 9 : 9"),
+        ("triggers", (3, 2), "player_0 wins, 9 : 9"),
         ("cap", (3, 2), "nobody wins"),
     ],
 )
 def test_the_result_of_equal_points(end: str, coins: tuple[int, int], told: str) -> None:
-    mine, theirs = ({"coins": number} for number in coins)
-    over = position(phase="OVER", player=None, left=[], end=end, mine=mine, theirs=theirs)
-    assert told in draw(Board.load(), over, color=False)
+    temple, last = (9, 1) if end == "triggers" else (1, 200)
+    mine, theirs = ({"coins": number, "temple": temple} for number in coins)
+    over = position(phase="OVER", left=[], end=end, round=last, mine=mine, theirs=theirs)
+    assert told in drawn(Board.load(), over)
 
 
 def test_drawing_leaves_the_position_alone() -> None:
-    one = position()
-    before = copy.deepcopy(one)
-    first = draw(Board.load(), one)
-    assert one == before
-    assert draw(Board.load(), json.loads(json.dumps(one))) == first
+    scene = Game.from_dict(position(), seed=0).scene()
+    before = copy.deepcopy(scene)
+    first = draw(scene)
+    assert scene == before
+    assert draw(before) == first
 
 
 # The island is the board's

@@ -18,8 +18,9 @@ from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWN
 from tokaido_env.core.state import Phase
 from tokaido_env.render import chart as charts
 from tokaido_env.render.chart import Point, chart_of
-from tokaido_env.render.scene import Scene, choices_of, last_step, place_of, scene_of
-from tokaido_env.render.svg import PANELS, THEMES, draw, panels_of, style
+from tokaido_env.render.scene import choices_of, place_of, scene_of
+from tokaido_env.render.style import THEMES, style
+from tokaido_env.render.svg import PANELS, draw, panels_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</title></svg><script>alert('1')</script>&\""
@@ -110,7 +111,7 @@ def test_routes_do_not_cross_and_areas_hold_their_middles(other_board: Board) ->
 
 def test_every_thing_of_a_position_has_a_title() -> None:
     game = played(60)
-    told = titles(draw(scene_of(game)))
+    told = titles(draw(game.scene()))
     position = game.to_dict()
     for seat, player in enumerate(position["players"]):
         for character in CHARACTERS:
@@ -133,7 +134,7 @@ def test_every_thing_of_a_position_has_a_title() -> None:
 def test_points_are_the_games_own() -> None:
     for moves in (20, 90, 400):
         game = played(moves)
-        told = Counter(titles(draw(scene_of(game))))
+        told = Counter(titles(draw(game.scene())))
         for seat, score in enumerate(game.scores()):
             assert told[f"player_{seat}, {score['total']} points"] == 1
             for part in ("faith", "commerce", "culture"):
@@ -142,13 +143,13 @@ def test_points_are_the_games_own() -> None:
 
 def test_legal_destinations_are_where_the_characters_come_to_stand() -> None:
     game = first_pick(played(33))
-    marks = [title for title in titles(draw(scene_of(game))) if title.startswith("legal: ")]
+    marks = [title for title in titles(draw(game.scene())) if title.startswith("legal: ")]
     *places, everything = marks  # the list of all actions is drawn last
     assert everything == "legal: " + ", ".join(game.legal_labels())
     assert sorted(", ".join(places).replace("legal: ", "").split(", ")) == sorted(
         game.legal_labels()
     )
-    for choice in choices_of(game):
+    for choice in choices_of(game.board, game.states):
         after = game.copy()
         after.play(choice.label)
         character = choice.label.partition(":")[0]
@@ -158,7 +159,7 @@ def test_legal_destinations_are_where_the_characters_come_to_stand() -> None:
 
 def test_the_last_step_is_the_newest_move_of_a_character() -> None:
     game, luck = Game(seed=4), random.Random(4)
-    assert last_step(game) is None
+    assert game.scene().last is None
     moved, repeated = None, 0
     while repeated < 2:
         before, seat, phase = game.to_dict(), int(game.player or 0), game.phase
@@ -172,13 +173,13 @@ def test_the_last_step_is_the_newest_move_of_a_character() -> None:
             )
             moved = (seat, character, start, end)
         if phase == Phase.REPEAT or luck.random() < 0.1:
-            assert last_step(game) == moved
+            assert game.scene().last == moved
             repeated += phase == Phase.REPEAT
 
 
 def test_an_agent_is_asked_for_shares_and_a_value() -> None:
     game = played(33)
-    scene = scene_of(game, "mcts:sims=50")
+    scene = game.scene("mcts:sims=50")
     assert sum(choice.probability or 0 for choice in scene.choices) == pytest.approx(1)
     assert scene.value is not None
     assert -1 <= scene.value <= 1
@@ -186,35 +187,36 @@ def test_an_agent_is_asked_for_shares_and_a_value() -> None:
     assert f"player_0 {(scene.value + 1) / 2:.0%}" in told
     best = max(scene.choices, key=lambda choice: choice.probability or 0)
     assert f"{best.label} {best.probability:.0%}" in told
-    silent = scene_of(game, "greedy")
+    silent = game.scene("greedy")
     assert [choice.probability for choice in silent.choices].count(1.0) == 1
     assert silent.value is None
 
 
 def test_text_from_outside_stays_text() -> None:
     game = played(33)
-    svg = draw(scene_of(game, names=(HOSTILE, "b")))
+    svg = draw(scene_of(game.board, game.states, names=(HOSTILE, "b")))
     assert "<script" not in svg
     assert any(HOSTILE[:20] in text for text in texts(svg))
 
 
 @pytest.mark.parametrize("name", ["\x00", "\x1b[31m", "\ud800", "\ufffe", "名前"])
 def test_any_name_makes_a_picture_that_can_be_read(name: str) -> None:
-    svg = draw(scene_of(played(10), names=(name, "b")))
+    game = played(10)
+    svg = draw(scene_of(game.board, game.states, names=(name, "b")))
     ET.fromstring(svg)
     svg.encode()
 
 
 def test_parts_make_the_whole_picture_and_change_only_with_the_position() -> None:
     game = first_pick(played(33))
-    scene = scene_of(game)
+    scene = game.scene()
     panels, svg = panels_of(scene), draw(scene)
     assert list(panels) == list(PANELS)
     for parts in panels.values():
         assert "".join(parts.values()) in svg
     after = game.copy(luck="same")
     after.play(next(label for label in game.legal_labels() if label.startswith("merchant:")))
-    later = panels_of(scene_of(after))
+    later = panels_of(after.scene())
     moved = {name for name, part in later["island"].items() if panels["island"].get(name) != part}
     assert f"pawn {game.player} merchant" in moved
     assert "map" not in moved
@@ -223,7 +225,7 @@ def test_parts_make_the_whole_picture_and_change_only_with_the_position() -> Non
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_theme_styles_only_its_own_pictures(theme: str) -> None:
-    svg = draw(scene_of(played(10)), theme)  # type: ignore[arg-type]
+    svg = draw(played(10).scene(), theme)  # type: ignore[arg-type]
     assert f'class="tokaido tokaido-{theme}"' in svg
     rules = re.sub(r"@media[^{]*\{", "", style(theme))  # type: ignore[arg-type]
     assert all(rule.startswith(f".tokaido-{theme}") for rule in re.findall(r"([^{}]+)\{", rules))
@@ -236,18 +238,18 @@ def test_every_phase_and_any_board_draws_within_its_size(other_board: Board) -> 
         while not game.is_over:
             phases.add(game.phase)
             if luck.random() < 0.05 or game.phase == Phase.DISCARD:
-                svg = draw(scene_of(game, last=last_step(game)))
+                svg = draw(game.scene())
                 ET.fromstring(svg)
                 assert len(svg.encode()) <= 60_000
             moves = game.legal_labels() or [label for label, _ in game.outcomes()]
             game.play(luck.choice(moves))
-        ET.fromstring(draw(scene_of(game)))
+        ET.fromstring(draw(game.scene()))
     assert phases >= set(Phase) - {Phase.OVER}
 
 
 def test_a_theme_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="theme: expected one of 'light', 'dark', 'auto'"):
-        draw(Scene(Board.load("shikoku"), Game(seed=0).to_dict()), "blue")  # type: ignore[arg-type]
+        draw(Game(seed=0).scene(), "blue")  # type: ignore[arg-type]
 
 
 def test_a_game_shows_itself(tmp_path: Path) -> None:
@@ -258,3 +260,12 @@ def test_a_game_shows_itself(tmp_path: Path) -> None:
     assert (tmp_path / "board.svg").read_text(encoding="utf-8") == picture.svg + "\n"
     assert "%" not in "".join(texts(picture.svg))
     assert "%" in "".join(texts(game.show("random").svg))
+
+
+@pytest.mark.parametrize("name", ["board.png", "board", "board.svg.gz"])
+def test_a_picture_is_saved_as_svg_only(name: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=rf"^path: expected a name that ends in \.svg, got .*{name}'$"
+    ):
+        played(33).show().save(tmp_path / name)
+    assert not list(tmp_path.iterdir())

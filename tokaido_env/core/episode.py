@@ -1,4 +1,4 @@
-"""One step of one game, for callers in Python."""
+"""One game, for callers in Python: a step, and what the rules say of where it stands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from tokaido_env.core.luck import resolve
 from tokaido_env.core.rules import (
     apply,
     apply_outcome,
+    capacity,
     is_chance,
     legal,
     outcome_weights,
+    picker,
     setup_step,
+    wares_held,
 )
 
 
@@ -46,3 +49,15 @@ def advance(
 def weights_of(boards: Any, states: Any, i: int, out: Any) -> tuple[int, int]:
     """Return the number of outcomes of game `i` and its set-up step; write the weights to `out`."""
     return outcome_weights(boards[i], states[i], out), setup_step(states[i])
+
+
+@entry
+def picker_of(states: Any, i: int) -> int:
+    """Return whose pick it is in game `i`: `rules.picker`."""
+    return picker(states[i])
+
+
+@entry
+def wares_of(states: Any, i: int, seat: int) -> tuple[int, int]:
+    """Return how many wares a seat of game `i` holds, and how many it may keep."""
+    return wares_held(states[i], seat), capacity(states[i], seat)

@@ -1,15 +1,34 @@
-"""Outcomes of chance: id <-> label."""
+"""Events: ids <-> labels of decisions and of outcomes of chance, and why a move is refused.
+
+An outcome's id means something at its place only: a chance phase or, within the set-up, a step. An
+event's *code* tells both, `256 * place + id`; the place of decisions is 0, so that the code of an
+action is its id.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.core.actions import IDS, LABELS
+from tokaido_env.core.bits import actions_of
 from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS, ICONS, SIDES, WARES
-from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import Phase
+from tokaido_env.core.episode import weights_of
+from tokaido_env.core.rules import MAX_OUTCOMES, legal_mask
+from tokaido_env.core.state import OVER, Phase
 
-Kinds = Sequence[tuple[str, int]]
+Kinds = tuple[tuple[str, int], ...]
 """Ware and price of the different boutique tokens, as `Board.kinds`."""
+
+# Places of events: a decision, a chance phase by its number, or a step of the set-up after those.
+DECISION, FIRST_STEP = 0, len(Phase)
+PLACE = 256
+"""What codes of neighbouring places are apart."""
+
+_STEPS = len(COASTAL_TOWNS) + len(CHARACTERS)
+_SHOWN = 10  # outcomes named in an error
 
 # Of the chance phases whose labels do not depend on the board.
 _OUTCOME_LABELS = {
@@ -46,3 +65,56 @@ def outcomes_by_label(kinds: Kinds, phase: Phase, setup: int) -> dict[str, int]:
         return _OUTCOMES_BY_LABEL.get(phase, {})
     outcomes = len(kinds) if setup < len(COASTAL_TOWNS) else 2
     return {outcome_label(kinds, phase, setup, k): k for k in range(outcomes)}
+
+
+@functools.lru_cache(maxsize=64)
+def event_codes(kinds: Kinds) -> dict[str, int]:
+    """Return the codes of all events by their labels."""
+    codes = dict(IDS)
+    for phase, ids in _OUTCOMES_BY_LABEL.items():
+        codes |= {label: PLACE * phase + outcome for label, outcome in ids.items()}
+    for step in range(_STEPS):
+        place = FIRST_STEP + step
+        ids = outcomes_by_label(kinds, Phase.SETUP, step)
+        codes |= {label: PLACE * place + outcome for label, outcome in ids.items()}
+    return codes
+
+
+@functools.lru_cache(maxsize=64)
+def event_labels(kinds: Kinds) -> dict[int, str]:
+    """Return the labels of all events by their codes."""
+    return {code: label for label, code in event_codes(kinds).items()}
+
+
+def refusal(
+    kinds: Kinds,
+    boards: npt.NDArray[np.void],
+    states: npt.NDArray[np.void],
+    i: int,
+    move: object,
+) -> str:
+    """Say why a move of game `i` is refused: what it was, where, and what was on offer.
+
+    Args:
+        kinds: of boutique tokens.
+        boards: `BOARD` (n,), the board of each game.
+        states: `STATE` (n,).
+        i: which game.
+        move: an action or an outcome, by id or by label, or anything else that came in its place.
+    """
+    phase = Phase(states["phase"][i])
+    move = int(move) if isinstance(move, np.integer) else move
+    if phase == OVER:
+        return f"illegal action {move!r}: the game is over"
+    actions = actions_of(legal_mask(boards, states, i))
+    if actions:
+        name = f" ({LABELS[move]})" if isinstance(move, int) and move in range(len(LABELS)) else ""
+        legal = ", ".join(f"{LABELS[action]} ({action})" for action in actions)
+        who = f"player {states['player'][i]} at {phase.name}"
+        return f"illegal action {move!r}{name}: legal are {legal} for {who}"
+    weights = np.zeros(MAX_OUTCOMES, np.int64)
+    _, step = weights_of(boards, states, i, weights)
+    possible = np.flatnonzero(weights).tolist()
+    shown = ", ".join(f"{outcome_label(kinds, phase, step, k)} ({k})" for k in possible[:_SHOWN])
+    more = ", …" if len(possible) > _SHOWN else ""
+    return f"no outcome {move!r} at {phase.name}: possible are {shown}{more}"

@@ -1,1 +1,1 @@
-"""Drawings of a position: pure functions of a board and the dictionary of `Game.to_dict`."""
+"""Drawings: pure functions of a board and states."""

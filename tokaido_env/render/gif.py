@@ -1,8 +1,8 @@
-"""A recorded game as an animated GIF: a frame for each move of a character."""
+"""A played game as an animated GIF: a frame for each move of a character."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,9 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.files import whole_file
-from tokaido_env.game import Game
-from tokaido_env.record import Record, replay
 from tokaido_env.render.raster import needed, rasterise
-from tokaido_env.render.scene import Scene, moves, scene_of, step_of
+from tokaido_env.render.scene import SEATS, Events, Scene, States, moves, scenes_of
 from tokaido_env.render.svg import WIDTH, draw
-from tokaido_env.render.words import shown_names
 
 Colours = npt.NDArray[np.int64]  # red, green and blue packed into a number
 
@@ -25,20 +22,18 @@ _COLOURS = 255  # the last of 256 stands for what a frame leaves as it was
 _SAMPLES = 8  # frames from which the colours of all are chosen
 
 
-def write_gif(record: Record, path: str | Path, board: str | Path | Board | None = None) -> int:
+def write_gif(scenes: Iterable[Scene], path: str | Path) -> int:
     """Write a game as an animated GIF, whole or not at all; return the number of frames.
 
     Args:
-        record: the game.
+        scenes: what there is to see in each frame.
         path: the file.
-        board: the board of the game, when it is not a built-in one.
 
     Raises:
-        RecordError: if the record does not replay.
         ModuleNotFoundError: if a package of the extra `[render]` is missing.
     """
     needed("PIL.Image")
-    pictures = [draw(scene, "light") for scene in scenes_of(record, board)]
+    pictures = [draw(scene, "light") for scene in scenes]
     palette = _palette(pictures)
     frames = (_frame(_packed(picture), palette) for picture in pictures)
     times = [_MILLISECONDS] * (len(pictures) - 1) + [_LAST_MILLISECONDS]
@@ -49,18 +44,20 @@ def write_gif(record: Record, path: str | Path, board: str | Path | Board | None
     return len(pictures)
 
 
-def scenes_of(record: Record, board: str | Path | Board | None = None) -> Iterator[Scene]:
+def frames_of(
+    board: Board, states: States, events: Events, names: tuple[str, str] = SEATS
+) -> Iterator[Scene]:
     """Yield what there is to see before each move of a character, and at the end.
 
-    Raises:
-        RecordError: as `replay` does.
+    Args:
+        board: of the game.
+        states: `STATE` (rows,), as for `scene.scenes_of`.
+        events: int16 (rows,).
+        names: what to call the two players.
     """
-    names = shown_names(record.players)
-    moved: tuple[Game, str] | None = None
-    for game, event in replay(record, board):
-        if event is None or moves(event):
-            yield scene_of(game, last=moved and step_of(*moved), names=names)
-            moved = None if event is None else (game.copy(luck="same"), event)
+    rows = moves(events)
+    rows[-1] = True
+    return scenes_of(board, states, events, rows, names)
 
 
 def _palette(pictures: list[str]) -> Colours:

@@ -65,8 +65,7 @@ class Renderer:
         if self.mode == "ansi":
             from tokaido_env.render.ansi import draw, has_colors
 
-            scene = scene_of_now()
-            return draw(scene.board, scene.position, color=has_colors(sys.stdout))
+            return draw(scene_of_now(), color=has_colors(sys.stdout))
         if self.mode == "rgb_array":
             return _pixels(_picture(scene_of_now()))
         self._show(scene_of_now, fps)

@@ -1,6 +1,6 @@
 """A picture as pixels.
 
-    pixels = rasterise(draw(scene_of(game), "light"), 1000)
+    pixels = rasterise(draw(game.scene(), "light"), 1000)
 
 The font comes with Matplotlib and not from the machine, so that a picture is the same everywhere.
 """

@@ -1,30 +1,40 @@
 """What there is to see: a position with the choices in it, how it came about and what it is worth.
 
-    scene = scene_of(game)
+    scene = scene_of(board, states)
 
 Every picture is drawn from a scene; nothing here draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS
-from tokaido_env.game import Game
-
-if TYPE_CHECKING:
-    from tokaido_env.agent import Agent
+from tokaido_env.core.actions import ARTIST, ARTIST_STAY, LABELS, MERCHANT
+from tokaido_env.core.bits import actions_of
+from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, TOWNS
+from tokaido_env.core.episode import advance, wares_of
+from tokaido_env.core.luck import LUCK, MAX_EVENTS
+from tokaido_env.core.plain import optional, points_of, to_dict
+from tokaido_env.core.rules import legal_mask, winner_of
+from tokaido_env.core.state import copy_rows
 
 Position = Mapping[str, Any]  # as `Game.to_dict` gives it
 Player = Mapping[str, Any]  # one of its players
 Place = int | str  # the ring index of a station, or the name of a mountain town or an area
+States = npt.NDArray[np.void]
+Shares = npt.NDArray[np.float32]
+Events = npt.NDArray[np.int16]
 
 SEATS = ("player_0", "player_1")
+
+# What a step takes where chance is left alone.
+_NO_LUCK, _NO_EVENTS = np.zeros(1, LUCK), np.zeros(MAX_EVENTS, np.uint8)
 
 
 class Choice(NamedTuple):
@@ -33,7 +43,7 @@ class Choice(NamedTuple):
     Attributes:
         label: of the action.
         place: where it leads a character; None for an action that moves none.
-        probability: with which a policy takes it; None if none was asked.
+        probability: with which an agent takes it; None if none was asked.
     """
 
     label: str
@@ -57,14 +67,20 @@ class Scene:
     Attributes:
         board: of the position.
         position: as `Game.to_dict` gives it.
+        points: of both players by `core.plain.POINTS`, as they would count now.
+        rooms: how many wares each player may keep.
+        winner: who has won; None for a shared victory, at the cap, and while the game runs.
         choices: the legal actions, in the order of their ids.
         last: the newest move; None before the first.
-        value: the result that player_0 can expect, -1 to 1; None if no policy was asked.
+        value: the result that player_0 can expect, -1 to 1; None if nobody was asked.
         names: what to call the two players.
     """
 
     board: Board
     position: Position
+    points: Sequence[Mapping[str, int]]
+    rooms: Sequence[int]
+    winner: int | None = None
     choices: Sequence[Choice] = ()
     last: Step | None = None
     value: float | None = None
@@ -72,80 +88,131 @@ class Scene:
 
 
 def scene_of(
-    game: Game,
-    agent: str | Agent | None = None,
+    board: Board,
+    states: States,
     *,
+    shares: Shares | None = None,
+    value: float | None = None,
     last: Step | None = None,
     names: tuple[str, str] = SEATS,
-    seed: int = 0,
 ) -> Scene:
-    """Return what there is to see of a game.
+    """Return what there is to see of a position.
 
     Args:
-        game: the game, which is not changed.
-        agent: an agent, or the spec of one, to ask how good it holds each legal action and what
-            result it expects. One that cannot tell is asked what it would do.
-        last: the newest move, by `last_step`.
+        board: of the position.
+        states: `STATE` (1,), not changed.
+        shares: float32 (N_ACTIONS,), how likely an agent takes each action.
+        value: the result that player_0 can expect, as an agent holds.
+        last: the newest move.
         names: what to call the two players.
-        seed: of the agent's luck.
     """
-    choices, value = choices_of(game), None
-    if agent is not None and choices:
-        shares, value = _judged(game, agent, seed)
-        choices = [
-            choice._replace(probability=shares[action])
-            for choice, action in zip(choices, game.legal_actions(), strict=True)
-        ]
-    return Scene(game.board, game.to_dict(), choices, last, value, names)
-
-
-def _judged(game: Game, agent: str | Agent, seed: int) -> tuple[list[float], float | None]:
-    """Return how good an agent holds each action, and the result that player_0 can expect."""
-    from tokaido_env.agent import as_agent
-
-    asked = as_agent(agent)
-    legal = np.array([game.legal_mask], np.uint64)
-    position = game.boards, game.state, legal, np.array([seed], np.uint64)
-    shares, values = asked.judge(*position)
-    return shares[0].tolist(), None if values is None else float(values[0])
-
-
-def choices_of(game: Game) -> list[Choice]:
-    """Return the legal actions with the places that they lead to."""
-    labels = game.legal_labels()
-    return [Choice(label, step_of(game, label).end if moves(label) else None) for label in labels]
-
-
-def moves(label: str) -> bool:
-    """Return whether an action moves a character."""
-    return label.partition(":")[0] in CHARACTERS
-
-
-def step_of(game: Game, label: str) -> Step:
-    """Return what a legal action that moves a character would do."""
-    seat, character = int(game.player or 0), label.partition(":")[0]
-    after = game.copy(luck="same")
-    after.play(label)
-    start, end = (
-        place_of(one.board, one.to_dict()["players"][seat], character) for one in (game, after)
+    boards = board.record
+    return Scene(
+        board,
+        to_dict(board.name, boards[0], states[0]),
+        points_of(boards, states),
+        [int(wares_of(states, 0, seat)[1]) for seat in range(2)],
+        optional(winner_of(boards, states, 0)),
+        choices_of(board, states, shares),
+        last,
+        value,
+        names,
     )
+
+
+def scenes_of(
+    board: Board,
+    states: States,
+    events: Events,
+    rows: npt.NDArray[np.bool_] | None = None,
+    names: tuple[str, str] = SEATS,
+    *,
+    shares: Shares | None = None,
+    values: Sequence[float | None] | None = None,
+) -> Iterator[Scene]:
+    """Yield what there is to see in the rows of a played game.
+
+    Args:
+        board: of the game.
+        states: `STATE` (rows,), the position before each event, then that at the end.
+        events: int16 (rows,), as in `trajectory.Trajectory`.
+        rows: bool (rows,), which of them; all by default.
+        names: what to call the two players.
+        shares: float32 (rows, N_ACTIONS), how likely an agent takes each action.
+        values: the results that player_0 can expect, one for each row.
+    """
+    last, moved = None, moves(events)
+    for row in range(len(states)):
+        if row and moved[row - 1]:
+            last = step_of(board, states[row - 1], int(events[row - 1]), states[row])
+        if rows is None or rows[row]:
+            yield scene_of(
+                board,
+                copy_rows(states[row:][:1]),
+                shares=None if shares is None else shares[row],
+                value=None if values is None else values[row],
+                last=last,
+                names=names,
+            )
+
+
+def choices_of(board: Board, states: States, shares: Shares | None = None) -> list[Choice]:
+    """Return the legal actions with the places that they lead to; arguments as for `scene_of`."""
+    choices = []
+    for action in actions_of(legal_mask(board.record, states, 0)):
+        place = None
+        if action <= ARTIST_STAY:
+            after = copy_rows(states)
+            advance(board.record, after, _NO_LUCK, 0, action, False, _NO_EVENTS)
+            place = step_of(board, states[0], action, after[0]).end
+        share = None if shares is None else float(shares[action])
+        choices.append(Choice(LABELS[action], place, share))
+    return choices
+
+
+def moves(events: Events) -> npt.NDArray[np.bool_]:
+    """Return which events move a character: bool (rows,)."""
+    return np.asarray((events >= 0) & (events <= ARTIST_STAY))
+
+
+def step_of(board: Board, before: np.void, action: int, after: np.void) -> Step:
+    """Return what an action that moves a character has done.
+
+    Args:
+        board: of the game.
+        before: the position in which it was chosen, a row of `STATE`.
+        action: its id.
+        after: the position next.
+    """
+    seat = int(before["player"])
+    character = CHARACTERS[int(action >= MERCHANT) + int(action >= ARTIST)]
+    start, end = (_place_in(board, row, seat, character) for row in (before, after))
     return Step(seat, character, start, end)
 
 
-def last_step(game: Game) -> Step | None:
-    """Return the newest move of a character, found by playing the game's record through."""
-    from tokaido_env.record import replay
-
-    last = None
-    for before, event in replay(game.record(), game.board):
-        if event is not None and moves(event):
-            last = (before.copy(luck="same"), event)
-    return last and step_of(*last)
+def last_step(board: Board, states: States, events: Events) -> Step | None:
+    """Return the newest move of a character in a played game; arguments as for `scenes_of`."""
+    rows = np.flatnonzero(moves(events))
+    if not len(rows):
+        return None
+    row = int(rows[-1])
+    return step_of(board, states[row], int(events[row]), states[row + 1])
 
 
 def place_of(board: Board, player: Player, character: str) -> Place:
     """Return where a character of a player stands."""
-    place: Place = player[character]
+    return _place(board, player[character])
+
+
+def _place_in(board: Board, row: np.void, seat: int, character: str) -> Place:
+    place = int(row[character][seat])
+    if character == "pilgrim":
+        return place
+    return _place(board, (TOWNS if character == "merchant" else AREAS)[place])
+
+
+def _place(board: Board, place: Place) -> Place:
+    """Return the station of a coastal town; other places as they are."""
     return board.stations.index(str(place)) if place in COASTAL_TOWNS else place
 
 
@@ -156,15 +223,6 @@ def pawns_by_place(board: Board, position: Position) -> dict[Place, list[tuple[i
         for character in CHARACTERS:
             pawns.setdefault(place_of(board, player, character), []).append((seat, character))
     return pawns
-
-
-def points_of(board: Board, player: Player) -> dict[str, int]:
-    """Return what the pegs (counted from 1), the slabs and the gifts of a player are worth."""
-    return {
-        "faith": board.temple[player["temple"] - 1] * board.garden[player["garden"] - 1],
-        "commerce": board.commerce[player["gold"]],
-        "culture": board.culture[player["gifted"]],
-    }
 
 
 _STORIES = {
@@ -200,11 +258,9 @@ def story_of(scene: Scene) -> str:
 
 
 def _result(scene: Scene) -> str:
-    """Name the winner: more points, then more coins (R9.2, R9.3)."""
-    players = scene.position["players"]
+    """Name the winner (R9.2, R9.3)."""
     if scene.position["end"] == "cap":
         return "nobody wins"
-    totals = [sum(points_of(scene.board, player).values()) for player in players]
-    first, second = zip(totals, (player["coins"] for player in players), strict=True)
-    winner = "shared victory" if first == second else f"{scene.names[second > first]} wins"
-    return f"{winner}, {totals[0]} : {totals[1]}"
+    first, second = (sum(points.values()) for points in scene.points)
+    winner = "shared victory" if scene.winner is None else f"{scene.names[scene.winner]} wins"
+    return f"{winner}, {first} : {second}"

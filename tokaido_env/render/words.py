@@ -22,7 +22,7 @@ def tell(before: Scene, event: str, after: Scene) -> str:
     """Tell what an event did.
 
     Args:
-        before: what there was to see; chance must be explicit, as it is in `record.replay`.
+        before: what there was to see just before it: every outcome of chance is an event too.
         event: the label of an action or of an outcome of chance.
         after: what there was to see next.
     """

@@ -56,10 +56,10 @@ from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, check_fits, units
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
-from tokaido_env.core.state import NOBODY, STATE
+from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
 from tokaido_env.files import whole_file
-from tokaido_env.game import Game
 from tokaido_env.record import Record, RecordError, replay
+from tokaido_env.trajectory import Trajectory
 
 FORMAT = "tokaido-duo-decisions"
 VERSION = 1
@@ -174,46 +174,35 @@ def _records(path: Path) -> Iterator[tuple[int, Record]]:
 
 
 def _play(number: int, record: Record, board: Board | None, dtype: str) -> Played:
-    states, masks, seats = bytearray(), [], []
-    actions: list[int] = []
-    chance: list[list[str]] = []
-    game: Game
-    for game, event in replay(record, board):
-        if event is not None and not game.legal_mask:
-            if chance:
-                chance[-1].append(event)
-            continue
-        states += game.states.tobytes()
-        masks.append(game.legal_mask)
-        seats.append(NOBODY if game.player is None else game.player)
-        if event is not None:
-            # A wrong label is for `replay` to refuse when it goes on.
-            actions.append(IDS.get(event, -1))
-            chance.append([])
-    check_fits(game.boards, dtype)
-    players = np.array(seats[:-1], np.int8)
+    played = replay(record, board)
+    check_fits(played.board.record, dtype)
+    decisions = np.flatnonzero(played.decided)
     # The position after the last event is what both seats see last of all.
-    states += states[-STATE.itemsize :]
+    last = len(played.states) - 1
+    players = played.movers[decisions]
     seen_by = np.append(players, [0, 1]).astype(np.int8)
-    observations = _observe(game, np.frombuffer(states, STATE), seen_by, dtype)
+    seen = copy_rows(played.states, np.append(decisions, [last, last]))
+    observations = _observe(played.board, seen, seen_by, dtype)
     rows = {
         "observation": observations[:-2],
-        "mask": _masks(np.array(masks[:-1], np.uint64)),
-        "action": np.array(actions, np.int64),
-        "next_player": np.array(seats[1:], np.int8),
-        **_results(game, players),
+        "mask": _masks(played.legal[decisions]),
+        "action": played.events[decisions].astype(np.int64),
+        "next_player": played.movers[np.append(decisions, last)[1:]],
+        **_results(played, players),
     }
+    labels, ends = played.labels(), [*decisions[1:].tolist(), last]
+    chance = [list(labels[i + 1 : j]) for i, j in zip(decisions.tolist(), ends, strict=True)]
     seed = -1 if record.seed is None else record.seed
     return Played(number, seed, record.players, players, rows, chance, observations[-2:])
 
 
 def _observe(
-    game: Game, states: npt.NDArray[np.void], seats: npt.NDArray[np.int8], dtype: str
+    board: Board, states: npt.NDArray[np.void], seats: npt.NDArray[np.int8], dtype: str
 ) -> npt.NDArray[Any]:
     unit = units(dtype)
     out = np.empty((len(states), N_FEATURES), unit.dtype)
     slots = np.zeros(len(states), loops.SLOT)
-    loops.observe(np.arange(len(states)), game.boards, states, slots, seats, unit, out)
+    loops.observe(np.arange(len(states)), board.record, states, slots, seats, unit, out)
     return out
 
 
@@ -223,16 +212,18 @@ def _masks(legal: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
     return words.view(np.int8)[:, :N_ACTIONS]
 
 
-def _results(game: Game, seats: npt.NDArray[np.int8]) -> Arrays:
+def _results(played: Trajectory, seats: npt.NDArray[np.int8]) -> Arrays:
     last = np.zeros(len(seats), bool)
     for seat in range(2):
         last[np.flatnonzero(seats == seat)[-1:]] = True
-    result = np.array(rewards_of(game.boards, game.states, 0, False), np.float32)[seats]
+    final = played.ends
+    end = int(final["end"][0])
+    result = np.array(rewards_of(played.board.record, final, 0, False), np.float32)[seats]
     return {
         "reward": np.where(last, result, np.float32(0)),
-        "return": result if game.is_over else np.full(len(seats), np.nan, np.float32),
-        "terminated": last & (game.end == "triggers"),
-        "truncated": last & (game.end != "triggers"),
+        "return": np.full(len(seats), np.nan, np.float32) if end == NOT_ENDED else result,
+        "terminated": last & (end == END_TRIGGERS),
+        "truncated": last & (end != END_TRIGGERS),
     }
 
 

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import write_text
-from tokaido_env.game import Game
 from tokaido_env.record import Record, RecordError, load, replay
 from tokaido_env.tools.program import program
 
@@ -53,12 +54,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _animate(records: Sequence[Record], options: argparse.Namespace) -> int:
-    from tokaido_env.render.gif import write_gif
+    from tokaido_env.render.gif import frames_of, write_gif
+    from tokaido_env.render.words import shown_names
 
     if options.game is None and len(records) != 1:
         raise RecordError(f"--gif: expected one game, got {len(records)}: choose it with --game")
     number = options.game or 1
-    frames = write_gif(records[number - 1], options.gif, options.board)
+    record = records[number - 1]
+    played, names = replay(record, options.board), shown_names(record.players)
+    scenes = frames_of(played.board, played.states, played.events, names)
+    frames = write_gif(scenes, options.gif)
     print(f"{options.gif}: game {number} in {frames} frames")
     return 0
 
@@ -79,18 +84,20 @@ def _write_page(records: Sequence[Record], options: argparse.Namespace) -> int:
 def _print_game(number: int, record: Record, options: argparse.Namespace) -> None:
     seed = "" if record.seed is None else f", seed {record.seed}"
     print(f"game {number}: {record.players[0]} against {record.players[1]}, {record.board}{seed}")
-    for game, event in replay(record, options.board):
-        if event is not None and not options.quiet:
-            print("  " + _line(game, event))
+    if not options.quiet:
+        played = replay(record, options.board)
+        for event, state in zip(played.labels(), played.states, strict=False):
+            print("  " + _line(state, event))
     print("  " + _result(record))
 
 
-def _line(game: Game, event: str) -> str:
+def _line(state: np.void, event: str) -> str:
     """Return an event with its round and who did it; chance is indented less far."""
-    if game.phase in CHANCE_PHASES:
-        rounds = game.rounds + (game.phase == Phase.ROLL)
-        return f"{rounds:>3}  {'chance':<9} {event}"
-    return f"{game.rounds:>3}  {f'player_{game.player}':<9}   {event}"
+    rounds = int(state["round"])
+    if state["phase"] in CHANCE_PHASES:
+        return f"{rounds + (state['phase'] == Phase.ROLL):>3}  {'chance':<9} {event}"
+    player = f"player_{state['player']}"
+    return f"{rounds:>3}  {player:<9}   {event}"
 
 
 def _result(record: Record) -> str:

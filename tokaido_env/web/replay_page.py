@@ -15,7 +15,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from html import escape
 from importlib import resources
@@ -23,12 +23,19 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tokaido_env.boards.board import Board
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import Record, replay
-from tokaido_env.render.scene import Scene, Step, moves, points_of, scene_of, step_of, story_of
-from tokaido_env.render.svg import PANELS, panels_of, style
+from tokaido_env.render.scene import Scene, scenes_of, story_of
+from tokaido_env.render.style import style
+from tokaido_env.render.svg import PANELS, panels_of
 from tokaido_env.render.words import seat_of, shown_names, tell
+from tokaido_env.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from tokaido_env.agent import Agent
@@ -165,26 +172,41 @@ def _film(record: Record, board: str | Path | Board | None, agent: Agent | None)
 
 def _scenes(
     record: Record, board: str | Path | Board | None, agent: Agent | None
-) -> tuple[list[Scene], list[str]]:
+) -> tuple[list[Scene], Sequence[str]]:
     """Play a record through: what there is to see at each position, and the events between."""
-    names = shown_names(record.players)
-    scenes, events = [], []
-    last: Step | None = None
-    moved: tuple[Game, str] | None = None
-    value: float | None = None
-    for game, event in replay(record, board):
-        if moved is not None:
-            last = step_of(*moved)
-        scene = scene_of(game, agent, last=last, names=names)
-        # At chance no agent is asked: what it said last stays.
-        value = value if scene.value is None else scene.value
-        scenes.append(replace(scene, value=value))
-        moved = None
-        if event is not None:
-            events.append(event)
-            if moves(event):  # legal if `replay` goes on
-                moved = game.copy(luck="same"), event
-    return scenes, events
+    played = replay(record, board)
+    shares, values = (None, None) if agent is None else _judged(played, agent)
+    scenes = scenes_of(
+        played.board,
+        played.states,
+        played.events,
+        names=shown_names(record.players),
+        shares=shares,
+        values=values,
+    )
+    return list(scenes), played.labels()
+
+
+def _judged(played: Trajectory, agent: Agent) -> tuple[npt.NDArray[np.float32], list[float | None]]:
+    """Ask an agent about each decision of a game; what it said last stays at chance.
+
+    Returns:
+        How good it holds each action, float32 (rows, N_ACTIONS), and the results that player_0 can
+        expect, None where nothing was said yet.
+    """
+    shares = np.zeros((len(played.states), N_ACTIONS), np.float32)
+    values = np.full(len(shares), np.nan)
+    rows = np.flatnonzero(played.legal)
+    for first in range(0, len(rows), agent.games_at_once):
+        some = rows[first : first + agent.games_at_once]
+        positions = copy_rows(played.states, some), played.legal[some]
+        keys = np.zeros(len(some), np.uint64)
+        shares[some], said = agent.judge(played.board.record, *positions, keys)
+        values[some] = np.nan if said is None else said
+    told: list[float | None] = []
+    for value in values.tolist():
+        told.append((told[-1] if told else None) if np.isnan(value) else value)
+    return shares, told
 
 
 def _deduplicated(
@@ -224,7 +246,7 @@ def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
 
 def _cells(scene: Scene, judged: bool) -> list[int | str]:
     """Return the points, row by row, of both players, and what each can expect if any is asked."""
-    first, second = (points_of(scene.board, player) for player in scene.position["players"])
+    first, second = scene.points
     cells: list[int | str] = []
     for name in first:
         cells += [first[name], second[name]]
@@ -244,10 +266,7 @@ def _share(value: float, seat: int) -> float:
 
 
 def _graph(scenes: Sequence[Scene]) -> str:
-    totals = [
-        [sum(points_of(scene.board, player).values()) for player in scene.position["players"]]
-        for scene in scenes
-    ]
+    totals = [[sum(points.values()) for points in scene.points] for scene in scenes]
     top = max(10, *map(max, totals))
     step = next(step for step in (2, 5, 10, 20, 50, 100) if top <= 5 * step)
     lines = [_line([total[seat] / top for total in totals], seat) for seat in (0, 1)]

@@ -1,0 +1,152 @@
+"""What the hand-written evaluation is made of: terms, their weights, and tables of the board."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.boards.board import Board
+from tokaido_env.core.box import BOARD, CAPACITY, MAX_DIE
+
+# A term is of a player; what counts is how far player_0 is ahead in it. "Now" is with the dice that
+# are left in the round, by the share of them that the player will pick, in sixths; "next" is with
+# the next roll, in faces of the die.
+TERMS = (
+    ("faith", "points of faith"),
+    ("commerce", "points of commerce"),
+    ("culture", "points of culture"),
+    ("temple", "temple peg: progress to an end trigger"),
+    ("garden", "garden peg: progress to an end trigger"),
+    ("gold", "slabs: progress to an end trigger"),
+    ("gifted", "paintings given: progress to an end trigger"),
+    ("coins", "coins towards the next slab"),
+    ("wares", "coins that the wares held would bring at the best boutiques"),
+    ("held", "wares held, which take the room of others"),
+    ("easel", "revealed paintings that wait to be given"),
+    ("temple_now", "points of a temple that the pilgrim reaches now"),
+    ("garden_now", "points of a garden that the pilgrim reaches now"),
+    ("seashore_now", "a seashore that the pilgrim reaches now"),
+    ("spring_now", "a hot spring that the pilgrim reaches now"),
+    ("sale_now", "coins of the best sale that the merchant reaches now"),
+    ("draw_now", "wares of the best draw that the merchant reaches now"),
+    ("draw_next", "wares of the best draw that the merchant reaches next"),
+    ("gift_now", "points of the front painting, if the artist reaches its icon now"),
+    ("gift_next", "points of the front painting, if the artist reaches its icon next"),
+    ("second_next", "points of the second painting, if the artist reaches its icon next"),
+    ("paint_now", "paintings that the artist can reveal now"),
+    ("tranquil", "this wave is held"),
+    ("hasty", "this wave is held"),
+    ("crafty", "this wave is held"),
+    ("robust", "this wave is held"),
+    ("proficient", "this wave is held"),
+    ("inspired", "this wave is held"),
+    ("hot_spring", "the hot spring token is held"),
+    ("picks", "picks left in the round, or in the next one if it is about to begin: tempo"),
+    ("drawing", "wares about to be drawn"),
+    ("revealing", "paintings about to be revealed"),
+)
+N_TERMS = len(TERMS)
+WEIGHTS_FILE = Path(__file__).resolve().parent / "heuristic.toml"
+
+# What the evaluation reads beside the board: its weights, and tables derived from the board.
+GUIDE = np.dtype(
+    [
+        ("weights", "<i2", (2, N_TERMS)),  # opening, ending, in WEIGHT_UNIT
+        ("gift_faces", "i1", (2, MAX_DIE + 1, 8, 4)),  # [inspired, die, area, icon]: 6 = in reach
+        ("most_drawn", "i1", (MAX_DIE + 1, 12)),  # [die, town]: largest mountain number in reach
+        ("draw_faces", "i1", (CAPACITY + 1, 12)),  # [room, town]: wares by all faces together
+        ("best_price", "i1", 4),  # of a ware, at any boutique
+    ]
+)
+WEIGHT_UNIT = 1 / 4096
+"""Weights are whole numbers of this much log-odds."""
+
+# Row 0 of `gift_faces` counts the faces of the die whose move reaches the icon.
+ANY_DIE = 0
+SIXTHS = 6
+
+_NAMES = [name for name, _ in TERMS]
+
+
+def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
+    """Return the weights of a file, float32 (2, N_TERMS): opening, ending.
+
+    Raises:
+        ValueError: if the file does not hold two numbers for each of `TERMS`.
+    """
+    table = tomllib.loads(path.read_text(encoding="utf-8"))["weights"]
+    if sorted(table) != sorted(_NAMES):
+        wrong = ", ".join(sorted(set(table) ^ set(_NAMES)))
+        raise ValueError(f"{path}: weights: missing or unknown: {wrong}")
+    return np.array([table[name] for name in _NAMES], np.float32).T.copy()
+
+
+def guides_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Return what the evaluation reads on each of the boards, `BOARD` (b,): `GUIDE` (b,)."""
+    if len(boards) == 1:
+        return _guide_of_bytes(boards.tobytes())
+    different, which = np.unique(
+        boards.view(np.dtype((np.void, BOARD.itemsize))), return_inverse=True
+    )
+    return np.concatenate([_guide_of_bytes(one.tobytes()) for one in different])[which]
+
+
+def guide_of(board: Board, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.void]:
+    """Return what the evaluation reads on a board: `GUIDE` (1,).
+
+    Args:
+        board: the board.
+        weights: float32 (2, N_TERMS).
+    """
+    guide = _tables(board.record)
+    guide["weights"] = np.rint(weights / WEIGHT_UNIT)
+    return guide
+
+
+@functools.lru_cache(maxsize=64)
+def _guide_of_bytes(board: bytes) -> npt.NDArray[np.void]:
+    guide = _tables(np.frombuffer(board, BOARD))
+    guide["weights"] = np.rint(load_weights() / WEIGHT_UNIT)
+    return guide
+
+
+def _tables(record: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Return a `GUIDE` with the tables that follow from the board; weights are still 0."""
+    guide = np.zeros(1, GUIDE)
+    row, out = record[0], guide[0]
+    for kind in range(int(row["kinds"])):
+        ware = int(row["kind_ware"][kind])
+        out["best_price"][ware] = max(out["best_price"][ware], row["kind_price"][kind])
+    for die in range(1, MAX_DIE + 1):
+        artist_faces, merchant_faces = (
+            int(row["face_count"][2, die]),
+            int(row["face_count"][1, die]),
+        )
+        for area in range(8):
+            for inspired, icons in enumerate(_icons_within(row, die, area)):
+                for icon in range(4):
+                    reached = icons >> icon & 1
+                    out["gift_faces"][inspired, die, area, icon] = SIXTHS * reached
+                    out["gift_faces"][inspired, ANY_DIE, area, icon] += artist_faces * reached
+        for town in range(12):
+            mountains = int(row["town_reach"][die, town]) >> 8
+            numbers = [int(row["mountain_number"][m]) for m in range(4) if mountains >> m & 1]
+            most = max(numbers, default=0)
+            out["most_drawn"][die, town] = most
+            for room in range(CAPACITY + 1):
+                out["draw_faces"][room, town] += merchant_faces * min(most, room)
+    return guide
+
+
+def _icons_within(row: np.void, die: int, area: int) -> tuple[int, int]:
+    """Return the icons, as bits, that a gift can match after a move: plain, and with inspired."""
+    plain, inspired = 0, 0
+    for arrival in range(8):
+        if int(row["area_reach"][die, area]) >> arrival & 1:
+            plain |= 1 << int(row["area_icon"][arrival])
+            inspired |= int(row["icons_touched"][die, area, arrival])
+    return plain, inspired

@@ -1,0 +1,167 @@
+"""Played games as data: row by row what `Game` plays, from moves and from events alike."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from positions import other_board_data, position, shikoku_data, write_board
+
+from tokaido_env import ACTIONS, Board, Game, IllegalMove
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.state import STATE
+from tokaido_env.trajectory import NO_EVENT, Trajectory, in_parts, of_events, of_moves
+
+Actions = npt.NDArray[np.int8]
+
+
+def played(seed: int, board: Board | None = None) -> Game:
+    game, rng = Game(board or "shikoku", seed=seed), random.Random(seed)
+    while not game.is_over:
+        game.play(rng.choice(game.legal_actions()))
+    return game
+
+
+def decisions(*games: Game) -> Actions:
+    chosen = [[IDS[event] for event in game.events() if event in IDS] for game in games]
+    actions = np.full((len(games), max(map(len, chosen)) + 1), -1, np.int8)
+    for row, each in zip(actions, chosen, strict=True):
+        row[: len(each)] = each
+    return actions
+
+
+@pytest.fixture(scope="module", params=["shikoku", "other"])
+def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Board:
+    if request.param == "shikoku":
+        return Board.load()
+    return Board.load(write_board(tmp_path_factory.mktemp("b") / "b.toml", other_board_data()))
+
+
+def assert_plays(again: Game, one: Trajectory, game: int = 0) -> None:
+    """A row for each event of a game that chance is played by hand in."""
+    rows = range(*one.rows(game).indices(len(one.states)))
+    labels = (*one.labels(game), None)
+    assert len(labels) == len(rows)
+    for row, label in zip(rows, labels, strict=True):
+        assert one.states[row].tobytes() == again.state.tobytes()
+        assert one.position(row) == again.to_dict()
+        assert int(one.legal[row]) == again.legal_mask
+        assert one.movers[row] == (-1 if again.player is None else again.player)
+        decided = label is not None and again.player is not None
+        assert one.decided[row] == decided
+        assert (one.events[row] == NO_EVENT) == (label is None)
+        if decided:
+            assert ACTIONS[one.events[row]] == label
+        elif label is not None:
+            names = [again.label(k) for k in range(216) if again._weights()[0][k : k + 1].any()]
+            assert label in names
+            assert again.label(int(one.outcomes[row])) == label
+        if label is not None:
+            again.play(label)
+
+
+def test_rows_are_what_a_game_plays(board: Board) -> None:
+    games = [played(seed, board) for seed in (3, 4, 5)]
+    one = of_moves(board, np.array([3, 4, 5]), decisions(*games))
+    assert len(one) == 3
+    assert one.states.dtype == STATE
+    assert one.games.tolist() == np.repeat([0, 1, 2], np.diff(one.offsets)).tolist()
+    for number, game in enumerate(games):
+        assert_plays(Game(board, seed=0, chance="explicit"), one, number)
+        assert one.labels(number) == tuple(game.events())
+        assert one.ends[number].tobytes() == game.state.tobytes()
+
+
+def same(one: Trajectory, other: Trajectory) -> bool:
+    columns = ("offsets", "states", "events", "legal")
+    return all(getattr(one, name).tobytes() == getattr(other, name).tobytes() for name in columns)
+
+
+def test_events_moves_and_the_game_itself_give_the_same(board: Board) -> None:
+    game = played(7, board)
+    from_moves = of_moves(board, np.array([7]), decisions(game))
+    assert same(of_events(board, game.events()), from_moves)
+    assert same(game.trajectory(), from_moves)
+
+
+def test_a_game_from_a_position() -> None:
+    start = position(round=190, mine={"temple": 8}, hot_spring=1)
+    game, rng = Game.from_dict(start, seed=5), random.Random(5)
+    while not game.is_over:
+        game.play(rng.choice(game.legal_actions()))
+    one = game.trajectory()
+    assert one.position(0) == start
+    assert one.labels() == tuple(game.events())
+    assert_plays(Game.from_dict(start, chance="explicit"), one)
+
+
+def test_an_unfinished_game_ends_where_its_moves_do() -> None:
+    whole = played(9)
+    actions = decisions(whole)
+    actions[0, 20:] = -1
+    one = of_moves(whole.board, np.array([9]), actions)
+    assert one.decided.sum() == 20
+    assert one.legal[-1] != 0
+    assert one.labels() == tuple(whole.events()[: len(one.states) - 1])
+
+
+def test_moves_end_before_one_that_is_not_legal_or_comes_too_late() -> None:
+    whole = played(9)
+    actions = np.repeat(decisions(whole), 3, axis=0)
+    actions[0, 5] = IDS["discard:fan"]
+    actions[1, 5] = 100  # no action at all
+    actions[2, (actions[2] >= 0).sum()] = IDS["pass"]  # after the end
+    one = of_moves(whole.board, np.full(3, 9), actions)
+    assert [int(one.decided[one.rows(game)].sum()) for game in range(2)] == [5, 5]
+    assert one.labels(2) == tuple(whole.events())
+
+
+def test_parts_are_the_whole() -> None:
+    games = [played(seed) for seed in range(20)]
+    seeds, actions = np.arange(20), decisions(*games)
+    whole = of_moves(Board.load(), seeds, actions)
+    for some, part in in_parts(Board.load(), seeds, actions, size=8):
+        for number, game in enumerate(range(*some.indices(20))):
+            assert part.states[part.rows(number)].tobytes() == (
+                whole.states[whole.rows(game)].tobytes()
+            )
+            assert part.labels(number) == whole.labels(game)
+
+
+def test_no_game_and_no_event() -> None:
+    board = Board.load()
+    assert len(of_moves(board, np.zeros(0, np.int64), np.zeros((0, 3), np.int8))) == 0
+    one = of_events(board, [])
+    assert (len(one), len(one.states), one.labels()) == (1, 1, ())
+
+
+def changed(events: list[str], number: int, label: str) -> list[str]:
+    return [*events[: number - 1], label, *events[number:]]
+
+
+@pytest.mark.parametrize(
+    ("number", "label", "told"),
+    [
+        (1, "boutique:C2=fan/2", r"no outcome 'boutique:C2=fan/2' at SETUP: possible are boutiq"),
+        (9, "boutique:C1=fan/2", r"no outcome .* at SETUP: possible are side:pilgrim=tranquil \(0"),
+        (12, "roll:5/1/1", r"no outcome 'roll:5/1/1' at ROLL: possible are roll:1/1/1 \(0\), "),
+        (13, "swim", r"illegal action 'swim': legal are pilgrim \(0\), .* for player 0 at MOVE"),
+        (13, "ware:fan", r"illegal action 'ware:fan': legal are "),
+        (13, "gift", r"illegal action 'gift': legal are "),
+    ],
+)
+def test_an_event_that_cannot_be_is_named_with_what_could(
+    number: int, label: str, told: str
+) -> None:
+    events = changed(played(1).events(), number, label)
+    with pytest.raises(IllegalMove, match=rf"^event {number} of {len(events)}: {told}"):
+        of_events(Board.load(), events)
+
+
+def test_an_event_after_the_end_is_named(tmp_path: Path) -> None:
+    short = Board.load(write_board(tmp_path / "b.toml", shikoku_data() | {"max_rounds": 1}))
+    events = [*played(2, short).events(), "roll:1/1/1"]
+    number = len(events)
+    with pytest.raises(IllegalMove, match=rf"^event {number} of {number}: .*the game is over$"):
+        of_events(short, events)

@@ -1,0 +1,147 @@
+"""The panel of a player: points, peg tracks, slabs, wares, paintings and tokens, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tokaido_env.boards.board import Board
+from tokaido_env.core.box import ICONS, LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, WARES
+from tokaido_env.render import glyphs
+from tokaido_env.render.elements import (
+    Parts,
+    box,
+    disc,
+    glyph_at,
+    pawn,
+    shortened,
+    text_at,
+    thing,
+)
+from tokaido_env.render.scene import Player, Scene
+
+WIDTH, HEIGHT = 350, 304
+
+
+def player_panel(scene: Scene, seat: int) -> Parts:
+    """Return the parts of a player's panel, in its own coordinates."""
+    board, position, points = scene.board, scene.position, scene.points[seat]
+    player = position["players"][seat]
+    return {
+        "card": box(0.5, 0.5, WIDTH - 1, HEIGHT - 1, "card", 10),
+        "name": _name(scene, seat, sum(points.values())),
+        "temple": _track("temple", board.temple[:LAST_TEMPLE], player["temple"], seat, 56),
+        "garden": _track("garden", board.garden[:LAST_GARDEN], player["garden"], seat, 80),
+        "faith": _points("faith", points["faith"], 72),
+        "gold": _slabs(board, player["gold"], player["coins"]),
+        "commerce": _points("commerce", points["commerce"], 122),
+        "wares": _wares(player, scene.rooms[seat]),
+        "paintings": _paintings(board, player),
+        "culture": _points("culture", points["culture"], 209),
+        "hidden": _hidden(player),
+        "tokens": _tokens(position, seat),
+    }
+
+
+def _name(scene: Scene, seat: int, total: int) -> str:
+    position = scene.position
+    inside = [
+        f'<path d="M0 34V10Q0 0 10 0H340Q350 0 350 10V34Z" class="p{seat}"/>',
+        text_at(36, 22, shortened(scene.names[seat]), f"on{seat} big"),
+        text_at(338, 24, total, f"on{seat} end huge"),
+        f'<g transform="translate(19 17)">{pawn(seat, 9)}</g>',
+    ]
+    if position["player"] == seat:
+        inside += [box(228, 8, 58, 18, "paper", 9), text_at(257, 21, "decides", "mid small bold")]
+    return thing(f"{scene.names[seat]}, {total} points", *inside)
+
+
+def _points(name: str, points: int, y: float) -> str:
+    return thing(
+        f"{name}: {points} points",
+        text_at(338, y, points, "bold big end"),
+        text_at(338, y + 13, name, "small dim end"),
+    )
+
+
+def _track(name: str, numbers: Sequence[int], peg: int, seat: int, y: float) -> str:
+    inside = [text_at(12, y + 4, name, "small dim")]
+    for slot, number in enumerate(numbers, 1):
+        x = 66 + 23 * (slot - 1)
+        here = slot == peg
+        inside.append(disc(x, y, 10, f"p{seat}" if here else "slot"))
+        inside.append(text_at(x, y + 4, number, f"mid small {f'on{seat}' if here else 'dim'}"))
+    return thing(f"{name}: {numbers[peg - 1]}, slot {peg} of {len(numbers)}", *inside)
+
+
+def _slabs(board: Board, gold: int, coins: int) -> str:
+    inside = [text_at(12, 118, "gold", "small dim")]
+    for slab in range(LAST_SLAB):
+        x = 57 + 25 * slab
+        inside.append(box(x, 106, 21, 14, "gold" if slab < gold else "slot"))
+        inside.append(text_at(x + 10.5, 133, board.commerce[slab + 1], "mid small dim"))
+    inside += [
+        disc(226, 113, 10, "gold"),
+        text_at(241, 118, f"{coins} coin{'s' * (coins != 1)}", "bold"),
+    ]
+    return thing(f"{gold} gold slabs, {coins} coins", *inside)
+
+
+def _wares(player: Player, room: int) -> str:
+    inside = [text_at(12, 160, "wares", "small dim")]
+    for column, ware in enumerate(WARES):
+        count, x = player["wares"][ware], 66 + 52 * column
+        drawn = glyph_at(glyphs.WARES[ware], 20, x, 156) + text_at(x + 14, 161, count, "bold")
+        inside.append(drawn if count else f'<g class="faint">{drawn}</g>')
+    inside.append(text_at(338, 160, f"of {room}", "small dim end"))
+    told = ", ".join(f"{player['wares'][ware]} {ware}" for ware in WARES)
+    return thing(f"wares: {told}; room for {room}", *inside)
+
+
+def _paintings(board: Board, player: Player) -> str:
+    """Draw the ten places: given, revealed from the front on, and face down."""
+    easel, gifted = player["easel"], player["gifted"]
+    inside = [text_at(12, 202, "paintings", "small dim")]
+    for slot in range(PAINTINGS):
+        x, tile = 79 + 22.5 * slot, slot - gifted
+        if tile < 0:
+            inside.append(box(x - 10, 187, 20, 22, "paper"))
+        elif tile < len(easel):
+            inside.append(box(x - 10, 187, 20, 22, f"{easel[tile]}"))
+            inside.append(glyph_at(glyphs.ICONS[easel[tile]], 16, x, 198))
+        else:
+            inside.append(box(x - 10, 187, 20, 22, "back"))
+        score = "bold small mid" if slot == gifted - 1 else "dim small mid"
+        inside.append(text_at(x, 222, board.culture[slot + 1], score))
+    told = ", ".join(easel) or "none"
+    return thing(f"{gifted} paintings given; revealed, the front first: {told}", *inside)
+
+
+def _hidden(player: Player) -> str:
+    inside = [text_at(12, 247, "face down", "small dim")]
+    for column, icon in enumerate(ICONS):
+        count, x = player["hidden"][icon], 90 + 52 * column
+        drawn = glyph_at(glyphs.ICONS[icon], 16, x, 243) + text_at(x + 13, 248, count, "bold")
+        inside.append(drawn if count else f'<g class="faint">{drawn}</g>')
+    told = ", ".join(f"{player['hidden'][icon]} {icon}" for icon in ICONS)
+    return thing(f"face down: {told}", *inside)
+
+
+def _tokens(position: Mapping[str, object], seat: int) -> str:
+    """Draw the waves and the hot spring token that a player holds."""
+    held = []
+    for character, wave in position["waves"].items():  # type: ignore[attr-defined]
+        if wave["owner"] == seat:
+            held.append(
+                (glyphs.WAVE, str(wave["side"]), f"wave of the {character}: {wave['side']}")
+            )
+    if position["hot_spring"] == seat:
+        held.append((glyphs.SPRING, "hot spring", "hot spring token"))
+    inside = [text_at(12, 281, "tokens", "small dim")]
+    if not held:
+        inside.append(text_at(66, 281, "–", "dim"))
+    for column, (glyph, name, title) in enumerate(held):
+        token = disc(0, -4, 13, "spot") + glyph_at(glyph, 17, 0, -4)
+        inside.append(
+            thing(title, token, text_at(0, 20, name, "mid small"), at=(79 + 74 * column, 277))
+        )
+    return thing("tokens held", *inside)

@@ -1,0 +1,300 @@
+"""Played games as data: every state, event and legal set, one row each, game after game.
+
+    of_moves(board, seeds, actions)     many games, from their seeds and decisions
+    of_events(board, labels)            one game, from everything that happened in it
+
+What else there is to know of a game is one more column over its rows: its luck, what an agent
+thought of each position, the words for each event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from tokaido_env.boards.board import Board
+from tokaido_env.core import plain
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.checks import IllegalMove
+from tokaido_env.core.jit import allocator, int64, kernel, parallel
+from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, sample
+from tokaido_env.core.outcomes import (
+    DECISION,
+    FIRST_STEP,
+    PLACE,
+    event_codes,
+    event_labels,
+    refusal,
+)
+from tokaido_env.core.rules import (
+    MAX_OUTCOMES,
+    Row,
+    apply,
+    apply_outcome,
+    is_chance,
+    legal as legal_of,
+    outcome_weights,
+    setup_step,
+)
+from tokaido_env.core.state import SETUP, STATE, copy_rows, start as start_of
+
+NO_EVENT = -1
+PART = 512
+"""Games of `in_parts`: about 20 MB of rows."""
+
+_ANYWHERE = 31  # the place of an event that is known by its id alone: where the game stands
+_THREADS_FROM = 16  # games
+
+Seeds = npt.NDArray[np.int64]
+Actions = npt.NDArray[np.int8]
+States = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Played games, n of them, one after the other: a row for each event, and one for the end.
+
+    Attributes:
+        board: of all games.
+        offsets: int64 (n + 1,): game `g` has the rows `offsets[g]` to `offsets[g + 1]`.
+        states: `STATE` (rows,), the position before each event, in its last row that at the end.
+        events: int16 (rows,), what happened then, by its code (`core.outcomes`): of a decision the
+            id of the action; `NO_EVENT` in the last row of a game.
+        legal: uint64 (rows,), the legal actions as bits; 0 at chance and when over.
+    """
+
+    board: Board
+    offsets: npt.NDArray[np.int64]
+    states: States
+    events: npt.NDArray[np.int16]
+    legal: npt.NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def movers(self) -> npt.NDArray[np.int8]:
+        """Whose decision it is in each row, -1 at chance and when over: int8 (rows,)."""
+        return np.asarray(self.states["player"])
+
+    @property
+    def games(self) -> npt.NDArray[np.int64]:
+        """Which game each row belongs to: int64 (rows,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    @property
+    def decided(self) -> npt.NDArray[np.bool_]:
+        """In which rows a player's decision was played: bool (rows,)."""
+        return np.asarray((self.legal != 0) & (self.events != NO_EVENT))
+
+    @property
+    def outcomes(self) -> npt.NDArray[np.int16]:
+        """The outcome of chance in each row by its id, `NO_EVENT` elsewhere: int16 (rows,)."""
+        return np.where(self.events < PLACE, NO_EVENT, self.events % PLACE).astype(np.int16)
+
+    @property
+    def ends(self) -> States:
+        """The position at the end of each game: `STATE` (n,)."""
+        return copy_rows(self.states, self.offsets[1:] - 1)
+
+    def rows(self, game: int = 0) -> slice:
+        """Return the rows of a game."""
+        return slice(int(self.offsets[game]), int(self.offsets[game + 1]))
+
+    def labels(self, game: int = 0) -> tuple[str, ...]:
+        """Return everything that happened in a game, in order, by label."""
+        labels = event_labels(self.board.kinds)
+        return tuple([labels[code] for code in self.events[self.rows(game)][:-1].tolist()])
+
+    def position(self, row: int) -> dict[str, Any]:
+        """Return the position in a row as plain JSON types, for `Game.from_dict`."""
+        return plain.to_dict(self.board.name, self.board.record[0], self.states[row])
+
+
+def of_moves(board: Board, seeds: Seeds, actions: Actions) -> Trajectory:
+    """Play games through from their seeds and decisions; chance follows from the seeds.
+
+    A game ends where its actions do, or before one that is not legal.
+
+    Args:
+        board: of all games.
+        seeds: int64 (n,).
+        actions: int8 (n, longest), the decisions of each game, -1 after its last.
+    """
+    seeds, moves = np.ascontiguousarray(seeds), actions.astype(np.int16, order="C")
+    begun = start_of(board.record)
+    counts = _play(board, begun, seeds, moves, _made(0, np.zeros(len(seeds) + 1, np.int64)))
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    columns = _made(int(offsets[-1]), offsets)
+    _play(board, begun, seeds, moves, columns)
+    return Trajectory(board, *columns)
+
+
+def in_parts(
+    board: Board, seeds: Seeds, actions: Actions, size: int = PART
+) -> Iterator[tuple[slice, Trajectory]]:
+    """Yield games by the part, each as of `of_moves`, with which of them they are.
+
+    All rows of a large match would not fit into memory.
+    """
+    for first in range(0, len(seeds), size):
+        some = slice(first, first + size)
+        yield some, of_moves(board, seeds[some], actions[some])
+
+
+def of_events(board: Board, events: Sequence[str], start: States | None = None) -> Trajectory:
+    """Play one game through from the labels of all that happened in it, outcomes of chance too.
+
+    Args:
+        board: the board.
+        events: labels of actions and outcomes, in order.
+        start: `STATE` (1,), the position that the game was begun from; by default the set-up.
+
+    Raises:
+        IllegalMove: if an event was not on offer: the message names its number, from 1, and says
+            what was. States need no check, events do.
+    """
+    codes = event_codes(board.kinds)
+    known = [codes.get(event, NO_EVENT) for event in events]
+    played = _of_codes(board, np.array(known, np.int16), start)
+    done = len(played.states) - 1
+    if done < len(events):
+        why = refusal(board.kinds, board.record, played.ends, 0, events[done])
+        raise IllegalMove(f"event {done + 1} of {len(events)}: {why}")
+    return played
+
+
+def of_ids(board: Board, ids: npt.NDArray[np.uint8], start: States) -> Trajectory:
+    """Play one game through from the ids of all its events, as `Game` keeps them.
+
+    Args:
+        board: the board.
+        ids: uint8 (k,), actions and outcomes, all possible.
+        start: `STATE` (1,), where it began.
+    """
+    return _of_codes(board, PLACE * _ANYWHERE + ids.astype(np.int16), start)
+
+
+def _of_codes(board: Board, codes: npt.NDArray[np.int16], start: States | None) -> Trajectory:
+    """Play one game through, as far as its events are possible."""
+    begun = start_of(board.record) if start is None else start
+    columns = _made(len(codes) + 1, np.array([0, len(codes) + 1], np.int64))
+    (count,) = _play(board, begun, None, codes[None], columns).tolist()
+    offsets, states, events, legal = columns
+    offsets[1] = count
+    return Trajectory(board, offsets, states[:count], events[:count], legal[:count])
+
+
+Columns = tuple[
+    npt.NDArray[np.int64], States, npt.NDArray[np.int16], npt.NDArray[np.uint64]
+]  # as in `Trajectory`
+
+
+def _made(rows: int, offsets: npt.NDArray[np.int64]) -> Columns:
+    """Return room for so many rows."""
+    return offsets, np.empty(rows, STATE), np.empty(rows, np.int16), np.empty(rows, np.uint64)
+
+
+def _play(
+    board: Board,
+    start: States,
+    seeds: Seeds | None,
+    moves: npt.NDArray[np.int16],
+    columns: Columns,
+) -> npt.NDArray[np.int64]:
+    """Play games into the rows that are theirs; return how many rows each needs."""
+    counts = np.zeros(len(moves), np.int64)
+    sampled = seeds is not None
+    luck = np.zeros(len(moves), np.int64) if seeds is None else seeds
+    _play_all(counts, board.record, start, luck, moves, sampled, *columns)
+    return counts
+
+
+def _play_each(
+    counts: Any,
+    boards: Any,
+    starts: Any,
+    seeds: Any,
+    moves: Any,
+    sampled: bool,
+    offsets: Any,
+    states: Any,
+    events: Any,
+    legal: Any,
+) -> None:
+    """Play n games through; note their rows as far as there is room.
+
+    Args:
+        counts: int64 (n,), receives the number of rows of each game.
+        boards: `BOARD` (1,).
+        starts: `STATE` (1,).
+        seeds: int64 (n,).
+        moves: int16 (n, longest), codes of events, -1 after the last: decisions only if `sampled`.
+        sampled: whether chance follows from the seed.
+        offsets, states, events, legal: as in `Trajectory`.
+    """
+    for i in prange(len(counts)):
+        first, last = offsets[i], offsets[i + 1]
+        room = states[first:last], events[first:last], legal[first:last]
+        counts[i] = _play_game(boards[0], starts[0], int64(seeds[i]), moves[i], sampled, room)
+
+
+_play_all = parallel(_play_each, at_least=_THREADS_FROM)
+
+
+@allocator
+def _play_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, room: Any) -> int:
+    states, events, legal = room
+    odds = np.empty(MAX_OUTCOMES, np.int64)
+    luck = np.empty(1, LUCK)[0]
+    begin_luck(luck, key_of_seed(seed))
+    now = np.empty(1, STATE)
+    now[0] = start
+    s = now[0]
+    mask = legal_of(board, s)
+    row = 0
+    given = 0
+    while True:
+        place = _place(s, mask)
+        event = int64(NO_EVENT)
+        if sampled and is_chance(s):
+            event = int64(sample(board, s, luck))
+        elif given < len(moves):
+            event = _if_possible(board, s, mask, place, int64(moves[given]), odds)
+            given += 1
+        if row < len(states):
+            states[row] = s
+            events[row] = event if event < 0 else PLACE * place + event
+            legal[row] = mask
+        row += 1
+        if event < 0:
+            return row
+        mask = apply_outcome(board, s, event) if is_chance(s) else apply(board, s, event)
+
+
+@kernel
+def _place(s: Row, mask: np.uint64) -> int:
+    """Return where the next event is: a place of `core.outcomes`."""
+    if mask != np.uint64(0):
+        return int64(DECISION)
+    phase = int64(s["phase"])
+    return int64(FIRST_STEP + setup_step(s)) if phase == SETUP else phase
+
+
+@kernel
+def _if_possible(board: Row, s: Row, mask: np.uint64, place: int, code: int, odds: Any) -> int:
+    """Return the id of an event, or `NO_EVENT` if it is not on offer."""
+    event = code % PLACE
+    where = code // PLACE
+    if code < 0 or (where != place and where != _ANYWHERE):
+        return int64(NO_EVENT)
+    if mask != np.uint64(0):
+        possible = event < N_ACTIONS and mask >> np.uint64(event) & np.uint64(1) != np.uint64(0)
+    else:
+        possible = event < outcome_weights(board, s, odds) and odds[event] > 0
+    return int64(event) if possible else int64(NO_EVENT)
