@@ -26,7 +26,7 @@ used = [
 ]
 print(json.dumps(used))
 """
-WARM = "from tokaido_env.tools.warmup import main\nassert main([]) == 0\n"
+WARM = "from tokaido_env.tools.warmup import main\nassert main("game batch agents search champion".split()) == 0\n"
 PLAY = """
 import random
 import numpy
