@@ -38,7 +38,7 @@ from tokaido_env.core.luck import LUCK, entropy_seed
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
 from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import END_CAP, NOT_ENDED, STATE, copy_rows, put_rows, start
+from tokaido_env.core.state import END_CAP, NOT_ENDED, STATE, Phase, copy_rows, put_rows, start
 from tokaido_env.validity import (
     check_slots,
     check_states,
