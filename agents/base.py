@@ -126,7 +126,7 @@ KINDS = {
         {"depth": Parameter(int, 1, 4)},
     ),
     "mcts": Kind(
-        "mcts",
+        "search",
         "MctsAgent",
         "mcts[:sims=N][,rollout=N|full]",
         "Monte Carlo tree search of N simulations a decision (400); a leaf is worth its "
@@ -141,7 +141,7 @@ KINDS = {
         {"sims": Parameter(int, 1, MAX_SIMULATIONS)},
     ),
     "policy_search": Kind(
-        "policy_search",
+        "search",
         "PolicySearchAgent",
         "policy_search:PATH[,sims=N]",
         "tree search of N simulations a decision (400) led by a policy file or the best of a run: "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tokaido_env.agents.base import Agent
 from tokaido_env.agents.policy import Policy, PolicyAgent
-from tokaido_env.agents.policy_search import PolicySearchAgent
+from tokaido_env.agents.search import PolicySearchAgent
 
 CHAMPION = Path(__file__).resolve().parent / "champion.safetensors"
 

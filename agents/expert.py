@@ -34,7 +34,6 @@ from tokaido_env.actions import N_ACTIONS
 from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.inputs import read_positions
 from tokaido_env.agents.ladder import LADDER, Ladder
-from tokaido_env.agents.mcts import MctsAgent
 from tokaido_env.agents.network import (
     MoveNetwork,
     frozen,
@@ -43,8 +42,8 @@ from tokaido_env.agents.network import (
     seed32,
 )
 from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes
-from tokaido_env.agents.policy_search import search
 from tokaido_env.agents.run import RunError, Settings
+from tokaido_env.agents.search import MctsAgent, PolicySearchAgent
 from tokaido_env.agents.selfplay import place
 from tokaido_env.batch import Batch
 from tokaido_env.board import Board
@@ -333,12 +332,7 @@ def _first_expert(course: Course) -> Search:
 
 
 def _expert_of(policy: Policy, course: Course) -> Search:
-    network = policy.network()
-
-    def expert(boards: Any, guides: Any, states: Any, legal: Any, keys: Any) -> Any:
-        return search(network, course.sims, boards, states, legal, keys)
-
-    return expert
+    return PolicySearchAgent.of(policy, "expert", course.sims).search
 
 
 def _save_lessons(path: Path, lessons: Lessons) -> None:

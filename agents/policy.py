@@ -31,12 +31,14 @@ from tokaido_env.agents.base import AgentError
 from tokaido_env.agents.heuristic import N_TERMS, SCRATCH, guides_of
 from tokaido_env.agents.inputs import INPUTS_HASH, MOST_LEGAL, N_TRUNK, OUTLOOK, read_position
 from tokaido_env.bots import lowest
-from tokaido_env.jit import index, int64, kernel, parallel
+from tokaido_env.jit import index, int64, kernel, parallel, rows_apart, subroutine, take
 from tokaido_env.luck import hash_bits
 from tokaido_env.rules import RULES_VERSION, Row
 
 FORMAT = "tokaido-duo-policy"
 VERSION = 2
+
+_NEIGHBOURS = 16  # positions that a thread takes at a time, if there are many: it writes side by side
 
 Floats = npt.NDArray[np.float32]
 
@@ -235,83 +237,119 @@ def evaluate_all(
     """`Policy.evaluate` by a network that is ready for the kernels."""
     logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
     values = np.empty(len(states), np.float32)
-    rooms = make_rooms(min(numba.get_num_threads(), len(states)), network)
-    _evaluate_each(*rooms, network, boards, guides_of(boards), states, legal, logits, values)
+    positions = Positions(boards, guides_of(boards), states, legal)
+    workspaces = make_workspaces(min(numba.get_num_threads(), len(states)), network)
+    _evaluate_all(values, logits, network, positions, workspaces, np.zeros(1, np.int64))
     return logits, values
 
 
-def make_rooms(threads: int, network: Network) -> tuple[npt.NDArray[Any], ...]:
-    """Return what a forward pass writes to, for each thread.
+class Positions(NamedTuple):
+    """Positions that wait for a decision."""
 
-    Returns:
-        `SCRATCH` (threads,); float32 (threads, …): the trunk's inputs and layers, the heads; the
-        results of moves (threads, MOST_LEGAL, N_TERMS); int64 and float32 (threads, …): the numbers
-        and values of units that are not 0.
-    """
-    first, second = network.second.shape
-    heads = len(network.heads_bias)
-    widest = max(N_TRUNK, first, second)
-    return (
-        np.zeros(threads, SCRATCH),
-        np.zeros((threads, N_TRUNK + first + second + heads + len(network.move_out)), np.float32),
-        np.zeros((threads, MOST_LEGAL, N_TERMS), np.float32),
-        np.zeros((threads, widest), np.int64),
-        np.zeros((threads, widest), np.float32),
+    boards: Any  # BOARD (1,) for all, or (n,)
+    guides: Any  # GUIDE, as many
+    states: Any  # STATE (n,)
+    legal: Any  # uint64 (n,), the legal actions as bits, not 0
+
+    def part(self, part: slice) -> Positions:
+        """Return some of them."""
+        each = part if len(self.boards) > 1 else slice(None)
+        return Positions(self.boards[each], self.guides[each], self.states[part], self.legal[part])
+
+
+class Position(NamedTuple):
+    """A row of `Positions`."""
+
+    board: Row
+    guide: Row
+    state: Row
+    legal: np.uint64
+
+
+class Workspace(NamedTuple):
+    """What a forward pass of one thread writes to; with one axis more, first, that of several."""
+
+    scratch: Any  # a row of SCRATCH
+    layers: Floats  # the trunk's inputs, its layers, the heads, the layer of a move
+    results: Floats  # (MOST_LEGAL or more, N_TERMS), of moves
+    units: npt.NDArray[np.int64]  # the numbers of the units of a layer that are not 0
+    values: Floats  # what they are
+    logits: Floats  # (N_ACTIONS or more,), room for those of a position that nothing else keeps
+
+
+def make_workspaces(threads: int, network: Network | None) -> Workspace:
+    """Return what a forward pass writes to, for each thread; without a network only the scratch."""
+    layers, widest, moves = 0, 0, 0
+    if network is not None:
+        first, second = network.second.shape
+        layers = N_TRUNK + first + second + len(network.heads_bias) + len(network.move_out)
+        widest, moves = max(N_TRUNK, first, second), MOST_LEGAL
+    return Workspace(
+        scratch=rows_apart(threads, 1, SCRATCH),
+        layers=rows_apart(threads, layers, np.float32),
+        results=rows_apart(threads, moves, np.dtype((np.float32, N_TERMS))),
+        units=rows_apart(threads, widest, np.int64),
+        values=rows_apart(threads, widest, np.float32),
+        logits=rows_apart(threads, N_ACTIONS, np.float32),
     )
 
 
 @kernel
-def forward(
-    network: Any,
-    board: Row,
-    guide: Row,
-    s: Row,
-    mask: np.uint64,
-    scratch: Row,
-    room: Any,
-    results: Any,
-    units: Any,
-    values: Any,
-    logits: Any,
-) -> np.float32:
+def forward(network: Any, position: Position, workspace: Workspace, logits: Any) -> np.float32:
     """Write the logits of the legal actions; return the value for the player who decides.
 
     Args:
         network: a `Network`.
-        board: a row of `BOARD`.
-        guide: a row of `GUIDE`.
-        s: a row of `STATE`, with a decision to take.
-        mask: the legal actions as bits.
-        scratch, room, results, units, values: of one thread, by `make_rooms`; overwritten.
+        position: with a decision to take.
+        workspace: of one thread, by `make_workspaces`; overwritten.
         logits: float32 (N_ACTIONS,); of illegal actions left as they are.
     """
+    layers, units, values = workspace.layers, workspace.units, workspace.values
     ends = N_TRUNK + len(network.first_bias), len(network.second_bias), len(network.heads_bias)
-    trunk = room[:N_TRUNK]
-    first = room[N_TRUNK : ends[0]]
-    second = room[ends[0] : ends[0] + ends[1]]
-    heads = room[ends[0] + ends[1] : ends[0] + ends[1] + ends[2]]
-    hidden = room[ends[0] + ends[1] + ends[2] :]
-    read_position(board, guide, s, mask, scratch, trunk, results)
+    trunk = layers[:N_TRUNK]
+    first = layers[N_TRUNK : ends[0]]
+    second = layers[ends[0] : ends[0] + ends[1]]
+    heads = layers[ends[0] + ends[1] : ends[0] + ends[1] + ends[2]]
+    read_position(
+        position.board,
+        position.guide,
+        position.state,
+        position.legal,
+        workspace.scratch,
+        trunk,
+        workspace.results,
+    )
     active = _active(trunk, units, values)
     _apply_layer(network.first, network.first_bias, units, values, active, first)
     active = _positive(first, units, values)
     _apply_layer(network.second, network.second_bias, units, values, active, second)
     active = _positive(second, units, values)
     _apply_layer(network.heads, network.heads_bias, units, values, active, heads)
+    _score_moves(network, position.legal, workspace, trunk, heads, logits)
+    return np.float32(np.tanh(heads[len(heads) - 1]))
+
+
+@kernel
+def _score_moves(
+    network: Any, legal: np.uint64, workspace: Workspace, trunk: Any, heads: Any, logits: Any
+) -> None:
+    """Write the logits of the legal actions, from the heads and the results of the moves."""
+    layers, units, values = workspace.layers, workspace.units, workspace.values
+    before = N_TRUNK + len(network.first_bias) + len(network.second_bias) + len(heads)
+    hidden = layers[before : before + len(network.move_out)]
     row = int64(0)
-    while mask != np.uint64(0):
-        action = index(lowest(mask))
-        mask &= mask - np.uint64(1)
+    while legal != np.uint64(0):
+        action = index(lowest(legal))
+        legal &= legal - np.uint64(1)
         for k in range(len(hidden)):
             hidden[k] = network.moves[action, k] + heads[N_ACTIONS + k]
-        active = _active(results[index(row)], units, values)
+        active = _active(workspace.results[index(row)], units, values)
         row += 1
         _add_rows(network.results, units, values, active, hidden)
         score = heads[action] + network.outlook[0] * trunk[index(OUTLOOK) + action]
         for k in range(len(hidden)):
             score += max(hidden[k], np.float32(0.0)) * network.move_out[k]
         logits[action] = score
-    return np.float32(np.tanh(heads[len(heads) - 1]))
 
 
 @kernel
@@ -365,39 +403,53 @@ def _add_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> No
         k += 1
 
 
-def _evaluate_some(
-    scratches: Any,
-    rooms: Any,
-    results: Any,
-    units: Any,
-    active: Any,
-    network: Any,
-    boards: Any,
-    guides: Any,
-    states: Any,
-    masks: Any,
-    logits: Any,
+def _evaluate_each(
     values: Any,
+    logits: Any,
+    network: Any,
+    positions: Positions,
+    workspaces: Workspace,
+    taken: Any,
 ) -> None:
-    """Evaluate n positions; worker w takes every len(rooms)-th from w, in its own room."""
-    for w in prange(len(scratches)):
-        for i in range(w, len(values), len(scratches)):
-            values[i] = forward(
-                network,
-                boards[i if len(boards) > 1 else 0],
-                guides[i if len(boards) > 1 else 0],
-                states[i],
-                masks[i],
-                scratches[w],
-                rooms[w],
-                results[w],
-                units[w],
-                active[w],
-                logits[i],
+    """Evaluate n positions, each thread in a workspace of its own."""
+    for w in prange(len(workspaces.units)):
+        workspace = Workspace(
+            workspaces.scratch[w, 0],
+            workspaces.layers[w],
+            workspaces.results[w],
+            workspaces.units[w],
+            workspaces.values[w],
+            workspaces.logits[w],
+        )
+        _evaluate_share(values, logits, network, positions, workspace, taken)
+
+
+_evaluate_all: Any = parallel(_evaluate_each, at_least=2)
+
+
+@subroutine
+def _evaluate_share(
+    values: Any,
+    logits: Any,
+    network: Any,
+    positions: Positions,
+    workspace: Workspace,
+    taken: Any,
+) -> None:
+    """Evaluate positions that no other thread has taken, a few neighbours at a time."""
+    step = min(_NEIGHBOURS, 1 + len(values) // _NEIGHBOURS)
+    first = take(taken, step)
+    while first < len(values):
+        for i in range(first, min(first + step, len(values))):
+            which = i if len(positions.boards) > 1 else 0
+            position = Position(
+                positions.boards[which],
+                positions.guides[which],
+                positions.states[i],
+                positions.legal[i],
             )
-
-
-_evaluate_each: Any = parallel(_evaluate_some, at_least=2)
+            values[i] = forward(network, position, workspace, logits[i])
+        first = take(taken, step)
 
 
 @parallel

@@ -36,7 +36,7 @@ from tokaido_env.agents.heuristic import (
     progress,
     quieted,
 )
-from tokaido_env.agents.mcts import MctsAgent
+from tokaido_env.agents.search import MctsAgent
 from tokaido_env.batch import Batch
 from tokaido_env.board import Board
 from tokaido_env.jit import allocator, parallel

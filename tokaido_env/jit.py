@@ -2,7 +2,8 @@
 
 `kernel` marks a scalar function that other kernels call, `subroutine` a long one, `allocator` one
 that makes arrays. `entry` marks a function that Python calls: it is compiled on its first call and
-kept on disk. `parallel` gives an entry both forms.
+kept on disk. `parallel` gives an entry both forms; `take` deals out work to its threads, and
+`rows_apart` gives them room to write to.
 
 With `NUMBA_DISABLE_JIT=1` all of them run as plain Python, for debugging and coverage.
 """
@@ -20,7 +21,9 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-from numba.core import config
+import numpy.typing as npt
+from numba.core import config, types
+from numba.extending import intrinsic
 
 # A wide integer in kernels: compiled, `int` of an int8 stays one and `int` of a uint64 unsigned.
 int64: Callable[[Any], int] = np.int64  # type: ignore[assignment]
@@ -33,6 +36,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).resolve().parent
 INTERPRETED = bool(config.DISABLE_JIT)
 PARALLEL_FROM = 1024
+
+# Between what two threads write to, in bytes: processors fetch cache lines of 64 in pairs.
+_APART = 256
 
 _in_forked_child = False
 _threads_in_use = threading.Lock()
@@ -99,6 +105,39 @@ def parallel(function: F, at_least: int = PARALLEL_FROM) -> F:
             _threads_in_use.release()
 
     return choose  # type: ignore[return-value]
+
+
+def rows_apart(rows: int, length: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return rows of zeros (rows, more than `length`), each for a thread of its own to write to.
+
+    What is more keeps the rows apart. Two threads that write to one cache line send it to and fro
+    between their processors, which takes longer than a simulation of a search.
+    """
+    spare = -(-_APART // np.dtype(dtype).itemsize)
+    return np.zeros((rows, length + spare), dtype)
+
+
+def _take(counter: npt.NDArray[np.int64], step: int) -> int:
+    """Return the counter, int64 (1,), and move it on by `step`, in one go.
+
+    Threads that share it get different numbers: whoever is done first takes the next piece of work.
+    """
+    taken = int(counter[0])
+    counter[0] += step
+    return taken
+
+
+def _compile_take(context: Any, counter: Any, step: Any) -> Any:
+    """Return the type of `take` and what writes its code, as Numba asks an intrinsic for."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = target.make_array(signature.args[0])(target, builder, arguments[0])
+        return builder.atomic_rmw("add", array.data, arguments[1], "monotonic")
+
+    return types.int64(counter, types.int64), generate
+
+
+take: Callable[[Any, int], int] = _take if INTERPRETED else intrinsic(_compile_take)
 
 
 def cache_folder() -> Path | None:
