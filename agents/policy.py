@@ -40,6 +40,8 @@ VERSION = 2
 
 _NEIGHBOURS = 16  # positions that a thread takes at a time, if there are many: it writes side by side
 
+_MOST_COPIES = 16  # of a network, half a megabyte each; more threads share them
+
 Floats = npt.NDArray[np.float32]
 
 
@@ -61,18 +63,22 @@ class Sizes(NamedTuple):
 
 
 class Network(NamedTuple):
-    """A network as the kernels read it: float32, (inputs, outputs) where it is a matrix."""
+    """A network as the kernels read it: float32, (copies, inputs, outputs) where it is a matrix.
+
+    A copy is for one thread: processors that share weights fetch them from each other each time
+    that they fall out of a cache, which makes a forward pass a third longer.
+    """
 
     first: Floats
     first_bias: Floats
     second: Floats
     second_bias: Floats
-    heads: Floats  # (second, N_ACTIONS + move + 1): actions, context of moves, value
+    heads: Floats  # (copies, second, N_ACTIONS + move + 1): actions, context of moves, value
     heads_bias: Floats
-    results: Floats  # (N_TERMS, move)
-    moves: Floats  # (N_ACTIONS, move)
-    move_out: Floats  # (move,)
-    outlook: Floats  # (1,)
+    results: Floats  # (copies, N_TERMS, move)
+    moves: Floats  # (copies, N_ACTIONS, move)
+    move_out: Floats  # (copies, move)
+    outlook: Floats  # (copies, 1)
 
 
 def shapes_of(sizes: Sizes) -> dict[str, tuple[int, ...]]:
@@ -112,11 +118,11 @@ class Policy:
         return _sizes_of(self.tensors)
 
     def network(self) -> Network:
-        """Return the network for the kernels."""
+        """Return the network for the kernels, with copies for as many threads as there may be."""
         t = self.tensors
         heads = np.concatenate([t["action.weight"], t["context.weight"], t["value.weight"]])
         context_bias = np.zeros(self.sizes.move, np.float32)  # `moves` has one for each action
-        return Network(
+        one = Network(
             first=_turned(t["trunk.0.weight"]),
             first_bias=t["trunk.0.bias"],
             second=_turned(t["trunk.1.weight"]),
@@ -128,6 +134,8 @@ class Policy:
             move_out=t["move.weight"],
             outlook=t["outlook.weight"],
         )
+        copies = min(numba.config.NUMBA_NUM_THREADS, _MOST_COPIES)
+        return Network(*(np.stack([array] * copies) for array in one))
 
     def evaluate(
         self,
@@ -269,6 +277,7 @@ class Position(NamedTuple):
 class Workspace(NamedTuple):
     """What a forward pass of one thread writes to; with one axis more, first, that of several."""
 
+    copy: Any  # int, which one of the network it reads
     scratch: Any  # a row of SCRATCH
     layers: Floats  # the trunk's inputs, its layers, the heads, the layer of a move
     results: Floats  # (MOST_LEGAL or more, N_TERMS), of moves
@@ -279,12 +288,13 @@ class Workspace(NamedTuple):
 
 def make_workspaces(threads: int, network: Network | None) -> Workspace:
     """Return what a forward pass writes to, for each thread; without a network only the scratch."""
-    layers, widest, moves = 0, 0, 0
+    copies, layers, widest, moves = 1, 0, 0, 0
     if network is not None:
-        first, second = network.second.shape
-        layers = N_TRUNK + first + second + len(network.heads_bias) + len(network.move_out)
+        copies, first, second = network.second.shape
+        layers = N_TRUNK + first + second + network.heads.shape[2] + network.results.shape[2]
         widest, moves = max(N_TRUNK, first, second), MOST_LEGAL
     return Workspace(
+        copy=np.arange(threads) % copies,
         scratch=rows_apart(threads, 1, SCRATCH),
         layers=rows_apart(threads, layers, np.float32),
         results=rows_apart(threads, moves, np.dtype((np.float32, N_TERMS))),
@@ -304,12 +314,14 @@ def forward(network: Any, position: Position, workspace: Workspace, logits: Any)
         workspace: of one thread, by `make_workspaces`; overwritten.
         logits: float32 (N_ACTIONS,); of illegal actions left as they are.
     """
+    own = _copy_of(network, workspace.copy)
     layers, units, values = workspace.layers, workspace.units, workspace.values
-    ends = N_TRUNK + len(network.first_bias), len(network.second_bias), len(network.heads_bias)
+    ends = N_TRUNK + len(own.first_bias), len(own.second_bias), len(own.heads_bias)
     trunk = layers[:N_TRUNK]
     first = layers[N_TRUNK : ends[0]]
     second = layers[ends[0] : ends[0] + ends[1]]
     heads = layers[ends[0] + ends[1] : ends[0] + ends[1] + ends[2]]
+    hidden = layers[ends[0] + ends[1] + ends[2] :][: len(own.move_out)]
     read_position(
         position.board,
         position.guide,
@@ -320,35 +332,57 @@ def forward(network: Any, position: Position, workspace: Workspace, logits: Any)
         workspace.results,
     )
     active = _active(trunk, units, values)
-    _apply_layer(network.first, network.first_bias, units, values, active, first)
+    _apply_layer(own.first, own.first_bias, units, values, active, first)
     active = _positive(first, units, values)
-    _apply_layer(network.second, network.second_bias, units, values, active, second)
+    _apply_layer(own.second, own.second_bias, units, values, active, second)
     active = _positive(second, units, values)
-    _apply_layer(network.heads, network.heads_bias, units, values, active, heads)
-    _score_moves(network, position.legal, workspace, trunk, heads, logits)
+    _apply_layer(own.heads, own.heads_bias, units, values, active, heads)
+    _score_moves(own, position.legal, workspace, trunk, heads, hidden, logits)
     return np.float32(np.tanh(heads[len(heads) - 1]))
 
 
 @kernel
+def _copy_of(network: Any, copy: int) -> Any:
+    """Return a copy of a network: its arrays without their first axis."""
+    which = index(copy)
+    return Network(
+        network.first[which],
+        network.first_bias[which],
+        network.second[which],
+        network.second_bias[which],
+        network.heads[which],
+        network.heads_bias[which],
+        network.results[which],
+        network.moves[which],
+        network.move_out[which],
+        network.outlook[which],
+    )
+
+
+@kernel
 def _score_moves(
-    network: Any, legal: np.uint64, workspace: Workspace, trunk: Any, heads: Any, logits: Any
+    own: Any,
+    legal: np.uint64,
+    workspace: Workspace,
+    trunk: Any,
+    heads: Any,
+    hidden: Any,
+    logits: Any,
 ) -> None:
     """Write the logits of the legal actions, from the heads and the results of the moves."""
-    layers, units, values = workspace.layers, workspace.units, workspace.values
-    before = N_TRUNK + len(network.first_bias) + len(network.second_bias) + len(heads)
-    hidden = layers[before : before + len(network.move_out)]
+    units, values = workspace.units, workspace.values
     row = int64(0)
     while legal != np.uint64(0):
         action = index(lowest(legal))
         legal &= legal - np.uint64(1)
         for k in range(len(hidden)):
-            hidden[k] = network.moves[action, k] + heads[N_ACTIONS + k]
+            hidden[k] = own.moves[action, k] + heads[N_ACTIONS + k]
         active = _active(workspace.results[index(row)], units, values)
         row += 1
-        _add_rows(network.results, units, values, active, hidden)
-        score = heads[action] + network.outlook[0] * trunk[index(OUTLOOK) + action]
+        _add_rows(own.results, units, values, active, hidden)
+        score = heads[action] + own.outlook[0] * trunk[index(OUTLOOK) + action]
         for k in range(len(hidden)):
-            score += max(hidden[k], np.float32(0.0)) * network.move_out[k]
+            score += max(hidden[k], np.float32(0.0)) * own.move_out[k]
         logits[action] = score
 
 
@@ -414,6 +448,7 @@ def _evaluate_each(
     """Evaluate n positions, each thread in a workspace of its own."""
     for w in prange(len(workspaces.units)):
         workspace = Workspace(
+            workspaces.copy[w],
             workspaces.scratch[w, 0],
             workspaces.layers[w],
             workspaces.results[w],

@@ -243,6 +243,7 @@ def _search_each(
             trees.path[w],
         )
         workspace = Workspace(
+            workspaces.copy[w],
             workspaces.scratch[w, 0],
             workspaces.layers[w],
             workspaces.results[w],

@@ -26,10 +26,10 @@ LAYERS = (
     *("jit", "board", "actions", "state", "rules", "position", "luck"),
     *("observation", "bots", "engine", "game", "batch", "versus", "record", "dataset"),
 )
-# Of the agents that think: what a network reads, the network, search, search led by it.
+# Of the agents that think: what a network reads, the network, search with or without one.
 AGENT_LAYERS = (
-    *("base", "simple", "heuristic", "expectimax", "tree", "mcts"),
-    *("inputs", "policy", "policy_search", "champion"),
+    *("base", "simple", "heuristic", "expectimax"),
+    *("inputs", "policy", "tree", "search", "champion"),
 )
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 OPTIONAL = {

@@ -13,7 +13,7 @@ from tokaido_env import Batch, Game
 from tokaido_env.agents import make
 from tokaido_env.agents.arena import play_match
 from tokaido_env.agents.heuristic import guides_of
-from tokaido_env.agents.mcts import MctsAgent
+from tokaido_env.agents.search import MctsAgent
 from tokaido_env.state import NOBODY
 
 Actions = npt.NDArray[np.int64]
