@@ -16,7 +16,9 @@ strings that says for which inputs, actions and rules it was trained. Loading on
 
 from __future__ import annotations
 
+import functools
 import json
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,8 +40,7 @@ from tokaido_env.rules import RULES_VERSION, Row
 FORMAT = "tokaido-duo-policy"
 VERSION = 2
 
-_NEIGHBOURS = 16  # positions that a thread takes at a time, if there are many: it writes side by side
-
+_NEIGHBOURS = 16  # positions that a thread takes at a time, if there are many
 _MOST_COPIES = 16  # of a network, half a megabyte each; more threads share them
 
 Floats = npt.NDArray[np.float32]
@@ -246,7 +247,7 @@ def evaluate_all(
     logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
     values = np.empty(len(states), np.float32)
     positions = Positions(boards, guides_of(boards), states, legal)
-    workspaces = make_workspaces(min(numba.get_num_threads(), len(states)), network)
+    workspaces = kept_workspaces(min(numba.get_num_threads(), len(states)), network)
     _evaluate_all(values, logits, network, positions, workspaces, np.zeros(1, np.int64))
     return logits, values
 
@@ -286,13 +287,26 @@ class Workspace(NamedTuple):
     logits: Floats  # (N_ACTIONS or more,), room for those of a position that nothing else keeps
 
 
-def make_workspaces(threads: int, network: Network | None) -> Workspace:
-    """Return what a forward pass writes to, for each thread; without a network only the scratch."""
-    copies, layers, widest, moves = 1, 0, 0, 0
-    if network is not None:
-        copies, first, second = network.second.shape
-        layers = N_TRUNK + first + second + network.heads.shape[2] + network.results.shape[2]
-        widest, moves = max(N_TRUNK, first, second), MOST_LEGAL
+def kept_workspaces(threads: int, network: Network | None) -> Workspace:
+    """Return what a forward pass writes to, for each thread; without a network only the scratch.
+
+    A thread of Python gets the same memory each time that it asks for as much.
+    """
+    if network is None:
+        return _make_workspaces(threading.get_ident(), threads, 1, None)
+    copies, first, second = network.second.shape
+    sizes = Sizes(first, second, network.results.shape[2])
+    return _make_workspaces(threading.get_ident(), threads, copies, sizes)
+
+
+@functools.lru_cache(maxsize=8)
+def _make_workspaces(
+    python_thread: int, threads: int, copies: int, sizes: Sizes | None
+) -> Workspace:
+    layers, widest, moves = 0, 0, 0
+    if sizes is not None:
+        layers = N_TRUNK + sizes.first + sizes.second + N_ACTIONS + sizes.move + 1 + sizes.move
+        widest, moves = max(N_TRUNK, sizes.first, sizes.second, N_TERMS), MOST_LEGAL
     return Workspace(
         copy=np.arange(threads) % copies,
         scratch=rows_apart(threads, 1, SCRATCH),
@@ -311,7 +325,7 @@ def forward(network: Any, position: Position, workspace: Workspace, logits: Any)
     Args:
         network: a `Network`.
         position: with a decision to take.
-        workspace: of one thread, by `make_workspaces`; overwritten.
+        workspace: of one thread, by `kept_workspaces`; overwritten.
         logits: float32 (N_ACTIONS,); of illegal actions left as they are.
     """
     own = _copy_of(network, workspace.copy)

@@ -33,7 +33,7 @@ from tokaido_env.agents.policy import (
     Positions,
     Workspace,
     forward,
-    make_workspaces,
+    kept_workspaces,
 )
 from tokaido_env.agents.tree import (
     Tree,
@@ -92,13 +92,24 @@ class Found(NamedTuple):
     visits: npt.NDArray[np.int32]
     """How often each action was visited, (n, N_ACTIONS)."""
 
+    def part(self, part: slice) -> Found:
+        """Return what is told of some of them, to read or to write."""
+        return Found(self.actions[part], self.values[part], self.visits[part])
+
 
 class SearchAgent:
-    """An agent that searches."""
+    """An agent that searches.
+
+    Attributes:
+        sims: simulations for a decision.
+        rollout: rounds of the playout at a new node.
+        network: that leads the search, None to search by the evaluation.
+    """
 
     spec: str
     games_at_once: int
-    plan: Plan
+    sims: int
+    rollout = 0
     network: Network | None = None
 
     def act(
@@ -139,12 +150,8 @@ class SearchAgent:
             legal: uint64 (n,), not 0.
             keys: uint64 (n,).
         """
-        return search(self.network, self.plan, Positions(boards, guides, states, legal), keys)
-
-    @property
-    def sims(self) -> int:
-        """Simulations for a decision."""
-        return self.plan.sims
+        plan = Plan(self.sims, self.rollout)
+        return search(self.network, plan, Positions(boards, guides, states, legal), keys)
 
 
 class MctsAgent(SearchAgent):
@@ -157,8 +164,9 @@ class MctsAgent(SearchAgent):
     """
 
     def __init__(self, sims: int = 400, rollout: int | str = 0) -> None:
-        self.plan = Plan(sims, FULL if rollout == "full" else int(rollout))
-        self.spec = f"mcts:sims={sims}" + (f",rollout={rollout}" if self.plan.rollout else "")
+        self.sims = sims
+        self.rollout = FULL if rollout == "full" else int(rollout)
+        self.spec = f"mcts:sims={sims}" + (f",rollout={rollout}" if self.rollout else "")
         self.games_at_once = max(16, min(1024, _SIMS_OF_MATCH // sims // 2 * 2))
 
 
@@ -184,7 +192,7 @@ class PolicySearchAgent(SearchAgent):
         self.policy = policy
         self.network = policy.network()
         self.spec = spec
-        self.plan = Plan(sims)
+        self.sims = sims
         self.games_at_once = max(16, min(1024, _LED_SIMS_OF_MATCH // sims // 2 * 2))
 
 
@@ -209,13 +217,13 @@ def search(
     at_once = _SIMS_AT_ONCE if network is None else _LED_SIMS_AT_ONCE
     threads = min(numba.get_num_threads(), n)
     trees = kept_trees(threads, nodes, priors=network is not None)
-    workspaces = make_workspaces(threads, network)
+    workspaces = kept_workspaces(threads, network)
     step = max(1, threads, at_once // sims)
     for first in range(0, n, step):
         part = slice(first, first + step)
         taken = np.zeros(1, np.int64)
         _search_all(
-            *(keys[part], positions.part(part), Found(*(column[part] for column in found))),
+            *(keys[part], positions.part(part), found.part(part)),
             *(network, plan, trees, workspaces, taken),
         )
     return found
@@ -273,7 +281,10 @@ def _search_share(
     while i < len(keys):
         which = i if len(positions.boards) > 1 else 0
         position = Position(
-            positions.boards[which], positions.guides[which], positions.states[i], positions.legal[i]
+            positions.boards[which],
+            positions.guides[which],
+            positions.states[i],
+            positions.legal[i],
         )
         found.actions[i], found.values[i] = _search(
             network, plan, position, keys[i], tree, workspace, found.visits[i]

@@ -200,7 +200,9 @@ def test_two_nodes_for_each_simulation_are_memory_enough(
         made.append(whole)
         for array in whole[2:]:
             array.view(np.uint8)[:] = 0
-        return Tree(whole.size, whole.luck, *(array[:, : array.shape[1] // 2] for array in whole[2:]))
+        return Tree(
+            whole.size, whole.luck, *(array[:, : array.shape[1] // 2] for array in whole[2:])
+        )
 
     monkeypatch.setattr(searches, "kept_trees", guarded)
     monkeypatch.setattr(searches, "_NODES_PER_LED_SIM", 2)
