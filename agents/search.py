@@ -26,15 +26,15 @@ from numba import prange
 
 from tokaido_env.actions import N_ACTIONS
 from tokaido_env.agents.heuristic import evaluate, final_result, guides_of
-from tokaido_env.agents.policy import (
+from tokaido_env.agents.inference import (
     Network,
-    Policy,
     Position,
     Positions,
     Workspace,
     forward,
     kept_workspaces,
 )
+from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.tree import (
     Tree,
     back_up,

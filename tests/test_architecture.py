@@ -29,7 +29,7 @@ LAYERS = (
 # Of the agents that think: what a network reads, the network, search with or without one.
 AGENT_LAYERS = (
     *("base", "simple", "heuristic", "expectimax"),
-    *("inputs", "policy", "tree", "search", "champion"),
+    *("inputs", "inference", "policy", "tree", "search", "champion"),
 )
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 OPTIONAL = {

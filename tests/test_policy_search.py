@@ -15,7 +15,8 @@ from tokaido_env.actions import N_ACTIONS
 from tokaido_env.agents import search as searches
 from tokaido_env.agents.arena import play_match
 from tokaido_env.agents.heuristic import guides_of
-from tokaido_env.agents.policy import Network, Policy, PolicyAgent, Positions
+from tokaido_env.agents.inference import Network, Positions
+from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.search import Found, Plan, PolicySearchAgent
 from tokaido_env.agents.tree import Tree, make_trees
 from tokaido_env.observation import FEATURES
