@@ -96,7 +96,7 @@ KINDS = {
         cost=lambda parameters: EXPECTIMAX_COSTS[parameters.get("depth", 2) - 1],
     ),
     "mcts": Kind(
-        "mcts",
+        "search",
         "MctsAgent",
         "mcts[:sims=N][,rollout=N|full]",
         "Monte Carlo tree search of N simulations a decision (400); a leaf is worth its "
@@ -113,7 +113,7 @@ KINDS = {
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
     ),
     "policy_search": Kind(
-        "policy_search",
+        "search",
         "PolicySearchAgent",
         "policy_search:PATH[,sims=N]",
         "tree search of N simulations a decision (400) led by a policy file or the best of a run: "

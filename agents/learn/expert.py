@@ -51,9 +51,8 @@ from tokaido_env.agents.learn.rating import place
 from tokaido_env.agents.learn.settings import check_width
 from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inputs import read_positions
-from tokaido_env.agents.players.mcts import MctsAgent
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes
-from tokaido_env.agents.players.policy_search import search
+from tokaido_env.agents.players.search import MctsAgent, PolicySearchAgent
 from tokaido_env.agents.registry import Parameter
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -357,12 +356,7 @@ def _first_expert(settings: ExpertSettings) -> Search:
 
 
 def _expert_of(policy: Policy, settings: ExpertSettings) -> Search:
-    network = policy.network()
-
-    def expert(boards: Any, guides: Any, states: Any, legal: Any, keys: Any) -> Any:
-        return search(network, settings.sims, boards, states, legal, keys)
-
-    return expert
+    return PolicySearchAgent.of(policy, "expert", settings.sims).search
 
 
 def _save_samples(path: Path, samples: Samples) -> None:

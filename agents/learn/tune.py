@@ -35,7 +35,7 @@ from tokaido_env.agents.players.heuristic import (
     progress,
     quieted,
 )
-from tokaido_env.agents.players.mcts import MctsAgent
+from tokaido_env.agents.players.search import MctsAgent
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bits import actions_of
