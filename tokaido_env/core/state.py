@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from tokaido_env.core.box import CHARACTERS, PAINTING_COUNTS, WARE_COUNTS
 
-# More than a game can reach. The sixth slab ends the game with its round, before which there were
+# A game can reach 32. The sixth slab ends the game with its round, before which there were
 # nine coins at most, and a round brings a seat 33 at most: five wares sold at 4 with crafty, and a
 # pilgrim that visits towns of 4 twice. So 32 are left of them (R4.5, R8, R9.1).
-MAX_COINS = 63
+MAX_COINS = 63  # a coin beyond is not kept
 MAX_PENDING = 10
 
 NOBODY = -1  # an owner, a player, a die or an origin that is none
