@@ -85,7 +85,7 @@ def test_an_ignored_move_leaves_the_game_where_it_is(chance: Any) -> None:
         turn = batch.step([move] * 3)
         assert contents(batch) == {name: array.tobytes() for name, array in before.items()}
         assert (turn.player == -1).all()
-        assert (turn.next_player == batch.players).all()
+        assert (turn.next_player == batch.states["player"]).all()
         assert not turn.reward.any()
         assert not (turn.terminated | turn.truncated).any()
 

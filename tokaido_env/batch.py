@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env import position
+from tokaido_env import validity
 from tokaido_env.agent import Agent
 from tokaido_env.boards.board import Board
 from tokaido_env.core import loops
@@ -29,28 +29,19 @@ from tokaido_env.core.checks import (
     CHANCES,
     Chance,
     IllegalMove,
-    SeedError,
     check_choice,
     check_seed,
 )
-from tokaido_env.core.loops import MODE, NO_MOVE, SLOT
+from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
 from tokaido_env.core.luck import LUCK, entropy_seed
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
 from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import END_CAP, NOT_ENDED, STATE, Phase, copy_rows, put_rows, start
-from tokaido_env.validity import (
-    check_slots,
-    check_states,
-    checked_arrays,
-    checked_games,
-    checked_seats,
-)
+from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
+from tokaido_env.validity import Games, Positions
 
-Games = npt.NDArray[np.int64]
 Boards = str | Path | Board | Sequence[str | Path | Board]
 Seeds = int | npt.ArrayLike | None
-Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
 
 _SHOWN = 10  # illegal moves named in an error
 
@@ -267,16 +258,7 @@ class Batch:
                 `bots.NO_BOT`, of which each game needs one.
         """
         games = self._some(games, apart=True)
-        seated = np.asarray(bots)
-        if seated.shape != (len(games), 2) or seated.dtype.kind not in "iu":
-            raise ValueError(
-                f"bots: expected integers of shape ({len(games)}, 2), "
-                f"got {seated.dtype} of shape {seated.shape}"
-            )
-        if not np.isin(seated, (NO_BOT, *BOTS.values())).all():
-            raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {bots!r}")
-        if (seated != NO_BOT).all(axis=-1).any():
-            raise ValueError("bots: expected a seat without a bot in each game")
+        seated = validity.checked_bots(bots, len(games))
         self.slots["bot"][games] = seated
         self._mode["bots"] |= (seated != NO_BOT).any()
 
@@ -290,7 +272,7 @@ class Batch:
         """
         games = self._some(games, apart=True)
         self._need_begun(games)
-        chosen = self.as_moves(moves, len(games))
+        chosen = validity.checked_moves(moves, len(games))
         if self._check and check:
             wrong = self._illegal(games, chosen)
             if wrong.any():
@@ -300,23 +282,13 @@ class Batch:
     def illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which moves of the given games are not on offer: bool (k,)."""
         games = self._some(games)
-        return self._illegal(games, self.as_moves(moves, len(games)))
+        return self._illegal(games, validity.checked_moves(moves, len(games)))
 
     def refuse(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
         """Raise `IllegalMove`, naming moves that `illegal` has found and what was legal."""
         told = [self._refusal(int(games[j]), int(moves[j])) for j in range(len(games))[:_SHOWN]]
         more = f"; and {len(games) - _SHOWN} more games" if len(games) > _SHOWN else ""
         raise IllegalMove("; ".join(told) + more)
-
-    def as_moves(self, moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
-        """Return moves as int64 (n,), or raise `ValueError`."""
-        array = np.asarray(moves)
-        if array.shape != (n,) or array.dtype.kind not in "iu":
-            raise ValueError(
-                f"moves: expected integers of shape ({n},), one for each game, "
-                f"got {array.dtype} of shape {array.shape}"
-            )
-        return np.ascontiguousarray(array, np.int64)
 
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play a decision of each of the given games; return them, int64 (k,).
@@ -354,7 +326,7 @@ class Batch:
             seats: integers (k,): 0, 1, or -1 (nobody), which stands for 0.
         """
         games = self._some(games)
-        chosen = checked_seats(seats, len(games))
+        chosen = validity.checked_seats(seats, len(games))
         out = np.empty((len(games), N_FEATURES), self._units.dtype)
         self._encode(games, chosen, out)
         return out
@@ -378,24 +350,14 @@ class Batch:
         return copy_rows(self.boards, self.slots["board"][self._some(games)])
 
     @property
-    def players(self) -> npt.NDArray[np.int8]:
-        """Whose decision it is in each game, -1 at chance and when over: int8 (n,)."""
-        return self.states["player"].copy()
-
-    @property
     def over(self) -> npt.NDArray[np.bool_]:
         """Which games have ended: bool (n,)."""
         return np.asarray(self.states["end"] != NOT_ENDED)
 
-    @property
-    def capped(self) -> npt.NDArray[np.bool_]:
-        """Which games have ended at the cap on rounds (R10.1): bool (n,)."""
-        return np.asarray(self.states["end"] == END_CAP)
-
     def snapshot(self, games: Games | None = None) -> dict[str, npt.NDArray[Any]]:
         """Return copies of all that makes some games (all by default), luck included."""
         games = None if games is None else self._some(games)
-        taken = {name: _rows(array, games) for name, array in self._arrays().items()}
+        taken = {name: copy_rows(array, games) for name, array in self._arrays().items()}
         return taken | {"boards": self._hashes[taken["slots"]["board"]]}
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]], games: Games | None = None) -> None:
@@ -409,15 +371,15 @@ class Batch:
         chosen = self.all_games if games is None else self._some(games, apart=True)
         boards = self.slots["board"][chosen]
         like = self._arrays() | {"boards": self._hashes}
-        held = checked_arrays(snapshot, like, len(chosen))
+        held = validity.checked_arrays(snapshot, like, len(chosen))
         foreign = np.flatnonzero(self._hashes[boards] != held["boards"])
         if len(foreign):
             game = int(chosen[foreign[0]])
             raise ValueError(f"snapshot: it was taken on another board than game {game} is played")
-        check_states(self.board_list, self.boards, boards, chosen, held["states"])
-        check_slots(self.boards, boards, held)
+        validity.check_states(self.board_list, self.boards, boards, chosen, held["states"])
+        validity.check_slots(self.boards, boards, held)
         for name, array in self._arrays().items():
-            _put(array, chosen, held[name])
+            put_rows(array, chosen, held[name])
         self.slots["board"][chosen] = boards
         self._words[chosen] = self._words_of(chosen)
         self._mode["bots"] = (self.slots["bot"] != NO_BOT).any()
@@ -429,7 +391,7 @@ class Batch:
         """Return indices as kernels take them; `apart`: refuse a game that is named twice."""
         if games is self.all_games:
             return games
-        return checked_games(games, len(self), self._met if apart else None)
+        return validity.checked_games(games, len(self), self._met if apart else None)
 
     def _illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         wrong = np.empty(len(games), np.bool_)
@@ -483,16 +445,8 @@ class Batch:
 
     def _run(self, games: Games, moves: npt.NDArray[np.int64], mode: npt.NDArray[np.void]) -> None:
         loops.advance(
-            games,
-            self.boards,
-            self.states,
-            self.luck,
-            self.slots,
-            self.legal,
-            self._words,
-            moves,
-            self._fresh,
-            mode,
+            *(games, self.boards, self.states, self.luck, self.slots),
+            *(self.legal, self._words, moves, self._fresh, mode),
         )
 
     def _encode(self, games: Games, seats: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
@@ -522,61 +476,19 @@ class Batch:
             first = check_seed(seed)
             check_seed(first + len(self) - 1)
             return first + games
-        seeds = np.asarray(seed)
-        if seeds.shape != games.shape or seeds.dtype.kind not in "iu":
-            raise ValueError(
-                f"seed: expected an integer or integers of shape {games.shape}, "
-                f"got {seeds.dtype} of shape {seeds.shape}"
-            )
-        for game, each in zip(games.tolist(), seeds.tolist(), strict=True):
-            try:
-                check_seed(each)
-            except SeedError as error:
-                raise SeedError(f"game {game}: {error}") from None
-        return seeds.astype(np.int64)
+        return validity.checked_seeds(seed, games)
 
     def _beginnings(self, games: Games, positions: Positions | None) -> npt.NDArray[np.void]:
         """Return the states that the given games begin from: (k,) or (1,)."""
         if positions is None:
             return copy_rows(self._fresh, self.slots["board"][games])
-        if isinstance(positions, np.ndarray):
-            if positions.dtype != STATE or positions.shape not in ((1,), games.shape):
-                raise ValueError(
-                    f"positions: expected STATE of shape ({len(games)},) or (1,), "
-                    f"got {positions.dtype} of shape {positions.shape}"
-                )
-            held = copy_rows(np.require(positions, STATE, ["C", "E"]))
-            check_states(self.board_list, self.boards, self.slots["board"][games], games, held)
-            return held
-        each = [positions] * len(games) if isinstance(positions, Mapping) else positions
-        if len(each) != len(games):
-            raise ValueError(f"positions: expected {len(games)}, one for each, got {len(each)}")
-        states = np.empty(len(games), STATE)
-        for j, (game, one) in enumerate(zip(games.tolist(), each, strict=True)):
-            board = self.board_list[int(self.slots["board"][game])]
-            try:
-                states[j] = position.from_dict(board, one)[0]
-            except position.PositionError as error:
-                raise position.PositionError(f"game {game}: {error}") from None
-        return states
+        which = self.slots["board"][games]
+        return validity.states_from(positions, self.board_list, self.boards, which, games)
 
     def _refusal(self, game: int, move: int) -> str:
         board = int(self.slots["board"][game])
         here = self.boards[board:][:1], self.states[game:][:1], 0
         return f"game {game}: {refusal(self.board_list[board].kinds, *here, move)}"
-
-
-def _rows(array: npt.NDArray[Any], games: Games | None) -> npt.NDArray[Any]:
-    if array.dtype.names:
-        return copy_rows(array, games)
-    return array.copy() if games is None else array[games]
-
-
-def _put(array: npt.NDArray[Any], games: Games, values: npt.NDArray[Any]) -> None:
-    if array.dtype.names:
-        put_rows(array, games, values)
-    else:
-        array[games] = values
 
 
 def _mode(sampled: bool, autoreset: bool, margin: bool) -> npt.NDArray[np.void]:

@@ -13,16 +13,17 @@ import numpy.typing as npt
 
 from tokaido_env import position
 from tokaido_env.boards.board import Board
-from tokaido_env.core.bots import GREEDY, NO_BOT
-from tokaido_env.core.checks import MAX_SEED
+from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
+from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed
+from tokaido_env.core.episode import SLOT
 from tokaido_env.core.jit import entry, int64, kernel
-from tokaido_env.core.loops import SLOT
 from tokaido_env.core.possible import FINE, bounds, first_impossible, limits
 from tokaido_env.core.rules import Row, legal
-from tokaido_env.core.state import NOBODY
+from tokaido_env.core.state import NOBODY, STATE, copy_rows
 
 Games = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
+Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
 
 _SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
     "base": (NOBODY, MAX_SEED),
@@ -74,6 +75,86 @@ def checked_seats(
     if wrong != FINE:
         raise ValueError(f"{name}: expected {lowest} to 1, got {chosen[wrong]}")
     return chosen
+
+
+def checked_moves(moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
+    """Return moves as int64 (n,), or raise `ValueError`."""
+    array = np.asarray(moves)
+    if array.shape != (n,) or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"moves: expected integers of shape ({n},), one for each game, "
+            f"got {array.dtype} of shape {array.shape}"
+        )
+    return np.ascontiguousarray(array, np.int64)
+
+
+def checked_bots(bots: npt.ArrayLike, k: int) -> npt.NDArray[np.signedinteger[Any]]:
+    """Return who plays the seats of k games as integers (k, 2), or raise `ValueError`."""
+    seated = np.asarray(bots)
+    if seated.shape != (k, 2) or seated.dtype.kind not in "iu":
+        raise ValueError(
+            f"bots: expected integers of shape ({k}, 2), got {seated.dtype} of shape {seated.shape}"
+        )
+    if not np.isin(seated, (NO_BOT, *BOTS.values())).all():
+        raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {bots!r}")
+    if (seated != NO_BOT).all(axis=-1).any():
+        raise ValueError("bots: expected a seat without a bot in each game")
+    return seated
+
+
+def checked_seeds(seeds: npt.ArrayLike, games: Games) -> npt.NDArray[np.int64]:
+    """Return a seed for each of the given games, int64 (k,).
+
+    Raises:
+        SeedError: naming the game whose seed is none.
+        ValueError: these are no integers (k,).
+    """
+    array = np.asarray(seeds)
+    if array.shape != games.shape or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"seed: expected an integer or integers of shape {games.shape}, "
+            f"got {array.dtype} of shape {array.shape}"
+        )
+    for game, each in zip(games.tolist(), array.tolist(), strict=True):
+        try:
+            check_seed(each)
+        except SeedError as error:
+            raise SeedError(f"game {game}: {error}") from None
+    return array.astype(np.int64)
+
+
+def states_from(
+    positions: Positions, boards: Sequence[Board], records: Rows, which: Games, games: Games
+) -> Rows:
+    """Return the states that games begin from: `STATE` (k,) or (1,).
+
+    Args:
+        positions: one for all, or one for each game: as `Game.to_dict` gives it, or `STATE`.
+        boards, records, which, games: as for `check_states`.
+
+    Raises:
+        PositionError: naming the game, the key and what was expected.
+        ValueError: these are not as many as the games.
+    """
+    if isinstance(positions, np.ndarray):
+        if positions.dtype != STATE or positions.shape not in ((1,), games.shape):
+            raise ValueError(
+                f"positions: expected STATE of shape ({len(games)},) or (1,), "
+                f"got {positions.dtype} of shape {positions.shape}"
+            )
+        held = copy_rows(np.require(positions, STATE, ["C", "E"]))
+        check_states(boards, records, which, games, held)
+        return held
+    each = [positions] * len(games) if isinstance(positions, Mapping) else positions
+    if len(each) != len(games):
+        raise ValueError(f"positions: expected {len(games)}, one for each, got {len(each)}")
+    states = np.empty(len(games), STATE)
+    for j, (game, one) in enumerate(zip(games.tolist(), each, strict=True)):
+        try:
+            states[j] = position.from_dict(boards[int(which[j])], one)[0]
+        except position.PositionError as error:
+            raise position.PositionError(f"game {game}: {error}") from None
+    return states
 
 
 def check_states(

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.batch import Batch, Boards, Games, Positions, Seeds
+from tokaido_env.batch import Batch, Boards, Seeds
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.checks import check_choice
 from tokaido_env.core.luck import seats_of_seeds
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import NOBODY
-from tokaido_env.validity import checked_arrays, checked_seats
+from tokaido_env.validity import Games, Positions, checked_arrays, checked_moves, checked_seats
 
 Seat = Literal[0, 1, "alternate", "random"]
 SEATS: tuple[Seat, ...] = (0, 1, "alternate", "random")
@@ -165,7 +165,7 @@ class Versus:
             game = int(self.done.argmax())
             raise RuntimeError(f"game {game} has ended or not begun: reset it before a step")
         batch = self.batch
-        moves = batch.as_moves(actions, len(self))
+        moves = checked_moves(actions, len(self))
         wrong = batch.illegal(self._all, moves)
         forfeited = self._all[wrong] if wrong.any() else self._all[:0]
         if len(forfeited) and not self._forgiving:

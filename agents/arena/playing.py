@@ -17,6 +17,7 @@ from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.checks import IllegalMove
 from tokaido_env.core.state import copy_rows
+from tokaido_env.validity import checked_moves
 
 Numbers = npt.NDArray[np.int64]
 Finish = Callable[[Numbers, npt.NDArray[np.int8]], None]
@@ -110,7 +111,7 @@ def _decide(agent: Agent, batch: Batch, games: Numbers, job: Job) -> npt.NDArray
 def _asked(agent: Agent, batch: Batch, games: Numbers) -> npt.NDArray[np.int64]:
     states = copy_rows(batch.states, games)
     actions = agent.act(batch.boards_of(games), states, batch.legal[games], batch.keys(games))
-    return batch.as_moves(actions, len(games))
+    return checked_moves(actions, len(games))
 
 
 def _failure(agent: Agent, batch: Batch, games: Numbers, job: Job, error: Exception) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -96,9 +97,9 @@ def start(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 
 def copy_rows(
-    array: npt.NDArray[np.void], rows: npt.NDArray[np.int64] | None = None
-) -> npt.NDArray[np.void]:
-    """Return a copy of some rows (all by default) of an array of records, as whole bytes.
+    array: npt.NDArray[Any], rows: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[Any]:
+    """Return a copy of some rows (all by default) of an array (n,) of records, as whole bytes.
 
     NumPy by itself copies records field by field, up to fifty times slower.
     """
@@ -107,15 +108,15 @@ def copy_rows(
 
 
 def put_rows(
-    array: npt.NDArray[np.void], rows: npt.NDArray[np.int64], values: npt.NDArray[np.void]
+    array: npt.NDArray[Any], rows: npt.NDArray[np.int64], values: npt.NDArray[Any]
 ) -> None:
-    """Write some rows of an array of records, as whole bytes; one value goes to all."""
+    """Write some rows of an array (n,) of records, as whole bytes; one value goes to all."""
     whole = _bytes_of(array.dtype)
     array.view(whole)[rows] = values.view(whole)
 
 
 @functools.cache
-def _bytes_of(dtype: np.dtype[np.void]) -> np.dtype[np.void]:
+def _bytes_of(dtype: np.dtype[Any]) -> np.dtype[np.void]:
     return np.dtype((np.void, dtype.itemsize))
 
 

@@ -54,6 +54,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core import loops
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES
+from tokaido_env.core.episode import SLOT
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, check_fits, units
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
@@ -201,7 +202,7 @@ def _observe(
 ) -> npt.NDArray[Any]:
     unit = units(dtype)
     out = np.empty((len(states), N_FEATURES), unit.dtype)
-    slots = np.zeros(len(states), loops.SLOT)
+    slots = np.zeros(len(states), SLOT)
     loops.observe(np.arange(len(states)), board.record, states, slots, seats, unit, out)
     return out
 
