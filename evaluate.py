@@ -453,11 +453,18 @@ def _rate(words: list[str]) -> int:
     parser.add_argument("--ladder", type=Path, default=ladder.LADDER, metavar="FILE", help="(ours)")
     parser.add_argument("--opponents", type=int, default=ladder.OPPONENTS, help="how many to meet")
     parser.add_argument("--thorough", action="store_true", help="meet slow agents too")
+    parser.add_argument(
+        "--trust",
+        nargs="+",
+        default=[],
+        metavar="AGENT",
+        help="agents on the ladder that run your own code, or policies outside its folder",
+    )
     options, board = _ladder_options(parser, words)
     spec = make(options.agent).spec
     rated = ladder.rate(
         spec,
-        ladder.Ladder.load(options.ladder, board),
+        ladder.Ladder.load(options.ladder, board, [spec, options.agent, *options.trust]),
         play=_player(options, board),
         seed=options.seed,
         opponents=options.opponents,

@@ -35,6 +35,7 @@ from tokaido_env.agents.learn.settings import (
     read_setting,
     read_settings,
     resume_run,
+    split_specs,
 )
 
 INTERRUPTED = 130  # the shell's exit status for Ctrl-C
@@ -45,13 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         asked = _asked(options)
+        named = split_specs(asked.get("agents", ""))
         if options.resume is not None:
             resume_run(options.resume, asked)
-            return _train(options.resume)
+            return _train(options.resume, named)
         from tokaido_env.agents.learn import ppo
 
         ppo.begin(options.run, Settings(**asked))
-        return _train(options.run)
+        return _train(options.run, named)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"train: {error}", file=sys.stderr)
         return 1
@@ -83,15 +85,14 @@ def _parser() -> argparse.ArgumentParser:
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings that are given in any way."""
     asked = dict(PRESETS[options.preset]) if options.preset else {}
+    texts = {name: getattr(options, name) for name in DEFAULTS}
+    given = {name: read_setting(name, text) for name, text in texts.items() if text is not None}
     if options.config is not None:
-        asked |= read_settings(options.config)
-    given = {name: getattr(options, name) for name in DEFAULTS}
-    return asked | {
-        name: read_setting(name, text) for name, text in given.items() if text is not None
-    }
+        asked |= read_settings(options.config, given)
+    return asked | given
 
 
-def _train(folder: Path) -> int:
+def _train(folder: Path, named: Sequence[str]) -> int:
     from rich import progress as bars
     from rich.console import Console
 
@@ -115,7 +116,7 @@ def _train(folder: Path) -> int:
             told = f"{speed or 0:,.0f}/s\n{_results(progress)}"
             bar.update(task, completed=progress.steps, told=told)
 
-        complete = ppo.train(folder, report)
+        complete = ppo.train(folder, report, named)
     if not complete:
         console.print(
             f"Interrupted and saved. Go on with: python train.py --resume {folder}", soft_wrap=True

@@ -80,5 +80,12 @@ class Dies(Dice):
         raise SystemExit(3)
 
 
+class DiesAtOnce(Dice):
+    """Ends its process without a word."""
+
+    def choose(self, game: Game, rng: np.random.Generator) -> str:
+        os._exit(3)
+
+
 class Neither:
     """Plays nothing."""

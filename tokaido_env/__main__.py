@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tokaido_env.core.checks import plain
 from tokaido_env.core.observation import FEATURES, N_FEATURES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import write_text
@@ -125,7 +126,8 @@ def _export(options: argparse.Namespace) -> int:
 
 def _print_game(number: int, record: Record, options: argparse.Namespace) -> None:
     seed = "" if record.seed is None else f", seed {record.seed}"
-    print(f"game {number}: {record.players[0]} against {record.players[1]}, {record.board}{seed}")
+    names = " against ".join(map(plain, record.players))
+    print(f"game {number}: {names}, {plain(record.board)}{seed}")
     for game, event in replay(record, options.board):
         if event is not None and not options.quiet:
             print("  " + _line(game, event))

@@ -15,7 +15,15 @@ from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.bits import actions_of
-from tokaido_env.core.checks import CHANCES, Chance, IllegalMove, check_choice, check_seed
+from tokaido_env.core.checks import (
+    CHANCES,
+    Chance,
+    IllegalMove,
+    check_choice,
+    check_seed,
+    shown,
+    told,
+)
 from tokaido_env.core.episode import advance, weights_of
 from tokaido_env.core.luck import LUCK, MAX_EVENTS, entropy_seed, fork_luck, start_luck
 from tokaido_env.core.outcomes import outcome_label, outcomes_by_label
@@ -90,7 +98,7 @@ class Game:
         Raises:
             PositionError: if no game can reach the position.
         """
-        loaded = Board.load(positions.board_name(position) if board is None else board)
+        loaded = Board.named(positions.board_name(position)) if board is None else Board.load(board)
         states = positions.from_dict(loaded, position)
         if chance is None:
             at_chance = Phase(states["phase"][0]) in CHANCE_PHASES
@@ -315,16 +323,19 @@ class Game:
         return outcome
 
     def _refusal(self, move: object) -> str:
-        name = LABELS[move] if isinstance(move, int) and 0 <= move < len(LABELS) else move
+        if isinstance(move, int) and 0 <= move < len(LABELS):
+            name = LABELS[move]
+        else:
+            name = told(move)
         if self.is_over:
-            return f"illegal move {move!r}: the game is over"
+            return f"illegal move {shown(move)}: the game is over"
         if self.legal_mask:
             legal = ", ".join(f"{label} ({IDS[label]})" for label in self.legal_labels())
             who = f"player {self.player} at {self.phase.name}"
-            return f"illegal action {move!r} ({name}) for {who}: legal are {legal}"
+            return f"illegal action {shown(move)} ({name}) for {who}: legal are {legal}"
         outcomes = [label for label, _ in self.outcomes()]
-        shown = ", ".join(outcomes[:12]) + (", …" if len(outcomes) > 12 else "")
-        return f"no outcome {move!r} at {self.phase.name}: possible are {shown}"
+        possible = ", ".join(outcomes[:12]) + (", …" if len(outcomes) > 12 else "")
+        return f"no outcome {shown(move)} at {self.phase.name}: possible are {possible}"
 
 
 def _as_int(move: object) -> int:

@@ -17,13 +17,15 @@ from safetensors.torch import load_file, save
 from sb3_contrib import MaskablePPO
 
 from tokaido_env.agents.learn.settings import RunError
-from tokaido_env.files import write_text
+from tokaido_env.core.checks import plain
+from tokaido_env.files import read_json, write_text
 
 KEPT = 2
 
 # What reading a cut, foreign or incomplete checkpoint can raise.
 BROKEN = (
     *(OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError),
+    *(AttributeError, IndexError, OverflowError),
     *(BadZipFile, SafetensorError),
 )
 
@@ -78,7 +80,7 @@ def read_checkpoint(
     Raises:
         One of `BROKEN`.
     """
-    counters = json.loads((path / "state.json").read_text(encoding="utf-8"))
+    counters: dict[str, Any] = read_json(path / "state.json")
     model.policy.load_state_dict(load_file(path / "learner.safetensors"))
     _restore_optimizer(model, load_file(path / "optimizer.safetensors"))
     with (path / "games.npz").open("rb") as file, np.load(file) as arrays:
@@ -90,12 +92,38 @@ def read_checkpoint(
 
 
 def snapshots_needed(folder: Path) -> set[str]:
-    """Return the names of the opponents without which no checkpoint can be gone on from."""
+    """Return the names of the opponents without which no checkpoint can be gone on from.
+
+    Raises:
+        RunError: if a checkpoint is broken.
+    """
     needed: set[str] = set()
     for path in checkpoints(folder):
-        pool = json.loads((path / "state.json").read_text(encoding="utf-8"))["pool"]
-        needed |= {*pool["snapshots"], *pool["seated"]}  # one that was dropped may still sit
+        try:
+            pool = read_json(path / "state.json")["pool"]
+            needed |= {*pool["snapshots"], *pool["seated"]}  # one that was dropped may still sit
+        except BROKEN as error:
+            raise broken(path, error, "delete it") from None
     return needed
+
+
+def broken(path: Path, error: Exception, advice: str) -> RunError:
+    """Return what is to be said of a checkpoint that cannot be read."""
+    told = plain(f"{type(error).__name__}: {error}", 300)
+    return RunError(f"{path}: broken checkpoint: {told}: {advice}")
+
+
+def check_links(folder: Path) -> None:
+    """Refuse a run whose parts lie elsewhere: what is too old is deleted from them.
+
+    Raises:
+        RunError: naming the link.
+    """
+    parts = [folder / name for name in ("checkpoints", "pool", "tb")]
+    parts += [*(folder / "checkpoints").glob("*"), *(folder / "pool").glob("*")]
+    for path in parts:
+        if path.is_symlink():
+            raise RunError(f"{path}: is a link: expected a part of the run itself")
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -48,10 +48,10 @@ from tokaido_env.agents.players.policy_search import search
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.checks import check_seed, shown
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.state import STATE, copy_rows
-from tokaido_env.files import write_text
+from tokaido_env.files import locked, read_json, whole_file, write_text
 
 Search = Callable[..., tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]]
 
@@ -283,7 +283,14 @@ def teach(
 
     Raises:
         RunError: if the folder belongs to another course.
+        InUseError: if another command works in it.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        return _teach(folder, course, report)
+
+
+def _teach(folder: Path, course: Course, report: Callable[[dict[str, Any]], None]) -> Policy:
     _open_folder(folder, course)
     torch.manual_seed(seed32(course.seed))
     network = MoveNetwork(course.sizes)
@@ -344,13 +351,11 @@ def _expert_of(policy: Policy, course: Course) -> Search:
 
 def _save_lessons(path: Path, lessons: Lessons) -> None:
     """Write lessons whole or not at all; states as bytes, so that nothing is pickled."""
-    unfinished = path.with_name(path.name + ".tmp")
     arrays = lessons._asdict() | {
         "states": lessons.states.view(np.uint8).reshape(-1, STATE.itemsize)
     }
-    with unfinished.open("wb") as file:
+    with whole_file(path) as file:
         np.savez(file, **arrays)
-    unfinished.replace(path)
 
 
 def _load_lessons(path: Path) -> Lessons:
@@ -362,13 +367,14 @@ def _load_lessons(path: Path) -> Lessons:
 def _open_folder(folder: Path, course: Course) -> None:
     path = folder / "settings.json"
     if not path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(asdict(course), indent=1) + "\n")
-    known = json.loads(path.read_text(encoding="utf-8"))
+    known = read_json(path)
+    if not isinstance(known, dict):
+        raise RunError(f"{path}: expected an object with the settings, got {shown(known)}")
     differing = [name for name, value in asdict(course).items() if known.get(name) != value]
     if differing:
         told = "; ".join(
-            f"{name}: the folder has {known.get(name)!r}, asked for {getattr(course, name)!r}"
+            f"{name}: the folder has {shown(known.get(name))}, asked for {getattr(course, name)!r}"
             for name in differing
         )
         raise RunError(f"{folder}: belongs to another course: {told}")

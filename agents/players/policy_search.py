@@ -22,7 +22,7 @@ from numba import prange
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.players.heuristic import final_result, guides_of
-from tokaido_env.agents.players.policy import Network, Policy, forward, make_rooms
+from tokaido_env.agents.players.policy import Network, Policy, forward, make_rooms, path_in_spec
 from tokaido_env.agents.players.tree import (
     add_node,
     follow,
@@ -59,7 +59,7 @@ class PolicySearchAgent(Agent):
     """
 
     def __init__(self, path: str, sims: int = 400) -> None:
-        self._begin(Policy.load(path), f"policy_search:{path},sims={sims}", sims)
+        self._begin(Policy.load(path), f"policy_search:{path_in_spec(path)},sims={sims}", sims)
 
     @classmethod
     def of(cls, policy: Policy, spec: str, sims: int) -> PolicySearchAgent:

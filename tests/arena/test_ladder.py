@@ -124,8 +124,8 @@ def test_a_match_keeps_score_and_interval_of_its_games() -> None:
 
 def test_what_is_loaded_is_what_was_saved(ladder: Ladder, path: Path) -> None:
     ladder.save(path)
-    assert Ladder.load(path) == ladder
-    assert Ladder.load(path, BOARD) == ladder
+    assert Ladder.load(path, named=STRENGTHS) == ladder
+    assert Ladder.load(path, BOARD, STRENGTHS) == ladder
 
 
 def test_the_hash_is_of_all_the_rest(ladder: Ladder, path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_stopped_ladder_goes_on_where_it_was(ladder: Ladder, path: Path, stop_
     with pytest.raises(KeyboardInterrupt):
         made(path, table=Table(stop_after=stop_after))
     if stop_after:
-        unfinished = Ladder.load(path)
+        unfinished = Ladder.load(path, named=STRENGTHS)
         assert len(unfinished.matches) == stop_after
         with pytest.raises(LadderError, match=f"not finished: {stop_after} matches"):
             rate("greedy", unfinished, play=Table().play)
@@ -254,7 +254,7 @@ def test_a_stop_while_adding_loses_no_match(path: Path) -> None:
     made(path, ["random", "greedy", SLOW])
     with pytest.raises(KeyboardInterrupt):
         made(path, ["policy:a", "random", "greedy", SLOW], table=Table(stop_after=1))
-    assert len(Ladder.load(path).matches) == 4
+    assert len(Ladder.load(path, named=STRENGTHS).matches) == 4
 
 
 def test_agents_need_not_all_meet_but_all_be_connected(path: Path) -> None:
