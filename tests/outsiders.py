@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,3 +90,15 @@ class DiesAtOnce(Dice):
 
 class Neither:
     """Plays nothing."""
+
+
+class Trace(Dice):
+    """Leaves a file when it is made."""
+
+    def __init__(self, path: str) -> None:
+        Path(path).touch()
+
+
+def factory() -> Dice:
+    """Makes an agent, but is no class."""
+    return Dice()

@@ -126,7 +126,8 @@ def check_asked(boards: Any, states: Any, legal: Any, keys: Any) -> None:
     Raises:
         TypeError, ValueError: naming the argument, what was expected and what it is.
     """
-    bits = np.dtype(np.uint64)
+    bits: np.dtype[Any] = np.dtype(np.uint64)
+    asked: dict[str, tuple[Any, np.dtype[Any], str]]
     asked = {"states": (states, STATE, "STATE"), "boards": (boards, BOARD, "BOARD")}
     asked |= {"legal": (legal, bits, "uint64"), "keys": (keys, bits, "uint64")}
     n = len(states) if isinstance(states, np.ndarray) and states.ndim == 1 else None

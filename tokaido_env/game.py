@@ -323,10 +323,7 @@ class Game:
         return outcome
 
     def _refusal(self, move: object) -> str:
-        if isinstance(move, int) and 0 <= move < len(LABELS):
-            name = LABELS[move]
-        else:
-            name = told(move)
+        name = LABELS[move] if isinstance(move, int) and 0 <= move < len(LABELS) else told(move)
         if self.is_over:
             return f"illegal move {shown(move)}: the game is over"
         if self.legal_mask:
