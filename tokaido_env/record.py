@@ -16,7 +16,6 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.checks import (
-    Chance,
     IllegalMove,
     SeedError,
     check_seed,
@@ -168,7 +167,11 @@ def check_luck(record: Record, board: str | Path | Board | None = None) -> None:
     """
     if record.seed is None:
         return
-    game = _beginning(record, board, record.seed, "sampled")
+    loaded = Board.load(record.board if board is None else board)
+    if record.start is None:
+        game = Game(loaded, record.seed)
+    else:
+        game = Game.from_dict(record.start, board=loaded, seed=record.seed, chance="sampled")
     for event in record.events:
         if event in IDS:
             try:
@@ -202,12 +205,7 @@ def _check_types(data: dict[str, Any]) -> None:
             raise RecordError(str(error)) from None
 
 
-def _beginning(
-    record: Record,
-    board: str | Path | Board | None,
-    seed: int = 0,
-    chance: Chance = "explicit",
-) -> Game:
+def _beginning(record: Record, board: str | Path | Board | None) -> Game:
     try:
         loaded = Board.named(record.board) if board is None else Board.load(board)
     except BoardError as error:
@@ -216,9 +214,9 @@ def _beginning(
         got = shown(record.board_hash)
         raise RecordError(f"board_hash: expected {loaded.hash} of {loaded.name!r}, got {got}")
     if record.start is None:
-        return Game(loaded, seed=seed, chance=chance)
+        return Game(loaded, seed=0, chance="explicit")
     try:
-        return Game.from_dict(record.start, board=loaded, seed=seed, chance=chance)
+        return Game.from_dict(record.start, board=loaded, seed=0, chance="explicit")
     except PositionError as error:
         raise RecordError(f"start: {error}") from None
 

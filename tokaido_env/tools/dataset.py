@@ -59,7 +59,7 @@ from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import NOBODY, STATE
 from tokaido_env.files import whole_file
 from tokaido_env.game import Game
-from tokaido_env.record import Record, RecordError, replay
+from tokaido_env.record import Record, RecordError, check_luck, replay
 
 FORMAT = "tokaido-duo-decisions"
 VERSION = 1
@@ -145,7 +145,9 @@ def read(
     loaded = None if board is None else Board.load(board)
     for number, record in _records(path):
         try:
-            yield _play(number, record, loaded, dtype)
+            played = _play(number, record, loaded, dtype)
+            check_luck(record, loaded)
+            yield played
         except RecordError as error:
             raise RecordError(f"{path}, line {number + 1}: {error}") from None
 
