@@ -16,7 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.files import write_text
+from tokaido_env.core.checks import plain
+from tokaido_env.files import read_json, write_text
 
 KEPT = 2
 _TORCH = "torch_rng"  # the name of its random state
@@ -24,6 +25,7 @@ _TORCH = "torch_rng"  # the name of its random state
 # What reading a cut, foreign or incomplete checkpoint can raise.
 BROKEN = (
     *(OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError),
+    *(AttributeError, IndexError, OverflowError),
     *(BadZipFile, SafetensorError),
 )
 
@@ -91,7 +93,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     Raises:
         One of `BROKEN`.
     """
-    counters = json.loads((path / "state.json").read_text(encoding="utf-8"))
+    counters: dict[str, Any] = read_json(path / "state.json")
     weights = load_file(path / "learner.safetensors")
     tensors = load_file(path / "optimizer.safetensors")
     with (path / "games.npz").open("rb") as file, np.load(file) as arrays:
@@ -106,12 +108,38 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def snapshots_needed(folder: Path) -> set[str]:
-    """Return the names of the opponents without which no checkpoint can be gone on from."""
+    """Return the names of the opponents without which no checkpoint can be gone on from.
+
+    Raises:
+        RunError: if a checkpoint is broken.
+    """
     needed: set[str] = set()
     for path in checkpoints(folder):
-        pool = json.loads((path / "state.json").read_text(encoding="utf-8"))["pool"]
-        needed |= {*pool["snapshots"], *pool["seated"]}  # one that was dropped may still sit
+        try:
+            pool = read_json(path / "state.json")["pool"]
+            needed |= {*pool["snapshots"], *pool["seated"]}  # one that was dropped may still sit
+        except BROKEN as error:
+            raise broken(path, error, "delete it") from None
     return needed
+
+
+def broken(path: Path, error: Exception, advice: str) -> RunError:
+    """Return what is to be said of a checkpoint that cannot be read."""
+    told = plain(f"{type(error).__name__}: {error}", 300)
+    return RunError(f"{path}: broken checkpoint: {told}: {advice}")
+
+
+def check_links(folder: Path) -> None:
+    """Refuse a run whose parts lie elsewhere: what is too old is deleted from them.
+
+    Raises:
+        RunError: naming the link.
+    """
+    parts = [folder / name for name in ("checkpoints", "pool", "tb")]
+    parts += [*(folder / "checkpoints").glob("*"), *(folder / "pool").glob("*")]
+    for path in parts:
+        if path.is_symlink():
+            raise RunError(f"{path}: is a link: expected a part of the run itself")
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any
 
 from tokaido_env.agents.registry import Parameter
+from tokaido_env.core.checks import shown
 
 TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
 RATE = Parameter(float, 1e-9, 1)
@@ -62,7 +63,7 @@ class Declared:
         if right and not isinstance(value, str):
             right = isfinite(value) and allowed.low <= value <= allowed.high
         if not right:
-            raise RunError(f"{name}: expected {allowed.expected}, got {value!r}")
+            raise RunError(f"{name}: expected {allowed.expected}, got {shown(value)}")
         return value
 
     @classmethod
@@ -82,11 +83,11 @@ class Declared:
         """Give a command, or a group of its options, an option for each setting."""
         meanings = cls.meanings()
         for name, default in cls.defaults().items():
-            shown = f"{default:,}" if isinstance(default, int) else default or "empty"
+            usual = f"{default:,}" if isinstance(default, int) else default or "empty"
             parser.add_argument(
                 "--" + name.replace("_", "-"),
                 metavar={int: "N", float: "X", str: "TEXT"}[type(default)],
-                help=f"{meanings[name]} ({shown})",
+                help=f"{meanings[name]} ({usual})",
             )
 
     @classmethod
@@ -108,7 +109,7 @@ class Declared:
 def differences(own: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """Return how the settings asked for differ from a run's own, empty if they do not."""
     return "; ".join(
-        f"{name}: the run has {own.get(name)!r}, asked for {value!r}"
+        f"{name}: the run has {shown(own.get(name))}, asked for {shown(value)}"
         for name, value in asked.items()
         if value != own.get(name)
     )

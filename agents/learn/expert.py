@@ -60,7 +60,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.state import STATE, copy_rows
-from tokaido_env.files import write_text
+from tokaido_env.files import locked, read_json, whole_file, write_text
 
 Search = Callable[..., tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]]
 
@@ -299,7 +299,16 @@ def iterate(
 
     Raises:
         RunError: if the folder was made with other settings.
+        InUseError: if another command works in it.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        return _iterate(folder, settings, report)
+
+
+def _iterate(
+    folder: Path, settings: ExpertSettings, report: Callable[[dict[str, Any]], None]
+) -> Policy:
     _open_folder(folder, settings)
     torch.manual_seed(seed32(settings.seed))
     network = MoveNetwork(settings.sizes)
@@ -361,13 +370,11 @@ def _expert_of(policy: Policy, settings: ExpertSettings) -> Search:
 
 def _save_samples(path: Path, samples: Samples) -> None:
     """Write samples whole or not at all; states as bytes, so that nothing is pickled."""
-    unfinished = path.with_name(path.name + ".tmp")
     arrays = samples._asdict() | {
         "states": samples.states.view(np.uint8).reshape(-1, STATE.itemsize)
     }
-    with unfinished.open("wb") as file:
+    with whole_file(path) as file:
         np.savez(file, **arrays)
-    unfinished.replace(path)
 
 
 def _load_samples(path: Path) -> Samples:
@@ -380,12 +387,8 @@ def _open_folder(folder: Path, settings: ExpertSettings) -> None:
     """Make the folder, or see that it was made with the same settings."""
     path, asked = folder / "settings.json", asdict(settings)
     if not path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(asked, indent=1) + "\n")
-    try:
-        own = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # no JSON, or no UTF-8
-        raise RunError(f"{path}: not a JSON file: {error}") from None
+    own = read_json(path)
     if not isinstance(own, dict):
         raise RunError(f"{path}: expected an object of settings, got a {type(own).__name__}")
     if differing := differences(own, asked):

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +29,8 @@ from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.learn.checkpoint import (
     BROKEN,
     Checkpoint,
+    broken,
+    check_links,
     checkpoints,
     read_checkpoint,
     snapshots_needed,
@@ -45,15 +47,18 @@ from tokaido_env.agents.learn.ppo_policy import (
 )
 from tokaido_env.agents.learn.rating import place
 from tokaido_env.agents.learn.settings import (
+    CONFIG,
     Progress,
     Settings,
+    kept_run,
     load_ladder,
-    load_settings,
+    split_specs,
     start_run,
 )
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
-from tokaido_env.agents.registry import make
-from tokaido_env.files import write_text
+from tokaido_env.agents.registry import check_from_file, make
+from tokaido_env.core.checks import shown
+from tokaido_env.files import parse_json, write_text
 
 NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
 OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
@@ -72,25 +77,40 @@ def begin(folder: str | Path, settings: Settings) -> None:
     start_run(folder, settings)
 
 
-def train(folder: str | Path, report: Callable[[Progress], None] = lambda progress: None) -> bool:
+def train(
+    folder: str | Path,
+    report: Callable[[Progress], None] = lambda progress: None,
+    named: Container[str] = (),
+) -> bool:
     """Train a run to its end, from its newest checkpoint if it has one.
 
     Ctrl-C saves a checkpoint at the next update and stops.
+
+    Args:
+        folder: of the run.
+        report: called after each update.
+        named: specs that the user has named now; of the run's other agents only those are made
+            that a file may name, see `registry.check_from_file`.
 
     Returns:
         Whether the run is complete.
 
     Raises:
         RunError: if the run cannot be gone on with, or saved.
+        AgentError: if it names an agent that a file may not name.
+        InUseError: if another command works in the folder.
     """
     folder = Path(folder)
-    settings = load_settings(folder)
-    run = _Run(folder, settings)
+    with kept_run(folder) as settings:
+        return _train(_Run(folder, settings, named), report)
+
+
+def _train(run: _Run, report: Callable[[Progress], None]) -> bool:
     run.resume()
     try:
         report(run.progress())
         with repeatable(), _interruptible() as stop:
-            left = settings.steps - run.model.num_timesteps
+            left = run.settings.steps - run.model.num_timesteps
             run.model.learn(
                 left, _Keeper(run, stop, report), log_interval=NEVER, reset_num_timesteps=False
             )
@@ -106,9 +126,14 @@ def train(folder: str | Path, report: Callable[[Progress], None] = lambda progre
 class _Run:
     """A learner with its games, its opponents and its folder."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    def __init__(self, folder: Path, settings: Settings, named: Container[str] = ()) -> None:
+        check_links(folder)
         self.folder = folder
         self.settings = settings
+        self.specs = {
+            spec: check_from_file(spec, f"{folder / CONFIG}: agents", folder, named)
+            for spec in split_specs(settings.agents)
+        }
         self.ladder = load_ladder(settings)
         self.pool = Pool(settings)
         self.rating: Rating | None = None
@@ -204,7 +229,7 @@ class _Run:
 
     def _opponent(self, name: str) -> Agent:
         if not name.isdigit():
-            return make(name)
+            return make(self.specs[name])
         path = self.folder / "pool" / name
         return PolicyAgent.of(Policy.load(path), f"policy:{path}", OPPONENT_TEMPERATURE)
 
@@ -282,12 +307,13 @@ class _Run:
         try:
             self._restore(newest)
         except BROKEN as error:
-            help_ = f"delete it to go on from {older[-1]}" if older else "train anew"
-            raise RunError(f"{newest}: broken checkpoint: {error!r}: {help_}") from None
+            advice = f"delete it to go on from {older[-1]}" if older else "train anew"
+            raise broken(newest, error, advice) from None
         known = self.ladder.hash if self.ladder else None
         if self.rated_on != known:
             raise RunError(
-                f"{self.folder}: rated on the ladder {self.rated_on}, the file is now {known}: "
+                f"{self.folder}: rated on the ladder {shown(self.rated_on)}, the file is now "
+                f"{known}: "
                 "restore it, or ratings could not be compared"
             )
 
@@ -345,13 +371,7 @@ class _JsonLines(KVWriter):
     NAME = "json"  # values that are recorded with `exclude` of this are left out
 
     def __init__(self, path: Path, steps: int) -> None:
-        kept = []
-        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-            try:
-                if json.loads(line)["steps"] <= steps:
-                    kept.append(line)
-            except json.JSONDecodeError:
-                break  # the last line, cut short
+        kept = [line for told, line in _lines(path) if told <= steps]
         write_text(path, "".join(line + "\n" for line in kept))
         self.file = path.open("a", encoding="utf-8")
 
@@ -374,6 +394,33 @@ class _JsonLines(KVWriter):
     def close(self) -> None:
         """Close the file."""
         self.file.close()
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file of metrics, each with its steps, but for a last one cut short.
+
+    Raises:
+        RunError: naming a line that is none, so that nothing is lost silently.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else [""]
+    except UnicodeDecodeError as error:
+        raise RunError(f"{path}: not a text file: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield _steps_of(line), line
+        except ValueError as error:
+            if number < len(lines):
+                told = f"{path}, line {number}: {error}: mend the line, or delete it"
+                raise RunError(told) from None
+
+
+def _steps_of(line: str) -> int:
+    told = parse_json(line)
+    steps = told.get("steps") if isinstance(told, dict) else None
+    if type(steps) is not int:
+        raise ValueError(f'expected an object with "steps", got {shown(told)}')
+    return steps
 
 
 @contextmanager

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import platform
-import tomllib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from importlib import metadata
@@ -38,14 +39,18 @@ from tokaido_env.agents.learn.declared import (
 )
 from tokaido_env.agents.players.inputs import INPUTS_HASH
 from tokaido_env.agents.players.policy import Sizes
-from tokaido_env.agents.registry import Parameter, make
+from tokaido_env.agents.registry import Parameter, check_from_file, make
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.checks import MOST_SHOWN, check_seed, shown
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import write_text
+from tokaido_env.files import LOCK, locked, read_toml, write_text
 
+CONFIG = "config.toml"
 TABLES = ("settings", "layout", "versions")  # of config.toml
+
+_LITTER = (LOCK, CONFIG + ".tmp")  # what a command that was killed may leave in a new folder
+_SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
 
 @dataclass(frozen=True)
@@ -118,11 +123,11 @@ class Settings(Declared):
                 "share_latest + share_past + share_agents: "
                 f"expected a sum of 1, got {parts} = {sum(shares):g}"
             )
-        specs = self.agents.split()
+        specs = split_specs(self.agents)
         if self.share_agents and not specs:
             raise RunError("agents: expected one or more specs, or share_agents = 0")
         if len(set(specs)) < len(specs):
-            raise RunError(f"agents: expected each once, got {self.agents!r}")
+            raise RunError(f"agents: expected each once, got {shown(self.agents)}")
 
 
 MEANINGS = Settings.meanings()
@@ -175,22 +180,47 @@ def read_setting(name: str, text: str) -> Any:
     return Settings.read(name, text)
 
 
-def read_settings(path: str | Path) -> dict[str, Any]:
+def split_specs(text: str) -> list[str]:
+    """Return the specs of a text: its words, or what stands in quotes, which may hold spaces."""
+    return ["".join(parts) for parts in _SPEC.findall(text)]
+
+
+def join_specs(specs: Iterable[str]) -> str:
+    """Return specs as a text that `split_specs` takes apart.
+
+    Raises:
+        RunError: if there is one that no quotes can hold.
+    """
+    return " ".join(_in_quotes(spec) for spec in specs)
+
+
+def _in_quotes(spec: str) -> str:
+    for text in (spec, f"'{spec}'", f'"{spec}"'):
+        if split_specs(text) == [spec]:
+            return text
+    raise RunError(f"agent {shown(spec)}: expected one without spaces, or without quotes")
+
+
+def read_settings(path: str | Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Read the table [settings] of a TOML file, as `config.toml` has it; any may be missing.
+
+    Args:
+        path: the file.
+        given: settings that go before it: what it has of them does not count.
 
     Raises:
         RunError: naming what is unknown, and the nearest that is known, or of the wrong type.
+        AgentError: if it names an agent that a file may not name: `registry.check_from_file`.
+            A policy may lie beside the file.
     """
-    config = _read_config(Path(path))
-    _refuse_unknown(path, "table", config, TABLES)
-    if not isinstance(config.get("settings"), dict):
-        raise RunError(f"{path}: expected a table [settings]")
-    settings = config["settings"]
-    _refuse_unknown(path, "setting", settings, DEFAULTS)
-    try:
-        return {name: Settings.checked(name, value) for name, value in settings.items()}
-    except RunError as error:
-        raise RunError(f"{path}: {error}") from None
+    path = Path(path)
+    settings = {k: v for k, v in _read_table(path).items() if k not in (given or {})}
+    if "agents" in settings:
+        specs = split_specs(settings["agents"])
+        settings["agents"] = join_specs(
+            check_from_file(spec, f"{path}: agents", path.parent) for spec in specs
+        )
+    return settings
 
 
 def start_run(folder: str | Path, settings: Settings) -> None:
@@ -198,17 +228,19 @@ def start_run(folder: str | Path, settings: Settings) -> None:
 
     Raises:
         RunError: if it exists already; nothing in it is touched.
+        InUseError: if another command works in it.
         BoardError, AgentError, LadderError: if there is no such board, opponent or ladder.
     """
     folder = Path(folder)
-    if folder.is_file() or (folder.exists() and any(folder.iterdir())):
-        raise RunError(f"{folder}: is not empty; resume it, or choose another folder")
+    _check_empty(folder)
     Board.load(settings.board)
-    for spec in settings.agents.split():
+    for spec in split_specs(settings.agents):
         make(spec)
     load_ladder(settings)
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "config.toml", _config(settings))
+    with locked(folder):
+        _check_empty(folder)
+        write_text(folder / CONFIG, _config(settings))
 
 
 def resume_run(folder: str | Path, asked: Mapping[str, Any]) -> None:
@@ -220,18 +252,42 @@ def resume_run(folder: str | Path, asked: Mapping[str, Any]) -> None:
 
     Raises:
         RunError: naming every setting that differs, with both values.
+        InUseError: if another command works in the folder.
     """
-    settings = load_settings(folder)
-    own = asdict(settings)
-    if asked.get("steps", 0) > settings.steps:
-        settings = replace(settings, steps=asked["steps"])
-        asked = {name: value for name, value in asked.items() if name != "steps"}
-    if differing := differences(own, asked):
-        raise RunError(
-            f"{folder}: cannot go on with other settings (only steps may grow): {differing}"
-        )
-    if settings.steps != own["steps"]:
-        write_text(Path(folder) / "config.toml", _config(settings))
+    with kept_run(folder) as settings:
+        own = asdict(settings)
+        if asked.get("steps", 0) > settings.steps:
+            settings = replace(settings, steps=asked["steps"])
+            asked = {name: value for name, value in asked.items() if name != "steps"}
+        if differing := differences(own, asked):
+            raise RunError(
+                f"{folder}: cannot go on with other settings (only steps may grow): {differing}"
+            )
+        if settings.steps != own["steps"]:
+            write_text(Path(folder) / CONFIG, _config(settings))
+
+
+@contextmanager
+def kept_run(folder: str | Path) -> Iterator[Settings]:
+    """Keep a run for this process and give its settings.
+
+    Raises:
+        RunError: as `load_settings`, or if the run's board has changed since it was begun.
+        InUseError: if another command works in the folder.
+    """
+    folder = Path(folder)
+    load_settings(folder)  # what is no run is refused before anything is written
+    with locked(folder):
+        settings = load_settings(folder)
+        path = folder / CONFIG
+        known = Board.load(settings.board).hash
+        begun = _table(read_toml(path), "versions").get("board", known)
+        if begun != known:
+            raise RunError(
+                f"{path}: versions.board: begun on a board of hash {shown(begun)}, "
+                f"{settings.board} now has {known}: restore the board, or train anew"
+            )
+        yield settings
 
 
 def load_settings(folder: str | Path) -> Settings:
@@ -240,18 +296,17 @@ def load_settings(folder: str | Path) -> Settings:
     Raises:
         RunError: if there is no run, or it was made for other rules, actions or features.
     """
-    path = Path(folder) / "config.toml"
+    path = Path(folder) / CONFIG
     if not path.is_file():
-        raise RunError(f"{folder}: no run folder: expected a config.toml in it")
-    config = _read_config(path)
+        raise RunError(f"{folder}: no run folder: expected a {CONFIG} in it")
+    layout = _table(_read_config(path), "layout")
     for key, known in _layout().items():
-        found = config.get("layout", {}).get(key)
-        if found != known:
+        if layout.get(key) != known:
             raise RunError(
-                f"{path}: layout.{key}: this version has {known!r}, the run {found!r}: "
-                "train anew, or use the version that made it"
+                f"{path}: layout.{key}: this version has {known!r}, the run "
+                f"{shown(layout.get(key))}: train anew, or use the version that made it"
             )
-    settings = read_settings(path)
+    settings = _read_table(path)
     missing = [name for name in DEFAULTS if name not in settings]
     if missing:
         raise RunError(f"{path}: settings missing: {', '.join(missing)}")
@@ -268,7 +323,7 @@ def load_ladder(settings: Settings) -> Ladder | None:
         return None
     path = Path(settings.ladder) if settings.ladder else LADDER
     try:
-        return Ladder.load(path, settings.board)
+        return Ladder.load(path, settings.board, named=split_specs(settings.agents))
     except LadderError as error:
         raise LadderError(
             f"{error}; --ladder FILE names another, --rate-every 0 trains without ratings"
@@ -291,15 +346,42 @@ def _refuse_unknown(
 ) -> None:
     for name in names:
         if name not in known:
-            nearest = get_close_matches(name, known, n=1, cutoff=0)
-            raise RunError(f"{path}: unknown {what} {name!r}: the nearest is {nearest[0]!r}")
+            nearest = get_close_matches(name[:MOST_SHOWN], known, n=1, cutoff=0)
+            raise RunError(f"{path}: unknown {what} {shown(name)}: the nearest is {nearest[0]!r}")
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    """Return the checked settings of a file, whatever agents they name."""
+    config = _read_config(path)
+    _refuse_unknown(path, "table", config, TABLES)
+    if not isinstance(config.get("settings"), dict):
+        raise RunError(f"{path}: expected a table [settings]")
+    settings = config["settings"]
+    _refuse_unknown(path, "setting", settings, DEFAULTS)
+    try:
+        return {name: Settings.checked(name, value) for name, value in settings.items()}
+    except RunError as error:
+        raise RunError(f"{path}: {error}") from None
 
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # no TOML, or no UTF-8
-        raise RunError(f"{path}: not a TOML file: {error}") from None
+        return read_toml(path)
+    except ValueError as error:
+        raise RunError(str(error)) from None
+
+
+def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a table of a configuration, an empty one if there is none."""
+    table = config.get(name)
+    return table if isinstance(table, dict) else {}
+
+
+def _check_empty(folder: Path) -> None:
+    if folder.is_file() or (
+        folder.exists() and any(path.name not in _LITTER for path in folder.iterdir())
+    ):
+        raise RunError(f"{folder}: is not empty; resume it, or choose another folder")
 
 
 def _layout() -> dict[str, Any]:
@@ -313,7 +395,7 @@ def _layout() -> dict[str, Any]:
 
 def _config(settings: Settings) -> str:
     packages = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), "board": Board.load(settings.board).hash}
     versions |= {name: metadata.version(name) for name in packages}
     contents = (asdict(settings), _layout(), versions)
     return "\n".join(

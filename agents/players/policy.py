@@ -31,9 +31,11 @@ from tokaido_env.agents.players.inference import Floats, Network, evaluate_all, 
 from tokaido_env.agents.players.inputs import INPUTS_HASH, N_TRUNK
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.bits import lowest
+from tokaido_env.core.checks import plain, shown
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import hash_bits
 from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.files import parse_json, whole_file
 
 FORMAT = "tokaido-duo-policy"
 VERSION = 2
@@ -134,9 +136,8 @@ class Policy:
         tensors = {name: np.ascontiguousarray(tensor) for name, tensor in self.tensors.items()}
         header = {key: str(value) for key, value in _HEADER.items()}
         header["training"] = json.dumps(self.training)
-        unfinished = path.with_name(path.name + ".tmp")
-        unfinished.write_bytes(_in_order(save(tensors, header)))
-        unfinished.replace(path)
+        with whole_file(path) as file:
+            file.write(_in_order(save(tensors, header)))
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
@@ -168,7 +169,7 @@ class PolicyAgent(Agent):
             raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
         self._begin(Policy.load(path), temperature)
         suffix = f",temperature={str(temperature).removesuffix('.0')}" if temperature else ""
-        self.spec = f"policy:{path}{suffix}"
+        self.spec = f"policy:{path_in_spec(str(path))}{suffix}"
 
     @classmethod
     def of(cls, policy: Policy, spec: str, temperature: float = 0.0) -> PolicyAgent:
@@ -208,6 +209,12 @@ class PolicyAgent(Agent):
         self.policy = policy
         self.temperature = temperature
         self._network = policy.network()
+
+
+def path_in_spec(path: str) -> str:
+    """Return a path as it stands in a spec: in double quotes where it would be read otherwise."""
+    ambiguous = "," in path or path.startswith(('"', "path=", "temperature=", "sims="))
+    return json.dumps(path, ensure_ascii=False) if ambiguous else path
 
 
 @parallel
@@ -259,7 +266,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Floats]]:
             header = file.metadata() or {}
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, TypeError) as error:  # TypeError: a kind of number NumPy has not
-        raise PolicyError(f"{path}: not a policy file: {error}") from None
+        raise PolicyError(f"{path}: not a policy file: {plain(str(error), 200)}") from None
 
 
 def _check_header(path: Path, header: dict[str, str]) -> dict[str, Any]:
@@ -269,11 +276,12 @@ def _check_header(path: Path, header: dict[str, str]) -> dict[str, Any]:
     for key, known in _HEADER.items():
         if header.get(key) != str(known):
             raise PolicyError(
-                f"{path}: made for {key} {header.get(key)!r}, this version has {str(known)!r}: "
-                "train it again, or use the version it was made with"
+                f"{path}: made for {key} {shown(header.get(key))}, "
+                f"this version has {str(known)!r}: train it again, or use the version it was made "
+                "with"
             )
     try:
-        training = json.loads(header.get("training", "{}"))
+        training = parse_json(header.get("training", "{}"))
     except ValueError as error:
         raise PolicyError(f"{path}: training: expected JSON: {error}") from None
     return training if isinstance(training, dict) else {"summary": training}
@@ -283,7 +291,7 @@ def _check_tensors(path: Path, tensors: dict[str, Floats]) -> None:
     wanted = shapes_of(_sizes_of(tensors))
     if sorted(tensors) != sorted(wanted):
         wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
-        raise PolicyError(f"{path}: tensors missing or unknown: {wrong}")
+        raise PolicyError(f"{path}: tensors missing or unknown: {plain(wrong, 200)}")
     for name, shape in wanted.items():
         tensor = tensors[name]
         if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():

@@ -34,7 +34,7 @@ from tokaido_env.agents.players.inference import (
     forward,
     kept_workspaces,
 )
-from tokaido_env.agents.players.policy import Policy
+from tokaido_env.agents.players.policy import Policy, path_in_spec
 from tokaido_env.agents.players.tree import (
     Tree,
     back_up,
@@ -182,7 +182,7 @@ class PolicySearchAgent(SearchAgent):
     """
 
     def __init__(self, path: str, sims: int = 400) -> None:
-        self._begin(Policy.load(path), f"policy_search:{path},sims={sims}", sims)
+        self._begin(Policy.load(path), f"policy_search:{path_in_spec(path)},sims={sims}", sims)
 
     @classmethod
     def of(cls, policy: Policy, spec: str, sims: int) -> PolicySearchAgent:

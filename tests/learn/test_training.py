@@ -660,4 +660,4 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> N
     elif full_at == "rename":
         refuse(Path, "replace", unfinished)
     else:
-        refuse(Path, "write_bytes", run / "last.tmp")
+        refuse(Path, "open", run / "last.tmp")

@@ -303,11 +303,18 @@ def _rate(arguments: list[str]) -> int:
     add("--ladder", type=Path, default=ladder.LADDER, metavar="FILE", help="(ours)")
     add("--opponents", type=int, default=ladder.OPPONENTS, help="how many to meet")
     add("--thorough", action="store_true", help="meet slow agents too")
+    add(
+        "--trust",
+        nargs="+",
+        default=[],
+        metavar="AGENT",
+        help="agents on the ladder that run your own code, or policies outside its folder",
+    )
     options, board = _ladder_options(parser, arguments)
     spec = make(options.agent).spec
     rated = ladder.rate(
         spec,
-        ladder.Ladder.load(options.ladder, board),
+        ladder.Ladder.load(options.ladder, board, [spec, options.agent, *options.trust]),
         play=_player(options, board),
         seed=options.seed,
         opponents=options.opponents,

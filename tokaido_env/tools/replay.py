@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tokaido_env.core.checks import plain
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import write_text
 from tokaido_env.record import Record, RecordError, load, replay
@@ -83,7 +84,8 @@ def _write_page(records: Sequence[Record], options: argparse.Namespace) -> int:
 
 def _print_game(number: int, record: Record, options: argparse.Namespace) -> None:
     seed = "" if record.seed is None else f", seed {record.seed}"
-    print(f"game {number}: {record.players[0]} against {record.players[1]}, {record.board}{seed}")
+    names = " against ".join(map(plain, record.players))
+    print(f"game {number}: {names}, {plain(record.board)}{seed}")
     if not options.quiet:
         played = replay(record, options.board)
         for event, state in zip(played.labels(), played.states, strict=False):

@@ -20,15 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.agents.learn.settings import (
-    DEFAULTS,
-    MEANINGS,
     PRESETS,
     Progress,
     Settings,
     load_settings,
-    read_setting,
     read_settings,
     resume_run,
+    split_specs,
 )
 from tokaido_env.agents.report.progress import run_bar
 from tokaido_env.tools.program import described, program
@@ -43,13 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         asked = _asked(options)
+        named = split_specs(asked.get("agents", ""))
         if options.resume is not None:
             resume_run(options.resume, asked)
-            return _train(options.resume)
+            return _train(options.resume, named)
         from tokaido_env.agents.learn import ppo
 
         ppo.begin(options.run, Settings(**asked))
-        return _train(options.run)
+        return _train(options.run, named)
     except ModuleNotFoundError as error:
         print(f"train: {error}: pip install 'tokaido-env[train]'", file=sys.stderr)
         return 1
@@ -73,28 +72,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--preset", choices=PRESETS, help="5 minutes, an hour, a working day")
     parser.add_argument("--config", type=Path, metavar="FILE", help="as a run's config.toml")
     settings = parser.add_argument_group("settings (a step is a decision of the learner)")
-    for name, default in DEFAULTS.items():
-        shown = f"{default:,}" if isinstance(default, int) else default or "empty"
-        settings.add_argument(
-            "--" + name.replace("_", "-"),
-            metavar={int: "N", float: "X", str: "TEXT"}[type(default)],
-            help=f"{MEANINGS[name]} ({shown})",
-        )
+    Settings.add_options(settings)
     return parser
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings that are given in any way."""
     asked = dict(PRESETS[options.preset]) if options.preset else {}
+    given = Settings.given(options)
     if options.config is not None:
-        asked |= read_settings(options.config)
-    given = {name: getattr(options, name) for name in DEFAULTS}
-    return asked | {
-        name: read_setting(name, text) for name, text in given.items() if text is not None
-    }
+        asked |= read_settings(options.config, given)
+    return asked | given
 
 
-def _train(folder: Path) -> int:
+def _train(folder: Path, named: Sequence[str]) -> int:
     from rich.console import Console
 
     from tokaido_env.agents.learn import ppo
@@ -107,7 +98,7 @@ def _train(folder: Path) -> int:
                 bar.rated(progress.steps, progress.rating, progress.is_best)
             bar.update(progress.steps, progress.win_rates, progress.rating)
 
-        complete = ppo.train(folder, report)
+        complete = ppo.train(folder, report, named)
     if not complete:
         again = f"{program('train')} --resume {folder}"
         console.print(f"Interrupted and saved. Go on with: {again}", soft_wrap=True)
