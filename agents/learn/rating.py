@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.ladder import Ladder, match_seed, rate
+from tokaido_env.agents.arena.ladder import Ladder, match_seed
 from tokaido_env.agents.arena.match import Match
+from tokaido_env.agents.arena.placing import rate
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.registry import cost_of, make
@@ -30,7 +31,7 @@ def place(agent: Agent, ladder: Ladder, board: str, most: int, seed: int = 0) ->
         seed: of the run.
 
     Raises:
-        LadderError: as `ladder.rate`.
+        LadderError: as `placing.rate`.
     """
 
     def play(spec: str, opponent: str, games: int, seed: int) -> Match:

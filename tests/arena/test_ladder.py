@@ -18,13 +18,11 @@ from tokaido_env.agents.arena.ladder import (
     Ladder,
     LadderError,
     LadderMatch,
-    games_against,
-    games_between,
     games_in_order,
     make_ladder,
-    rate,
 )
 from tokaido_env.agents.arena.match import GAME, Match
+from tokaido_env.agents.arena.placing import games_against, games_between, rate
 from tokaido_env.agents.arena.ratings import expected_score, rate_against, rate_matches
 from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.boards.board import Board

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.ladder import LADDER, PLACING, Ladder, match_seed
+from tokaido_env.agents.arena.ladder import LADDER, Ladder, match_seed
+from tokaido_env.agents.arena.placing import PLACING
 from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.learn import rating
 from tokaido_env.agents.learn.rating import FAST_SIMULATIONS, OPPONENTS, place

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokaido_env.agents import Agent, describe, make
-from tokaido_env.agents.arena import ladder
+from tokaido_env.agents.arena import ladder, placing
 from tokaido_env.agents.arena.luck import with_luck
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.playing import AgentFailed, Numbers
@@ -301,7 +301,7 @@ def _rate(arguments: list[str]) -> int:
     add = parser.add_argument
     add("agent", metavar="AGENT", help=f"a spec string, see {program('evaluate')} --list")
     add("--ladder", type=Path, default=ladder.LADDER, metavar="FILE", help="(ours)")
-    add("--opponents", type=int, default=ladder.OPPONENTS, help="how many to meet")
+    add("--opponents", type=int, default=placing.OPPONENTS, help="how many to meet")
     add("--thorough", action="store_true", help="meet slow agents too")
     add(
         "--trust",
@@ -312,7 +312,7 @@ def _rate(arguments: list[str]) -> int:
     )
     options, board = _ladder_options(parser, arguments)
     spec = make(options.agent).spec
-    rated = ladder.rate(
+    rated = placing.rate(
         spec,
         ladder.Ladder.load(options.ladder, board, [spec, options.agent, *options.trust]),
         play=_player(options, board),
