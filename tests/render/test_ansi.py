@@ -166,7 +166,8 @@ def test_a_position_in_full() -> None:
             "wares": {"kimono": 1, "doll": 1},
         },
     )
-    assert drawn(Board.load(), one) == IN_FULL.strip("\n")
+    near = one | {"origin": "A3"}  # a move from A2 is one step, and no game has it
+    assert drawn(Board.load(), one, near) == IN_FULL.strip("\n")
 
 
 IN_FULL = """

@@ -264,8 +264,7 @@ def test_a_game_shows_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["board.png", "board", "board.svg.gz"])
 def test_a_picture_is_saved_as_svg_only(name: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=rf"^path: expected a name that ends in \.svg, got .*{name}'$"
-    ):
+    told = rf"^path: expected a name that ends in \.svg, got .*{name}'$"
+    with pytest.raises(ValueError, match=told):
         played(33).show().save(tmp_path / name)
     assert not list(tmp_path.iterdir())
