@@ -132,12 +132,14 @@ def test_agents_are_measured_without_any_extra(
     assert "on ladder 7ea15cc6a48273a1" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "command", [("train", "--run", "run", "--preset", "quick"), ("evaluate", "exploit", "greedy")]
+)
 def test_training_without_its_extra_says_what_is_missing(
-    installed: Path, required: Path, tmp_path: Path
+    installed: Path, required: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    command = ("-m", "tokaido_env", "train", "--run", "run", "--preset", "quick")
-    done = run((installed, required), tmp_path, *command)
+    done = run((installed, required), tmp_path, "-m", "tokaido_env", *command)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("train: No module named '")
+    assert done.stderr.startswith(f"{command[0]}: No module named '")
     assert done.stderr.endswith(": pip install 'tokaido-env[train]'\n")
-    assert not (tmp_path / "run").exists()
+    assert not list(tmp_path.iterdir())

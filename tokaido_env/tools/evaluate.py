@@ -379,7 +379,10 @@ def _exploit(arguments: list[str]) -> int:
     """Train a learner against one agent, and measure how far it beats it: a lower bound."""
     # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from tokaido_env.agents.study import exploit
+    try:
+        from tokaido_env.agents.study import exploit
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{error}: pip install 'tokaido-env[train]'") from None
 
     options = _exploit_options(arguments, exploit.STEPS, exploit.GAMES)
     settings = exploit.settings_against(
