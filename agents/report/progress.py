@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.agents.arena.ratings import Rating
@@ -43,15 +44,19 @@ class RunBar(NamedTuple):
 
 @contextmanager
 def match_bar(title: str, games: int, finished: int) -> Iterator[Finished]:
-    """Show a bar while a match is played, if the error output is a terminal.
+    """Show a bar while a match is played, if the error output is a terminal and rich is there.
 
     Args:
         title: what stands before the bar.
         games: of the match.
         finished: how many of them are finished already.
     """
+    if find_spec("rich") is None:
+        yield lambda games: None
+        return
     from rich import progress
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(stderr=True)
     columns = (
@@ -63,7 +68,7 @@ def match_bar(title: str, games: int, finished: int) -> Iterator[Finished]:
     )
     hidden = not console.is_terminal
     with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(title, total=games, completed=finished, speed="–")
+        task = bar.add_task(escape(title), total=games, completed=finished, speed="–")
 
         def report(games: int) -> None:
             bar.advance(task, games)
@@ -84,6 +89,7 @@ def learner_bars(agent: str, steps: int, games: int) -> Iterator[LearnerBars]:
     """
     from rich import progress
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(stderr=True)
     columns = (
@@ -94,7 +100,7 @@ def learner_bars(agent: str, steps: int, games: int) -> Iterator[LearnerBars]:
     )
     hidden = not console.is_terminal
     with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        training = bar.add_task(f"learner – {agent}", total=steps, unit="steps")
+        training = bar.add_task(escape(f"learner – {agent}"), total=steps, unit="steps")
 
         def trained(steps: int, score: float | None) -> None:
             newest = "" if score is None else f", scored {score:.1%}"

@@ -3,55 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.agents.arena.match import POINTS, Match
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.arena.series import Result
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from tokaido_env.agents.arena.ladder import Ladder
 
 
-def new_console() -> Console:
-    """Return what prints tables: as wide as they are where no terminal sets a width."""
-    from rich.console import Console
+class Table(NamedTuple):
+    """A table before it is printed.
 
+    Attributes:
+        title: above it.
+        headers: of the columns; the first column is set to the left, the others to the right.
+        rows: of text.
+        group: so many rows stand together, with a line after them; 0: all of them.
+    """
+
+    title: str
+    headers: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    group: int = 0
+
+
+def print_table(table: Table) -> None:
+    """Print a table by rich, if that is installed, else in plain columns."""
+    if find_spec("rich") is None:
+        print(plain_table(table))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    shown = RichTable(
+        title=escape(table.title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    first, *others = table.headers
+    shown.add_column(first, overflow="fold")
+    for header in others:
+        shown.add_column(header, justify="right", no_wrap=True)
+    for number, row in enumerate(table.rows, start=1):
+        shown.add_row(*map(escape, row), end_section=bool(table.group) and not number % table.group)
     console = Console()
-    return console if console.is_terminal else Console(width=max(console.width, 120))
+    # As wide as it is where no terminal sets a width.
+    console = console if console.is_terminal else Console(width=max(console.width, 120))
+    console.print(shown)
+
+
+def plain_table(table: Table) -> str:
+    """Return a table as lines of text."""
+    lines = [table.headers, *table.rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = [table.title, ""]
+    for first, *others in lines:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        text.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    return "\n".join([*text, ""])
 
 
 def matches_table(matches: Sequence[Match], title: str) -> Table:
     """Return games, score and points of matches, as each of the two agents sees them."""
-    table = _new_table(title, ("games", "wins", "score", "95 % interval", *POINTS))
-    for match in matches:
-        for row in _match_rows(match):
-            table.add_row(*row)
-        table.add_section()
-    return table
+    headers = ("agent", "games", "wins", "score", "95 % interval", *POINTS)
+    return Table(title, headers, [row for match in matches for row in _match_rows(match)], 2)
 
 
 def luck_table(matches: Sequence[Match]) -> Table:
     """Return the scores with luck taken off, of matches whose luck is counted."""
-    table = _new_table("With luck taken off", ("score", "95 % interval", "as if so many games"))
+    headers = ("agent", "score", "95 % interval", "as if so many games")
+    rows = []
     for match in matches:
         adjusted = match.adjusted
         if adjusted is not None:
             games = f"{adjusted.factor * match.results.size:,.0f}"
             interval = _percentages(*adjusted.interval)
-            table.add_row(f"{match.a} against {match.b}", f"{adjusted.score:.1%}", interval, games)
-    return table
+            rows.append((f"{match.a} against {match.b}", f"{adjusted.score:.1%}", interval, games))
+    return Table("With luck taken off", headers, rows)
 
 
 def ratings_table(ratings: Sequence[Rating]) -> Table:
     """Return ratings with their intervals, in the order given."""
-    table = _new_table("Ratings", ("Elo", "95 % interval", "games"))
-    for rating in ratings:
-        table.add_row(rating.agent, *_elo_cells(rating), str(rating.games))
-    return table
+    rows = [(rating.agent, *_elo_cells(rating), str(rating.games)) for rating in ratings]
+    return Table("Ratings", ("agent", "Elo", "95 % interval", "games"), rows)
 
 
 def ladder_table(ladder: Ladder, steps: Sequence[Rating]) -> Table:
@@ -62,23 +99,23 @@ def ladder_table(ladder: Ladder, steps: Sequence[Rating]) -> Table:
         steps: as from `ratings.rate_steps`.
     """
     above = {step.agent: step for step in steps}
-    columns = ("Elo", "95 % interval", "above the next", "95 % interval", "games")
-    table = _new_table(f"Ladder {ladder.hash}, board {ladder.board}", columns)
+    headers = ("agent", "Elo", "95 % interval", "above the next", "95 % interval", "games")
+    rows = []
     for rating in ladder.agents:
         step = above.get(rating.agent)
         cells = [*_elo_cells(rating), *(("", "") if step is None else _elo_cells(step))]
-        table.add_row(rating.agent, *cells, str(rating.games))
-    return table
+        rows.append((rating.agent, *cells, str(rating.games)))
+    return Table(f"Ladder {ladder.hash}, board {ladder.board}", headers, rows)
 
 
 def curve_table(curve: Sequence[tuple[int, Match]], chosen: int | None, title: str) -> Table:
     """Return what a learner scored after each number of steps, and which of them was chosen."""
-    table = _new_table(title, ("games", "score", "95 % interval", ""), first="steps")
+    rows = []
     for steps, match in curve:
         mark = "chosen" if steps == chosen else ""
         cells = (str(match.results.size), f"{match.score:.1%}", _percentages(*match.interval), mark)
-        table.add_row(f"{steps:,}", *cells)
-    return table
+        rows.append((f"{steps:,}", *cells))
+    return Table(title, ("steps", "games", "score", "95 % interval", ""), rows)
 
 
 def verdict(result: Result, error: float) -> str:
@@ -96,18 +133,7 @@ def verdict(result: Result, error: float) -> str:
     return f"{first} is better than {second}: {after}"
 
 
-def _new_table(title: str, headers: Sequence[str], first: str = "agent") -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column(first, overflow="fold")
-    for header in headers:
-        table.add_column(header, justify="right", no_wrap=True)
-    return table
-
-
-def _match_rows(match: Match) -> list[list[str]]:
+def _match_rows(match: Match) -> list[tuple[str, ...]]:
     low, high = match.interval
     sides = (
         (match.a, 1.0, match.score, low, high),
@@ -117,7 +143,7 @@ def _match_rows(match: Match) -> list[list[str]]:
     for i, (agent, won, score, lowest, highest) in enumerate(sides):
         games, wins = str(match.results.size), str(int((match.results == won).sum()))
         points = [f"{value:.1f}" for value in match.mean_points(i).values()]
-        rows.append([agent, games, wins, f"{score:.1%}", _percentages(lowest, highest), *points])
+        rows.append((agent, games, wins, f"{score:.1%}", _percentages(lowest, highest), *points))
     return rows
 
 

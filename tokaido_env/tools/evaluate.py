@@ -256,19 +256,19 @@ def _show(
 ) -> None:
     if not results:
         return
-    console, matches = tables.new_console(), [result.match for result in results]
+    matches = [result.match for result in results]
     most = "at most " if options.until_decided else ""
     title = f"{most}{options.games} games a pair, seats swapped"
     title += f", seed {options.seed}, board {board.name}"
-    console.print(tables.matches_table(matches, title))
+    tables.print_table(tables.matches_table(matches, title))
     if options.luck:
-        console.print(tables.luck_table(matches))
+        tables.print_table(tables.luck_table(matches))
     if options.until_decided:
         for result in results:
-            console.print(tables.verdict(result, options.error), highlight=False, soft_wrap=True)
-        console.print()
+            print(tables.verdict(result, options.error))
+        print()
     if ratings:
-        console.print(tables.ratings_table(ratings))
+        tables.print_table(tables.ratings_table(ratings))
 
 
 def _draw(
@@ -323,11 +323,10 @@ def _rate(arguments: list[str]) -> int:
     if options.json is not None:
         results = [Result(match, None) for match in rated.matches]
         _save(options, board, [spec], results, [rated.rating])
-    console = tables.new_console()
     title = f"seed {options.seed}, board {board.name}"
-    console.print(tables.matches_table(rated.matches, title))
-    console.print(tables.ratings_table([rated.rating]))
-    console.print(f"on ladder {rated.ladder}, {options.ladder}")
+    tables.print_table(tables.matches_table(rated.matches, title))
+    tables.print_table(tables.ratings_table([rated.rating]))
+    print(f"on ladder {rated.ladder}, {options.ladder}")
     return 0
 
 
@@ -344,7 +343,7 @@ def _ladder(arguments: list[str]) -> int:
     play_two = _player(options, board)
     made = ladder.make_ladder(specs, games, options.seed, board, play_two, options.ladder)
     steps = rate_steps(made.matches, seed=made.seed)
-    tables.new_console().print(tables.ladder_table(made, steps))
+    tables.print_table(tables.ladder_table(made, steps))
     return 0
 
 
@@ -438,15 +437,15 @@ def _warn_if_slow(agent: Agent, steps: int) -> None:
 
 
 def _show_probe(found: Probe, seconds: float) -> None:
-    console, settings = tables.new_console(), found.settings
+    settings = found.settings
     title = f"Learner against {found.agent}, seed {settings.seed}, board {settings.board}"
     chosen = None if found.best is None else found.best.steps
-    console.print(tables.curve_table(found.curve, chosen, title))
+    tables.print_table(tables.curve_table(found.curve, chosen, title))
     if found.match is not None:
         title = "The chosen learner in games that did not choose it"
-        console.print(tables.matches_table([found.match], title))
-    console.print(found.meaning(), highlight=False, soft_wrap=True)
-    console.print(f"{settings.steps:,} steps asked for, {seconds:,.0f} s", highlight=False)
+        tables.print_table(tables.matches_table([found.match], title))
+    print(found.meaning())
+    print(f"{settings.steps:,} steps asked for, {seconds:,.0f} s")
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {

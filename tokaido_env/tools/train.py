@@ -101,11 +101,9 @@ def _train(folder: Path, named: Sequence[str]) -> int:
         complete = ppo.train(folder, report, named)
     if not complete:
         again = f"{program('train')} --resume {folder}"
-        console.print(f"Interrupted and saved. Go on with: {again}", soft_wrap=True)
+        print(f"Interrupted and saved. Go on with: {again}")
         return INTERRUPTED
     kind = "rated highest" if load_settings(folder).rate_every else "the same: without ratings"
-    console.print(f"policies  {folder}/last, {folder}/best ({kind})", soft_wrap=True)
-    console.print(
-        f"logs      tensorboard --logdir {folder}/tb, and {folder}/metrics.jsonl", soft_wrap=True
-    )
+    print(f"policies  {folder}/last, {folder}/best ({kind})")
+    print(f"logs      tensorboard --logdir {folder}/tb, and {folder}/metrics.jsonl")
     return 0

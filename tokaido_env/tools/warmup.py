@@ -24,6 +24,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.core.cache import NOTICE, KernelCache, cache_folder
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.game import Game
+from tokaido_env.tools.program import program
 
 FEW = 2
 MANY = PARALLEL_FROM  # games from which kernels run in threads
@@ -196,7 +197,7 @@ GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
-    parser = argparse.ArgumentParser("warmup", description=__doc__)
+    parser = argparse.ArgumentParser(program("warmup"), description=__doc__)
     parser.add_argument("what", nargs="*", help=f"of {', '.join(GROUPS)}; all by default")
     asked = parser.parse_args(arguments).what
     refusal = _refusal(asked)
@@ -266,7 +267,7 @@ def _muted() -> Iterator[None]:
 
 @contextmanager
 def _bar(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
-    """Give what tells a line and what moves the bar: on a terminal, if rich is installed."""
+    """Give what tells a line and what moves the bar: on a terminal, if rich is there."""
     if find_spec("rich") is None or not sys.stderr.isatty():
         yield lambda line: print(line, flush=True), lambda: None
         return

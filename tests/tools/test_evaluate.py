@@ -14,7 +14,7 @@ import pytest
 from tokaido_env.record import load
 from tokaido_env.tools.evaluate import main
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MATCH = {"a", "b", "games", "wins", "draws", "losses", "score", "ci95", "mean"}
 POINTS = ["faith", "commerce", "culture", "total"]
 
