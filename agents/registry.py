@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite, nan
+from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.players.policy import path_in_spec
+from tokaido_env.core.checks import plain, shown
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Parameter:
             number = nan
         if isfinite(number) and self.low <= number <= self.high:
             return number
-        raise ValueError(f"expected {self.expected}, got {text!r}")
+        raise ValueError(f"expected {self.expected}, got {shown(text)}")
 
     @property
     def expected(self) -> str:
@@ -59,6 +64,7 @@ class Kind:
     parameters: dict[str, Parameter]  # by name; the first may be given without its name
     required: tuple[str, ...] = ()
     open: bool = False  # any other parameter is handed on as it is written
+    foreign: bool = False  # runs code that is not this package's
     cost: Callable[[Mapping[str, Any]], int] = lambda parameters: 0
     """`Agent.cost` by the parameters."""
 
@@ -96,7 +102,7 @@ KINDS = {
         cost=lambda parameters: EXPECTIMAX_COSTS[parameters.get("depth", 2) - 1],
     ),
     "mcts": Kind(
-        "mcts",
+        "search",
         "MctsAgent",
         "mcts[:sims=N][,rollout=N|full]",
         "Monte Carlo tree search of N simulations a decision (400); a leaf is worth its "
@@ -113,7 +119,7 @@ KINDS = {
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
     ),
     "policy_search": Kind(
-        "policy_search",
+        "search",
         "PolicySearchAgent",
         "policy_search:PATH[,sims=N]",
         "tree search of N simulations a decision (400) led by a policy file or the best of a run: "
@@ -140,8 +146,13 @@ KINDS = {
         {"class": Parameter(str)},  # no parameter of a class in Python can have this name
         required=("class",),
         open=True,
+        foreign=True,
     ),
 }
+
+
+PATH = "path"  # the parameter that a file or a folder stands in, in quotes if need be
+_IN_QUOTES = re.compile(r'(?:path=)?("(?:[^"\\]|\\.)*")(?=,|$)')
 
 
 def make(spec: str) -> Agent:
@@ -150,12 +161,7 @@ def make(spec: str) -> Agent:
     Raises:
         AgentError: if there is no such kind or parameter, or a value is out of range.
     """
-    kind_name, _, text = spec.partition(":")
-    if kind_name not in KINDS:
-        usages = ", ".join(kind.usage for kind in KINDS.values())
-        raise AgentError(f"unknown agent {spec!r}: expected one of {usages}")
-    kind = KINDS[kind_name]
-    parameters = _parameters(spec, kind, text)
+    kind, parameters = _read(spec)
     cost = kind.cost(parameters)
     module = importlib.import_module(f"tokaido_env.agents.players.{kind.module}")
     agent: Agent = getattr(module, kind.name)(**parameters)
@@ -169,9 +175,58 @@ def cost_of(spec: str) -> int:
     Raises:
         AgentError: if a parameter is unknown, or out of range.
     """
+    if spec.partition(":")[0] not in KINDS:
+        return 0
+    kind, parameters = _read(spec)
+    return kind.cost(parameters)
+
+
+def check_from_file(spec: str, where: str, folder: Path, named: Container[str] = ()) -> str:
+    """Return a spec that stands in a file, to be made; refuse what is not safe to make.
+
+    Files come from strangers: they may name the kinds of this package, and policies in their own
+    folder, by a path from there or from where the command runs.
+
+    Args:
+        spec: as it stands there.
+        where: it stands, for the message.
+        folder: of the file.
+        named: specs that the user has named, on the command line: they may be any.
+
+    Raises:
+        AgentError: saying where, why, and what helps.
+    """
+    if spec in named:
+        return spec
+    try:
+        kind, parameters = _read(spec)
+    except AgentError as error:
+        raise AgentError(f"{where}: {error}") from None
+    if PATH not in parameters and not kind.foreign:
+        return spec
+    told = "a file may not name code to be run"
+    if not kind.foreign:
+        path = Path(parameters[PATH])
+        for own in (path, folder / path):
+            if not path.is_absolute() and ".." not in path.parts and _lies_in(own, folder):
+                return spec if own == path else _with_path(spec, own)
+        told = "a file may name policies of its own folder only, by a relative path"
+    raise AgentError(
+        f"{where}: {shown(spec)}: {told}: if you trust it, name this agent on the command line "
+        "(train: --agents, rate: --trust)"
+    )
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """Return whether a file, or the best policy of a run, is in a folder, links followed."""
+    files = [path, path / "best"] if path.is_dir() else [path]
+    return all(file.resolve().is_relative_to(folder.resolve()) for file in files)
+
+
+def _with_path(spec: str, path: Path) -> str:
     kind_name, _, text = spec.partition(":")
-    kind = KINDS.get(kind_name)
-    return kind.cost(_parameters(spec, kind, text)) if kind else 0
+    _, *others = _parts(KINDS[kind_name], text)
+    return f"{kind_name}:" + ",".join([path_in_spec(str(path)), *others])
 
 
 def describe() -> list[tuple[str, str]]:
@@ -179,19 +234,47 @@ def describe() -> list[tuple[str, str]]:
     return [(kind.usage, kind.meaning) for kind in KINDS.values()]
 
 
+def _read(spec: str) -> tuple[Kind, dict[str, Any]]:
+    kind_name, _, text = spec.partition(":")
+    if kind_name not in KINDS:
+        usages = ", ".join(kind.usage for kind in KINDS.values())
+        raise AgentError(f"unknown agent {shown(spec)}: expected one of {usages}")
+    return KINDS[kind_name], _parameters(spec, KINDS[kind_name], text)
+
+
 def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
-    for i, part in enumerate(text.split(",") if text else []):
+    where = f"agent {shown(spec)}"
+    for i, part in enumerate(_parts(kind, text)):
         name, equals, value = part.partition("=")
-        if not equals and i == 0 and kind.parameters:
+        if i == 0 and kind.parameters and (not equals or _is_path(kind, name)):
             name, value, equals = next(iter(kind.parameters)), part, "="
         known = name in kind.parameters or (kind.open and equals and name.isidentifier())
         if not known or name in parameters:
-            raise AgentError(f"agent {spec!r}: cannot read {part!r}: expected {kind.usage}")
+            quotes = ", a PATH with a comma in double quotes" * (PATH in kind.parameters)
+            raise AgentError(f"{where}: cannot read {shown(part)}: expected {kind.usage}{quotes}")
         try:
             parameters[name] = kind.parameters.get(name, Parameter(str)).read(value)
         except ValueError as error:
-            raise AgentError(f"agent {spec!r}: {name}: {error}") from None
+            raise AgentError(f"{where}: {plain(name)}: {error}") from None
     if not all(parameters.get(name) for name in kind.required):
-        raise AgentError(f"agent {spec!r}: expected {kind.usage}")
+        raise AgentError(f"{where}: expected {kind.usage}")
     return parameters
+
+
+def _parts(kind: Kind, text: str) -> list[str]:
+    """Split the text after a kind at its commas, but for a path in quotes, which loses them."""
+    quoted = _IN_QUOTES.match(text) if PATH in kind.parameters else None
+    if quoted is None:
+        return text.split(",") if text else []
+    try:
+        path = str(json.loads(quoted[1]))
+    except ValueError:  # a backslash that JSON does not know
+        path = quoted[1][1:-1]
+    rest = text[quoted.end() + 1 :]
+    return [f"{PATH}={path}", *(rest.split(",") if rest else [])]
+
+
+def _is_path(kind: Kind, name: str) -> bool:
+    """Return whether what stands before the first equals sign is a path's own."""
+    return PATH in kind.parameters and name not in kind.parameters

@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("boards",),
     ("render",),
-    ("agent", "position", "trajectory", "record", "game", "batch", "versus", "spaces"),
+    ("agent", "validity", "position", "trajectory", "record", "game", "batch", "versus", "spaces"),
     ("aec", "gym", "sb3", "openspiel"),
     ("agents.players",),
     ("agents.registry",),
@@ -117,13 +117,14 @@ def floor_of(module: str) -> tuple[int, str]:
     Raises:
         ValueError: if it has no place.
     """
+    room = module
     while True:
         for floor, rooms in enumerate(FLOORS):
-            if module in rooms:
-                return floor, module
-        if not module:
-            raise ValueError("no place on any floor")
-        module = module.rpartition(".")[0]
+            if room in rooms:
+                return floor, room
+        room = room.rpartition(".")[0]
+        if not room:
+            raise ValueError(f"{module}: no place on any floor")
 
 
 def arrows_up(edges: Graph) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,5 +81,24 @@ class Dies(Dice):
         raise SystemExit(3)
 
 
+class DiesAtOnce(Dice):
+    """Ends its process without a word."""
+
+    def choose(self, game: Game, rng: np.random.Generator) -> str:
+        os._exit(3)
+
+
 class Neither:
     """Plays nothing."""
+
+
+class Trace(Dice):
+    """Leaves a file when it is made."""
+
+    def __init__(self, path: str) -> None:
+        Path(path).touch()
+
+
+def factory() -> Dice:
+    """Makes an agent, but is no class."""
+    return Dice()

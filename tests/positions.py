@@ -196,7 +196,7 @@ def _random_player(seat: int, rng: random.Random) -> dict[str, Any]:
         "artist": rng.choice(AREAS),
         "temple": rng.randint(1, 9),
         "garden": rng.randint(1, 6),
-        "coins": rng.randint(0, 9 if gold < 6 else 40),
+        "coins": rng.randint(0, 9 if gold < 6 else 30),  # 33 more stay below 64
         "gold": gold,
         "easel": easel,
         "hidden": {icon: face_down.count(icon) for icon in ICONS},

@@ -77,7 +77,7 @@ def test_a_batch(script: Script, place: int) -> None:
     for position, player, action in zip(
         script.positions, script.players, script.actions, strict=True
     ):
-        assert batch.players[place] == player
+        assert batch.states["player"][place] == player
         assert batch.states[place].tobytes() == position
         batch.advance(here, [action])
     assert batch.states[place].tobytes() == script.game.states.tobytes()

@@ -35,13 +35,14 @@ WITH_OPTIONAL = {
     "tokaido_env/openspiel.py": {"pyspiel", "open_spiel"},
     "agents/learn/network.py": {"torch"},
     "agents/learn/checkpoint.py": {"torch", "safetensors"},
-    "agents/learn/ppo.py": {"torch", "stable_baselines3", "sb3_contrib"},
+    "agents/learn/ppo.py": {"stable_baselines3"},
+    "agents/learn/ppo_policy.py": {"torch", "sb3_contrib"},
     "agents/learn/expert.py": {"torch"},
 }
 # Who may import a library at all, also inside functions.
 ONLY_IN = {
-    "torch": ("agents/learn/", "tokaido_env/tools/bench.py", "tokaido_env/tools/certify.py"),
-    "sb3_contrib": ("agents/learn/ppo.py", "tokaido_env/tools/"),
+    "torch": ("agents/learn/", "tokaido_env/tools/"),
+    "sb3_contrib": ("agents/learn/ppo_policy.py", "tokaido_env/tools/"),
     "stable_baselines3": ("tokaido_env/sb3.py", "agents/learn/ppo.py", "tokaido_env/tools/"),
 }
 

@@ -36,7 +36,7 @@ from tokaido_env.core.checks import MAX_SEED
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.core.luck import agent_keys, episode_seed
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
-from tokaido_env.core.state import Phase
+from tokaido_env.core.state import END_CAP, Phase
 
 Ints = npt.NDArray[np.int64]
 
@@ -231,7 +231,7 @@ def test_games_that_are_over_wait_for_a_reset_without_autoreset() -> None:
         turn, expected = batch.play("random"), alone.step(np.full(FEW, -1))
     assert ended == FEW
     assert batch.over.all()
-    assert not batch.capped.any()
+    assert not (batch.states["end"] == END_CAP).any()
 
 
 LAST_SIDES = {"pilgrim": "hasty", "merchant": "robust", "artist": "inspired"}
@@ -312,7 +312,7 @@ def test_the_cap_truncates_and_pays_nobody(tmp_path: Path) -> None:
         assert turn.truncated.all()
         assert not turn.terminated.any()
         assert not turn.reward.any()
-        assert batch.capped.all()
+        assert (batch.states["end"] == END_CAP).all()
         assert not batch.rewards(all_of(batch)).any()
 
 
@@ -411,7 +411,7 @@ def test_games_are_placed_before_chance_is_played() -> None:
     batch = Batch(3)
     batch.place(all_of(batch), 5)
     assert (batch.states["phase"] == Phase.SETUP).all()
-    assert (batch.players == -1).all()
+    assert (batch.states["player"] == -1).all()
     batch.settle(np.array([1]))
     assert batch.states[1].tobytes() == Game(seed=6).states.tobytes()
     assert batch.states["phase"].tolist() == [Phase.SETUP, Phase.MOVE, Phase.SETUP]
@@ -422,7 +422,7 @@ def test_keys_differ_by_game_seat_and_decision() -> None:
     batch.reset(seed=0)
     for decision in range(50):
         now = batch.keys(all_of(batch))
-        agent_keys(np.arange(50), batch.players, np.full(50, decision), expected)
+        agent_keys(np.arange(50), batch.states["player"], np.full(50, decision), expected)
         assert np.array_equal(now, expected)
         keys += now.tolist()
         batch.play("random")
@@ -644,9 +644,9 @@ def answers(batch: Batch, bots: Ints) -> tuple[npt.NDArray[np.float32], npt.NDAr
     """Let agents decide wherever a seat is theirs; return what the games pay, and which ended."""
     paid, ended = np.zeros((len(batch), 2), np.float32), np.zeros(len(batch), bool)
     agents = {RANDOM: make("random"), GREEDY: make("greedy")}
-    while len(games := np.flatnonzero(bots[all_of(batch), batch.players] != NO_BOT)):
+    while len(games := np.flatnonzero(bots[all_of(batch), batch.states["player"]] != NO_BOT)):
         for bot, agent in agents.items():
-            theirs = games[bots[games, batch.players[games]] == bot]
+            theirs = games[bots[games, batch.states["player"][games]] == bot]
             if len(theirs):
                 batch.decide(agent, theirs)
                 paid[theirs] += batch.slots["reward"][theirs]
@@ -665,9 +665,9 @@ def test_a_seated_bot_answers_within_the_step() -> None:
     for _ in range(20 if INTERPRETED else 300):
         assert inside.states.tobytes() == outside.states.tobytes()
         assert inside.luck.tobytes() == outside.luck.tobytes()
-        assert np.array_equal(turn.mover, outside.players)
+        assert np.array_equal(turn.mover, outside.states["player"])
         assert (bots[all_of(inside), turn.mover] == NO_BOT).all()
-        actions, players = some_actions(rng, turn), outside.players
+        actions, players = some_actions(rng, turn), outside.states["player"]
         direct = outside.step(actions)
         paid, ended = answers(outside, bots)
         turn = inside.step(actions)
@@ -1088,7 +1088,7 @@ def test_what_is_restored_is_in_the_buffers_at_once() -> None:
     batch.restore(source.snapshot(np.array([0])), np.array([3]))
     assert turn.legal[3] == source.legal[0]
     assert np.flatnonzero(turn.mask[3]).tolist() == actions_of(int(source.legal[0]))
-    assert turn.mover[3] == source.players[0]
+    assert turn.mover[3] == source.states["player"][0]
 
 
 def test_a_restored_game_begins_its_own_next_episode() -> None:

@@ -1,27 +1,24 @@
-"""`evaluate.py`: what it writes, that it writes it again, and what it says when it cannot."""
+"""`tokaido evaluate`: what it writes, that it writes it again, and what it says when it cannot."""
 
 import json
 import os
-import runpy
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tokaido_env.record import load
+from tokaido_env.tools.evaluate import main
 
 ROOT = Path(__file__).resolve().parents[1]
 MATCH = {"a", "b", "games", "wins", "draws", "losses", "score", "ci95", "mean"}
 POINTS = ["faith", "commerce", "culture", "total"]
 
 Output = pytest.CaptureFixture[str]
-
-main: Callable[[list[str]], int] = runpy.run_path(str(ROOT / "evaluate.py"))["main"]
 
 
 def results(path: Path, *arguments: str) -> dict[str, Any]:
@@ -284,7 +281,9 @@ def test_one_agent_is_too_few(capsys: Output, agents: list[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(agents)
     assert stopped.value.code == 2
-    assert "expected two or more agents, as: evaluate.py greedy random" in capsys.readouterr().err
+    assert (
+        "expected two or more agents, as: tokaido evaluate greedy random" in capsys.readouterr().err
+    )
 
 
 def test_nothing_is_played_if_the_results_cannot_be_written(

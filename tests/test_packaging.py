@@ -1,10 +1,15 @@
-"""The wheel plays without the checkout."""
+"""The wheel plays, evaluates and says what it lacks, without the checkout and without extras."""
 
+import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,21 +35,111 @@ import sys
 assert "torch" not in sys.modules
 """
 
+Done = subprocess.CompletedProcess[str]
 
-def test_wheel_plays_a_game_without_the_checkout(tmp_path):
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the wheel holds."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
     # Built from a copy, so that the checkout is left as it was.
-    source = tmp_path / "source"
+    source = folder / "source"
     left_out = shutil.ignore_patterns(".*", "runs", "build", "dist", "*.egg-info")
     shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
     subprocess.run([*build, str(source)], check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    folder = tmp_path / "installed"
+    (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    code = PLAY.format(folder=str(folder))
-    environment = {"PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(tmp_path), "PATH": ""}
-    played = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+        archive.extractall(folder / "installed")
+    return folder / "installed"
+
+
+@pytest.fixture(scope="module")
+def required(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packages that the wheel requires, and those they require: no extras."""
+    folder = tmp_path_factory.mktemp("required")
+    (metadata,) = installed.glob("*.dist-info")
+    waiting, seen = [Distribution.at(metadata)], {"tokaido-env"}
+    while waiting:
+        requirements = map(Requirement, waiting.pop().requires or ())
+        names = {
+            r.name for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})
+        }
+        for name in names - seen:
+            seen.add(name)
+            package = distribution(name)
+            waiting.append(package)
+            for top in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
+                if not (folder / top).exists():
+                    (folder / top).symlink_to(package.locate_file(top))
+    return folder
+
+
+def run(folders: tuple[Path, ...], where: Path, *arguments: str) -> Done:
+    """Run Python with these folders on its path, nothing that is installed beside."""
+    path = os.pathsep.join(map(str, folders))
+    # The user's cache of kernels: what the checkout has compiled is not compiled again.
+    kept = {key: os.environ[key] for key in ("HOME", "XDG_CACHE_HOME") if key in os.environ}
+    return subprocess.run(
+        [sys.executable, "-S", *arguments],
+        cwd=where,
+        env={"PYTHONPATH": path, "PATH": "", **kept},
+        capture_output=True,
+        text=True,
+        check=False,
     )
+
+
+def test_everything_but_code_is_in_the_wheel(installed: Path) -> None:
+    """Boards, weights, recipes, the ladder, pages."""
+    data = {
+        path.relative_to(ROOT)
+        for path in (ROOT / "tokaido_env").glob("**/*")
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    } | {
+        Path("tokaido_env") / path.relative_to(ROOT)
+        for path in (ROOT / "agents").glob("**/*")
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+    assert len(data) > 14
+    assert [path for path in data if not (installed / path).is_file()] == []
+
+
+def test_wheel_plays_a_game_without_the_checkout(installed: Path, tmp_path: Path) -> None:
+    packages = Path(str(distribution("numpy").locate_file("")))
+    played = run((installed, packages), tmp_path, "-c", PLAY.format(folder=str(installed)))
     assert played.returncode == 0, played.stderr
+
+
+def test_the_console_command_is_the_module(installed: Path) -> None:
+    (entries,) = installed.glob("*.dist-info/entry_points.txt")
+    assert entries.read_text(encoding="utf-8").split("\n")[:2] == [
+        "[console_scripts]",
+        "tokaido = tokaido_env.__main__:main",
+    ]
+
+
+def test_agents_are_measured_without_any_extra(
+    installed: Path, required: Path, tmp_path: Path
+) -> None:
+    command = ("-m", "tokaido_env", "evaluate")
+    done = run((installed, required), tmp_path, *command, "random", "greedy", "--games", "100")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "100 games a pair, seats swapped, seed 0, board shikoku" in done.stdout
+    rate = ("rate", "greedy", "--games", "10", "--opponents", "2")
+    done = run((installed, required), tmp_path, *command, *rate)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "on ladder 7ea15cc6a48273a1" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command", [("train", "--run", "run", "--preset", "quick"), ("evaluate", "exploit", "greedy")]
+)
+def test_training_without_its_extra_says_what_is_missing(
+    installed: Path, required: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    done = run((installed, required), tmp_path, "-m", "tokaido_env", *command)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"{command[0]}: No module named '")
+    assert done.stderr.endswith(": pip install 'tokaido-env[train]'\n")
+    assert not list(tmp_path.iterdir())

@@ -14,6 +14,10 @@ import pytest
 from positions import other_board_data, position, write_board
 
 from tokaido_env import ACTIONS, Game, Record, RecordError
+from tokaido_env.__main__ import main
+from tokaido_env.agents.arena.records import Records
+from tokaido_env.agents.arena.tournament import Sheet
+from tokaido_env.boards.board import Board
 from tokaido_env.record import load, replay, save
 
 GOLDEN = Path(__file__).parent / "golden" / "games.jsonl"
@@ -287,3 +291,106 @@ def test_luck_still_gives_the_golden_games(line: int) -> None:
         if event in ACTIONS:
             game.play(event)
     assert game.record(record.players) == record
+
+
+# Records of strangers
+
+
+def with_seed(data: Data, seed: int) -> Data:
+    return data | {"seed": seed}
+
+
+@pytest.mark.parametrize(
+    "game",
+    [a_game(1), finished(Game.from_dict(position(round=190), seed=5), random.Random(5))],
+    ids=["from the start", "from a position"],
+)
+def test_a_record_whose_seed_does_not_give_its_luck_is_refused(tmp_path: Path, game: Game) -> None:
+    right = data_of(game)
+    path = written(tmp_path / "games.jsonl", right, with_seed(right, 77))
+    message = r"line 2: event \d+ of \d+: the luck of seed 77 gives '.*', got '.*'$"
+    with pytest.raises(RecordError, match=message):
+        load(path)
+    assert load(written(path, right, right | {"seed": None}))
+
+
+def test_an_unfinished_game_has_the_luck_of_its_seed(tmp_path: Path) -> None:
+    game = Game(seed=2)
+    for _ in range(9):
+        game.play(game.legal_actions()[0])
+    data = data_of(game)
+    assert load(written(tmp_path / "games.jsonl", data))
+    with pytest.raises(RecordError, match="the luck of seed 3 gives"):
+        load(written(tmp_path / "games.jsonl", with_seed(data, 3)))
+
+
+HUGE = "\x1b[31m" + "x" * 10**6
+NEST = "[" * 100_000
+STRANGE: dict[str, Callable[[Data], str]] = {
+    "nested deeply": lambda d: '{"format": ' + NEST,
+    "nested in a key": lambda d: json.dumps(d | {"start": 0}).replace('"start": 0', NEST),
+    "nested and closed": lambda d: json.dumps(d | {"x": json.loads("[" * 300 + "]" * 300)}),
+    "a long number": lambda d: json.dumps(d).replace('"rounds": ', '"rounds": ' + "9" * 5000),
+    "a long number alone": lambda d: "9" * 5000,
+    "a key twice": lambda d: json.dumps(d)[:-1] + ', "seed": 1}',
+    "a true version": lambda d: json.dumps(d | {"version": True}),
+    "a version with a point": lambda d: json.dumps(d | {"version": 1.0}),
+    "true rules": lambda d: json.dumps(d | {"rules": True}),
+    "a huge label": lambda d: json.dumps(with_event(d, at_decision(d), HUGE)),
+    "a huge label that is none": lambda d: json.dumps(d | {"events": [[HUGE]]}),
+    "a huge label after the end": lambda d: json.dumps(d | {"events": [*d["events"], HUGE]}),
+    "a huge label of chance": lambda d: json.dumps(with_event(d, at_roll(d), HUGE)),
+    "huge players": lambda d: json.dumps(d | {"players": [HUGE] * 3}),
+    "a huge key": lambda d: json.dumps(d | {HUGE: 1}),
+    "a huge board": lambda d: json.dumps(d | {"board": HUGE}),
+    "a huge hash": lambda d: json.dumps(d | {"board_hash": HUGE}),
+    "a huge end": lambda d: json.dumps(d | {"end": HUGE}),
+    "huge scores": lambda d: json.dumps(d | {"scores": [{HUGE: HUGE}]}),
+    "a huge version": lambda d: json.dumps(d | {"version": HUGE}),
+    "a huge seed": lambda d: json.dumps(d | {"seed": HUGE}),
+    "a huge start": lambda d: json.dumps(d | {"start": {HUGE: HUGE}}),
+    "a start on a huge board": lambda d: json.dumps(d | {"start": {"board": HUGE}}),
+}
+
+
+@pytest.mark.parametrize("how", STRANGE)
+def test_a_strange_record_is_refused_in_one_short_line(
+    tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "games.jsonl"
+    path.write_text(STRANGE[how](data_of(a_game(1))) + "\n", encoding="utf-8")
+    with pytest.raises(RecordError, match="line 1: ") as error:
+        load(path)
+    message = str(error.value)
+    assert len(message) < 700
+    assert message.isprintable()
+    for words in (["replay", str(path)], ["export", str(path), str(tmp_path / "games.npz")]):
+        assert main(words) == 1
+        assert capsys.readouterr().err == f"{words[0]}: {message}\n"
+    with pytest.raises(RecordError, match="line 1: ") as error:
+        Records(path, [Sheet("greedy", "random", 2, 0, Board.load())])
+    assert len(str(error.value)) < 700
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize("board", ["/etc/hostname", "../boards/shikoku.toml", "mine.toml"])
+def test_a_board_in_a_record_is_a_name_and_no_path(
+    tmp_path: Path, board: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_board(tmp_path / "mine.toml", other_board_data())
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path / "games.jsonl", data_of(a_game(1)) | {"board": board})
+    with pytest.raises(RecordError, match=f"line 1: board: unknown board '{board}'"):
+        load(path)
+
+
+def test_names_reach_the_terminal_without_escape_sequences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = a_game(1)
+    save([game.record(["\x1b]0;mine\x07", "x" * 10**6])], tmp_path / "games.jsonl")
+    assert main(["replay", str(tmp_path / "games.jsonl"), "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(r"game 1: \x1b]0;mine\x07 against xxx")
+    assert "\x1b" not in shown
+    assert len(shown) < 700

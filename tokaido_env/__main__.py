@@ -1,164 +1,59 @@
-"""Command line: `python -m tokaido_env replay | export | features | bench | certify`."""
+"""The command line: `tokaido COMMAND`, or `python -m tokaido_env COMMAND`."""
 
 from __future__ import annotations
 
-import argparse
+import importlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from difflib import get_close_matches
+from typing import NamedTuple
 
-import numpy as np
+from tokaido_env.tools.program import program
 
-from tokaido_env.core.observation import FEATURES, N_FEATURES
-from tokaido_env.core.state import CHANCE_PHASES, Phase
-from tokaido_env.files import write_text
-from tokaido_env.record import Record, RecordError, load, replay
+
+class Command(NamedTuple):
+    """A command: the file in `tools` whose `main` runs it, and what it does."""
+
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "replay": Command("replay", "print recorded games move by move, verified; as a page or a GIF"),
+    "export": Command("export", "write recorded games as a dataset"),
+    "features": Command("features", "print the layout of the observation"),
+    "train": Command("train", "train a self-play agent"),
+    "evaluate": Command("evaluate", "measure agents: matches, rate, ladder, exploit"),
+    "bench": Command("bench", "measure the speeds of this machine"),
+    "certify": Command("certify", "run the conformance tests of all installed libraries"),
+    "warmup": Command("warmup", "compile what is used, before it is used"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status."""
-    parser = argparse.ArgumentParser("tokaido_env", description="Tokaido Duo for research.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    replaying = commands.add_parser("replay", help="print recorded games move by move, verified")
-    replaying.add_argument("file", help="a record file, JSON Lines")
-    replaying.add_argument("--board", help="the board file of the games, if not a built-in board")
-    replaying.add_argument("--game", type=int, help="only the game on this line, from 1")
-    replaying.add_argument("--quiet", action="store_true", help="verify and print results only")
-    written = replaying.add_mutually_exclusive_group()
-    written.add_argument("--gif", metavar="OUT", help="write a game as an animated GIF instead")
-    written.add_argument("--html", metavar="OUT", help="write a page to step through instead")
-    replaying.add_argument(
-        "--policy", metavar="SPEC", help="an agent: the page shows its judgement"
-    )
-    exporting = commands.add_parser("export", help="write recorded games as a dataset")
-    exporting.add_argument("file", help="a record file, JSON Lines")
-    exporting.add_argument("out", help="the dataset to write, .parquet or .npz")
-    exporting.add_argument("--board", help="the board file of the games, if not a built-in board")
-    exporting.add_argument("--uint8", action="store_true", help="observations as raw values")
-    commands.add_parser("features", help="print the layout of the observation")
-    commands.add_parser("certify", help="run the conformance tests of all installed libraries")
-    benching = commands.add_parser("bench", help="measure the speeds of this machine")
-    benching.add_argument("--runs", type=int, default=5, help="measured runs of each row")
-    benching.add_argument("--only", nargs="+", metavar="ROW", help="rows whose key starts so")
-    benching.add_argument("--json", metavar="FILE", help="also write the figures here")
-    options = parser.parse_args(arguments)
-    if options.command == "features":
-        print(features_table())
-        return 0
-    if options.command == "certify":
-        from tokaido_env.tools import certify
-
-        return certify.main()
-    if options.command == "bench":
-        from tokaido_env.tools import bench
-
-        return bench.main(options.runs, options.only, options.json)
-    return _export(options) if options.command == "export" else _replay(options)
+    name, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
+    if name in ("", "-h", "--help"):
+        print(usage(), file=sys.stdout if name else sys.stderr)
+        return 0 if name else 2
+    if name not in COMMANDS:
+        nearest = get_close_matches(name, COMMANDS, n=1, cutoff=0)[0]
+        print(
+            f"{program()}: unknown command {name[:40]!r}: the nearest is {nearest!r}, "
+            f"{program()} --help lists all",
+            file=sys.stderr,
+        )
+        return 2
+    module = importlib.import_module(f"tokaido_env.tools.{COMMANDS[name].module}")
+    status: int = module.main(rest)
+    return status
 
 
-def features_table() -> str:
-    """Return the FEATURES table as text."""
-    rows = [f"{'from':>4} {'to':>4} {'scale':>5}  {'name':<20} meaning"]
-    for feature in FEATURES:
-        last = feature.start + feature.size - 1
-        where = f"{feature.start:>4} {last:>4} {feature.scale:>5}"
-        rows.append(f"{where}  {feature.name:<20} {feature.meaning}")
-    rows.append(f"{N_FEATURES} numbers, each a raw value / scale, in [0, 1]")
-    return "\n".join(rows)
-
-
-def _replay(options: argparse.Namespace) -> int:
-    try:
-        records = load(options.file, options.board)
-        if options.game is not None and not 1 <= options.game <= len(records):
-            raise RecordError(f"--game: expected 1 to {len(records)}, got {options.game}")
-        if options.policy is not None and options.html is None:
-            raise RecordError("--policy: expected with --html")
-        if options.gif is not None:
-            return _animate(records, options)
-        if options.html is not None:
-            return _write_page(records, options)
-        for number, record in enumerate(records, start=1):
-            if options.game in (None, number):
-                _print_game(number, record, options)
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        print(f"replay: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _animate(records: Sequence[Record], options: argparse.Namespace) -> int:
-    from tokaido_env.render.gif import frames_of, write_gif
-    from tokaido_env.render.words import shown_names
-
-    if options.game is None and len(records) != 1:
-        raise RecordError(f"--gif: expected one game, got {len(records)}: choose it with --game")
-    number = options.game or 1
-    record = records[number - 1]
-    played, names = replay(record, options.board), shown_names(record.players)
-    scenes = frames_of(played.board, played.states, played.events, names)
-    frames = write_gif(scenes, options.gif)
-    print(f"{options.gif}: game {number} in {frames} frames")
-    return 0
-
-
-def _write_page(records: Sequence[Record], options: argparse.Namespace) -> int:
-    from tokaido_env.web.replay_page import replay_page
-
-    out = Path(options.html)
-    if out.is_dir() or not out.parent.is_dir():
-        raise ValueError(f"--html: expected a file in a folder that exists, got {options.html!r}")
-    chosen = records if options.game is None else [records[options.game - 1]]
-    page = replay_page(chosen, options.board, policy=options.policy)
-    write_text(out, page)
-    print(f"{out}: games {len(chosen)}, {len(page.encode()) / 1e6:.1f} MB")
-    return 0
-
-
-def _export(options: argparse.Namespace) -> int:
-    from tokaido_env.tools.dataset import export
-
-    dtype = "uint8" if options.uint8 else "float32"
-    try:
-        rows, games = export(options.file, options.out, options.board, dtype)
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        print(f"export: {error}", file=sys.stderr)
-        return 1
-    print(f"{options.out}: {rows} decisions of {games} games")
-    return 0
-
-
-def _print_game(number: int, record: Record, options: argparse.Namespace) -> None:
-    seed = "" if record.seed is None else f", seed {record.seed}"
-    print(f"game {number}: {record.players[0]} against {record.players[1]}, {record.board}{seed}")
-    if not options.quiet:
-        played = replay(record, options.board)
-        for event, state in zip(played.labels(), played.states, strict=False):
-            print("  " + _line(state, event))
-    print("  " + _result(record))
-
-
-def _line(state: np.void, event: str) -> str:
-    """Return an event with its round and who did it; chance is indented less far."""
-    rounds = int(state["round"])
-    if state["phase"] in CHANCE_PHASES:
-        return f"{rounds + (state['phase'] == Phase.ROLL):>3}  {'chance':<9} {event}"
-    player = f"player_{state['player']}"
-    return f"{rounds:>3}  {player:<9}   {event}"
-
-
-def _result(record: Record) -> str:
-    parts = []
-    for seat, score in enumerate(record.scores):
-        split = ", ".join(f"{key} {score[key]}" for key in ("faith", "commerce", "culture"))
-        parts.append(f"player_{seat} {score['total']} ({split})")
-    won = "shared" if record.winner is None else f"won by player_{record.winner}"
-    ends = {
-        "triggers": f"ended after round {record.rounds}, {won}",
-        "cap": f"reached the cap of {record.rounds} rounds, nobody wins",
-        None: f"unfinished in round {record.rounds}",
-    }
-    return f"{ends[record.end]}: {'; '.join(parts)}"
+def usage() -> str:
+    """Return all commands with a line for each."""
+    lines = [f"  {name:<9} {command.summary}" for name, command in COMMANDS.items()]
+    title = f"usage: {program()} COMMAND …\n\nTokaido Duo for research.\n"
+    return "\n".join([title, *lines, f"\n{program()} COMMAND --help tells more of one."])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,6 +12,9 @@ import numpy.typing as npt
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bots import NO_BOT
+from tokaido_env.core.box import BOARD
+from tokaido_env.core.checks import shown
+from tokaido_env.core.state import STATE
 
 
 class AgentError(ValueError):
@@ -24,8 +28,15 @@ Judgement = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
 class Agent(Protocol):
     """Chooses actions for many games at once.
 
-    What inherits from it needs `spec` and `act` only.
+    What inherits from it needs `spec` and `act` only. Its `act` and `judge` say which argument is
+    wrong where they are called with others than they take: `check_asked`.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("act", "judge"):
+            if name in cls.__dict__:
+                setattr(cls, name, _checked(cls.__dict__[name]))
 
     spec: str
     """The string that `agents.make` makes this agent from, or a name for it."""
@@ -86,6 +97,62 @@ class Agent(Protocol):
     def prepare(self, boards: Sequence[Board]) -> None:
         """Hear on which boards the coming games are played."""
         return None
+
+
+_BITS: np.dtype[Any] = np.dtype(np.uint64)
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that is asked for n games at once refuse what kernels could not read.
+
+    What is as usual is known at a glance: a decision of one game takes a few microseconds.
+    """
+
+    @functools.wraps(method)
+    def asked(self: Any, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        if not _is_usual(boards, states, legal, keys):
+            check_asked(boards, states, legal, keys)
+        return method(self, boards, states, legal, keys)
+
+    return asked
+
+
+def _is_usual(boards: Any, states: Any, legal: Any, keys: Any) -> bool:
+    """Return whether arguments are right and their dtypes the very objects of this package."""
+    try:
+        shape = states.shape
+        return (
+            states.dtype is STATE
+            and boards.dtype is BOARD
+            and legal.dtype is keys.dtype is _BITS
+            and legal.shape == shape == keys.shape == (len(states),)
+            and boards.shape in ((1,), shape)
+        )
+    except (AttributeError, TypeError):
+        return False
+
+
+def check_asked(boards: Any, states: Any, legal: Any, keys: Any) -> None:
+    """Check that an agent can be asked this, as `Agent.act` tells.
+
+    Raises:
+        TypeError, ValueError: naming the argument, what was expected and what it is.
+    """
+    asked: dict[str, tuple[Any, np.dtype[Any], str]]
+    asked = {"states": (states, STATE, "STATE"), "boards": (boards, BOARD, "BOARD")}
+    asked |= {"legal": (legal, _BITS, "uint64"), "keys": (keys, _BITS, "uint64")}
+    n = len(states) if isinstance(states, np.ndarray) and states.ndim == 1 else None
+    for name, (value, dtype, meaning) in asked.items():
+        lengths = (1, n) if name == "boards" else (n,)
+        shapes = "(1,) or (n,)" if name == "boards" else "(n,)"
+        expected = f"{name}: expected an array of {meaning}, of shape {shapes}"
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"{expected}, got {type(value).__name__} {shown(value)}")
+        if value.dtype != dtype:
+            raise TypeError(f"{expected}, got an array of {shown(value.dtype)}")
+        if value.ndim != 1 or len(value) not in lengths:
+            games = "" if n is None else f" for {n} games"
+            raise ValueError(f"{expected}, got {value.shape}{games}")
 
 
 class Given(Agent):

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env import position
+from tokaido_env import validity
 from tokaido_env.agent import Agent
 from tokaido_env.boards.board import Board
 from tokaido_env.core import loops
@@ -29,21 +29,19 @@ from tokaido_env.core.checks import (
     CHANCES,
     Chance,
     IllegalMove,
-    SeedError,
     check_choice,
     check_seed,
 )
-from tokaido_env.core.loops import MODE, NO_MOVE, SLOT
+from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
 from tokaido_env.core.luck import LUCK, entropy_seed
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
 from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import END_CAP, NOT_ENDED, STATE, copy_rows, put_rows, start
+from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
+from tokaido_env.validity import Games, Positions
 
-Games = npt.NDArray[np.int64]
 Boards = str | Path | Board | Sequence[str | Path | Board]
 Seeds = int | npt.ArrayLike | None
-Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
 
 _SHOWN = 10  # illegal moves named in an error
 
@@ -60,7 +58,8 @@ class Turn(NamedTuple):
         reward: float32 (n, 2), of the step, by seat.
         terminated: bool (n,), the step has ended the game by a trigger (R9.1).
         truncated: bool (n,), the step has reached the cap on rounds (R10.1).
-        player: int8 (n,), who decided in the step; -1 if it was chance or a reset.
+        player: int8 (n,), who decided in the step; -1 if it was chance or a reset, or if an
+            illegal move was ignored.
         next_player: int8 (n,), who decides next in the same game, -1 at its end and at chance: a
             value estimate keeps its sign if it is `player` again, and flips if not.
     """
@@ -80,8 +79,10 @@ class Batch:
     """N games side by side.
 
     All games are stepped together (`reset`, `step`, `play`, `finish`, which return a `Turn`), or
-    some of them, given by an int64 array of their indices (`begin`, `advance`, `observe`, …). One
-    batch must not be used by two Python threads at once; different batches may.
+    some of them, given by the integers (k,) that are their indices (`begin`, `advance`, `observe`,
+    …): `IndexError` if there is no such game; `ValueError` for anything else and, where games are
+    changed, if one is named twice. One batch must not be used by two Python threads at once;
+    different batches may.
 
     Args:
         n: how many games.
@@ -91,8 +92,9 @@ class Batch:
         autoreset: a finished game begins its next episode within the step that ended it.
         reward: "win" or "margin" (`rules.reward`).
         observation: "float32" in [0, 1], "uint8" for the raw values (`observation.SCALES`), None.
-        check: refuse illegal moves before anything is played. Without it an illegal move leaves
-            undefined states behind.
+        check: refuse illegal moves before anything is played. Without it an illegal move, any
+            integer, is ignored: that game stays where it is and nobody has decided in it (`player`
+            of the turn is -1). Who plays nothing else will wait for its end in vain.
         copy: give turns arrays of their own. Without it they hand out the batch's buffers, which
             the next step overwrites.
 
@@ -102,6 +104,7 @@ class Batch:
         luck: `LUCK` (n,), never handed to agents.
         legal: uint64 (n,), the legal actions as bits; 0 at chance and when over.
         slots: `SLOT` (n,), the rest: seeds, episodes, decisions, what the last step told.
+        all_games: int64 (n,), the indices of all games; this very array is not looked through.
     """
 
     def __init__(
@@ -131,18 +134,19 @@ class Batch:
         self._fresh = start(self.boards)
         if observation is not None:
             check_fits(self.boards, observation)
-        self.states = np.zeros(n, STATE)
         self.luck = np.zeros(n, LUCK)
         self.legal = np.zeros(n, np.uint64)
         self.slots = np.zeros(n, SLOT)
         self.slots["board"] = np.arange(n) % len(self.board_list)
+        self.states = copy_rows(self._fresh, self.slots["board"])
         self.slots["bot"] = NO_BOT
         self.slots["base"] = -1
         self._observation = observation
         self._check = check
         self._copy = copy
         self._mode = _mode(chance == "sampled", autoreset, reward == "margin")
-        self._all = np.arange(n)
+        self.all_games = np.arange(n)
+        self._met = np.zeros(n, np.bool_)
         self._words = np.zeros((n, MASK_BYTES // 8), np.uint64)
         self._units = units(observation or "float32")
         self._observed = np.zeros((n if observation else 0, N_FEATURES), self._units.dtype)
@@ -161,12 +165,13 @@ class Batch:
             seed: game `i` plays the episodes of `seed + i`, or of `seed[i]`. None begins the next
                 episode of each game, the first ones with a seed from the operating system.
             positions: begin from a position instead, the same for all or one for each game: as
-                `Game.to_dict` gives it, or `STATE` (n,) or (1,) from another batch or game.
+                `Game.to_dict` gives it, or `STATE` (n,) or (1,) from another batch or game on the
+                same boards.
 
         Raises:
             SeedError, PositionError: nothing has changed then.
         """
-        self.begin(self._all, seed, positions)
+        self.begin(self.all_games, seed, positions)
         return self._turn()
 
     def step(self, moves: npt.ArrayLike) -> Turn:
@@ -178,7 +183,7 @@ class Batch:
         Raises:
             IllegalMove: naming games, moves and what was legal; nothing has been played then.
         """
-        self.advance(self._all, moves)
+        self.advance(self.all_games, moves)
         return self._turn()
 
     def play(self, bot: str) -> Turn:
@@ -189,19 +194,19 @@ class Batch:
         Args:
             bot: "random" or "greedy". With explicit chance, outcomes are drawn from the luck.
         """
-        self._advance_with(self._all, bot, to_end=False)
+        self._advance_with(self.all_games, bot, to_end=False)
         return self._turn()
 
     def finish(self, bot: str) -> Turn:
         """Play every game to its end, both seats by a bot inside the kernel."""
-        self._advance_with(self._all, bot, to_end=True)
+        self._advance_with(self.all_games, bot, to_end=True)
         return self._turn()
 
     def weights(self) -> npt.NDArray[np.int64]:
         """Return the integer odds of each outcome, (n, MAX_OUTCOMES): zeros where none is next."""
-        self._need_begun(self._all)
+        self._need_begun(self.all_games)
         out = np.zeros((len(self), MAX_OUTCOMES), np.int64)
-        loops.weights(self._all, self.boards, self.states, self.slots, out)
+        loops.weights(self.all_games, self.boards, self.states, self.slots, out)
         return out
 
     def sample(self) -> npt.NDArray[np.int64]:
@@ -210,9 +215,9 @@ class Batch:
         Playing what was drawn gives the same games as sampled chance. The luck of draws moves on
         with each call: draw once, then play.
         """
-        self._need_begun(self._all)
+        self._need_begun(self.all_games)
         out = np.empty(len(self), np.int64)
-        loops.outcomes(self._all, self.boards, self.states, self.luck, self.slots, out)
+        loops.outcomes(self.all_games, self.boards, self.states, self.luck, self.slots, out)
         return out
 
     # Some of the games
@@ -227,6 +232,7 @@ class Batch:
 
     def place(self, games: Games, seed: Seeds = None, positions: Positions | None = None) -> None:
         """Put the given games where they begin, with the luck of their episodes; play nothing."""
+        games = self._some(games, apart=True)
         slots = self.slots
         begun = slots["base"][games] >= 0
         bases = self._bases(games, seed)
@@ -239,6 +245,8 @@ class Batch:
 
     def settle(self, games: Games) -> None:
         """Play chance, where it resolves itself, and seated bots up to the next decision."""
+        games = self._some(games, apart=True)
+        self._need_begun(games)
         self._run(games, np.full(len(games), NO_MOVE), self._mode)
 
     def seat_bots(self, games: Games, bots: npt.ArrayLike) -> None:
@@ -246,14 +254,11 @@ class Batch:
 
         Args:
             games: the games.
-            bots: (k, 2), who plays each seat: `bots.RANDOM`, `bots.GREEDY` or `bots.NO_BOT`, of
-                which each game needs one.
+            bots: integers (k, 2), who plays each seat: `bots.RANDOM`, `bots.GREEDY` or
+                `bots.NO_BOT`, of which each game needs one.
         """
-        seated = np.asarray(bots)
-        if not np.isin(seated, (NO_BOT, *BOTS.values())).all():
-            raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {bots!r}")
-        if (seated != NO_BOT).all(axis=-1).any():
-            raise ValueError("bots: expected a seat without a bot in each game")
+        games = self._some(games, apart=True)
+        seated = validity.checked_bots(bots, len(games))
         self.slots["bot"][games] = seated
         self._mode["bots"] |= (seated != NO_BOT).any()
 
@@ -265,19 +270,19 @@ class Batch:
             moves: integers (k,).
             check: False if `illegal` has found none.
         """
+        games = self._some(games, apart=True)
         self._need_begun(games)
-        chosen = self.as_moves(moves, len(games))
+        chosen = validity.checked_moves(moves, len(games))
         if self._check and check:
-            wrong = self.illegal(games, chosen)
+            wrong = self._illegal(games, chosen)
             if wrong.any():
                 self.refuse(games[wrong], chosen[wrong])
         self._run(games, chosen, self._mode)
 
     def illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which moves of the given games are not on offer: bool (k,)."""
-        wrong = np.empty(len(games), np.bool_)
-        loops.find_illegal(games, self.boards, self.states, self.slots, self.legal, moves, wrong)
-        return wrong
+        games = self._some(games)
+        return self._illegal(games, validity.checked_moves(moves, len(games)))
 
     def refuse(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
         """Raise `IllegalMove`, naming moves that `illegal` has found and what was legal."""
@@ -285,22 +290,19 @@ class Batch:
         more = f"; and {len(games) - _SHOWN} more games" if len(games) > _SHOWN else ""
         raise IllegalMove("; ".join(told) + more)
 
-    def as_moves(self, moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
-        """Return moves as int64 (n,), or raise `ValueError`."""
-        array = np.asarray(moves)
-        if array.shape != (n,) or array.dtype.kind not in "iu":
-            raise ValueError(
-                f"moves: expected integers of shape ({n},), one for each game, "
-                f"got {array.dtype} of shape {array.shape}"
-            )
-        return np.ascontiguousarray(array, np.int64)
-
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play a decision of each of the given games; return them, int64 (k,).
 
         Raises:
-            IllegalMove: naming the agent and the game; nothing has been played then.
+            IllegalMove: naming the agent and the game, or a game in which there is nothing to
+                decide; nothing has been played then.
         """
+        games = self._some(games, apart=True)
+        self._need_begun(games)
+        idle = games[self.legal[games] == 0]
+        if len(idle):
+            phase = Phase(self.states["phase"][idle[0]])
+            raise IllegalMove(f"game {idle[0]}: nothing to decide at {phase.name}")
         states = copy_rows(self.states, games)
         actions = agent.act(self.boards_of(games), states, self.legal[games], self.keys(games))
         try:
@@ -311,22 +313,31 @@ class Batch:
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
         """Return what an agent draws from for its decision in each of the given games (k,)."""
+        games = self._some(games)
         out = np.empty(len(games), np.uint64)
         loops.keys(games, self.states, self.slots, out)
         return out
 
-    def observe(self, games: Games, seats: npt.NDArray[np.int8]) -> npt.NDArray[Any]:
-        """Return what the given seats see: (k, N_FEATURES), float32 unless the batch is uint8."""
+    def observe(self, games: Games, seats: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return what the given seats see: (k, N_FEATURES), float32 unless the batch is uint8.
+
+        Args:
+            games: their indices.
+            seats: integers (k,): 0, 1, or -1 (nobody), which stands for 0.
+        """
+        games = self._some(games)
+        chosen = validity.checked_seats(seats, len(games))
         out = np.empty((len(games), N_FEATURES), self._units.dtype)
-        self._encode(games, seats, out)
+        self._encode(games, chosen, out)
         return out
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:
         """Return the legal actions of the given games: bool (k, N_ACTIONS)."""
-        return self._words_of(games).view(np.bool_)[:, :N_ACTIONS]
+        return self._words_of(self._some(games)).view(np.bool_)[:, :N_ACTIONS]
 
     def rewards(self, games: Games) -> npt.NDArray[np.float32]:
         """Return the rewards of both seats where the given games stand: float32 (k, 2)."""
+        games = self._some(games)
         out = np.empty((len(games), 2), np.float32)
         margin = bool(self._mode["margin"][0])
         loops.rewards(games, self.boards, self.states, self.slots, margin, out)
@@ -336,50 +347,56 @@ class Batch:
         """Return the boards of the given games as agents take them: `BOARD` (1,) or (k,)."""
         if len(self.boards) == 1:
             return self.boards
-        return copy_rows(self.boards, self.slots["board"][games])
-
-    @property
-    def players(self) -> npt.NDArray[np.int8]:
-        """Whose decision it is in each game, -1 at chance and when over: int8 (n,)."""
-        return self.states["player"].copy()
+        return copy_rows(self.boards, self.slots["board"][self._some(games)])
 
     @property
     def over(self) -> npt.NDArray[np.bool_]:
         """Which games have ended: bool (n,)."""
         return np.asarray(self.states["end"] != NOT_ENDED)
 
-    @property
-    def capped(self) -> npt.NDArray[np.bool_]:
-        """Which games have ended at the cap on rounds (R10.1): bool (n,)."""
-        return np.asarray(self.states["end"] == END_CAP)
-
     def snapshot(self, games: Games | None = None) -> dict[str, npt.NDArray[Any]]:
         """Return copies of all that makes some games (all by default), luck included."""
-        taken = {name: _rows(array, games) for name, array in self._arrays().items()}
+        games = None if games is None else self._some(games)
+        taken = {name: copy_rows(array, games) for name, array in self._arrays().items()}
         return taken | {"boards": self._hashes[taken["slots"]["board"]]}
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]], games: Games | None = None) -> None:
         """Put a snapshot of k games, or of one, into k games (all by default).
 
         It may come from other games and another batch, played on the same boards.
+
+        Raises:
+            ValueError: it is no such snapshot; nothing has changed then.
         """
-        chosen = self._all if games is None else games
+        chosen = self.all_games if games is None else self._some(games, apart=True)
         boards = self.slots["board"][chosen]
-        held = snapshot["boards"]
-        if len(held) not in (1, len(chosen)):
-            raise ValueError(f"snapshot: expected {len(chosen)} games or 1, it holds {len(held)}")
-        foreign = np.flatnonzero(self._hashes[boards] != held)
+        like = self._arrays() | {"boards": self._hashes}
+        held = validity.checked_arrays(snapshot, like, len(chosen))
+        foreign = np.flatnonzero(self._hashes[boards] != held["boards"])
         if len(foreign):
             game = int(chosen[foreign[0]])
             raise ValueError(f"snapshot: it was taken on another board than game {game} is played")
+        validity.check_states(self.board_list, self.boards, boards, chosen, held["states"])
+        validity.check_slots(self.boards, boards, held)
         for name, array in self._arrays().items():
-            _put(array, chosen, snapshot[name])
+            put_rows(array, chosen, held[name])
         self.slots["board"][chosen] = boards
         self._words[chosen] = self._words_of(chosen)
         self._mode["bots"] = (self.slots["bot"] != NO_BOT).any()
         self._note_begun()
 
     # Below the verbs
+
+    def _some(self, games: Games, *, apart: bool = False) -> Games:
+        """Return indices as kernels take them; `apart`: refuse a game that is named twice."""
+        if games is self.all_games:
+            return games
+        return validity.checked_games(games, len(self), self._met if apart else None)
+
+    def _illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        wrong = np.empty(len(games), np.bool_)
+        loops.find_illegal(games, self.boards, self.states, self.slots, self.legal, moves, wrong)
+        return wrong
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"states": self.states, "luck": self.luck, "legal": self.legal, "slots": self.slots}
@@ -412,7 +429,7 @@ class Batch:
 
     def _turn(self) -> Turn:
         if self._observation:
-            self._encode(self._all, self.states["player"], self._observed)
+            self._encode(self.all_games, self.states["player"], self._observed)
         if not self._copy:
             return self._turns
         return Turn(*(None if each is None else each.copy() for each in self._turns))  # type: ignore[arg-type]
@@ -428,19 +445,11 @@ class Batch:
 
     def _run(self, games: Games, moves: npt.NDArray[np.int64], mode: npt.NDArray[np.void]) -> None:
         loops.advance(
-            games,
-            self.boards,
-            self.states,
-            self.luck,
-            self.slots,
-            self.legal,
-            self._words,
-            moves,
-            self._fresh,
-            mode,
+            *(games, self.boards, self.states, self.luck, self.slots),
+            *(self.legal, self._words, moves, self._fresh, mode),
         )
 
-    def _encode(self, games: Games, seats: npt.NDArray[np.int8], out: npt.NDArray[Any]) -> None:
+    def _encode(self, games: Games, seats: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
         loops.observe(games, self.boards, self.states, self.slots, seats, self._units, out)
 
     def _words_of(self, games: Games) -> npt.NDArray[np.uint64]:
@@ -467,59 +476,19 @@ class Batch:
             first = check_seed(seed)
             check_seed(first + len(self) - 1)
             return first + games
-        seeds = np.asarray(seed)
-        if seeds.shape != games.shape or seeds.dtype.kind not in "iu":
-            raise ValueError(
-                f"seed: expected an integer or integers of shape {games.shape}, "
-                f"got {seeds.dtype} of shape {seeds.shape}"
-            )
-        for game, each in zip(games.tolist(), seeds.tolist(), strict=True):
-            try:
-                check_seed(each)
-            except SeedError as error:
-                raise SeedError(f"game {game}: {error}") from None
-        return seeds.astype(np.int64)
+        return validity.checked_seeds(seed, games)
 
     def _beginnings(self, games: Games, positions: Positions | None) -> npt.NDArray[np.void]:
         """Return the states that the given games begin from: (k,) or (1,)."""
         if positions is None:
             return copy_rows(self._fresh, self.slots["board"][games])
-        if isinstance(positions, np.ndarray):
-            if positions.dtype != STATE or positions.shape not in ((1,), games.shape):
-                raise ValueError(
-                    f"positions: expected STATE of shape ({len(games)},) or (1,), "
-                    f"got {positions.dtype} of shape {positions.shape}"
-                )
-            return positions
-        each = [positions] * len(games) if isinstance(positions, Mapping) else positions
-        if len(each) != len(games):
-            raise ValueError(f"positions: expected {len(games)}, one for each, got {len(each)}")
-        states = np.empty(len(games), STATE)
-        for j, (game, one) in enumerate(zip(games.tolist(), each, strict=True)):
-            board = self.board_list[int(self.slots["board"][game])]
-            try:
-                states[j] = position.from_dict(board, one)[0]
-            except position.PositionError as error:
-                raise position.PositionError(f"game {game}: {error}") from None
-        return states
+        which = self.slots["board"][games]
+        return validity.states_from(positions, self.board_list, self.boards, which, games)
 
     def _refusal(self, game: int, move: int) -> str:
         board = int(self.slots["board"][game])
         here = self.boards[board:][:1], self.states[game:][:1], 0
         return f"game {game}: {refusal(self.board_list[board].kinds, *here, move)}"
-
-
-def _rows(array: npt.NDArray[Any], games: Games | None) -> npt.NDArray[Any]:
-    if array.dtype.names:
-        return copy_rows(array, games)
-    return array.copy() if games is None else array[games]
-
-
-def _put(array: npt.NDArray[Any], games: Games, values: npt.NDArray[Any]) -> None:
-    if array.dtype.names:
-        put_rows(array, games, values)
-    else:
-        array[games] = values
 
 
 def _mode(sampled: bool, autoreset: bool, margin: bool) -> npt.NDArray[np.void]:

@@ -15,7 +15,13 @@ from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.bits import actions_of
-from tokaido_env.core.checks import CHANCES, Chance, IllegalMove, check_choice, check_seed
+from tokaido_env.core.checks import (
+    CHANCES,
+    Chance,
+    IllegalMove,
+    check_choice,
+    check_seed,
+)
 from tokaido_env.core.episode import advance, weights_of
 from tokaido_env.core.luck import LUCK, MAX_EVENTS, entropy_seed, fork_luck, start_luck
 from tokaido_env.core.outcomes import outcome_label, outcomes_by_label, refusal
@@ -90,7 +96,7 @@ class Game:
         Raises:
             PositionError: if no game can reach the position.
         """
-        loaded = Board.load(positions.board_name(position) if board is None else board)
+        loaded = Board.named(positions.board_name(position)) if board is None else Board.load(board)
         states = positions.from_dict(loaded, position)
         if chance is None:
             at_chance = Phase(states["phase"][0]) in CHANCE_PHASES

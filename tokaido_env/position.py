@@ -28,6 +28,7 @@ from tokaido_env.core.box import (
     WARE_COUNTS,
     WARES,
 )
+from tokaido_env.core.checks import told
 from tokaido_env.core.episode import picker_of, wares_of
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import (
@@ -374,7 +375,7 @@ class _PositionReader:
 
     def _expect(self, right: Any, key: str, wanted: str, got: object) -> None:
         if not right:
-            _refuse(f"{key}: expected {wanted}, got {got!s}")
+            _refuse(f"{key}: expected {wanted}, got {told(got)}")
 
 
 def _null(expected: bool) -> str:

@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.checks import IllegalMove, SeedError, check_seed
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.checks import IllegalMove, SeedError, check_seed, plain, shown
 from tokaido_env.core.plain import result_of
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import write_text
+from tokaido_env.files import parse_json, write_text
 from tokaido_env.position import PositionError, from_dict
-from tokaido_env.trajectory import Trajectory, of_events
+from tokaido_env.trajectory import Trajectory, of_events, of_moves
 
 FORMAT = "tokaido-duo"
 VERSION = 1
@@ -61,18 +62,18 @@ class Record:
     def from_json(cls, line: str) -> Record:
         """Read one line; its events are not verified yet, see `replay`."""
         try:
-            data = json.loads(line)
-        except json.JSONDecodeError as error:
+            data = parse_json(line)
+        except ValueError as error:
             raise RecordError(f"not a whole line of JSON: {error}") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise RecordError(f'expected "format": "{FORMAT}"')
         for key, known in (("version", VERSION), ("rules", RULES_VERSION)):
-            if data.get(key) != known:
-                raise RecordError(f"{key}: expected {known}, got {data.get(key)!r}")
+            if type(data.get(key)) is not int or data[key] != known:
+                raise RecordError(f"{key}: expected {known}, got {shown(data.get(key))}")
         names = {field.name for field in fields(cls)}
         if data.keys() != names:
             wrong = ", ".join(sorted(data.keys() ^ names))
-            raise RecordError(f"keys missing or unknown: {wrong}")
+            raise RecordError(f"keys missing or unknown: {plain(wrong)}")
         _check_types(data)
         for key in ("players", "events", "scores"):
             data[key] = tuple(data[key])
@@ -103,7 +104,7 @@ def load(path: str | Path, board: str | Path | Board | None = None) -> list[Reco
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], start=1):
         try:
             record = Record.from_json(line)
-            replay(record, board)
+            check_luck(record, replay(record, board))
         except RecordError as error:
             raise RecordError(f"{path}, line {number}: {error}") from None
         records.append(record)
@@ -129,21 +130,44 @@ def replay(record: Record, board: str | Path | Board | None = None) -> Trajector
         claimed = getattr(record, key)
         if json.dumps(claimed) != json.dumps(value):
             where = f"after the last event ({len(record.events)})"
-            raise RecordError(f"{key}: expected {value!r} {where}, got {claimed!r}")
+            raise RecordError(f"{key}: expected {value!r} {where}, got {shown(claimed)}")
     return played
+
+
+def check_luck(record: Record, played: Trajectory) -> None:
+    """Check that the seed of a record, if it tells one, gives its outcomes of chance.
+
+    Args:
+        record: the record.
+        played: what `replay` returned of it.
+
+    Raises:
+        RecordError: naming the first event that is not that of the seed.
+    """
+    if record.seed is None:
+        return
+    actions = np.array([[IDS[event] for event in record.events if event in IDS]], np.int8)
+    seeds = np.array([record.seed], np.int64)
+    given = of_moves(played.board, seeds, actions, played.states[:1]).labels()
+    for number, (event, other) in enumerate(zip(record.events, given, strict=False), start=1):
+        if event != other:
+            raise RecordError(
+                f"event {number} of {len(record.events)}: the luck of seed {record.seed} gives "
+                f"{other!r}, got {event!r}"
+            )
 
 
 def _check_types(data: dict[str, Any]) -> None:
     for key in ("players", "events", "scores"):
         if not isinstance(data[key], list):
-            raise RecordError(f"{key}: expected a list, got {data[key]!r}")
+            raise RecordError(f"{key}: expected a list, got {shown(data[key])}")
     if [type(name) for name in data["players"]] != [str, str]:
-        raise RecordError(f"players: expected two names, got {data['players']!r}")
+        raise RecordError(f"players: expected two names, got {shown(data['players'])}")
     for number, event in enumerate(data["events"], start=1):
         if not isinstance(event, str):
-            raise RecordError(f"event {number}: expected a label, got {event!r}")
+            raise RecordError(f"event {number}: expected a label, got {shown(event)}")
     if not isinstance(data["board"], str):
-        raise RecordError(f"board: expected a name, got {data['board']!r}")
+        raise RecordError(f"board: expected a name, got {shown(data['board'])}")
     if data["seed"] is not None:
         try:
             check_seed(data["seed"])
@@ -156,12 +180,12 @@ def _beginning(
 ) -> tuple[Board, npt.NDArray[np.void] | None]:
     """Return the board of a record and the position that it was begun from, `STATE` (1,)."""
     try:
-        loaded = Board.load(record.board if board is None else board)
+        loaded = Board.named(record.board) if board is None else Board.load(board)
     except BoardError as error:
         raise RecordError(f"board: {error}; give the file of its board") from None
     if loaded.hash != record.board_hash:
-        got = record.board_hash
-        raise RecordError(f"board_hash: expected {loaded.hash} of {loaded.name!r}, got {got!r}")
+        got = shown(record.board_hash)
+        raise RecordError(f"board_hash: expected {loaded.hash} of {loaded.name!r}, got {got}")
     if record.start is None:
         return loaded, None
     try:

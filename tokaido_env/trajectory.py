@@ -116,7 +116,9 @@ class Trajectory:
         return plain.to_dict(self.board.name, self.board.record[0], self.states[row])
 
 
-def of_moves(board: Board, seeds: Seeds, actions: Actions) -> Trajectory:
+def of_moves(
+    board: Board, seeds: Seeds, actions: Actions, start: States | None = None
+) -> Trajectory:
     """Play games through from their seeds and decisions; chance follows from the seeds.
 
     A game ends where its actions do, or before one that is not legal.
@@ -125,9 +127,10 @@ def of_moves(board: Board, seeds: Seeds, actions: Actions) -> Trajectory:
         board: of all games.
         seeds: int64 (n,).
         actions: int8 (n, longest), the decisions of each game, -1 after its last.
+        start: `STATE` (1,), the position that the games were begun from; by default the set-up.
     """
     seeds, moves = np.ascontiguousarray(seeds), actions.astype(np.int16, order="C")
-    begun = start_of(board.record)
+    begun = start_of(board.record) if start is None else start
     counts = _play(board, begun, seeds, moves, _made(0, np.zeros(len(seeds) + 1, np.int64)))
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     columns = _made(int(offsets[-1]), offsets)

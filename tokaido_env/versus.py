@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.batch import Batch, Boards, Games, Positions, Seeds
+from tokaido_env.batch import Batch, Boards, Seeds
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.checks import check_choice
 from tokaido_env.core.luck import seats_of_seeds
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import NOBODY
+from tokaido_env.validity import Games, Positions, checked_arrays, checked_moves, checked_seats
 
 Seat = Literal[0, 1, "alternate", "random"]
 SEATS: tuple[Seat, ...] = (0, 1, "alternate", "random")
@@ -102,7 +103,7 @@ class Versus:
         self.player = np.full(n, NOBODY, np.int8)
         self.done = np.ones(n, np.bool_)
         self._lengths = np.zeros(n, np.int64)
-        self._all = np.arange(n)
+        self._all = self.batch.all_games
         self._seating = seat
         self._autoreset = autoreset
         self._forgiving = illegal == "terminate"
@@ -164,7 +165,7 @@ class Versus:
             game = int(self.done.argmax())
             raise RuntimeError(f"game {game} has ended or not begun: reset it before a step")
         batch = self.batch
-        moves = batch.as_moves(actions, len(self))
+        moves = checked_moves(actions, len(self))
         wrong = batch.illegal(self._all, moves)
         forfeited = self._all[wrong] if wrong.any() else self._all[:0]
         if len(forfeited) and not self._forgiving:
@@ -189,20 +190,28 @@ class Versus:
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return arrays from which `restore` continues identically, with the same opponents."""
-        own: dict[str, npt.NDArray[Any]] = {"seats": self.seats, "lengths": self._lengths}
-        own |= {"done": self.done, "player": self.player}
-        return self.batch.snapshot() | {name: array.copy() for name, array in own.items()}
+        own = {name: array.copy() for name, array in self._arrays().items()}
+        return self.batch.snapshot() | own
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go back to a snapshot of as many games on the same boards."""
+        """Go back to a snapshot of as many games on the same boards.
+
+        Raises:
+            ValueError: it is no such snapshot; nothing has changed then.
+        """
+        own = checked_arrays(snapshot, self._arrays(), len(self))
+        for name, lowest in (("seats", 0), ("player", NOBODY)):
+            checked_seats(own[name], len(own[name]), lowest, name=f"snapshot: {name}")
         self.batch.restore(snapshot)
-        self.seats[:] = snapshot["seats"]
-        self._lengths[:] = snapshot["lengths"]
-        self.done[:] = snapshot["done"]
-        self.player[:] = snapshot["player"]
+        for name, array in self._arrays().items():
+            array[:] = own[name]
         self._seat_bots(self._all)
 
     # Below the verbs
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        arrays: dict[str, npt.NDArray[Any]] = {"seats": self.seats, "lengths": self._lengths}
+        return arrays | {"done": self.done, "player": self.player}
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -21,31 +21,18 @@ from tokaido_env.agents.arena.intervals import score_interval
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.ratings import (
     ANCHOR,
-    RESAMPLES,
     Rating,
-    expected_score,
-    rate_against,
     rate_matches,
 )
-from tokaido_env.agents.registry import cost_of
+from tokaido_env.agents.registry import check_from_file, cost_of
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.checks import SeedError, check_seed, plain, shown
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import write_text
+from tokaido_env.files import locked, read_json, write_text
 
 LADDER = Path(__file__).resolve().parent / "ladder.json"  # this project's
 VERSION = 1
-OPPONENTS = 4  # that `rate` plays against
-
-PLACING = "rate"  # stands for any agent that is placed
-
-# How many games `rate` plays against an agent: `games_against`.
-FAST_GAMES = 1000
-SEARCHES = 800_000  # simulations a decision times games
-FEWEST_GAMES = 40
-MOST_SIMULATIONS = 4000  # of opponents, unless thorough
-
 # How many games two agents play when a ladder is made: `games_in_order`.
 LADDER_SEARCHES = 4_000_000
 FEWEST_LADDER_GAMES = 300
@@ -54,6 +41,10 @@ Play = Callable[[str, str, int, int], Match]
 """Plays (a, b, games, seed): agents by their specs, seats swapped, as `play_match`."""
 
 KEYS = ("version", "board", "board_hash", "rules", "seed", "anchor", "agents", "matches", "hash")
+RATING_KEYS = ("agent", "elo", "ci95", "games")
+MATCH_KEYS = ("a", "b", "seed", "pairs", "score", "ci95")
+MOST_GAMES = 10_000_000  # that a ladder can tell of: more would need too much memory
+MOST_ELO = 1_000_000
 
 
 class LadderError(ValueError):
@@ -136,22 +127,43 @@ class Ladder:
         write_text(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
-    def load(cls, path: str | Path, board: str | Path | Board | None = None) -> Ladder:
+    def load(
+        cls,
+        path: str | Path,
+        board: str | Path | Board | None = None,
+        named: Container[str] = (),
+    ) -> Ladder:
         """Read a ladder.
 
         Args:
             path: the file.
             board: the board that its games were played on, when it is not a built-in one.
+            named: specs that the user has named; of the other agents only those that a file may
+                name can stand on it, see `registry.check_from_file`.
 
         Raises:
             LadderError: if the file is cut or changed, or made for other rules or another board.
+            AgentError: if it names an agent that a file may not name.
         """
+        ladder = cls._load(Path(path), board)
+        names = [name for match in ladder.matches for name in (match.a, match.b)]
+        for spec in dict.fromkeys([*(rating.agent for rating in ladder.agents), *names]):
+            if check_from_file(spec, str(path), Path(path).parent, named) != spec:
+                raise LadderError(
+                    f"{path}: {shown(spec)}: a ladder names policies by their paths from where "
+                    "the command runs: there is none in its folder"
+                )
+        return ladder
+
+    @classmethod
+    def _load(cls, path: Path, board: str | Path | Board | None) -> Ladder:
+        """Read a ladder that only names agents: none of them is going to be made."""
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            data = read_json(path)
         except FileNotFoundError:
             raise LadderError(f"{path}: no such ladder") from None
         except ValueError as error:
-            raise LadderError(f"{path}: not a whole JSON file: {error}") from None
+            raise LadderError(str(error)) from None
         _check(path, data)
         _check_board(path, data, board)
         return cls(
@@ -179,35 +191,6 @@ class Ladder:
             "anchor": self.anchor,
             "agents": [rating.to_dict() for rating in self.agents],
             "matches": [match.to_dict() for match in self.matches],
-        }
-
-
-@dataclass(frozen=True)
-class Rated:
-    """One agent placed on a ladder.
-
-    Attributes:
-        rating: of the agent, on the scale of the ladder.
-        matches: those it played, in the order in which opponents were chosen.
-        ladder: hash of the ladder.
-        seed: from which the seeds of the matches follow.
-    """
-
-    rating: Rating
-    matches: tuple[Match, ...]
-    ladder: str
-    seed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain JSON types."""
-        return {
-            **self.rating.to_dict(),
-            "ladder": self.ladder,
-            "seed": self.seed,
-            "matches": [
-                match.to_dict() | {"seed": match_seed(self.seed, PLACING, match.b)}
-                for match in self.matches
-            ],
         }
 
 
@@ -240,82 +223,30 @@ def make_ladder(
     Raises:
         LadderError: before a game is played, if agents repeat or are not connected by matches, or
             if the file holds a ladder that this one would destroy.
+        InUseError: if another command makes it.
     """
     check_seed(seed)
     games = _plan(agents, games_of)
     anchor = anchor if anchor in agents else agents[0]
     empty = Ladder(board.name, board.hash, RULES_VERSION, seed, anchor, (), ())
-    matches = _matches_so_far(Path(path), empty, agents, board)
+    with locked(Path(path)):
+        return _made(Path(path), empty, games, board, play)
+
+
+def _made(
+    path: Path, empty: Ladder, games: Mapping[tuple[str, str], int], board: Board, play: Play
+) -> Ladder:
+    seed, agents = empty.seed, list(dict.fromkeys(name for pair in games for name in pair))
+    matches = _matches_so_far(path, empty, agents, board)
     for pair, count in games.items():
         if count and (pair not in matches or matches[pair].games != count):
             own = match_seed(seed, *sorted(pair))
             matches[pair] = _without_games(play(*pair, count, own), own)
             replace(empty, matches=tuple(matches.values())).save(path)
     wanted = tuple(matches[pair] for pair, count in games.items() if count)
-    ratings = rate_matches(wanted, anchor=anchor, seed=seed)
+    ratings = rate_matches(wanted, anchor=empty.anchor, seed=seed)
     replace(empty, agents=tuple(ratings), matches=wanted).save(path)
-    return Ladder.load(path, board)
-
-
-def rate(
-    agent: str,
-    ladder: Ladder,
-    *,
-    play: Play,
-    seed: int = 0,
-    opponents: int = OPPONENTS,
-    thorough: bool = False,
-    resamples: int = RESAMPLES,
-) -> Rated:
-    """Place one agent on a ladder, whose ratings stay as they are.
-
-    It meets an agent from the middle of the fast ones first, then each time the one whose games
-    promise to tell most: the number of games, times p (1 - p) with p the score expected so far.
-    How many games they play is `games_between`: by the agents' specs, not by a clock, so that the
-    result is the same on any machine.
-
-    Args:
-        agent: its spec; if it is on the ladder, it does not meet itself.
-        ladder: a finished one.
-        play: see `Play`; on the board of the ladder.
-        seed: from which those of the matches follow: luck of its own for each opponent, and the
-            same for every agent that is placed.
-        opponents: how many to play against.
-        thorough: play against slow agents too.
-        resamples: for the interval, see `ratings.rate_against`.
-
-    Raises:
-        LadderError: if the ladder is not finished, or has nobody to play against.
-    """
-    check_seed(seed)
-    if not ladder.agents:
-        played = len(ladder.matches)
-        raise LadderError(
-            f"the ladder is not finished: {played} matches, no ratings; go on with it"
-        )
-    matches: list[Match] = []
-    rating: Rating | None = None
-    while len(matches) < opponents:
-        opponent = _next_opponent(agent, ladder, {match.b for match in matches}, rating, thorough)
-        if opponent is None:
-            break
-        games = games_between(agent, opponent, thorough=thorough)
-        matches.append(play(agent, opponent, games, match_seed(seed, PLACING, opponent)))
-        rating = rate_against(
-            agent,
-            matches,
-            ladder.matches,
-            anchor=ladder.anchor,
-            seed=seed,
-            known_seed=ladder.seed,
-            resamples=resamples,
-        )
-    if rating is None:
-        raise LadderError(
-            f"nobody on the ladder for {agent!r} to play against: expected opponents from 1, and "
-            f"an agent other than itself with at most {MOST_SIMULATIONS} simulations, or thorough"
-        )
-    return Rated(rating, tuple(matches), ladder.hash, seed)
+    return Ladder._load(path, board)
 
 
 def match_seed(seed: int, *names: str) -> int:
@@ -351,48 +282,6 @@ def games_in_order(agents: Sequence[str], most: int, reach: int) -> Callable[[st
     return games
 
 
-def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
-    """Return how many games `rate` plays between two agents: as the slower of them allows."""
-    return min(games_against(agent, thorough=True), games_against(opponent, thorough=thorough))
-
-
-def games_against(opponent: str, *, thorough: bool = False) -> int:
-    """Return how many games `rate` plays against an agent, by its spec.
-
-    An agent that does not search: 1000. One that costs N simulations: 800,000 / N, rounded down to
-    an even number, within 40 and 1000. With more than 4000: none, unless thorough.
-    """
-    slow = cost_of(opponent)
-    if slow > MOST_SIMULATIONS and not thorough:
-        return 0
-    return min(max(SEARCHES // max(slow, 1) // 2 * 2, FEWEST_GAMES), FAST_GAMES)
-
-
-def _next_opponent(
-    agent: str, ladder: Ladder, met: set[str], rating: Rating | None, thorough: bool
-) -> str | None:
-    """Return whom to meet next, None if nobody is left."""
-    games = {
-        other.agent: games_between(agent, other.agent, thorough=thorough)
-        for other in ladder.agents
-        if other.agent != agent and other.agent not in met
-    }
-    left = [other for other in ladder.agents if games.get(other.agent)]
-    if not left:
-        return None
-    if rating is None:
-        most = max(games.values())
-        fast = [other.agent for other in left if games[other.agent] == most]
-        return fast[(len(fast) - 1) // 2]
-    elo = rating.elo
-
-    def information(other: Rating) -> float:
-        p = expected_score(elo - other.elo)
-        return games[other.agent] * p * (1 - p)
-
-    return max(left, key=information).agent
-
-
 def _plan(agents: Sequence[str], games_of: Callable[[str, str], int]) -> dict[tuple[str, str], int]:
     """Return the games of every two agents, after checking that they connect all."""
     if len(agents) < 2 or len(set(agents)) < len(agents):
@@ -418,7 +307,7 @@ def _matches_so_far(
     """Return the matches in the file, if it is there, by agents in the order of the plan."""
     if not path.exists():
         return {}
-    found = Ladder.load(path, board)
+    found = Ladder._load(path, board)
     if found.seed != planned.seed:
         raise LadderError(
             f"{path}: holds a ladder of seed {found.seed}, which one of seed {planned.seed} would "
@@ -451,39 +340,87 @@ def _check(path: str | Path, data: Any) -> None:
     if not isinstance(data, dict) or "matches" not in data:
         raise LadderError(f"{path}: not a ladder: expected the keys {', '.join(KEYS)}")
     for key, known in (("version", VERSION), ("rules", RULES_VERSION)):
-        if data.get(key) != known:
+        if type(data.get(key)) is not int or data[key] != known:
             raise LadderError(
-                f"{path}: {key}: this version has {known}, the ladder {data.get(key)!r}: "
+                f"{path}: {key}: this version has {known}, the ladder {shown(data.get(key))}: "
                 "make it anew, or use the version that made it"
             )
     if set(data) != set(KEYS):
         wrong = ", ".join(sorted(set(data) ^ set(KEYS)))
-        raise LadderError(f"{path}: keys missing or unknown: {wrong}")
+        raise LadderError(f"{path}: keys missing or unknown: {plain(wrong)}")
     expected = _hash({key: value for key, value in data.items() if key != "hash"})
     if data["hash"] != expected:
         raise LadderError(
-            f"{path}: hash: expected {expected} of what it holds, got {data['hash']!r}: it was "
-            "changed after it was made; restore it, or make it anew"
+            f"{path}: hash: expected {expected} of what it holds, got {shown(data['hash'])}: "
+            "it was changed after it was made; restore it, or make it anew"
         )
+    _check_types(path, data)
+
+
+def _check_types(path: str | Path, data: Mapping[str, Any]) -> None:
+    for key in ("board", "board_hash", "anchor"):
+        _expect(isinstance(data[key], str), path, key, "a text", data[key])
+    _check_seed(path, "seed", data["seed"])
+    for key, names in (("agents", RATING_KEYS), ("matches", MATCH_KEYS)):
+        _expect(isinstance(data[key], list), path, key, "a list", data[key])
+        for one in data[key]:
+            right = isinstance(one, dict) and set(one) == set(names)
+            _expect(right, path, key, f"objects with the keys {', '.join(names)}", one)
+    for rating in data["agents"]:
+        _check_rating(path, rating)
     for match in data["matches"]:
-        pairs = match.get("pairs")
-        right = isinstance(pairs, list) and len(pairs) == 5 and sum(pairs) > 0
-        if not right or not all(type(count) is int and count >= 0 for count in pairs):
-            raise LadderError(
-                f"{path}: {match.get('a')!r} against {match.get('b')!r}: pairs: expected five "
-                f"counts, of pairs with 0, 0.5, 1, 1.5 and 2 points, got {pairs!r}"
-            )
+        _check_match(path, match)
+    rated = {rating["agent"] for rating in data["agents"]}
+    played = {match[side] for match in data["matches"] for side in "ab"}
+    right = not rated or (rated == played and data["anchor"] in rated)
+    _expect(right, path, "agents", "those of its matches, the anchor among them", sorted(rated))
+
+
+def _check_rating(path: str | Path, rating: Mapping[str, Any]) -> None:
+    agent, ci95 = rating["agent"], rating["ci95"]
+    _expect(isinstance(agent, str), path, "agents", "the specs of agents", agent)
+    right = isinstance(ci95, list) and len(ci95) == 2
+    numbers = [rating["elo"], *ci95] if right else []
+    right = right and all(type(x) in (int, float) and abs(x) <= MOST_ELO for x in numbers)
+    _expect(right, path, f"{shown(agent)}: elo and ci95", "three numbers", rating)
+    count = rating["games"]
+    right = type(count) is int and 0 <= count <= MOST_GAMES
+    _expect(right, path, f"{shown(agent)}: games", "a count", count)
+
+
+def _check_match(path: str | Path, match: Mapping[str, Any]) -> None:
+    a, b, pairs = match["a"], match["b"], match["pairs"]
+    right = isinstance(a, str) and isinstance(b, str) and a != b
+    _expect(right, path, "matches", "two agents", (a, b))
+    where = f"{shown(a)} against {shown(b)}"
+    _check_seed(path, f"{where}: seed", match["seed"])
+    right = isinstance(pairs, list) and len(pairs) == 5
+    right = right and all(type(count) is int and 0 <= count <= MOST_GAMES for count in pairs)
+    wanted = "five counts, of pairs with 0, 0.5, 1, 1.5 and 2 points"
+    _expect(right and 0 < sum(pairs) <= MOST_GAMES, path, f"{where}: pairs", wanted, pairs)
+
+
+def _check_seed(path: str | Path, where: str, seed: object) -> None:
+    try:
+        check_seed(seed)
+    except SeedError:
+        _expect(False, path, where, "a seed", seed)
+
+
+def _expect(right: bool, path: str | Path, where: str, wanted: str, got: object) -> None:
+    if not right:
+        raise LadderError(f"{path}: {where}: expected {wanted}, got {shown(got)}")
 
 
 def _check_board(
     path: str | Path, data: Mapping[str, Any], board: str | Path | Board | None
 ) -> None:
     try:
-        loaded = Board.load(data["board"] if board is None else board)
+        loaded = Board.named(data["board"]) if board is None else Board.load(board)
     except BoardError as error:
         raise LadderError(f"{path}: board: {error}; give the file of its board") from None
     if loaded.hash != data["board_hash"]:
         raise LadderError(
             f"{path}: board_hash: expected {loaded.hash} of {loaded.name!r}, "
-            f"got {data['board_hash']!r}: its games were played on another board"
+            f"got {shown(data['board_hash'])}: its games were played on another board"
         )

@@ -15,8 +15,9 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.bits import actions_of
-from tokaido_env.core.checks import IllegalMove
+from tokaido_env.core.checks import IllegalMove, told
 from tokaido_env.core.state import copy_rows
+from tokaido_env.validity import checked_moves
 
 Numbers = npt.NDArray[np.int64]
 Finish = Callable[[Numbers, npt.NDArray[np.int8]], None]
@@ -95,7 +96,7 @@ def _decide(agent: Agent, batch: Batch, games: Numbers, job: Job) -> npt.NDArray
     """Let an agent play a decision of each of the given games; return them, int64 (k,)."""
     try:
         moves = _asked(agent, batch, games)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AgentFailed(_failure(agent, batch, games, job, error)) from error
     wrong = np.flatnonzero(batch.illegal(games, moves))
     if len(wrong):
@@ -110,10 +111,10 @@ def _decide(agent: Agent, batch: Batch, games: Numbers, job: Job) -> npt.NDArray
 def _asked(agent: Agent, batch: Batch, games: Numbers) -> npt.NDArray[np.int64]:
     states = copy_rows(batch.states, games)
     actions = agent.act(batch.boards_of(games), states, batch.legal[games], batch.keys(games))
-    return batch.as_moves(actions, len(games))
+    return checked_moves(actions, len(games))
 
 
-def _failure(agent: Agent, batch: Batch, games: Numbers, job: Job, error: Exception) -> str:
+def _failure(agent: Agent, batch: Batch, games: Numbers, job: Job, error: BaseException) -> str:
     """Say where an agent failed: asked about each game alone, it should fail in one again."""
     for game in games.tolist():
         alone = error if len(games) == 1 else _error_alone(agent, batch, game)
@@ -123,10 +124,10 @@ def _failure(agent: Agent, batch: Batch, games: Numbers, job: Job, error: Except
     return f"agent {agent.spec!r}: asked about {len(games)} games at once: {_told(error)}"
 
 
-def _error_alone(agent: Agent, batch: Batch, game: int) -> Exception | None:
+def _error_alone(agent: Agent, batch: Batch, game: int) -> BaseException | None:
     try:
         _asked(agent, batch, np.array([game]))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return error
     return None
 
@@ -142,8 +143,11 @@ def _legal(batch: Batch, game: int) -> str:
     return "legal are " + ", ".join(f"{LABELS[action]} ({action})" for action in legal)
 
 
-def _told(error: Exception) -> str:
-    """Return an error in one line, with the place in the code where it came up."""
+def _told(error: BaseException) -> str:
+    """Return an error in one line, with the place in the code where it came up.
+
+    `SystemExit` is one too: an agent may not end the command.
+    """
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    text = " ".join(str(error).split())
+    text = told(" ".join(str(error).split()), 200)
     return f"{type(error).__name__}: {text} ({Path(frame.filename).name}, line {frame.lineno})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,9 @@ from tokaido_env.agents.arena.playing import Numbers
 from tokaido_env.agents.arena.tournament import Sheet
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS
+from tokaido_env.core.checks import plain, shown
 from tokaido_env.core.state import ENDS
+from tokaido_env.files import lock
 from tokaido_env.record import FORMAT, Record, RecordError, replay
 from tokaido_env.trajectory import in_parts
 
@@ -39,9 +42,11 @@ class Records:
     Raises:
         RecordError: if the file holds anything else than games of these matches; it is left as it
             was.
+        InUseError: if another command writes it: it is kept as long as this object lives.
     """
 
     def __init__(self, path: Path, sheets: Sequence[Sheet]) -> None:
+        weakref.finalize(self, lock(path))
         text = path.read_bytes() if path.exists() else b""
         whole, _, rest = text.rpartition(b"\n")
         if rest and not (rest.startswith(HEAD) or HEAD.startswith(rest)):
@@ -97,7 +102,7 @@ def _take_over(path: Path, lines: list[bytes], sheets: Sequence[Sheet]) -> None:
             record = _read(where, line, sheets[0].board)
             games = places.get((record.players, record.seed))
             if not games:
-                players = " against ".join(map(repr, record.players))
+                players = " against ".join(map(shown, record.players))
                 raise RecordError(
                     f"{where}: {players}, seed {record.seed}, is no game of these matches, or "
                     "comes twice: other agents, another --seed or fewer --games; name another file"
@@ -149,8 +154,8 @@ def _read(where: str, line: bytes, board: Board) -> Record:
         raise RecordError(f"{where}: {error}") from None
     if (record.board, record.board_hash) != (board.name, board.hash):
         raise RecordError(
-            f"{where}: a game on board {record.board!r} ({record.board_hash}), these matches are "
-            f"on {board.name!r} ({board.hash}): name another file"
+            f"{where}: a game on board {shown(record.board)} ({plain(str(record.board_hash))}), "
+            f"these matches are on {board.name!r} ({board.hash}): name another file"
         )
     return record
 

@@ -134,9 +134,16 @@ class _Crew:
             worker.join()
             raise AgentFailed(
                 f"the process that played game {job.numbers[0] + 1} of {job.total} and "
-                f"{len(job.numbers) - 1} more ended with status {worker.exitcode}: out of memory, "
-                "or a script that does not guard its code with if __name__ == '__main__'"
+                f"{len(job.numbers) - 1} more ended with status {worker.exitcode}: "
+                f"{_cause(worker.exitcode)}"
             ) from None
+
+
+def _cause(status: int | None) -> str:
+    """Return what may have ended a process, by its exit status: below 0 it was a signal."""
+    if status is not None and status < 0:
+        return "killed by a signal, as for want of memory"
+    return "the agent ended it, or a script does not guard its code with if __name__ == '__main__'"
 
 
 def _work(pipe: Connection, a: str, b: str, board: Board) -> None:

@@ -7,25 +7,47 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
-from sb3_contrib import MaskablePPO
 
-from tokaido_env.agents.learn.settings import RunError
-from tokaido_env.files import write_text
+from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.core.checks import plain
+from tokaido_env.files import read_json, write_text
 
 KEPT = 2
+_TORCH = "torch_rng"  # the name of its random state
 
 # What reading a cut, foreign or incomplete checkpoint can raise.
 BROKEN = (
     *(OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError),
+    *(AttributeError, IndexError, OverflowError),
     *(BadZipFile, SafetensorError),
 )
+
+
+class Checkpoint(NamedTuple):
+    """What a run needs to go on exactly, beside the random states of PyTorch and NumPy.
+
+    Attributes:
+        steps: decisions of the learner so far.
+        updates: passes over the decisions of an update so far.
+        weights: of the learner, by name.
+        moments: of Adam, by parameter number and name.
+        games: of the learner, as arrays.
+        counters: of the run, as JSON types.
+    """
+
+    steps: int
+    updates: int
+    weights: Mapping[str, torch.Tensor]
+    moments: Mapping[int, Mapping[str, torch.Tensor]]
+    games: Mapping[str, Any]
+    counters: Mapping[str, Any]
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -33,30 +55,25 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / "checkpoints").glob("*") if path.name.isdigit())
 
 
-def write_checkpoint(
-    folder: Path, model: MaskablePPO, games: Mapping[str, Any], counters: Mapping[str, Any]
-) -> None:
+def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint of a run, whole or not at all, and drop all but the newest.
 
-    Args:
-        folder: of the run.
-        model: the learner.
-        games: arrays.
-        counters: JSON types.
+    The random states of PyTorch and NumPy, as they are now, are part of it.
 
     Raises:
         RunError: if it cannot be written; those before are as they were.
     """
-    final = folder / "checkpoints" / f"{model.num_timesteps:09d}"
+    final = folder / "checkpoints" / f"{checkpoint.steps:09d}"
     unfinished = final.with_name(final.name + ".tmp")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         unfinished.mkdir(parents=True)
-        _write(unfinished / "learner.safetensors", save(model.policy.state_dict()))
-        _write(unfinished / "optimizer.safetensors", save(_optimizer_tensors(model)))
+        _write(unfinished / "learner.safetensors", save(dict(checkpoint.weights)))
+        _write(unfinished / "optimizer.safetensors", save(_optimizer_tensors(checkpoint)))
         with (unfinished / "games.npz").open("wb") as file:
-            np.savez(file, **games)
-        state = dict(counters) | {"updates": model._n_updates, "numpy": _numpy_state()}
+            np.savez(file, **checkpoint.games)
+        state = dict(checkpoint.counters)
+        state |= {"updates": checkpoint.updates, "numpy": _numpy_state()}
         write_text(unfinished / "state.json", json.dumps(state, indent=1))
         shutil.rmtree(final, ignore_errors=True)
         unfinished.replace(final)
@@ -70,32 +87,59 @@ def write_checkpoint(
         shutil.rmtree(old)
 
 
-def read_checkpoint(
-    path: Path, model: MaskablePPO
-) -> tuple[dict[str, np.typing.NDArray[Any]], dict[str, Any]]:
-    """Give the learner what a checkpoint holds of it; return the arrays and the counters.
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint; the random states of PyTorch and NumPy become those that it holds.
 
     Raises:
         One of `BROKEN`.
     """
-    counters = json.loads((path / "state.json").read_text(encoding="utf-8"))
-    model.policy.load_state_dict(load_file(path / "learner.safetensors"))
-    _restore_optimizer(model, load_file(path / "optimizer.safetensors"))
+    counters: dict[str, Any] = read_json(path / "state.json")
+    weights = load_file(path / "learner.safetensors")
+    tensors = load_file(path / "optimizer.safetensors")
     with (path / "games.npz").open("rb") as file, np.load(file) as arrays:
         games = dict(arrays)
-    model.num_timesteps = int(path.name)
-    model._n_updates = counters["updates"]
+    torch.set_rng_state(tensors.pop(_TORCH))
     _set_numpy_state(counters["numpy"])
-    return games, counters
+    moments: dict[int, dict[str, torch.Tensor]] = {}
+    for key, tensor in tensors.items():
+        number, name = key.split(".")
+        moments.setdefault(int(number), {})[name] = tensor
+    return Checkpoint(int(path.name), counters["updates"], weights, moments, games, counters)
 
 
 def snapshots_needed(folder: Path) -> set[str]:
-    """Return the names of the opponents without which no checkpoint can be gone on from."""
+    """Return the names of the opponents without which no checkpoint can be gone on from.
+
+    Raises:
+        RunError: if a checkpoint is broken.
+    """
     needed: set[str] = set()
     for path in checkpoints(folder):
-        pool = json.loads((path / "state.json").read_text(encoding="utf-8"))["pool"]
-        needed |= {*pool["snapshots"], *pool["seated"]}  # one that was dropped may still sit
+        try:
+            pool = read_json(path / "state.json")["pool"]
+            needed |= {*pool["snapshots"], *pool["seated"]}  # one that was dropped may still sit
+        except BROKEN as error:
+            raise broken(path, error, "delete it") from None
     return needed
+
+
+def broken(path: Path, error: Exception, advice: str) -> RunError:
+    """Return what is to be said of a checkpoint that cannot be read."""
+    told = plain(f"{type(error).__name__}: {error}", 300)
+    return RunError(f"{path}: broken checkpoint: {told}: {advice}")
+
+
+def check_links(folder: Path) -> None:
+    """Refuse a run whose parts lie elsewhere: what is too old is deleted from them.
+
+    Raises:
+        RunError: naming the link.
+    """
+    parts = [folder / name for name in ("checkpoints", "pool", "tb")]
+    parts += [*(folder / "checkpoints").glob("*"), *(folder / "pool").glob("*")]
+    for path in parts:
+        if path.is_symlink():
+            raise RunError(f"{path}: is a link: expected a part of the run itself")
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -105,23 +149,13 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _optimizer_tensors(model: MaskablePPO) -> dict[str, torch.Tensor]:
+def _optimizer_tensors(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
     """Return Adam's moments by parameter number, and PyTorch's random state."""
-    tensors = {"torch_rng": torch.get_rng_state()}
-    for number, moments in model.policy.optimizer.state_dict()["state"].items():
+    tensors = {_TORCH: torch.get_rng_state()}
+    for number, moments in checkpoint.moments.items():
         for name, tensor in moments.items():
             tensors[f"{number}.{name}"] = tensor.clone()
     return tensors
-
-
-def _restore_optimizer(model: MaskablePPO, tensors: dict[str, torch.Tensor]) -> None:
-    torch.set_rng_state(tensors.pop("torch_rng"))
-    state = model.policy.optimizer.state_dict()
-    state["state"] = {}
-    for key, tensor in tensors.items():
-        number, name = key.split(".")
-        state["state"].setdefault(int(number), {})[name] = tensor
-    model.policy.optimizer.load_state_dict(state)
 
 
 def _numpy_state() -> list[Any]:

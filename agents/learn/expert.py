@@ -9,7 +9,7 @@ games. The network learns how often the search visited each action, and as the v
 what the search found and how the game ended.
 
 The folder holds `settings.json`, the network after each round `01`, `02`, …, as policy files, the
-positions of the last rounds as `lessons-<round>.npz`, and `rounds.jsonl` with the ratings. The same
+samples of the last rounds as `lessons-<round>.npz`, and `rounds.jsonl` with the ratings. The same
 command goes on where it was stopped, round by round.
 """
 
@@ -20,8 +20,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
-from math import inf
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +30,16 @@ import torch
 from torch.nn import functional
 
 from tokaido_env.agents.arena.ladder import LADDER, Ladder
+from tokaido_env.agents.learn.declared import (
+    COUNT,
+    RATE,
+    SHARE,
+    TEXT,
+    Declared,
+    RunError,
+    differences,
+    setting,
+)
 from tokaido_env.agents.learn.network import (
     MoveNetwork,
     frozen,
@@ -38,64 +47,70 @@ from tokaido_env.agents.learn.network import (
     repeatable,
     seed32,
 )
-from tokaido_env.agents.learn.ppo import place
-from tokaido_env.agents.learn.settings import RunError, Settings
+from tokaido_env.agents.learn.rating import place
+from tokaido_env.agents.learn.settings import check_width
 from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inputs import read_positions
-from tokaido_env.agents.players.mcts import MctsAgent
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes
-from tokaido_env.agents.players.policy_search import search
+from tokaido_env.agents.players.search import MctsAgent, PolicySearchAgent
+from tokaido_env.agents.registry import Parameter
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.state import STATE, copy_rows
-from tokaido_env.files import write_text
+from tokaido_env.files import locked, read_json, whole_file, write_text
 
 Search = Callable[..., tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]]
 
 MAX_SIMS = 2**16 - 1
-"""The most simulations for a decision: what lessons can hold as the visits of one action."""
+"""The most simulations for a decision: what samples can hold as the visits of one action."""
+
+RATING_GAMES = 400  # against each opponent in a rating
+
+_SIMS = Parameter(int, 1, MAX_SIMS)
 
 
 @dataclass(frozen=True)
-class Course:
-    """What is taught, and how. The defaults take about an hour on two cores.
+class ExpertSettings(Declared):
+    """What is learnt, and how. The defaults take about an hour on two cores.
 
     Raises:
         RunError: naming the setting, what was expected and what it is.
     """
 
-    seed: int = 0
-    board: str = "shikoku"
-    rounds: int = 4  # the first by `mcts`, the others by the network's own search
-    first_sims: int = 400  # simulations a decision of `mcts`
-    first_positions: int = 3_000_000  # to learn from in the first round
-    sims: int = 100  # simulations a decision of `policy_search`
-    positions: int = 1_000_000  # to learn from in each round after the first
-    kept_rounds: int = 2  # whose positions are learnt from together
-    games: int = 1024  # side by side
-    epochs: float = 2.0  # times that each position of a round is seen in the round, on average
-    minibatch: int = 2048
-    learning_rate: float = 1e-3  # of Adam, falling to nothing in each round as a cosine
-    width: int = 256  # units of the first layer
-    sampled: float = 0.26  # share of decisions drawn by visits, for variety
-    uniform: float = 0.04  # share of decisions drawn from all legal actions, for variety
+    seed: int = setting(0, Parameter(int), "of games and network, 0 to 2**53 - 1")
+    board: str = setting("shikoku", TEXT, "a built-in board or a file")
+    rounds: int = setting(4, COUNT, "the first by `mcts`, the others by the network's own search")
+    first_sims: int = setting(400, _SIMS, "simulations a decision of `mcts`")
+    first_positions: int = setting(3_000_000, COUNT, "to learn from in the first round")
+    sims: int = setting(100, _SIMS, "simulations a decision of `policy_search`")
+    positions: int = setting(1_000_000, COUNT, "to learn from in each round after the first")
+    kept_rounds: int = setting(2, COUNT, "rounds whose positions are learnt from together")
+    games: int = setting(1024, COUNT, "games side by side")
+    epochs: float = setting(
+        2.0,
+        Parameter(float, 1e-9),
+        "times that each position of a round is seen in the round, on average",
+    )
+    minibatch: int = setting(2048, COUNT, "positions")
+    learning_rate: float = setting(
+        1e-3, RATE, "of Adam, falling to nothing in each round as a cosine"
+    )
+    width: int = setting(256, COUNT, "units of the network's first layer, a multiple of 8")
+    sampled: float = setting(0.26, SHARE, "share of decisions drawn by visits, for variety")
+    uniform: float = setting(
+        0.04, SHARE, "share of decisions drawn from all legal actions, for variety"
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_seed(self.seed)
-        for name, value in asdict(self).items():
-            if name != "board":
-                _check_range(name, value)
-        for name in ("first_sims", "sims"):
-            if getattr(self, name) > MAX_SIMS:
-                raise RunError(f"{name}: expected 1 to {MAX_SIMS}, got {getattr(self, name)}")
+        check_width(self.width)
         if self.sampled + self.uniform > 1:
             shares = f"{self.sampled:g} + {self.uniform:g}"
             raise RunError(f"sampled + uniform: expected at most 1, got {shares}")
-        if self.width % 8:
-            raise RunError(f"width: expected a multiple of 8, got {self.width}")
 
     @property
     def sizes(self) -> Sizes:
@@ -103,15 +118,7 @@ class Course:
         return Sizes.of_width(self.width)
 
 
-def _check_range(name: str, value: float) -> None:
-    if name in ("sampled", "uniform"):
-        if not 0 <= value <= 1:
-            raise RunError(f"{name}: expected a share from 0 to 1, got {value!r}")
-    elif name != "seed" and not 0 < value < inf:
-        raise RunError(f"{name}: expected a number above 0, got {value!r}")
-
-
-class Lessons(NamedTuple):
+class Samples(NamedTuple):
     """Positions with a choice, of games that ended.
 
     Attributes:
@@ -129,45 +136,45 @@ class Lessons(NamedTuple):
     results: npt.NDArray[np.float32]
 
 
-def play_lessons(expert: Search, positions: int, seed: int, course: Course) -> Lessons:
+def self_play(expert: Search, positions: int, seed: int, settings: ExpertSettings) -> Samples:
     """Let an expert play both sides of many games and note what it found.
 
     Args:
         expert: called with boards, guides, states, legal and keys; returns actions, values for
             player_0 and visits.
         positions: about how many; those of games that do not end in time are left out.
-        seed: of the games and of the variety.
-        course: the shares of varied decisions, the games side by side, the board.
+        seed: of the games and of the other decisions.
+        settings: the shares of other decisions, the games side by side, the board.
 
     Raises:
         RunError: if no game has ended by then.
     """
-    batch = Batch(course.games, course.board, observation=None, autoreset=True, copy=False)
+    batch = Batch(settings.games, settings.board, observation=None, autoreset=True, copy=False)
     batch.reset(seed=seed)
     rng = np.random.Generator(np.random.PCG64(seed))
-    games = np.arange(course.games)
+    games = np.arange(settings.games)
     boards = batch.boards_of(games)
     guides = guides_of(boards)
-    noted = _Notes(course.games)
-    while noted.count < positions:
+    buffer = _SampleBuffer(settings.games)
+    while buffer.count < positions:
         states, legal = copy_rows(batch.states, games), batch.legal.copy()
         actions, values, visits = expert(boards, guides, states, legal, batch.keys(games))
-        noted.add(states, legal, visits, values)
-        varied = _varied(actions, visits, legal, rng, course)
-        turn = batch.step(varied)
-        noted.end(np.flatnonzero(turn.terminated | turn.truncated), turn.reward)
-    lessons = noted.lessons()
-    if not len(lessons.legal):
+        buffer.add(states, legal, visits, values)
+        played = _explored(actions, visits, legal, rng, settings)
+        turn = batch.step(played)
+        buffer.end(np.flatnonzero(turn.terminated | turn.truncated), turn.reward)
+    samples = buffer.samples()
+    if not len(samples.legal):
         raise RunError(f"positions: expected enough for a game to end, got {positions}")
-    return lessons
+    return samples
 
 
-class _Notes:
+class _SampleBuffer:
     """Notes positions while games go on, and the results when they end."""
 
     def __init__(self, games: int) -> None:
         self.count = 0
-        self.parts: list[Lessons] = []
+        self.parts: list[Samples] = []
         self.open: list[list[tuple[int, int, int]]] = [[] for _ in range(games)]
 
     def add(self, states: Any, legal: Any, visits: Any, values: Any) -> None:
@@ -176,7 +183,7 @@ class _Notes:
         movers = states["player"][chosen].astype(np.int64)
         own = (values[chosen] * (1 - 2 * movers)).astype(np.float32)
         unknown = np.full(len(chosen), np.nan, np.float32)
-        part = Lessons(
+        part = Samples(
             copy_rows(states, chosen),
             legal[chosen],
             visits[chosen].astype(np.uint16),
@@ -195,11 +202,11 @@ class _Notes:
                 self.parts[part].results[row] = rewards[game, mover]
             self.open[game] = []
 
-    def lessons(self) -> Lessons:
+    def samples(self) -> Samples:
         """Return the positions of games that ended."""
-        whole = Lessons(*(np.concatenate(column) for column in zip(*self.parts, strict=True)))
+        whole = Samples(*(np.concatenate(column) for column in zip(*self.parts, strict=True)))
         ended = np.flatnonzero(~np.isnan(whole.results))
-        return Lessons(
+        return Samples(
             copy_rows(whole.states, ended),
             whole.legal[ended],
             whole.visits[ended],
@@ -208,19 +215,19 @@ class _Notes:
         )
 
 
-def _varied(
+def _explored(
     actions: npt.NDArray[np.int64],
     visits: npt.NDArray[Any],
     legal: npt.NDArray[np.uint64],
     rng: np.random.Generator,
-    course: Course,
+    settings: ExpertSettings,
 ) -> npt.NDArray[np.int64]:
     """Replace some of the expert's actions by others, so that games differ."""
     kind, number = rng.random((2, len(actions)))
     by_visits = _drawn(visits, number)
     any_legal = _drawn(legal_rows(legal), number)
-    varied = np.where(kind < course.sampled + course.uniform, by_visits, actions)
-    return np.where(kind < course.uniform, any_legal, varied)
+    played = np.where(kind < settings.sampled + settings.uniform, by_visits, actions)
+    return np.where(kind < settings.uniform, any_legal, played)
 
 
 def _drawn(weights: npt.NDArray[Any], number: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -235,21 +242,23 @@ def legal_rows(legal: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     return (bits & np.uint64(1)).astype(np.bool_)
 
 
-def learn(network: MoveNetwork, lessons: Lessons, steps: int, seed: int, course: Course) -> float:
-    """Train a network on lessons; return the mean loss of the last tenth of the steps."""
-    board = Board.load(course.board).record
-    optimizer = torch.optim.Adam(network.parameters(), lr=course.learning_rate)
+def learn(
+    network: MoveNetwork, samples: Samples, steps: int, seed: int, settings: ExpertSettings
+) -> float:
+    """Train a network on samples; return the mean loss of the last tenth of the steps."""
+    board = Board.load(settings.board).record
+    optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     rng = np.random.Generator(np.random.PCG64(seed))
-    order, at, losses = rng.permutation(len(lessons.legal)), 0, []
+    order, at, losses = rng.permutation(len(samples.legal)), 0, []
     for step in range(steps):
-        if at + course.minibatch > len(order):
-            order, at = rng.permutation(len(lessons.legal)), 0
-        rows = order[at : at + course.minibatch]
-        at += course.minibatch
+        if at + settings.minibatch > len(order):
+            order, at = rng.permutation(len(samples.legal)), 0
+        rows = order[at : at + settings.minibatch]
+        at += settings.minibatch
         for group in optimizer.param_groups:
-            group["lr"] = course.learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
+            group["lr"] = settings.learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
         with repeatable():
-            loss = _loss(network, board, lessons, rows)
+            loss = _loss(network, board, samples, rows)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -258,143 +267,155 @@ def learn(network: MoveNetwork, lessons: Lessons, steps: int, seed: int, course:
 
 
 def _loss(
-    network: MoveNetwork, board: npt.NDArray[np.void], lessons: Lessons, rows: npt.NDArray[np.int64]
+    network: MoveNetwork, board: npt.NDArray[np.void], samples: Samples, rows: npt.NDArray[np.int64]
 ) -> torch.Tensor:
     """Return the cross-entropy to the visits plus the squared error of the value."""
-    legal = lessons.legal[rows]
-    inputs = read_positions(board, copy_rows(lessons.states, rows), legal)
+    legal = samples.legal[rows]
+    inputs = read_positions(board, copy_rows(samples.states, rows), legal)
     allowed = torch.from_numpy(legal_rows(legal))
     logits, values = network(torch.from_numpy(inputs), allowed)
     log_odds = functional.log_softmax(logits.masked_fill(~allowed, -1e9), dim=1)
-    visits = torch.from_numpy(lessons.visits[rows].astype(np.float32))
+    visits = torch.from_numpy(samples.visits[rows].astype(np.float32))
     shares = visits / visits.sum(dim=1, keepdim=True)
-    wanted = torch.from_numpy((lessons.values[rows] + lessons.results[rows]) / 2)
+    wanted = torch.from_numpy((samples.values[rows] + samples.results[rows]) / 2)
     cross_entropy = -(shares * log_odds.masked_fill(~allowed, 0.0)).sum(dim=1).mean()
     return cross_entropy + functional.mse_loss(values[:, 0], wanted)
 
 
-def teach(
-    folder: Path, course: Course, report: Callable[[dict[str, Any]], None] = lambda told: None
+def iterate(
+    folder: Path,
+    settings: ExpertSettings,
+    report: Callable[[dict[str, Any]], None] = lambda figures: None,
 ) -> Policy:
-    """Go through a course, from the first round that its folder does not have.
+    """Go through all rounds, from the first that the folder does not have.
+
+    Args:
+        folder: new, or one that the same settings have made.
+        settings: of all rounds.
+        report: called with the figures of each round as it ends, JSON types.
 
     Returns:
         The policy of the last round.
 
     Raises:
-        RunError: if the folder belongs to another course.
+        RunError: if the folder was made with other settings.
+        InUseError: if another command works in it.
     """
-    _open_folder(folder, course)
-    torch.manual_seed(seed32(course.seed))
-    network = MoveNetwork(course.sizes)
-    ladder = Ladder.load(LADDER, course.board)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        return _iterate(folder, settings, report)
+
+
+def _iterate(
+    folder: Path, settings: ExpertSettings, report: Callable[[dict[str, Any]], None]
+) -> Policy:
+    _open_folder(folder, settings)
+    torch.manual_seed(seed32(settings.seed))
+    network = MoveNetwork(settings.sizes)
+    ladder = Ladder.load(LADDER, settings.board)
     policy = frozen(network)
-    for number in range(1, course.rounds + 1):
+    for number in range(1, settings.rounds + 1):
         path = folder / f"{number:02d}"
         if not path.is_file():
             began = time.perf_counter()
-            lessons = _lessons_of_round(folder, policy, number, course)
-            told: dict[str, Any] = {"round": number, "positions": len(lessons.legal)}
-            told["loss"] = round(_learn_round(network, lessons, number, course), 5)
-            policy = frozen(network, {"course": asdict(course), "round": number})
-            rating = place(PolicyAgent.of(policy, "learner"), ladder, Settings(board=course.board))
-            told |= {"elo": rating.elo, "ci95": rating.ci95, "games": rating.games}
-            _note(folder, told)
+            samples = _samples_of_round(folder, policy, number, settings)
+            figures: dict[str, Any] = {"round": number, "positions": len(samples.legal)}
+            figures["loss"] = round(_learn_round(network, samples, number, settings), 5)
+            # "course" is what the header of a policy file calls these settings.
+            policy = frozen(network, {"course": asdict(settings), "round": number})
+            agent = PolicyAgent.of(policy, "learner")
+            rating = place(agent, ladder, settings.board, RATING_GAMES)
+            figures |= {"elo": rating.elo, "ci95": rating.ci95, "games": rating.games}
+            _log_round(folder, figures)
             policy.save(path)  # last: where there is a policy, the round is whole
-            report(told | {"seconds": time.perf_counter() - began})
+            report(figures | {"seconds": time.perf_counter() - began})
         policy = Policy.load(path)
         load_weights(network, policy)
     return policy
 
 
-def _learn_round(network: MoveNetwork, lessons: Lessons, number: int, course: Course) -> float:
-    steps = max(1, int(course.epochs * len(lessons.legal) / course.minibatch))
-    seed = int(arena_seed(course.seed, 2 * number + 1))
-    return learn(network, lessons, steps, seed, course)
+def _learn_round(
+    network: MoveNetwork, samples: Samples, number: int, settings: ExpertSettings
+) -> float:
+    steps = max(1, int(settings.epochs * len(samples.legal) / settings.minibatch))
+    seed = int(arena_seed(settings.seed, 2 * number + 1))
+    return learn(network, samples, steps, seed, settings)
 
 
-def _lessons_of_round(folder: Path, policy: Policy, number: int, course: Course) -> Lessons:
+def _samples_of_round(
+    folder: Path, policy: Policy, number: int, settings: ExpertSettings
+) -> Samples:
     """Return what is learnt in a round: its own positions and those of rounds before."""
-    seed = int(arena_seed(course.seed, 2 * number))
+    seed = int(arena_seed(settings.seed, 2 * number))
     path = folder / f"lessons-{number:02d}.npz"
     if not path.is_file():
-        expert, positions = _first_expert(course), course.first_positions
+        expert, positions = _first_expert(settings), settings.first_positions
         if number > 1:
-            expert, positions = _expert_of(policy, course), course.positions
-        _save_lessons(path, play_lessons(expert, positions, seed, course))
-    first = max(1, number - course.kept_rounds + 1)
+            expert, positions = _expert_of(policy, settings), settings.positions
+        _save_samples(path, self_play(expert, positions, seed, settings))
+    first = max(1, number - settings.kept_rounds + 1)
     for old in range(1, first):
         (folder / f"lessons-{old:02d}.npz").unlink(missing_ok=True)
-    kept = [_load_lessons(folder / f"lessons-{n:02d}.npz") for n in range(first, number + 1)]
-    return Lessons(*(np.concatenate(column) for column in zip(*kept, strict=True)))
+    kept = [_load_samples(folder / f"lessons-{n:02d}.npz") for n in range(first, number + 1)]
+    return Samples(*(np.concatenate(column) for column in zip(*kept, strict=True)))
 
 
-def _first_expert(course: Course) -> Search:
-    return MctsAgent(course.first_sims).search
+def _first_expert(settings: ExpertSettings) -> Search:
+    return MctsAgent(settings.first_sims).search
 
 
-def _expert_of(policy: Policy, course: Course) -> Search:
-    network = policy.network()
-
-    def expert(boards: Any, guides: Any, states: Any, legal: Any, keys: Any) -> Any:
-        return search(network, course.sims, boards, states, legal, keys)
-
-    return expert
+def _expert_of(policy: Policy, settings: ExpertSettings) -> Search:
+    return PolicySearchAgent.of(policy, "expert", settings.sims).search
 
 
-def _save_lessons(path: Path, lessons: Lessons) -> None:
-    """Write lessons whole or not at all; states as bytes, so that nothing is pickled."""
-    unfinished = path.with_name(path.name + ".tmp")
-    arrays = lessons._asdict() | {
-        "states": lessons.states.view(np.uint8).reshape(-1, STATE.itemsize)
+def _save_samples(path: Path, samples: Samples) -> None:
+    """Write samples whole or not at all; states as bytes, so that nothing is pickled."""
+    arrays = samples._asdict() | {
+        "states": samples.states.view(np.uint8).reshape(-1, STATE.itemsize)
     }
-    with unfinished.open("wb") as file:
+    with whole_file(path) as file:
         np.savez(file, **arrays)
-    unfinished.replace(path)
 
 
-def _load_lessons(path: Path) -> Lessons:
+def _load_samples(path: Path) -> Samples:
     with np.load(path, allow_pickle=False) as arrays:
-        columns = {name: arrays[name] for name in Lessons._fields}
-    return Lessons(**columns | {"states": columns["states"].reshape(-1).view(STATE)})
+        columns = {name: arrays[name] for name in Samples._fields}
+    return Samples(**columns | {"states": columns["states"].reshape(-1).view(STATE)})
 
 
-def _open_folder(folder: Path, course: Course) -> None:
-    path = folder / "settings.json"
+def _open_folder(folder: Path, settings: ExpertSettings) -> None:
+    """Make the folder, or see that it was made with the same settings."""
+    path, asked = folder / "settings.json", asdict(settings)
     if not path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(asdict(course), indent=1) + "\n")
-    known = json.loads(path.read_text(encoding="utf-8"))
-    differing = [name for name, value in asdict(course).items() if known.get(name) != value]
-    if differing:
-        told = "; ".join(
-            f"{name}: the folder has {known.get(name)!r}, asked for {getattr(course, name)!r}"
-            for name in differing
-        )
-        raise RunError(f"{folder}: belongs to another course: {told}")
+        write_text(path, json.dumps(asked, indent=1) + "\n")
+    own = read_json(path)
+    if not isinstance(own, dict):
+        raise RunError(f"{path}: expected an object of settings, got a {type(own).__name__}")
+    if differing := differences(own, asked):
+        raise RunError(f"{folder}: cannot go on with other settings: {differing}")
 
 
-def _note(folder: Path, told: dict[str, Any]) -> None:
-    """Write what is told of a round after the rounds before it."""
+def _log_round(folder: Path, figures: dict[str, Any]) -> None:
+    """Write the figures of a round after those of the rounds before it."""
     path = folder / "rounds.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    lines = [*lines[: told["round"] - 1], json.dumps(told)]
+    lines = [*lines[: figures["round"] - 1], json.dumps(figures)]
     write_text(path, "\n".join(lines) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tokaido_env.agents.learn.expert",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--run", type=Path, required=True, help="folder to begin or to go on with")
-    for one in fields(Course):
-        kind = type(one.default)
-        parser.add_argument("--" + one.name.replace("_", "-"), type=kind, default=one.default)
+    ExpertSettings.add_options(parser.add_argument_group("settings"))
     options = parser.parse_args(arguments)
     try:
-        course = Course(**{one.name: getattr(options, one.name) for one in fields(Course)})
-        teach(options.run, course, lambda told: print(json.dumps(told), flush=True))
+        settings = ExpertSettings(**ExpertSettings.given(options))
+        iterate(options.run, settings, lambda figures: print(json.dumps(figures), flush=True))
     except (ValueError, OSError) as error:
         print(f"expert: {error}", file=sys.stderr)
         return 1

@@ -1,30 +1,24 @@
-"""The learner: the games it plays, its network, and how that becomes a policy file.
+"""The learner's network in PyTorch, and how it becomes a policy file.
 
-Nothing else in training knows what the network is made of; `policy` tells what its parts are for.
+No trainer is needed here, and nothing else in training knows what the network is made of; `policy`
+tells what its parts are for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from gymnasium import spaces
-from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from torch import nn
 
-from tokaido_env.agents.learn.settings import RunError, Settings
+from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.players.heuristic import N_TERMS
-from tokaido_env.agents.players.inputs import MOST_LEGAL, N_INPUTS, N_TRUNK, OUTLOOK, read_positions
+from tokaido_env.agents.players.inputs import MOST_LEGAL, N_TRUNK, OUTLOOK
 from tokaido_env.agents.players.policy import Policy, Sizes, shapes_of
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.sb3 import TokaidoVecEnv
-from tokaido_env.versus import Ended, Opponents
 
 _OUTLOOK_WEIGHT = 50.0  # at first: the untrained policy draws by the heuristic, with some noise
 _MOVE_BIAS = 0.1  # standard deviation, at first
@@ -93,79 +87,6 @@ class _Factor(nn.Module):
         self.weight = nn.Parameter(torch.full((1,), _OUTLOOK_WEIGHT))
 
 
-class LearnerEnv(TokaidoVecEnv):
-    """Games whose observation is what the network reads: inputs, then the legal actions.
-
-    At the end of a game nothing is to be decided: of the inputs only the observation is told.
-    """
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        shape = (N_INPUTS + N_ACTIONS,)
-        self.observation_space = spaces.Box(-np.inf, np.inf, shape, np.float32)
-
-    def observe(self) -> npt.NDArray[np.float32]:
-        """Return what the learner sees now: float32 (n, N_INPUTS + N_ACTIONS)."""
-        batch = self.games.batch
-        boards = batch.boards_of(np.arange(self.num_envs))
-        seen = read_positions(boards, batch.states, batch.legal, N_ACTIONS)
-        seen[:, N_INPUTS:] = self.action_masks()
-        return seen
-
-    def _final(self, ended: Ended, j: int, game: int) -> dict[str, Any]:
-        info = super()._final(ended, j, game)
-        last = np.zeros(N_INPUTS + N_ACTIONS, np.float32)
-        last[:N_FEATURES] = info["terminal_observation"]
-        return info | {"terminal_observation": last}
-
-
-class MovePolicy(MaskableActorCriticPolicy):
-    """`MoveNetwork` as Stable-Baselines3 wants it: its outputs are the logits and the value."""
-
-    # Stable-Baselines3 declares its own kinds of layers, but asks only that they can be called.
-    mlp_extractor: Any
-    action_net: Any
-    value_net: Any
-
-    def __init__(self, *args: Any, sizes: Sizes, **options: Any) -> None:
-        self.sizes = sizes
-        super().__init__(*args, **options | {"ortho_init": False})
-
-    def _build_mlp_extractor(self) -> None:
-        self.mlp_extractor = _Both(self.sizes)
-
-    def _build(self, lr_schedule: Callable[[float], float]) -> None:
-        super()._build(lr_schedule)
-        self.action_net, self.value_net = nn.Identity(), nn.Identity()
-        options: dict[str, Any] = {"lr": lr_schedule(1)} | self.optimizer_kwargs
-        self.optimizer = self.optimizer_class(self.parameters(), **options)
-
-
-class _Both(nn.Module):
-    """`MoveNetwork` in the place of the layers that policy and value share or have apart."""
-
-    latent_dim_pi, latent_dim_vf = N_ACTIONS, 1
-
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        self.network = MoveNetwork(sizes)
-
-    def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        logits, value = self.network(observation[:, :N_INPUTS], observation[:, N_INPUTS:] > 0)
-        return logits, value
-
-    def forward_actor(self, observation: torch.Tensor) -> torch.Tensor:
-        return self(observation)[0]  # type: ignore[no-any-return]
-
-    def forward_critic(self, observation: torch.Tensor) -> torch.Tensor:
-        return self(observation)[1]  # type: ignore[no-any-return]
-
-
-def learner_env(settings: Settings, opponents: Opponents) -> TokaidoVecEnv:
-    """Return the learner's games, not begun: game `i` meets `opponents[i % len(opponents)]`."""
-    return LearnerEnv(settings.games, opponents, settings.seed, settings.board)
-
-
 @contextmanager
 def repeatable() -> Iterator[None]:
     """Let PyTorch compute the same bytes each time; otherwise its threads add in any order."""
@@ -180,56 +101,9 @@ def repeatable() -> Iterator[None]:
         options.fill_uninitialized_memory = before[1]
 
 
-def new_learner(env: TokaidoVecEnv, settings: Settings) -> MaskablePPO:
-    """Return an untrained learner of such games.
-
-    gamma is 1: a game's only reward is its result. A step runs from one decision of the learner to
-    its next, so every value is that of the learner's own seat.
-    """
-    model = MaskablePPO(
-        MovePolicy,
-        env,
-        learning_rate=learning_rate(settings),
-        n_steps=settings.rollout,
-        batch_size=settings.minibatch,
-        n_epochs=settings.epochs,
-        gamma=1.0,
-        gae_lambda=settings.gae_lambda,
-        clip_range=settings.clip,
-        ent_coef=settings.entropy,
-        policy_kwargs={"sizes": settings.sizes},
-        seed=seed32(settings.seed),
-        device="cpu",
-    )
-    env.seed(settings.seed)  # SB3 has handed on its own
-    return model
-
-
 def seed32(seed: int) -> int:
     """Return a seed of 32 bits, which is what PyTorch's users take, from any seed."""
     return int(np.random.SeedSequence(seed).generate_state(1)[0])
-
-
-def learning_rate(settings: Settings) -> Callable[[float], float]:
-    """Return the learning rate as a function of the share of `steps` that remains: linear."""
-    first, end = settings.learning_rate, settings.learning_rate * settings.final_learning_rate
-
-    def rate(remaining: float) -> float:
-        return end + (first - end) * max(remaining, 0.0)  # the last update may go past the end
-
-    return rate
-
-
-def policy_of(model: MaskablePPO, training: dict[str, Any] | None = None) -> Policy:
-    """Return a frozen copy of the learner's network, with what is to be said of its training."""
-    return frozen(network_of(model), training)
-
-
-def network_of(model: MaskablePPO) -> MoveNetwork:
-    """Return the network that a learner trains."""
-    policy: Any = model.policy
-    network: MoveNetwork = policy.mlp_extractor.network
-    return network
 
 
 def frozen(network: MoveNetwork, training: dict[str, Any] | None = None) -> Policy:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.learn.settings import Settings
+from tokaido_env.agents.learn.settings import Settings, split_specs
+from tokaido_env.core.checks import shown
 
 LATEST = "latest"
 PRIOR_GAMES = 10.0  # as if so many games, half of them won, had been played against everyone
@@ -41,7 +42,7 @@ class Pool:
     def __init__(self, settings: Settings) -> None:
         self._shares = (settings.share_latest, settings.share_past, settings.share_agents)
         self._size = settings.pool_size
-        self._agents = settings.agents.split()
+        self._agents = split_specs(settings.agents)
         self._results: dict[str, tuple[float, float]] = {}  # points and games, both forgotten
         self.snapshots: list[str] = []
         self.seated = [LATEST] * settings.slots
@@ -128,7 +129,17 @@ class Pool:
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
-        """Go back to what `to_dict` told of a pool with the same settings."""
+        """Go back to what `to_dict` told of a pool with the same settings.
+
+        Raises:
+            ValueError: if another name than these can have is among them: names are files.
+        """
+        for name in data["snapshots"]:
+            _check_name(name, ())
+        for name in data["seated"]:
+            _check_name(name, (LATEST, *self._agents))
+        if len(data["seated"]) != len(self.seated):
+            raise ValueError(f"seated: expected {len(self.seated)}, got {len(data['seated'])}")
         self.snapshots = list(data["snapshots"])
         self.seated = list(data["seated"])
         self._results = {
@@ -152,6 +163,13 @@ def draw(chances: Mapping[str, float], n: int, rng: np.random.Generator) -> list
     # The bounds sum to 1 but for rounding.
     drawn = np.minimum(np.searchsorted(bounds, points, side="right"), len(names) - 1)
     return [names[i] for i in drawn]
+
+
+def _check_name(name: object, known: Sequence[str]) -> None:
+    right = isinstance(name, str) and (name in known or (name.isascii() and name.isdecimal()))
+    if not right:
+        expected = ", ".join(["the number of a snapshot", *known])
+        raise ValueError(f"pool: expected {expected}, got {shown(name)}")
 
 
 def _keeping_places(seated: Sequence[str], drawn: Sequence[str]) -> list[str]:

@@ -12,9 +12,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,44 +24,44 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.ladder import Ladder, match_seed, rate
-from tokaido_env.agents.arena.match import Match
+from tokaido_env.agents.arena.ladder import Ladder
 from tokaido_env.agents.arena.ratings import Rating
-from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.learn.checkpoint import (
     BROKEN,
+    Checkpoint,
+    broken,
+    check_links,
     checkpoints,
     read_checkpoint,
     snapshots_needed,
     write_checkpoint,
 )
-from tokaido_env.agents.learn.network import (
+from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.learn.network import load_weights, repeatable
+from tokaido_env.agents.learn.pool import LATEST, Pool
+from tokaido_env.agents.learn.ppo_policy import (
     learner_env,
-    load_weights,
     network_of,
     new_learner,
     policy_of,
-    repeatable,
 )
-from tokaido_env.agents.learn.pool import LATEST, Pool
+from tokaido_env.agents.learn.rating import place
 from tokaido_env.agents.learn.settings import (
+    CONFIG,
     Progress,
-    RunError,
     Settings,
+    kept_run,
     load_ladder,
-    load_settings,
+    split_specs,
     start_run,
 )
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
-from tokaido_env.agents.registry import cost_of, make
-from tokaido_env.files import write_text
+from tokaido_env.agents.registry import check_from_file, make
+from tokaido_env.core.checks import shown
+from tokaido_env.files import parse_json, write_text
 
 NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
 OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
-
-RATING_OPPONENTS = 3
-FAST_SIMULATIONS = 100  # of opponents in a rating
-RATING_RESAMPLES = 300
 
 
 def begin(folder: str | Path, settings: Settings) -> None:
@@ -77,25 +77,40 @@ def begin(folder: str | Path, settings: Settings) -> None:
     start_run(folder, settings)
 
 
-def train(folder: str | Path, report: Callable[[Progress], None] = lambda progress: None) -> bool:
+def train(
+    folder: str | Path,
+    report: Callable[[Progress], None] = lambda progress: None,
+    named: Container[str] = (),
+) -> bool:
     """Train a run to its end, from its newest checkpoint if it has one.
 
     Ctrl-C saves a checkpoint at the next update and stops.
+
+    Args:
+        folder: of the run.
+        report: called after each update.
+        named: specs that the user has named now; of the run's other agents only those are made
+            that a file may name, see `registry.check_from_file`.
 
     Returns:
         Whether the run is complete.
 
     Raises:
         RunError: if the run cannot be gone on with, or saved.
+        AgentError: if it names an agent that a file may not name.
+        InUseError: if another command works in the folder.
     """
     folder = Path(folder)
-    settings = load_settings(folder)
-    run = _Run(folder, settings)
+    with kept_run(folder) as settings:
+        return _train(_Run(folder, settings, named), report)
+
+
+def _train(run: _Run, report: Callable[[Progress], None]) -> bool:
     run.resume()
     try:
         report(run.progress())
         with repeatable(), _interruptible() as stop:
-            left = settings.steps - run.model.num_timesteps
+            left = run.settings.steps - run.model.num_timesteps
             run.model.learn(
                 left, _Keeper(run, stop, report), log_interval=NEVER, reset_num_timesteps=False
             )
@@ -111,9 +126,14 @@ def train(folder: str | Path, report: Callable[[Progress], None] = lambda progre
 class _Run:
     """A learner with its games, its opponents and its folder."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    def __init__(self, folder: Path, settings: Settings, named: Container[str] = ()) -> None:
+        check_links(folder)
         self.folder = folder
         self.settings = settings
+        self.specs = {
+            spec: check_from_file(spec, f"{folder / CONFIG}: agents", folder, named)
+            for spec in split_specs(settings.agents)
+        }
         self.ladder = load_ladder(settings)
         self.pool = Pool(settings)
         self.rating: Rating | None = None
@@ -209,14 +229,15 @@ class _Run:
 
     def _opponent(self, name: str) -> Agent:
         if not name.isdigit():
-            return make(name)
+            return make(self.specs[name])
         path = self.folder / "pool" / name
         return PolicyAgent.of(Policy.load(path), f"policy:{path}", OPPONENT_TEMPERATURE)
 
     def _rate(self, ladder: Ladder) -> None:
         """Place the learner on the ladder; keep it as `best` if it never stood higher."""
         agent = PolicyAgent.of(self._policy(), "learner")
-        self.rating = place(agent, ladder, self.settings)
+        settings = self.settings
+        self.rating = place(agent, ladder, settings.board, settings.rating_games, settings.seed)
         self.is_new = True
         for name, value in zip(("low", "high"), self.rating.ci95, strict=True):
             self.model.logger.record(f"rating/{name}", value)
@@ -252,7 +273,7 @@ class _Run:
             "episode_starts": self.model._last_episode_starts,
             "whole": self.pool.whole,
         }
-        write_checkpoint(folder, self.model, games, self._counters())
+        write_checkpoint(folder, self._checkpoint(games))
         self.saved_at = self.model.num_timesteps
         needed = snapshots_needed(folder)
         for path in (folder / "pool").iterdir():
@@ -260,6 +281,17 @@ class _Run:
                 path.unlink()
 
     # What is kept of a run
+
+    def _checkpoint(self, games: dict[str, Any]) -> Checkpoint:
+        model = self.model
+        return Checkpoint(
+            model.num_timesteps,
+            model._n_updates,
+            model.policy.state_dict(),
+            model.policy.optimizer.state_dict()["state"],
+            games,
+            self._counters(),
+        )
 
     def _counters(self) -> dict[str, Any]:
         return {
@@ -275,17 +307,23 @@ class _Run:
         try:
             self._restore(newest)
         except BROKEN as error:
-            help_ = f"delete it to go on from {older[-1]}" if older else "train anew"
-            raise RunError(f"{newest}: broken checkpoint: {error!r}: {help_}") from None
+            advice = f"delete it to go on from {older[-1]}" if older else "train anew"
+            raise broken(newest, error, advice) from None
         known = self.ladder.hash if self.ladder else None
         if self.rated_on != known:
             raise RunError(
-                f"{self.folder}: rated on the ladder {self.rated_on}, the file is now {known}: "
+                f"{self.folder}: rated on the ladder {shown(self.rated_on)}, the file is now "
+                f"{known}: "
                 "restore it, or ratings could not be compared"
             )
 
     def _restore(self, checkpoint: Path) -> None:
-        games, counters = read_checkpoint(checkpoint, self.model)
+        found = read_checkpoint(checkpoint)
+        self.model.policy.load_state_dict(found.weights)
+        optimizer = self.model.policy.optimizer
+        optimizer.load_state_dict(optimizer.state_dict() | {"state": found.moments})
+        self.model.num_timesteps, self.model._n_updates = found.steps, found.updates
+        games, counters = dict(found.games), found.counters
         self.model._last_episode_starts = games.pop("episode_starts")
         whole = games.pop("whole")
         self.env.restore(games)
@@ -298,29 +336,6 @@ class _Run:
         rating = counters["rating"]
         self.rating = Rating(**rating | {"ci95": tuple(rating["ci95"])}) if rating else None
         self.best_elo = counters["best_elo"]
-
-
-def place(agent: Agent, ladder: Ladder, settings: Settings) -> Rating:
-    """Place an agent on a ladder in few games, against its agents that do not think long.
-
-    The luck is the same at every rating of a run, so that two differ by the play, and other than
-    that of `evaluate.py rate`, so that a policy that was chosen by its rating can be rated fairly.
-    """
-
-    def play(spec: str, opponent: str, games: int, seed: int) -> Match:
-        games = min(games, settings.rating_games)
-        return play_match(agent, make(opponent), games, seed, settings.board)
-
-    fast = tuple(one for one in ladder.agents if cost_of(one.agent) <= FAST_SIMULATIONS)
-    placed = rate(
-        agent.spec,
-        replace(ladder, agents=fast),
-        play=play,
-        seed=match_seed(settings.seed, "train"),
-        opponents=RATING_OPPONENTS,
-        resamples=RATING_RESAMPLES,
-    )
-    return placed.rating
 
 
 class _Stopped(Exception):  # noqa: N818  not an error
@@ -356,13 +371,7 @@ class _JsonLines(KVWriter):
     NAME = "json"  # values that are recorded with `exclude` of this are left out
 
     def __init__(self, path: Path, steps: int) -> None:
-        kept = []
-        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-            try:
-                if json.loads(line)["steps"] <= steps:
-                    kept.append(line)
-            except json.JSONDecodeError:
-                break  # the last line, cut short
+        kept = [line for told, line in _lines(path) if told <= steps]
         write_text(path, "".join(line + "\n" for line in kept))
         self.file = path.open("a", encoding="utf-8")
 
@@ -385,6 +394,33 @@ class _JsonLines(KVWriter):
     def close(self) -> None:
         """Close the file."""
         self.file.close()
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file of metrics, each with its steps, but for a last one cut short.
+
+    Raises:
+        RunError: naming a line that is none, so that nothing is lost silently.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else [""]
+    except UnicodeDecodeError as error:
+        raise RunError(f"{path}: not a text file: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield _steps_of(line), line
+        except ValueError as error:
+            if number < len(lines):
+                told = f"{path}, line {number}: {error}: mend the line, or delete it"
+                raise RunError(told) from None
+
+
+def _steps_of(line: str) -> int:
+    told = parse_json(line)
+    steps = told.get("steps") if isinstance(told, dict) else None
+    if type(steps) is not int:
+        raise ValueError(f'expected an object with "steps", got {shown(told)}')
+    return steps
 
 
 @contextmanager

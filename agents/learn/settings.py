@@ -16,42 +16,45 @@ from __future__ import annotations
 
 import json
 import platform
-import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from importlib import metadata
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from tokaido_env.agents.arena.ladder import LADDER, Ladder, LadderError
 from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.learn.declared import (
+    COUNT,
+    RATE,
+    SHARE,
+    TEXT,
+    Declared,
+    RunError,
+    differences,
+    setting,
+)
 from tokaido_env.agents.players.inputs import INPUTS_HASH
 from tokaido_env.agents.players.policy import Sizes
-from tokaido_env.agents.registry import Parameter, make
+from tokaido_env.agents.registry import Parameter, check_from_file, make
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.checks import MOST_SHOWN, check_seed, shown
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import write_text
+from tokaido_env.files import LOCK, locked, read_toml, write_text
 
+CONFIG = "config.toml"
 TABLES = ("settings", "layout", "versions")  # of config.toml
 
-
-class RunError(ValueError):
-    """A run folder or settings that cannot be used: the message says what was expected."""
-
-
-_TEXT, _COUNT, _SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
-
-
-def _setting(default: Any, allowed: Parameter, meaning: str) -> Any:
-    return field(default=default, metadata={"allowed": allowed, "meaning": meaning})
+_LITTER = (LOCK, CONFIG + ".tmp")  # what a command that was killed may leave in a new folder
+_SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Declared):
     """What a run is. Every field, with its meaning, is in `config.toml` and in `--help`.
 
     A step is a decision of the learner. What happens every so many steps happens between two
@@ -61,52 +64,50 @@ class Settings:
         RunError: naming the setting, what was expected and what it is.
     """
 
-    seed: int = _setting(0, Parameter(int), "of games, network and opponents, 0 to 2**53 - 1")
-    board: str = _setting("shikoku", _TEXT, "a built-in board or a file")
-    steps: int = _setting(1_966_080, _COUNT, "decisions of the learner in the whole run")
-    start_from: str = _setting("", _TEXT, "policy file to begin with; empty: random weights")
+    seed: int = setting(0, Parameter(int), "of games, network and opponents, 0 to 2**53 - 1")
+    board: str = setting("shikoku", TEXT, "a built-in board or a file")
+    steps: int = setting(1_966_080, COUNT, "decisions of the learner in the whole run")
+    start_from: str = setting("", TEXT, "policy file to begin with; empty: random weights")
 
-    games: int = _setting(512, _COUNT, "games side by side")
-    rollout: int = _setting(32, _COUNT, "decisions in each game between two updates")
-    minibatch: int = _setting(2048, _COUNT, "decisions; a divisor of games * rollout")
-    epochs: int = _setting(3, _COUNT, "passes over the decisions of an update")
-    learning_rate: float = _setting(1e-3, Parameter(float, 1e-9, 1), "of Adam, at the beginning")
-    final_learning_rate: float = _setting(
-        1.0, _SHARE, "share of learning_rate left after `steps`, linear between; 1 is constant"
+    games: int = setting(512, COUNT, "games side by side")
+    rollout: int = setting(32, COUNT, "decisions in each game between two updates")
+    minibatch: int = setting(2048, COUNT, "decisions; a divisor of games * rollout")
+    epochs: int = setting(3, COUNT, "passes over the decisions of an update")
+    learning_rate: float = setting(1e-3, RATE, "of Adam, at the beginning")
+    final_learning_rate: float = setting(
+        1.0, SHARE, "share of learning_rate left after `steps`, linear between; 1 is constant"
     )
-    gae_lambda: float = _setting(0.95, _SHARE, "of generalised advantage estimation; gamma is 1")
-    entropy: float = _setting(0.005, Parameter(float, 0, 10), "weight of the entropy bonus")
-    clip: float = _setting(0.2, Parameter(float, 0.001, 1), "range of the probability ratio")
-    width: int = _setting(256, _COUNT, "units of the network's first layer, a multiple of 8")
+    gae_lambda: float = setting(0.95, SHARE, "of generalised advantage estimation; gamma is 1")
+    entropy: float = setting(0.005, Parameter(float, 0, 10), "weight of the entropy bonus")
+    clip: float = setting(0.2, Parameter(float, 0.001, 1), "range of the probability ratio")
+    width: int = setting(256, COUNT, "units of the network's first layer, a multiple of 8")
 
-    share_latest: float = _setting(0.5, _SHARE, "share of games against the newest self")
-    share_past: float = _setting(0.25, _SHARE, "share of games against snapshots, by hardness")
-    share_agents: float = _setting(0.25, _SHARE, "share of games against `agents`; sum is 1")
-    agents: str = _setting("greedy heuristic", _TEXT, "specs, with spaces between; alike often")
-    slots: int = _setting(8, _COUNT, "opponents at once; a divisor of games")
-    reseat_every: int = _setting(131_072, _COUNT, "steps between seatings of the slots")
-    freeze_every: int = _setting(163_840, _COUNT, "steps between snapshots")
-    pool_size: int = _setting(24, Parameter(int, 2), "snapshots kept to play against")
+    share_latest: float = setting(0.5, SHARE, "share of games against the newest self")
+    share_past: float = setting(0.25, SHARE, "share of games against snapshots, by hardness")
+    share_agents: float = setting(0.25, SHARE, "share of games against `agents`; sum is 1")
+    agents: str = setting("greedy heuristic", TEXT, "specs, with spaces between; alike often")
+    slots: int = setting(8, COUNT, "opponents at once; a divisor of games")
+    reseat_every: int = setting(131_072, COUNT, "steps between seatings of the slots")
+    freeze_every: int = setting(163_840, COUNT, "steps between snapshots")
+    pool_size: int = setting(24, Parameter(int, 2), "snapshots kept to play against")
 
-    checkpoint_every: int = _setting(491_520, _COUNT, "steps between checkpoints")
-    rate_every: int = _setting(
+    checkpoint_every: int = setting(491_520, COUNT, "steps between checkpoints")
+    rate_every: int = setting(
         491_520, Parameter(int, 0), "steps between ratings on the ladder; 0: none, best is last"
     )
-    rating_games: int = _setting(
+    rating_games: int = setting(
         400, Parameter(int, 2), "games against each of three opponents in a rating, even"
     )
-    ladder: str = _setting("", _TEXT, "ladder file for ratings; empty: agents/arena/ladder.json")
+    ladder: str = setting("", TEXT, "ladder file for ratings; empty: agents/arena/ladder.json")
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            object.__setattr__(self, name, checked(name, value))
+        super().__post_init__()
         check_seed(check_seed(self.seed) + self.games - 1)  # of the last game
         if self.rating_games % 2:
             raise RunError(f"rating_games: expected an even number, got {self.rating_games}")
         _check_divisor("minibatch", self.minibatch, "games * rollout", self.games * self.rollout)
         _check_divisor("slots", self.slots, "games", self.games)
-        if self.width % 8:
-            raise RunError(f"width: expected a multiple of 8, got {self.width}")
+        check_width(self.width)
         self._check_opponents()
 
     @property
@@ -117,21 +118,20 @@ class Settings:
     def _check_opponents(self) -> None:
         shares = (self.share_latest, self.share_past, self.share_agents)
         if abs(sum(shares) - 1) > 1e-6:
-            told = " + ".join(f"{share:g}" for share in shares)
+            parts = " + ".join(f"{share:g}" for share in shares)
             raise RunError(
                 "share_latest + share_past + share_agents: "
-                f"expected a sum of 1, got {told} = {sum(shares):g}"
+                f"expected a sum of 1, got {parts} = {sum(shares):g}"
             )
-        specs = self.agents.split()
+        specs = split_specs(self.agents)
         if self.share_agents and not specs:
             raise RunError("agents: expected one or more specs, or share_agents = 0")
         if len(set(specs)) < len(specs):
-            raise RunError(f"agents: expected each once, got {self.agents!r}")
+            raise RunError(f"agents: expected each once, got {shown(self.agents)}")
 
 
-MEANINGS: dict[str, str] = {one.name: one.metadata["meaning"] for one in fields(Settings)}
-DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Settings)}
-_ALLOWED: dict[str, Parameter] = {one.name: one.metadata["allowed"] for one in fields(Settings)}
+MEANINGS = Settings.meanings()
+DEFAULTS = Settings.defaults()
 
 # By duration on two cores: five minutes, an hour, a working day.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -171,65 +171,76 @@ class Progress:
     is_best: bool
 
 
-def checked(name: str, value: Any) -> Any:
-    """Return the value of a setting, an integer as a float where a float is meant.
+def read_setting(name: str, text: str) -> Any:
+    """Return what a text, as on the command line, stands for.
 
     Raises:
-        RunError: if it is of another type or out of range.
+        RunError: if it stands for nothing that is allowed.
     """
-    allowed = _ALLOWED[name]
-    if allowed.type is float and type(value) is int:
-        value = float(value)
-    right = type(value) is allowed.type
-    if right and not isinstance(value, str):
-        right = isfinite(value) and allowed.low <= value <= allowed.high
-    if not right:
-        raise RunError(f"{name}: expected {allowed.expected}, got {value!r}")
-    return value
+    return Settings.read(name, text)
 
 
-def read_setting(name: str, text: str) -> Any:
-    """Return what a text, as on the command line, stands for."""
-    try:
-        return _ALLOWED[name].read(text)
-    except ValueError as error:
-        raise RunError(f"{name}: {error}") from None
+def split_specs(text: str) -> list[str]:
+    """Return the specs of a text: its words, or what stands in quotes, which may hold spaces."""
+    return ["".join(parts) for parts in _SPEC.findall(text)]
 
 
-def read_settings(path: str | Path) -> dict[str, Any]:
+def join_specs(specs: Iterable[str]) -> str:
+    """Return specs as a text that `split_specs` takes apart.
+
+    Raises:
+        RunError: if there is one that no quotes can hold.
+    """
+    return " ".join(_in_quotes(spec) for spec in specs)
+
+
+def _in_quotes(spec: str) -> str:
+    for text in (spec, f"'{spec}'", f'"{spec}"'):
+        if split_specs(text) == [spec]:
+            return text
+    raise RunError(f"agent {shown(spec)}: expected one without spaces, or without quotes")
+
+
+def read_settings(path: str | Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Read the table [settings] of a TOML file, as `config.toml` has it; any may be missing.
+
+    Args:
+        path: the file.
+        given: settings that go before it: what it has of them does not count.
 
     Raises:
         RunError: naming what is unknown, and the nearest that is known, or of the wrong type.
+        AgentError: if it names an agent that a file may not name: `registry.check_from_file`.
+            A policy may lie beside the file.
     """
-    config = _read_config(Path(path))
-    _refuse_unknown(path, "table", config, TABLES)
-    if not isinstance(config.get("settings"), dict):
-        raise RunError(f"{path}: expected a table [settings]")
-    settings = config["settings"]
-    _refuse_unknown(path, "setting", settings, DEFAULTS)
-    try:
-        return {name: checked(name, value) for name, value in settings.items()}
-    except RunError as error:
-        raise RunError(f"{path}: {error}") from None
+    path = Path(path)
+    settings = {k: v for k, v in _read_table(path).items() if k not in (given or {})}
+    if "agents" in settings:
+        specs = split_specs(settings["agents"])
+        settings["agents"] = join_specs(
+            check_from_file(spec, f"{path}: agents", path.parent) for spec in specs
+        )
+    return settings
 
 
 def start_run(folder: str | Path, settings: Settings) -> None:
-    """Make a run folder that `selfplay.train` can begin.
+    """Make a run folder that `ppo.train` can begin.
 
     Raises:
         RunError: if it exists already; nothing in it is touched.
+        InUseError: if another command works in it.
         BoardError, AgentError, LadderError: if there is no such board, opponent or ladder.
     """
     folder = Path(folder)
-    if folder.is_file() or (folder.exists() and any(folder.iterdir())):
-        raise RunError(f"{folder}: is not empty; resume it, or choose another folder")
+    _check_empty(folder)
     Board.load(settings.board)
-    for spec in settings.agents.split():
+    for spec in split_specs(settings.agents):
         make(spec)
     load_ladder(settings)
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "config.toml", _config(settings))
+    with locked(folder):
+        _check_empty(folder)
+        write_text(folder / CONFIG, _config(settings))
 
 
 def resume_run(folder: str | Path, asked: Mapping[str, Any]) -> None:
@@ -241,20 +252,42 @@ def resume_run(folder: str | Path, asked: Mapping[str, Any]) -> None:
 
     Raises:
         RunError: naming every setting that differs, with both values.
+        InUseError: if another command works in the folder.
     """
-    settings = load_settings(folder)
-    own = asdict(settings)
-    differing = {name: value for name, value in asked.items() if value != own[name]}
-    if differing.get("steps", 0) > settings.steps:
-        settings = replace(settings, steps=differing.pop("steps"))
-    if differing:
-        told = "; ".join(
-            f"{name}: the run has {own[name]!r}, asked for {value!r}"
-            for name, value in differing.items()
-        )
-        raise RunError(f"{folder}: cannot go on with other settings (only steps may grow): {told}")
-    if settings.steps != own["steps"]:
-        write_text(Path(folder) / "config.toml", _config(settings))
+    with kept_run(folder) as settings:
+        own = asdict(settings)
+        if asked.get("steps", 0) > settings.steps:
+            settings = replace(settings, steps=asked["steps"])
+            asked = {name: value for name, value in asked.items() if name != "steps"}
+        if differing := differences(own, asked):
+            raise RunError(
+                f"{folder}: cannot go on with other settings (only steps may grow): {differing}"
+            )
+        if settings.steps != own["steps"]:
+            write_text(Path(folder) / CONFIG, _config(settings))
+
+
+@contextmanager
+def kept_run(folder: str | Path) -> Iterator[Settings]:
+    """Keep a run for this process and give its settings.
+
+    Raises:
+        RunError: as `load_settings`, or if the run's board has changed since it was begun.
+        InUseError: if another command works in the folder.
+    """
+    folder = Path(folder)
+    load_settings(folder)  # what is no run is refused before anything is written
+    with locked(folder):
+        settings = load_settings(folder)
+        path = folder / CONFIG
+        known = Board.load(settings.board).hash
+        begun = _table(read_toml(path), "versions").get("board", known)
+        if begun != known:
+            raise RunError(
+                f"{path}: versions.board: begun on a board of hash {shown(begun)}, "
+                f"{settings.board} now has {known}: restore the board, or train anew"
+            )
+        yield settings
 
 
 def load_settings(folder: str | Path) -> Settings:
@@ -263,18 +296,17 @@ def load_settings(folder: str | Path) -> Settings:
     Raises:
         RunError: if there is no run, or it was made for other rules, actions or features.
     """
-    path = Path(folder) / "config.toml"
+    path = Path(folder) / CONFIG
     if not path.is_file():
-        raise RunError(f"{folder}: no run folder: expected a config.toml in it")
-    config = _read_config(path)
+        raise RunError(f"{folder}: no run folder: expected a {CONFIG} in it")
+    layout = _table(_read_config(path), "layout")
     for key, known in _layout().items():
-        found = config.get("layout", {}).get(key)
-        if found != known:
+        if layout.get(key) != known:
             raise RunError(
-                f"{path}: layout.{key}: this version has {known!r}, the run {found!r}: "
-                "train anew, or use the version that made it"
+                f"{path}: layout.{key}: this version has {known!r}, the run "
+                f"{shown(layout.get(key))}: train anew, or use the version that made it"
             )
-    settings = read_settings(path)
+    settings = _read_table(path)
     missing = [name for name in DEFAULTS if name not in settings]
     if missing:
         raise RunError(f"{path}: settings missing: {', '.join(missing)}")
@@ -291,11 +323,17 @@ def load_ladder(settings: Settings) -> Ladder | None:
         return None
     path = Path(settings.ladder) if settings.ladder else LADDER
     try:
-        return Ladder.load(path, settings.board)
+        return Ladder.load(path, settings.board, named=split_specs(settings.agents))
     except LadderError as error:
         raise LadderError(
             f"{error}; --ladder FILE names another, --rate-every 0 trains without ratings"
         ) from None
+
+
+def check_width(width: int) -> None:
+    """Raise `RunError` unless a network can have a first layer of so many units."""
+    if width % 8:
+        raise RunError(f"width: expected a multiple of 8, got {width}")
 
 
 def _check_divisor(name: str, value: int, of: str, whole: int) -> None:
@@ -308,15 +346,42 @@ def _refuse_unknown(
 ) -> None:
     for name in names:
         if name not in known:
-            nearest = get_close_matches(name, known, n=1, cutoff=0)
-            raise RunError(f"{path}: unknown {what} {name!r}: the nearest is {nearest[0]!r}")
+            nearest = get_close_matches(name[:MOST_SHOWN], known, n=1, cutoff=0)
+            raise RunError(f"{path}: unknown {what} {shown(name)}: the nearest is {nearest[0]!r}")
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    """Return the checked settings of a file, whatever agents they name."""
+    config = _read_config(path)
+    _refuse_unknown(path, "table", config, TABLES)
+    if not isinstance(config.get("settings"), dict):
+        raise RunError(f"{path}: expected a table [settings]")
+    settings = config["settings"]
+    _refuse_unknown(path, "setting", settings, DEFAULTS)
+    try:
+        return {name: Settings.checked(name, value) for name, value in settings.items()}
+    except RunError as error:
+        raise RunError(f"{path}: {error}") from None
 
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # no TOML, or no UTF-8
-        raise RunError(f"{path}: not a TOML file: {error}") from None
+        return read_toml(path)
+    except ValueError as error:
+        raise RunError(str(error)) from None
+
+
+def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a table of a configuration, an empty one if there is none."""
+    table = config.get(name)
+    return table if isinstance(table, dict) else {}
+
+
+def _check_empty(folder: Path) -> None:
+    if folder.is_file() or (
+        folder.exists() and any(path.name not in _LITTER for path in folder.iterdir())
+    ):
+        raise RunError(f"{folder}: is not empty; resume it, or choose another folder")
 
 
 def _layout() -> dict[str, Any]:
@@ -330,7 +395,7 @@ def _layout() -> dict[str, Any]:
 
 def _config(settings: Settings) -> str:
     packages = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), "board": Board.load(settings.board).hash}
     versions |= {name: metadata.version(name) for name in packages}
     contents = (asdict(settings), _layout(), versions)
     return "\n".join(

@@ -35,7 +35,7 @@ from tokaido_env.agents.players.heuristic import (
     progress,
     quieted,
 )
-from tokaido_env.agents.players.mcts import MctsAgent
+from tokaido_env.agents.players.search import MctsAgent
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bits import actions_of
@@ -247,9 +247,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             board,
         )
         low, high = match.interval
-        told = f"{match.score:.1%} ({low:.1%} to {high:.1%}) against the weights before"
+        result = f"{match.score:.1%} ({low:.1%} to {high:.1%}) against the weights before"
         print(
-            f"round {number}: {len(last[-1].label)} positions, loss {loss:.4f}, {told}", flush=True
+            f"round {number}: {len(last[-1].label)} positions, loss {loss:.4f}, {result}",
+            flush=True,
         )
         weights = fitted
     write_text(options.out, weights_text(weights, command))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
-from tokaido_env.agents.players.policy_search import PolicySearchAgent
+from tokaido_env.agents.players.search import PolicySearchAgent
 
 CHAMPION = Path(__file__).resolve().parent / "champion.safetensors"
 

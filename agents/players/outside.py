@@ -28,7 +28,7 @@ import numpy.typing as npt
 from tokaido_env.agent import Agent, AgentError, Given
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.checks import MAX_SEED
+from tokaido_env.core.checks import MAX_SEED, plain, shown
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 
@@ -110,18 +110,11 @@ def make_outside(**parameters: str) -> Agent:
     cls = _class(spec, _import(spec, module_name), class_name)
     try:
         player = cls(**{name: _value(text) for name, text in parameters.items()})
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AgentError(
             f"agent {spec!r}: {class_name} cannot be made: {type(error).__name__}: {error}"
         ) from error
-    if hasattr(player, "act"):
-        return Given(player, spec)
-    if hasattr(player, "choose"):
-        return OneByOne(player, spec)
-    raise AgentError(
-        f"agent {spec!r}: {class_name} has neither choose(game, rng) nor "
-        "act(boards, states, legal, keys)"
-    )
+    return Given(player, spec) if _has(cls, "act") else OneByOne(player, spec)
 
 
 def _import(spec: str, name: str) -> ModuleType:
@@ -141,21 +134,32 @@ def _import(spec: str, name: str) -> ModuleType:
             f"agent {spec!r}: no module {name!r}: expected {name.replace('.', '/')}.py in {here}, "
             "or an installed module"
         ) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AgentError(
             f"agent {spec!r}: module {name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
 
 
-def _class(spec: str, module: ModuleType, name: str) -> Any:
+def _class(spec: str, module: ModuleType, name: str) -> type:
+    """Return a class whose instances are agents, which is known before one is made."""
     cls = getattr(module, name, None)
-    if isinstance(cls, type):
-        return cls
-    own = [key for key, value in vars(module).items() if _is_class_of(value, module)]
-    has = ", ".join(own) or "none"
-    raise AgentError(
-        f"agent {spec!r}: no class {name!r} in module {module.__name__!r}: its classes are {has}"
-    )
+    if not isinstance(cls, type):
+        own = [key for key, value in vars(module).items() if _is_class_of(value, module)]
+        has = ", ".join(own) or "none"
+        raise AgentError(
+            f"agent {spec!r}: no class {name!r} in module {module.__name__!r}: its classes are "
+            f"{plain(has, 200)}"
+        )
+    if not _has(cls, "act") and not _has(cls, "choose"):
+        raise AgentError(
+            f"agent {spec!r}: {name} has neither choose(game, rng) nor "
+            "act(boards, states, legal, keys)"
+        )
+    return cls
+
+
+def _has(cls: type, name: str) -> bool:
+    return callable(getattr(cls, name, None))
 
 
 def _is_class_of(value: object, module: ModuleType) -> bool:
@@ -178,4 +182,4 @@ def _action(choice: object) -> int:
             return operator.index(choice)  # type: ignore[arg-type]
         except TypeError:
             pass
-    raise ValueError(f"choose: expected the id or the label of an action, got {choice!r}")
+    raise ValueError(f"choose: expected the id or the label of an action, got {shown(choice)}")

@@ -8,7 +8,7 @@ A network has a trunk, two layers that read the position (`inputs`), and three h
 - the value of the position for the player to decide, -1 to 1 (`value`).
 
 The logit of an action is the sum of the first two. Layers are followed by max(0, x), the value by
-tanh. The forward pass is compiled, so playing needs no PyTorch.
+tanh. The forward pass is compiled (`inference`), so playing needs no PyTorch.
 
 A policy file is in safetensors format: float32 tensors named as in `shapes_of`, and a header of
 strings that says for which inputs, actions and rules it was trained. Loading one runs no code.
@@ -21,30 +21,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.players.heuristic import N_TERMS, SCRATCH, guides_of
-from tokaido_env.agents.players.inputs import (
-    INPUTS_HASH,
-    MOST_LEGAL,
-    N_TRUNK,
-    OUTLOOK,
-    read_position,
-)
+from tokaido_env.agents.players.heuristic import N_TERMS
+from tokaido_env.agents.players.inference import Floats, Network, evaluate_all, for_threads
+from tokaido_env.agents.players.inputs import INPUTS_HASH, N_TRUNK
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.bits import lowest
-from tokaido_env.core.jit import index, int64, kernel, parallel
+from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import hash_bits
-from tokaido_env.core.rules import RULES_VERSION, Row
+from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.files import parse_json, whole_file
 
 FORMAT = "tokaido-duo-policy"
 VERSION = 2
-
-Floats = npt.NDArray[np.float32]
 
 
 class PolicyError(AgentError):
@@ -62,21 +56,6 @@ class Sizes(NamedTuple):
     def of_width(cls, width: int) -> Sizes:
         """Return the sizes in proportion to the first layer's, a multiple of 8."""
         return cls(width, width // 4, width // 8)
-
-
-class Network(NamedTuple):
-    """A network as the kernels read it: float32, (inputs, outputs) where it is a matrix."""
-
-    first: Floats
-    first_bias: Floats
-    second: Floats
-    second_bias: Floats
-    heads: Floats  # (second, N_ACTIONS + move + 1): actions, context of moves, value
-    heads_bias: Floats
-    results: Floats  # (N_TERMS, move)
-    moves: Floats  # (N_ACTIONS, move)
-    move_out: Floats  # (move,)
-    outlook: Floats  # (1,)
 
 
 def shapes_of(sizes: Sizes) -> dict[str, tuple[int, ...]]:
@@ -116,11 +95,11 @@ class Policy:
         return _sizes_of(self.tensors)
 
     def network(self) -> Network:
-        """Return the network for the kernels."""
+        """Return the network for the kernels, with copies for as many threads as there may be."""
         t = self.tensors
         heads = np.concatenate([t["action.weight"], t["context.weight"], t["value.weight"]])
         context_bias = np.zeros(self.sizes.move, np.float32)  # `moves` has one for each action
-        return Network(
+        one = Network(
             first=_turned(t["trunk.0.weight"]),
             first_bias=t["trunk.0.bias"],
             second=_turned(t["trunk.1.weight"]),
@@ -132,6 +111,7 @@ class Policy:
             move_out=t["move.weight"],
             outlook=t["outlook.weight"],
         )
+        return for_threads(one)
 
     def evaluate(
         self,
@@ -156,9 +136,8 @@ class Policy:
         tensors = {name: np.ascontiguousarray(tensor) for name, tensor in self.tensors.items()}
         header = {key: str(value) for key, value in _HEADER.items()}
         header["training"] = json.dumps(self.training)
-        unfinished = path.with_name(path.name + ".tmp")
-        unfinished.write_bytes(_in_order(save(tensors, header)))
-        unfinished.replace(path)
+        with whole_file(path) as file:
+            file.write(_in_order(save(tensors, header)))
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
@@ -190,7 +169,7 @@ class PolicyAgent(Agent):
             raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
         self._begin(Policy.load(path), temperature)
         suffix = f",temperature={str(temperature).removesuffix('.0')}" if temperature else ""
-        self.spec = f"policy:{path}{suffix}"
+        self.spec = f"policy:{path_in_spec(str(path))}{suffix}"
 
     @classmethod
     def of(cls, policy: Policy, spec: str, temperature: float = 0.0) -> PolicyAgent:
@@ -232,178 +211,10 @@ class PolicyAgent(Agent):
         self._network = policy.network()
 
 
-def evaluate_all(
-    network: Network,
-    boards: npt.NDArray[np.void],
-    states: npt.NDArray[np.void],
-    legal: npt.NDArray[np.uint64],
-) -> tuple[Floats, Floats]:
-    """`Policy.evaluate` by a network that is ready for the kernels."""
-    logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
-    values = np.empty(len(states), np.float32)
-    rooms = make_rooms(min(numba.get_num_threads(), len(states)), network)
-    _evaluate_each(*rooms, network, boards, guides_of(boards), states, legal, logits, values)
-    return logits, values
-
-
-def make_rooms(threads: int, network: Network) -> tuple[npt.NDArray[Any], ...]:
-    """Return what a forward pass writes to, for each thread.
-
-    Returns:
-        `SCRATCH` (threads,); float32 (threads, …): the trunk's inputs and layers, the heads; the
-        results of moves (threads, MOST_LEGAL, N_TERMS); int64 and float32 (threads, …): the numbers
-        and values of units that are not 0.
-    """
-    first, second = network.second.shape
-    heads = len(network.heads_bias)
-    widest = max(N_TRUNK, first, second)
-    return (
-        np.zeros(threads, SCRATCH),
-        np.zeros((threads, N_TRUNK + first + second + heads + len(network.move_out)), np.float32),
-        np.zeros((threads, MOST_LEGAL, N_TERMS), np.float32),
-        np.zeros((threads, widest), np.int64),
-        np.zeros((threads, widest), np.float32),
-    )
-
-
-@kernel
-def forward(
-    network: Any,
-    board: Row,
-    guide: Row,
-    s: Row,
-    mask: np.uint64,
-    scratch: Row,
-    room: Any,
-    results: Any,
-    units: Any,
-    values: Any,
-    logits: Any,
-) -> np.float32:
-    """Write the logits of the legal actions; return the value for the player who decides.
-
-    Args:
-        network: a `Network`.
-        board: a row of `BOARD`.
-        guide: a row of `GUIDE`.
-        s: a row of `STATE`, with a decision to take.
-        mask: the legal actions as bits.
-        scratch, room, results, units, values: of one thread, by `make_rooms`; overwritten.
-        logits: float32 (N_ACTIONS,); of illegal actions left as they are.
-    """
-    ends = N_TRUNK + len(network.first_bias), len(network.second_bias), len(network.heads_bias)
-    trunk = room[:N_TRUNK]
-    first = room[N_TRUNK : ends[0]]
-    second = room[ends[0] : ends[0] + ends[1]]
-    heads = room[ends[0] + ends[1] : ends[0] + ends[1] + ends[2]]
-    hidden = room[ends[0] + ends[1] + ends[2] :]
-    read_position(board, guide, s, mask, scratch, trunk, results)
-    active = _active(trunk, units, values)
-    _apply_layer(network.first, network.first_bias, units, values, active, first)
-    active = _positive(first, units, values)
-    _apply_layer(network.second, network.second_bias, units, values, active, second)
-    active = _positive(second, units, values)
-    _apply_layer(network.heads, network.heads_bias, units, values, active, heads)
-    row = int64(0)
-    while mask != np.uint64(0):
-        action = index(lowest(mask))
-        mask &= mask - np.uint64(1)
-        for k in range(len(hidden)):
-            hidden[k] = network.moves[action, k] + heads[N_ACTIONS + k]
-        active = _active(results[index(row)], units, values)
-        row += 1
-        _add_rows(network.results, units, values, active, hidden)
-        score = heads[action] + network.outlook[0] * trunk[index(OUTLOOK) + action]
-        for k in range(len(hidden)):
-            score += max(hidden[k], np.float32(0.0)) * network.move_out[k]
-        logits[action] = score
-    return np.float32(np.tanh(heads[len(heads) - 1]))
-
-
-@kernel
-def _active(inputs: Any, units: Any, values: Any) -> int:
-    """Note the inputs that are not 0; return how many."""
-    count = 0
-    for i in range(len(inputs)):
-        units[count] = i
-        values[count] = inputs[i]
-        count += int64(inputs[i] != 0)
-    return count
-
-
-@kernel
-def _positive(layer: Any, units: Any, values: Any) -> int:
-    """Note the units above 0; return how many."""
-    count = 0
-    for i in range(len(layer)):
-        units[count] = i
-        values[count] = layer[i]
-        count += int64(layer[i] > 0)
-    return count
-
-
-@kernel
-def _apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, out: Any) -> None:
-    """Write the bias and the weighted rows of a matrix."""
-    for o in range(len(out)):
-        out[o] = bias[o]
-    _add_rows(weights, units, values, count, out)
-
-
-@kernel
-def _add_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> None:
-    """Add the weighted rows of a matrix to `out`.
-
-    Several rows at a time, so that `out` is fetched and stored less often.
-    """
-    k = 0
-    while k + 4 <= count:
-        a, b = weights[index(units[k])], weights[index(units[k + 1])]
-        c, d = weights[index(units[k + 2])], weights[index(units[k + 3])]
-        u, v, w, x = values[k], values[k + 1], values[k + 2], values[k + 3]
-        for o in range(len(out)):
-            out[o] += (u * a[o] + v * b[o]) + (w * c[o] + x * d[o])
-        k += 4
-    while k < count:
-        a, u = weights[index(units[k])], values[k]
-        for o in range(len(out)):
-            out[o] += u * a[o]
-        k += 1
-
-
-def _evaluate_some(
-    scratches: Any,
-    rooms: Any,
-    results: Any,
-    units: Any,
-    active: Any,
-    network: Any,
-    boards: Any,
-    guides: Any,
-    states: Any,
-    masks: Any,
-    logits: Any,
-    values: Any,
-) -> None:
-    """Evaluate n positions; worker w takes every len(rooms)-th from w, in its own room."""
-    for w in prange(len(scratches)):
-        for i in range(w, len(values), len(scratches)):
-            values[i] = forward(
-                network,
-                boards[i if len(boards) > 1 else 0],
-                guides[i if len(boards) > 1 else 0],
-                states[i],
-                masks[i],
-                scratches[w],
-                rooms[w],
-                results[w],
-                units[w],
-                active[w],
-                logits[i],
-            )
-
-
-_evaluate_each: Any = parallel(_evaluate_some, at_least=2)
+def path_in_spec(path: str) -> str:
+    """Return a path as it stands in a spec: in double quotes where it would be read otherwise."""
+    ambiguous = "," in path or path.startswith(('"', "path=", "temperature=", "sims="))
+    return json.dumps(path, ensure_ascii=False) if ambiguous else path
 
 
 @parallel
@@ -455,7 +266,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Floats]]:
             header = file.metadata() or {}
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, TypeError) as error:  # TypeError: a kind of number NumPy has not
-        raise PolicyError(f"{path}: not a policy file: {error}") from None
+        raise PolicyError(f"{path}: not a policy file: {plain(str(error), 200)}") from None
 
 
 def _check_header(path: Path, header: dict[str, str]) -> dict[str, Any]:
@@ -465,11 +276,12 @@ def _check_header(path: Path, header: dict[str, str]) -> dict[str, Any]:
     for key, known in _HEADER.items():
         if header.get(key) != str(known):
             raise PolicyError(
-                f"{path}: made for {key} {header.get(key)!r}, this version has {str(known)!r}: "
-                "train it again, or use the version it was made with"
+                f"{path}: made for {key} {shown(header.get(key))}, "
+                f"this version has {str(known)!r}: train it again, or use the version it was made "
+                "with"
             )
     try:
-        training = json.loads(header.get("training", "{}"))
+        training = parse_json(header.get("training", "{}"))
     except ValueError as error:
         raise PolicyError(f"{path}: training: expected JSON: {error}") from None
     return training if isinstance(training, dict) else {"summary": training}
@@ -479,7 +291,7 @@ def _check_tensors(path: Path, tensors: dict[str, Floats]) -> None:
     wanted = shapes_of(_sizes_of(tensors))
     if sorted(tensors) != sorted(wanted):
         wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
-        raise PolicyError(f"{path}: tensors missing or unknown: {wrong}")
+        raise PolicyError(f"{path}: tensors missing or unknown: {plain(wrong, 200)}")
     for name, shape in wanted.items():
         tensor = tensors[name]
         if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():

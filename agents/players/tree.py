@@ -8,18 +8,19 @@ nodes of that round: actions are compared by equal dice.
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import threading
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tokaido_env.agents.players.heuristic import SCRATCH
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.jit import int64, kernel
 from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, settle
 from tokaido_env.core.rules import Row, apply
 from tokaido_env.core.state import NOBODY, OVER, STATE
+from tokaido_env.core.threads import rows_apart
 
 NODE = np.dtype(
     [
@@ -42,97 +43,124 @@ EDGE = np.dtype(
 )
 NO_NODE = -1
 
-# What a search writes to besides its tree.
-DESK = np.dtype(
-    [
-        ("nodes", "<i8"),  # of the tree so far
-        ("edges", "<i8"),
-        ("luck", LUCK),
-        ("scratch", SCRATCH),
-    ]
-)
+# How much of a tree is in use.
+SIZE = np.dtype([("nodes", "<i8"), ("edges", "<i8")])
+
+
+class Tree(NamedTuple):
+    """The tree of one thread, root first; with one axis more, before the others, of several."""
+
+    size: Any  # a row of SIZE
+    luck: Any  # a row of LUCK, for samples of chance
+    nodes: Any  # NODE (nodes,)
+    edges: Any  # EDGE (…)
+    priors: Any  # float32, the policy's probabilities of the edges; (0,) if nothing reads them
+    states: Any  # STATE (nodes,), the position of each node
+    path: Any  # int64 (nodes,), the edges of a simulation
+
 
 _FIRST_ROOM = 4  # samples of a chance node before it moves to a larger place
 _EDGES_PER_NODE = N_ACTIONS + 15  # room for them: what is not used costs no memory
 _SEARCH = 20  # purpose of random numbers
+
+_KEPT_NODES = 1 << 17  # of the trees that are kept: 150 MB, of which a search uses a quarter
 
 # After how many visits a chance node gets its k-th sample.
 _WIDENING, _POWER = 0.7, 0.45
 _VISITS_OF_SAMPLE = np.ceil((np.arange(1024) / _WIDENING) ** (1 / _POWER)).astype(np.int64)
 
 
-def make_trees(threads: int, nodes: int) -> tuple[npt.NDArray[Any], ...]:
+def make_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
     """Return memory to search in, a tree of so many nodes for each thread.
 
-    Returns:
-        `DESK` (threads,), `NODE` and `EDGE` (threads, …), `STATE` and int64 (threads, nodes): the
-        positions, and room for the edges of a path.
+    Args:
+        threads: how many.
+        nodes: of each tree.
+        priors: whether edges have room for a policy's probabilities.
     """
-    return (
-        np.zeros(threads, DESK),
-        np.empty((threads, nodes), NODE),
-        np.empty((threads, _EDGES_PER_NODE * nodes), EDGE),
-        np.empty((threads, nodes), STATE),
-        np.empty((threads, nodes), np.int64),
+    edges = _EDGES_PER_NODE * nodes
+    return Tree(
+        size=rows_apart(threads, 1, SIZE),
+        luck=rows_apart(threads, 1, LUCK),
+        nodes=np.empty((threads, nodes), NODE),
+        edges=np.empty((threads, edges), EDGE),
+        priors=np.empty((threads, edges if priors else 0), np.float32),
+        states=np.empty((threads, nodes), STATE),
+        path=np.empty((threads, nodes), np.int64),
     )
 
 
+def kept_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
+    """Return `make_trees`, the same memory each time that a thread of Python asks for as much.
+
+    The system hands out fresh memory page by page, which can take longer than a short search.
+    """
+    if threads * nodes > _KEPT_NODES:
+        return make_trees(threads, nodes, priors=priors)
+    return _kept_trees(threading.get_ident(), threads, nodes, priors)
+
+
+@functools.lru_cache(maxsize=4)
+def _kept_trees(python_thread: int, threads: int, nodes: int, priors: bool) -> Tree:
+    return make_trees(threads, nodes, priors=priors)
+
+
 @kernel
-def follow(board: Row, at: int, edge: Row, nodes: Any, edges: Any, states: Any, desk: Row) -> int:
+def begin_tree(tree: Tree, position: Row, mask: np.uint64) -> None:
+    """Begin anew with a position as the root."""
+    tree.size["nodes"] = 0
+    tree.size["edges"] = 0
+    tree.states[0] = position
+    add_node(tree, mask)
+
+
+@kernel
+def follow(board: Row, tree: Tree, at: int, edge: Row) -> int:
     """Return the node behind an action, made if it is new."""
     if int64(edge["node"]) == NO_NODE:
-        new = int64(desk["nodes"])
-        states[new] = states[at]
-        mask = apply(board, states[new], int64(edge["move"]))
+        new = int64(tree.size["nodes"])
+        tree.states[new] = tree.states[at]
+        mask = apply(board, tree.states[new], int64(edge["move"]))
         edge["node"] = new
-        add_node(mask, nodes, edges, states, desk)
+        add_node(tree, mask)
     return int64(edge["node"])
 
 
 @kernel
-def sample_chance(
-    board: Row,
-    key: np.uint64,
-    at: int,
-    visits: int,
-    nodes: Any,
-    edges: Any,
-    states: Any,
-    desk: Row,
-) -> int:
+def sample_chance(board: Row, key: np.uint64, tree: Tree, at: int, visits: int) -> int:
     """Return the node behind one of the samples of chance, the next in turn or a new one."""
-    node = nodes[at]
+    node = tree.nodes[at]
     samples = int64(node["edges"])
     wanted = samples < len(_VISITS_OF_SAMPLE) and visits >= _VISITS_OF_SAMPLE[samples]
-    if not wanted or not _has_room(node, nodes, edges, desk):
-        return int64(edges[int64(node["first"]) + visits % samples]["node"])
-    new = int64(desk["nodes"])
-    states[new] = states[at]
-    luck = desk["luck"]
-    begin_luck(luck, hash_bits(key, _SEARCH, int64(states[at]["round"]), samples))
-    mask = settle(board, states[new], luck, np.uint64(0))
+    if not wanted or not _has_room(tree, node):
+        return int64(tree.edges[int64(node["first"]) + visits % samples]["node"])
+    new = int64(tree.size["nodes"])
+    tree.states[new] = tree.states[at]
+    luck = tree.luck
+    begin_luck(luck, hash_bits(key, _SEARCH, int64(tree.states[at]["round"]), samples))
+    mask = settle(board, tree.states[new], luck, np.uint64(0))
     node["edges"] = samples + 1
-    edge = edges[int64(node["first"]) + samples]
-    edge["move"] = _hash(states[new])
-    edge["node"] = _sampled_before(edge, node, edges)
+    edge = tree.edges[int64(node["first"]) + samples]
+    edge["move"] = _hash(tree.states[new])
+    edge["node"] = _sampled_before(tree, node, edge)
     if int64(edge["node"]) == NO_NODE:
         edge["node"] = new
-        add_node(mask, nodes, edges, states, desk)
+        add_node(tree, mask)
     return int64(edge["node"])
 
 
 @kernel
-def _sampled_before(edge: Row, node: Row, edges: Any) -> int:
+def _sampled_before(tree: Tree, node: Row, edge: Row) -> int:
     """Return the node that an earlier sample led to by the same outcomes, or NO_NODE."""
     first = int64(node["first"])
     for k in range(first, first + int64(node["edges"]) - 1):
-        if int64(edges[k]["move"]) == int64(edge["move"]):
-            return int64(edges[k]["node"])
+        if int64(tree.edges[k]["move"]) == int64(edge["move"]):
+            return int64(tree.edges[k]["node"])
     return NO_NODE
 
 
 @kernel
-def _has_room(node: Row, nodes: Any, edges: Any, desk: Row) -> bool:
+def _has_room(tree: Tree, node: Row) -> bool:
     """Return whether a chance node can take one more sample; move it to a larger place if need be.
 
     What decisions may still need is left alone.
@@ -140,30 +168,30 @@ def _has_room(node: Row, nodes: Any, edges: Any, desk: Row) -> bool:
     samples = int64(node["edges"])
     if samples < int64(node["room"]):
         return True
-    first = int64(desk["edges"])
-    free = len(edges) - N_ACTIONS * (len(nodes) - int64(desk["nodes"]))
+    first = int64(tree.size["edges"])
+    free = len(tree.edges) - N_ACTIONS * (len(tree.nodes) - int64(tree.size["nodes"]))
     if first + 2 * samples > free:
         return False
     for k in range(samples):
-        edges[first + k] = edges[int64(node["first"]) + k]
+        tree.edges[first + k] = tree.edges[int64(node["first"]) + k]
     node["first"] = first
     node["room"] = 2 * samples
-    desk["edges"] = first + 2 * samples
+    tree.size["edges"] = first + 2 * samples
     return True
 
 
 @kernel
-def add_node(mask: np.uint64, nodes: Any, edges: Any, states: Any, desk: Row) -> None:
+def add_node(tree: Tree, mask: np.uint64) -> None:
     """Make a node of the state that stands in the next place, with an edge for each action."""
-    new = int64(desk["nodes"])
-    last = int64(desk["edges"])
-    node = nodes[new]
-    node["player"] = states[new]["player"]
-    node["over"] = int(states[new]["phase"]) == OVER
+    new = int64(tree.size["nodes"])
+    last = int64(tree.size["edges"])
+    node = tree.nodes[new]
+    node["player"] = tree.states[new]["player"]
+    node["over"] = int(tree.states[new]["phase"]) == OVER
     node["visits"] = 0
     node["first"] = last
     while mask != np.uint64(0):
-        edge = edges[last]
+        edge = tree.edges[last]
         edge["move"] = lowest(mask)
         edge["visits"] = 0
         edge["total"] = 0.0
@@ -174,41 +202,58 @@ def add_node(mask: np.uint64, nodes: Any, edges: Any, states: Any, desk: Row) ->
     if int(node["player"]) == NOBODY:
         node["room"] = _FIRST_ROOM
         last += _FIRST_ROOM
-    desk["nodes"] = new + 1
-    desk["edges"] = last
+    tree.size["nodes"] = new + 1
+    tree.size["edges"] = last
 
 
 @kernel
-def most_visited(root: Row, edges: Any) -> int:
+def mask_of(tree: Tree, node: Row) -> np.uint64:
+    """Return the actions of a node's edges as bits."""
+    mask = np.uint64(0)
+    first = int64(node["first"])
+    for k in range(first, first + int64(node["edges"])):
+        mask |= np.uint64(1) << np.uint64(tree.edges[k]["move"])
+    return mask
+
+
+@kernel
+def back_up(tree: Tree, depth: int, value: np.float32) -> None:
+    """Note a value, for player_0, at each edge of the path of a simulation."""
+    for d in range(depth):
+        edge = tree.edges[tree.path[d]]
+        edge["visits"] += 1
+        edge["total"] += value
+
+
+@kernel
+def most_visited(tree: Tree) -> int:
     """Return the action of the root that was visited most; ties go to the lowest id."""
+    root = tree.nodes[0]
     first = int64(root["first"])
     choice = first
     for k in range(first + 1, first + int64(root["edges"])):
-        if int64(edges[k]["visits"]) > int64(edges[choice]["visits"]):
+        if int64(tree.edges[k]["visits"]) > int64(tree.edges[choice]["visits"]):
             choice = k
-    return int64(edges[choice]["move"])
+    return int64(tree.edges[choice]["move"])
 
 
 @kernel
-def note_visits(root: Row, edges: Any, out: Any) -> None:
+def note_visits(tree: Tree, out: Any) -> None:
     """Write how often each action of the root was visited, (N_ACTIONS,)."""
-    for k in range(int64(root["first"]), int64(root["first"]) + int64(root["edges"])):
-        out[int64(edges[k]["move"])] = edges[k]["visits"]
-
-
-def shares(visits: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
-    """Return visits (n, N_ACTIONS) as shares of each row's sum: float32 (n, N_ACTIONS)."""
-    return np.asarray(visits / visits.sum(axis=1, keepdims=True), np.float32)
+    first = int64(tree.nodes[0]["first"])
+    for k in range(first, first + int64(tree.nodes[0]["edges"])):
+        out[int64(tree.edges[k]["move"])] = tree.edges[k]["visits"]
 
 
 @kernel
-def mean_value(root: Row, edges: Any) -> np.float32:
+def mean_value(tree: Tree) -> np.float32:
     """Return the mean of the values behind the root, for player_0."""
     total = np.float32(0.0)
     visits = 0
-    for k in range(int64(root["first"]), int64(root["first"]) + int64(root["edges"])):
-        total += edges[k]["total"]
-        visits += int64(edges[k]["visits"])
+    first = int64(tree.nodes[0]["first"])
+    for k in range(first, first + int64(tree.nodes[0]["edges"])):
+        total += tree.edges[k]["total"]
+        visits += int64(tree.edges[k]["visits"])
     return total / np.float32(visits)
 
 

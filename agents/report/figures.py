@@ -1,129 +1,42 @@
-"""Matches and ratings as pictures, and as one page that needs nothing beside it.
+"""Matches and ratings as pictures: `write_plots` draws each as PNG and SVG.
 
-`write_plots` draws each figure as PNG and SVG; `write_report` puts them and the tables into one
-HTML file. Same matches, same bytes. Colours are told apart with any colour vision: for agents
-Okabe and Ito's (2008), then four of Tol's muted scheme (2021).
+Same matches, same bytes.
 """
 
 from __future__ import annotations
 
 import io
-import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.arena.intervals import score_interval
 from tokaido_env.agents.arena.match import POINTS, TRIGGERS, Match
+from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.report.results import Results, results_between
+from tokaido_env.agents.report.style import (
+    ALL_GAMES,
+    CHARACTER_COLOURS,
+    FAINT,
+    INK,
+    ON_COLOUR,
+    ON_DARK,
+    WIDTH,
+    drawing,
+)
 from tokaido_env.core.state import END_CAP
-from tokaido_env.files import write_text
+from tokaido_env.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PALETTE = (
-    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C8C8C", "#D6C700"),
-    *("#332288", "#882255", "#999933", "#44AA99"),
-)
-CHARACTER_COLOURS = ("#0072B2", "#E69F00", "#009E73")  # faith, commerce, culture
-ALL_GAMES = "#6b7280"
-INK, FAINT, PAPER = "#1b1e24", "#c9ccd3", "#ffffff"
-ON_COLOUR, ON_DARK = "#1a1d23", "#fefefe"  # text on a colour, the same in the dark
-NAME_LENGTH = 22
-WIDTH, DPI = 10.0, 120  # inches, dots per inch: pictures of 1200 pixels
 _LEFT = 2.45  # inches for the names of the agents
 _BELOW_TITLE = 0.55  # inches between the title's baseline and the top of what it is about
-
-STYLE: Any = {  # matplotlib's rcParams
-    "font.size": 11,
-    "text.color": INK,
-    "text.parse_math": False,  # a dollar in a spec is a dollar
-    "axes.facecolor": "none",
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.unicode_minus": True,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.6,
-    "figure.facecolor": PAPER,
-    "savefig.dpi": DPI,
-    "svg.fonttype": "none",
-}
-
-
-class Rating(Protocol):
-    """An agent's strength: its Elo, the 95 % interval and the number of games behind it."""
-
-    @property
-    def agent(self) -> str:
-        """The spec."""
-
-    @property
-    def elo(self) -> float:
-        """The rating."""
-
-    @property
-    def ci95(self) -> tuple[float, float]:
-        """The interval, low and high."""
-
-    @property
-    def games(self) -> int:
-        """How many games the agent played."""
-
-
-@dataclass(frozen=True)
-class Results:
-    """What the figures are drawn from.
-
-    Attributes:
-        matches: all of them.
-        ratings: best first; empty if there are none.
-        agents: specs, the best first.
-        names: a short name for each spec, no two alike.
-        colours: of each spec.
-    """
-
-    matches: Sequence[Match]
-    ratings: Sequence[Rating]
-    agents: list[str]
-    names: Mapping[str, str]
-    colours: Mapping[str, str]
-
-    @classmethod
-    def of(cls, matches: Sequence[Match], ratings: Sequence[Rating]) -> Results:
-        """Put matches and ratings in order.
-
-        Raises:
-            ValueError: if there is no match.
-        """
-        if not matches:
-            raise ValueError("report: expected one match or more, got none")
-        best_first = sorted(ratings, key=lambda rating: (-rating.elo, rating.agent))
-        agents = dict.fromkeys(rating.agent for rating in best_first)
-        rest = {spec for match in matches for spec in (match.a, match.b)} - agents.keys()
-        means = {spec: float(results_of(matches, spec).mean()) for spec in rest}
-        agents |= dict.fromkeys(sorted(rest, key=lambda spec: (-means[spec], spec)))
-        specs = list(agents)
-        colours = {spec: PALETTE[i % len(PALETTE)] for i, spec in enumerate(specs)}
-        return cls(matches, best_first, specs, short_names(specs), colours)
-
-    def games_of(self, spec: str) -> npt.NDArray[np.void]:
-        """Return the games of an agent, `GAME` (n,); those against itself once."""
-        played = [m.games.reshape(-1) for m in self.matches if spec in (m.a, m.b)]
-        return np.concatenate(played) if played else self.matches[0].games[:0].reshape(-1)
 
 
 def write_plots(
@@ -145,119 +58,18 @@ def write_plots(
     """
     results = Results.of(matches, ratings)
     paths = []
-    with _drawing():
+    with drawing():
         Path(folder).mkdir(parents=True, exist_ok=True)
-        for name, _, figure in _figures(results):
-            for suffix, content in ((".png", _png(figure)), (".svg", _svg(figure, name).encode())):
-                path = Path(folder) / (name + suffix)
-                unfinished = path.with_name(path.name + ".tmp")
-                unfinished.write_bytes(content)
-                unfinished.replace(path)
-                paths.append(path)
+        for name, _, figure in figures(results):
+            contents = {".png": _as_png(figure), ".svg": as_svg(figure, name).encode()}
+            for suffix, content in contents.items():
+                paths.append(Path(folder) / (name + suffix))
+                with whole_file(paths[-1]) as file:
+                    file.write(content)
     return paths
 
 
-def write_report(
-    matches: Sequence[Match],
-    ratings: Sequence[Rating],
-    path: str | Path,
-    *,
-    title: str,
-    command: str | None = None,
-    seed: int | None = None,
-    board: str | None = None,
-) -> None:
-    """Write tables and figures as one HTML file that loads nothing: whole or not at all.
-
-    Args:
-        matches: as for `write_plots`.
-        ratings: as for `write_plots`.
-        path: the file.
-        title: of the page.
-        command: the command line that played the games.
-        seed: of the games.
-        board: its name.
-
-    Raises:
-        ModuleNotFoundError: if matplotlib is missing.
-        ValueError: if there is no match.
-    """
-    results = Results.of(matches, ratings)
-    facts = {"command": command, "seed": seed, "board": board}
-    with _drawing():
-        drawn = [
-            _FIGURE.format(svg=_inline(_svg(figure, name), name, caption))
-            for name, caption, figure in _figures(results)
-        ]
-    page = _PAGE.format(
-        title=escape(title),
-        facts=_facts(facts, results),
-        agents=_agents_table(results),
-        matches=_matches_table(results),
-        figures="\n".join(drawn),
-    )
-    write_text(Path(path), page)
-
-
-def short_names(specs: Sequence[str], length: int = NAME_LENGTH) -> dict[str, str]:
-    """Return a name of at most `length` characters for each spec, no two alike.
-
-    A long spec loses first what all of its kind share (`mcts:sims=400,…`), then its middle; where
-    two would still look the same, a number follows.
-    """
-    names: dict[str, str] = {}
-    for spec in dict.fromkeys(specs):
-        kind = [other for other in dict.fromkeys(specs) if _parts(other)[0] == _parts(spec)[0]]
-        printable = "".join(char if char.isprintable() else "·" for char in spec) or "·"
-        if len(printable) > length and len(kind) > 1:
-            printable = _without_shared(printable, kind)
-        name, count = _shortened(printable, length), 1
-        while name in names.values():
-            count += 1
-            mark = f" #{count}"
-            name = _shortened(printable, length - len(mark)) + mark
-        names[spec] = name
-    return names
-
-
-def _parts(spec: str) -> list[str]:
-    """Return the parts of a spec and, in between, what separates them."""
-    return re.split(r"([:,/])", spec)
-
-
-def _without_shared(spec: str, kind: Sequence[str]) -> str:
-    first, *rest = _parts(spec)
-    shared = set.intersection(*(set(_parts(other)[2::2]) for other in kind))
-    short = "".join("…" if part in shared else part for part in rest)
-    return first + re.sub("…([,/]…)+", "…", short)
-
-
-def results_of(matches: Sequence[Match], spec: str) -> npt.NDArray[np.float64]:
-    """Return the results of an agent in all its games, in pairs: (pairs, 2)."""
-    parts = [match.results for match in matches if match.a == spec]
-    parts += [1 - match.results for match in matches if match.b == spec]
-    return np.concatenate(parts)
-
-
-def results_between(matches: Sequence[Match], a: str, b: str) -> npt.NDArray[np.float64] | None:
-    """Return the results of `a` against `b` in all their games, (pairs, 2); None if none."""
-    parts = [match.results for match in matches if (match.a, match.b) == (a, b)]
-    if a != b:
-        parts += [1 - match.results for match in matches if (match.a, match.b) == (b, a)]
-    return np.concatenate(parts) if parts else None
-
-
-def _shortened(text: str, length: int) -> str:
-    if len(text) <= length:
-        return text
-    head = length // 2
-    return text[:head] + "…" + text[head + 1 - length :]
-
-
-# Figures
-
-
-def _figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
+def figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
     """Yield each figure with its file name and what it shows."""
     kinds: list[tuple[str, str, Callable[[Results], Figure]]] = [
         ("ratings", "Ratings with 95 % intervals", _draw_ratings),
@@ -270,6 +82,17 @@ def _figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
     for name, caption, draw in kinds:
         if name != "ratings" or results.ratings:
             yield name, caption, draw(results)
+
+
+def as_svg(figure: Figure, name: str) -> str:
+    """Return a figure as SVG; the name keeps its ids apart from those of others."""
+    import matplotlib
+
+    out = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with matplotlib.rc_context({"svg.hashsalt": name}):
+        figure.savefig(out, format="svg", metadata=nothing)
+    return out.getvalue()
 
 
 def _figure(height: float, title: str, games: str) -> Figure:
@@ -327,13 +150,13 @@ def _draw_ratings(results: Results) -> Figure:
             mark = "|" if isfinite(given) else mark
             axes.plot(end, row, marker=mark, ms=9, mew=2, color=colour)
         axes.plot(rating.elo, row, marker="o", ms=9, color=colour)
-        text = f"{_whole(rating.elo)}  ({_whole(rating.ci95[0])} to {_whole(rating.ci95[1])})"
+        text = f"{whole(rating.elo)}  ({whole(rating.ci95[0])} to {whole(rating.ci95[1])})"
         place: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center_baseline"}
         axes.text(1.03, row, text, fontsize=10, **place)
     return figure
 
 
-def _whole(value: float) -> str:
+def whole(value: float) -> str:
     """Return a number without its decimals, with a true minus sign."""
     text = str(round(value)) if isfinite(value) else str(value).replace("inf", "∞")
     return text.replace("-", "−")
@@ -594,190 +417,7 @@ def _name_above(
     axes.annotate(text, (x, 1), (away, y), ha=side, fontsize=9.5, weight="bold", **_OFFSET)
 
 
-# Files
-
-
-@contextmanager
-def _drawing() -> Iterator[None]:
-    """Draw in the style of the reports, whatever a user's settings are."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        message = "plots need matplotlib: pip install 'tokaido-env[plots]'"
-        raise ModuleNotFoundError(message) from None
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
-        # A name may be in any script.
-        warnings.filterwarnings("ignore", "Glyph .* missing from")
-        yield
-
-
-def _png(figure: Figure) -> bytes:
+def _as_png(figure: Figure) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format="png", metadata={"Software": None})
     return out.getvalue()
-
-
-def _svg(figure: Figure, name: str) -> str:
-    import matplotlib
-
-    out = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    with matplotlib.rc_context({"svg.hashsalt": name}):
-        figure.savefig(out, format="svg", metadata=nothing)
-    return out.getvalue()
-
-
-# The page
-
-_FIGURE = """<figure class="wide">{svg}</figure>"""
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; --ink: #1b1e24; --soft: #5b616c; --faint: #c9ccd3;
-  --paper: #ffffff; --stripe: #f4f5f7; }}
-@media (prefers-color-scheme: dark) {{
-  :root {{ --ink: #e8eaee; --soft: #a4abb8; --faint: #434955; --paper: #14161a;
-    --stripe: #1d2026; }}
-}}
-body {{ max-width: 75rem; margin: 0 auto; padding: 1rem; background: var(--paper);
-  color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }}
-h1 {{ font-size: 1.6rem; line-height: 1.2; overflow-wrap: anywhere; }}
-h2 {{ font-size: 1.2rem; margin-top: 2rem; }}
-dl {{ display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; }}
-dt {{ color: var(--soft); }}
-dd {{ margin: 0; overflow-wrap: anywhere; }}
-.wide {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: 0.3rem 0.6rem; text-align: right; white-space: nowrap; }}
-th {{ border-bottom: 2px solid var(--faint); font-weight: 600; }}
-tbody tr:nth-child(even) {{ background: var(--stripe); }}
-.agent, .name {{ text-align: left; padding-left: 1.9rem; }}
-td.agent, td.name {{ position: relative; }}
-.agent {{ white-space: normal; overflow-wrap: anywhere; min-width: 9rem; }}
-td i {{ position: absolute; left: 0.7rem; top: 0.75rem; width: 0.7rem; height: 0.7rem;
-  border-radius: 50%; }}
-figure {{ margin: 1.5rem 0; padding: 0.5rem; border: 1px solid var(--faint);
-  border-radius: 0.5rem; }}
-figure svg {{ display: block; width: 100%; min-width: 40rem; height: auto; }}
-p {{ color: var(--soft); font-size: 0.9rem; }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-<dl>
-{facts}
-</dl>
-{agents}
-{matches}
-<h2>Figures</h2>
-{figures}
-</body>
-</html>
-"""
-
-
-def _facts(facts: Mapping[str, object], results: Results) -> str:
-    games = sum(match.results.size for match in results.matches)
-    known = {name: value for name, value in facts.items() if value is not None}
-    known |= {"agents": len(results.agents), "games": f"{games:,}"}
-    shown = {name: escape(str(value)) for name, value in known.items()}
-    if "command" in shown:
-        shown["command"] = f"<code>{shown['command']}</code>"
-    return "\n".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in shown.items())
-
-
-def _table(title: str, note: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table; its cells are HTML, the heads are text."""
-    top = "".join(f'<th scope="col"{_kind(head)}>{escape(head)}</th>' for head in heads)
-    body = "\n".join(
-        "<tr>"
-        + "".join(f"<td{_kind(h)}>{c}</td>" for h, c in zip(heads, row, strict=True))
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        f"<h2>{escape(title)}</h2>\n<p>{escape(note)}</p>\n"
-        f'<div class="wide"><table>\n<thead><tr>{top}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody>\n</table></div>"
-    )
-
-
-def _kind(head: str) -> str:
-    kinds = {"agent": "agent", "in the figures": "name", "a": "name", "b": "name"}
-    return f' class="{kinds[head]}"' if head in kinds else ""
-
-
-def _dot(results: Results, spec: str) -> str:
-    return f'<i style="background:{results.colours[spec]}"></i>'
-
-
-def _name(results: Results, spec: str) -> str:
-    """Return what the figures call an agent, with its colour and its spec to point at."""
-    name = f'<span title="{escape(spec)}">{escape(results.names[spec])}</span>'
-    return _dot(results, spec) + name
-
-
-def _agents_table(results: Results) -> str:
-    rated = {rating.agent: rating for rating in results.ratings}
-    rows = []
-    for spec in results.agents:
-        rating = rated.get(spec)
-        games = len(results.games_of(spec)) if rating is None else rating.games
-        row = [_dot(results, spec) + escape(spec), *(_rating_cells(rating) if rated else [])]
-        rows.append([*row, f"{games:,}", escape(results.names[spec])])
-    heads = ["agent", *(["Elo", "95 % interval"] if rated else []), "games", "in the figures"]
-    note = "Elo in points, best first." if rated else "Best first, by score in all games."
-    return _table("Ratings" if rated else "Agents", note, heads, rows)
-
-
-def _rating_cells(rating: Rating | None) -> list[str]:
-    if rating is None:
-        return ["–", "–"]
-    return [_whole(rating.elo), f"{_whole(rating.ci95[0])} to {_whole(rating.ci95[1])}"]
-
-
-def _matches_table(results: Results) -> str:
-    heads = ["a", "b", "games", "wins", "draws", "losses", "score", "95 % interval"]
-    heads += ["points of a", "points of b"]
-    note = "Wins, score and interval are a's; a draw is half a win. Points are means in a game."
-    rows = [_match_row(results, match) for match in results.matches]
-    return _table("Matches", note, heads, rows)
-
-
-def _match_row(results: Results, match: Match) -> list[str]:
-    data = match.to_dict()
-    low, high = data["ci95"]
-    return [
-        _name(results, match.a),
-        _name(results, match.b),
-        *(f"{data[key]:,}" for key in ("games", "wins", "draws", "losses")),
-        f"{data['score']:.1%}",
-        f"{low:.1%} to {high:.1%}",
-        *(f"{data['mean'][side]['total']:.1f}" for side in "ab"),
-    ]
-
-
-def _inline(svg: str, name: str, caption: str) -> str:
-    """Return an SVG as part of a page: its own ids, the page's colours, nothing to load."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
-    svg = svg.replace("xlink:href", "href")
-    used = set(re.findall(r"#([\w.-]+)[\")]", svg))
-    keep: Callable[[re.Match[str]], str] = lambda m: (  # noqa: E731
-        f' id="{name}-{m[1]}"' if m[1] in used else ""
-    )
-    svg = re.sub(r' id="([^"]*)"', keep, svg)
-    svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
-    svg = svg.replace(f"fill: {PAPER}", "fill: none", 1)  # the figure's own ground
-    for colour, variable in ((INK, "ink"), (FAINT, "faint")):
-        svg = svg.replace(colour, f"var(--{variable}, {colour})")
-    label = escape(caption)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1).strip()

@@ -326,10 +326,18 @@ def test_games_of_a_batch_that_are_over_are_kept_when_it_is_stopped() -> None:
 
 
 def test_a_process_that_ends_is_told_of() -> None:
-    _, _, message = stopped_by("python:outsiders:Dies", processes=2)
+    _, _, message = stopped_by("python:outsiders:DiesAtOnce", processes=2)
     assert re.search(
-        "the process that played game [13] of 12 and 1 more ended with status", message
+        r"the process that played game [13] of 12 and 1 more ended with status 3: the agent ended",
+        message,
     )
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_agent_that_wants_to_end_the_command_is_told_of(processes: int) -> None:
+    _, _, message = stopped_by("python:outsiders:Dies", processes=processes)
+    assert "agent 'python:outsiders:Dies': game 1 of 12, " in message
+    assert "SystemExit: 3 (outsiders.py, line " in message
 
 
 def test_an_agent_that_other_processes_cannot_make_is_told_of() -> None:

@@ -18,13 +18,11 @@ from tokaido_env.agents.arena.ladder import (
     Ladder,
     LadderError,
     LadderMatch,
-    games_against,
-    games_between,
     games_in_order,
     make_ladder,
-    rate,
 )
 from tokaido_env.agents.arena.match import GAME, Match
+from tokaido_env.agents.arena.placing import games_against, games_between, rate
 from tokaido_env.agents.arena.ratings import expected_score, rate_against, rate_matches
 from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.boards.board import Board
@@ -124,8 +122,8 @@ def test_a_match_keeps_score_and_interval_of_its_games() -> None:
 
 def test_what_is_loaded_is_what_was_saved(ladder: Ladder, path: Path) -> None:
     ladder.save(path)
-    assert Ladder.load(path) == ladder
-    assert Ladder.load(path, BOARD) == ladder
+    assert Ladder.load(path, named=STRENGTHS) == ladder
+    assert Ladder.load(path, BOARD, STRENGTHS) == ladder
 
 
 def test_the_hash_is_of_all_the_rest(ladder: Ladder, path: Path) -> None:
@@ -172,6 +170,34 @@ def changed(ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any],
         (lambda data: data.update(board="x"), True, r"unknown board 'x'.*; give the file of"),
         (lambda data: data["matches"][0].update(pairs=[1, 2, 3]), True, r"pairs: expected five"),
         (lambda data: data["matches"][0].update(pairs=[-1] * 5), True, r"pairs: expected five"),
+        (lambda data: data["matches"][0].update(pairs=[10**15] * 5), True, r"pairs: expected five"),
+        (lambda data: data["matches"][0].update(pairs=[[]] * 5), True, r"pairs: expected five"),
+        (lambda data: data["matches"][0].update(pairs=7), True, r"pairs: expected five"),
+        (lambda data: data["matches"][0].update(a=[1]), True, r"matches: expected two agents"),
+        (lambda data: data["matches"][0].update(seed="x"), True, r"seed: expected a seed, got 'x'"),
+        (lambda data: data["matches"].append(7), True, r"matches: expected objects with the keys"),
+        (lambda data: data.update(matches={}), True, r"matches: expected a list, got {}"),
+        (lambda data: data.update(agents=7), True, r"agents: expected a list, got 7"),
+        (lambda data: data["agents"].append({}), True, r"agents: expected objects with the keys"),
+        (lambda data: data["agents"][0].update(elo="x"), True, r"elo and ci95: expected three num"),
+        (lambda data: data["agents"][0].update(elo=1e9), True, r"elo and ci95: expected three num"),
+        (lambda data: data["agents"][0].update(ci95=7), True, r"elo and ci95: expected three num"),
+        (lambda data: data["agents"][0].update(games=-1), True, r"games: expected a count, got -1"),
+        (lambda data: data["agents"][0].update(agent=None), True, r"agents: expected the specs"),
+        (lambda data: data["agents"].pop(), True, r"agents: expected those of its matches"),
+        (lambda data: data.update(anchor="x"), True, r"agents: expected those of its matches"),
+        (lambda data: data.update(anchor=7), True, r"anchor: expected a text, got 7"),
+        (lambda data: data.update(board=["x"]), True, r"board: expected a text"),
+        (lambda data: data.update(board_hash=None), True, r"board_hash: expected a text"),
+        (lambda data: data.update(seed=-1), True, r"seed: expected a seed, got -1"),
+        (
+            lambda data: data.update(version=True),
+            True,
+            r"version: this version has 1, the lad",
+        ),
+        (lambda data: data.update({"x" * 10**6: 1}), True, r"keys missing or unknown: xxx"),
+        (lambda data: data.update(board="x" * 10**6), True, r"unknown board 'xxx"),
+        (lambda data: data.update(board="/etc/hostname"), True, r"unknown board '/etc/hostname'"),
         (lambda data: data.clear(), False, r"not a ladder: expected the keys version, board"),
     ],
 )
@@ -182,6 +208,15 @@ def test_a_file_that_is_not_a_ladder_of_ours_is_refused(
     with pytest.raises(LadderError, match=message) as caught:
         Ladder.load(path)
     assert str(path) in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, "[" * 500 + "]" * 500, "9" * 5000, "\x80"])
+def test_what_is_no_ladder_at_all_is_refused_in_a_line(path: Path, text: str) -> None:
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(LadderError, match=f"{path}: not a whole JSON file: ") as caught:
+        Ladder.load(path)
+    assert str(caught.value).isprintable()
 
 
 def test_a_missing_or_cut_file_is_refused(ladder: Ladder, path: Path) -> None:
@@ -211,7 +246,7 @@ def test_a_stopped_ladder_goes_on_where_it_was(ladder: Ladder, path: Path, stop_
     with pytest.raises(KeyboardInterrupt):
         made(path, table=Table(stop_after=stop_after))
     if stop_after:
-        unfinished = Ladder.load(path)
+        unfinished = Ladder.load(path, named=STRENGTHS)
         assert len(unfinished.matches) == stop_after
         with pytest.raises(LadderError, match=f"not finished: {stop_after} matches"):
             rate("greedy", unfinished, play=Table().play)
@@ -254,7 +289,7 @@ def test_a_stop_while_adding_loses_no_match(path: Path) -> None:
     made(path, ["random", "greedy", SLOW])
     with pytest.raises(KeyboardInterrupt):
         made(path, ["policy:a", "random", "greedy", SLOW], table=Table(stop_after=1))
-    assert len(Ladder.load(path).matches) == 4
+    assert len(Ladder.load(path, named=STRENGTHS).matches) == 4
 
 
 def test_agents_need_not_all_meet_but_all_be_connected(path: Path) -> None:

@@ -1,36 +1,15 @@
-"""Compilation: nothing at import, never stale, never in the way where nothing can be written."""
+"""Compilation: nothing at import, and in threads where they help."""
 
-import json
 import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numba
 import pytest
-from positions import position
+from processes import ROOT, run_script
 
 from tokaido_env.core import jit
 
-ROOT = Path(__file__).resolve().parents[2]
-
 needs_compiler = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled")
-
-
-def run_script(script: str, folder: Path = ROOT, **environment: str) -> str:
-    """Run Python in a process of its own with the package of a folder; return what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 # Importing
@@ -72,92 +51,6 @@ def test_importing_the_core_compiles_nothing_and_needs_no_learning_library() -> 
     assert compiled == 0
     learning = {"pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
     assert not set(modules.split()) & (learning | {"safetensors", "rich"})
-
-
-# The cache
-
-OBSERVE = """
-import json, os
-import numpy
-from tokaido_env.boards.board import Board
-from tokaido_env.core.observation import FEATURES, N_FEATURES, encode_game
-from tokaido_env.position import from_dict
-board, seen = Board.load(), numpy.zeros(N_FEATURES, numpy.float32)
-encode_game(board.record, from_dict(board, json.loads(os.environ["POSITION"])), 0, 0, seen)
-(coins,) = (feature.start for feature in FEATURES if feature.name == "my_coins_beyond")
-print(seen[coins], "and", sum(encode_game.stats.cache_hits.values()), "from the cache")
-"""
-
-
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """A folder with a copy of the package's sources."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "tokaido_env", tmp_path / "copy" / "tokaido_env", ignore=ignored)
-    return tmp_path / "copy"
-
-
-def cached_in(place: Path) -> dict[str, str]:
-    """An environment with the cache in a place; less optimised, which compiles faster."""
-    home = {"HOME": str(place), "XDG_CACHE_HOME": str(place), "NUMBA_CACHE_DIR": ""}
-    return home | {"NUMBA_OPT": "1"}
-
-
-@needs_compiler
-def test_a_change_in_a_called_file_is_never_missed(package: Path, tmp_path: Path) -> None:
-    """Coins are seen by a scale of `MAX_COINS` beyond nine, which is not in the encoder's file."""
-    rich = json.dumps(position(mine={"gold": 6, "coins": 36}))
-
-    def observe() -> str:
-        return run_script(OBSERVE, package, POSITION=rich, **cached_in(tmp_path / "cache")).strip()
-
-    state = package / "tokaido_env" / "core" / "state.py"
-    original = state.read_text(encoding="utf-8")
-    assert "MAX_COINS = 63 " in original
-    assert observe() == "0.5 and 0 from the cache"
-    state.write_text(original.replace("MAX_COINS = 63 ", "MAX_COINS = 36 "), encoding="utf-8")
-    assert observe() == "1.0 and 0 from the cache"
-    state.write_text(original, encoding="utf-8")
-    assert observe() == "0.5 and 1 from the cache"
-    assert len(list((tmp_path / "cache" / "tokaido_env").iterdir())) == 2
-
-
-def test_the_cache_is_in_a_folder_of_the_sources_hash(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = jit.cache_folder()
-    assert folder is not None
-    assert folder.parent == tmp_path / "tokaido_env"
-    assert folder.is_dir()
-    assert jit.cache_folder() == folder
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
-    assert jit.cache_folder() == tmp_path / "numba" / "tokaido_env" / folder.name
-
-
-@pytest.mark.parametrize("where", ["a file", "/proc", "/dev/null"])
-def test_where_nothing_can_be_written_there_is_no_cache(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
-) -> None:
-    (tmp_path / "a file").touch()
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / where))
-    assert jit.cache_folder() is None
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="homes are found otherwise")
-def test_who_has_no_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container that runs under a number nobody knows."""
-    import pwd
-
-    def unknown(number: int) -> None:
-        raise KeyError(number)
-
-    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(pwd, "getpwuid", unknown)
-    assert jit.cache_folder() is None
 
 
 # Threads
@@ -271,15 +164,6 @@ for _ in range(50):
     e.step(e.game.legal_actions()[-1])
 print(digest.hexdigest())
 """
-
-
-def test_a_game_is_played_where_nothing_can_be_written(package: Path, tmp_path: Path) -> None:
-    """Neither in the user's cache nor beside the sources."""
-    (tmp_path / "file").touch()
-    before = sorted(package.rglob("*"))
-    short = "from tokaido_env import Game; g = Game(seed=1); g.play('pilgrim'); print(g.rounds)"
-    assert run_script(short, package, **cached_in(tmp_path / "file")) == "1\n"
-    assert sorted(package.rglob("*")) == before
 
 
 @needs_compiler

@@ -1,9 +1,9 @@
-"""Expert iteration: lessons that are true, courses that go on where they stopped."""
+"""Expert iteration: samples that are true, runs that go on where they stopped."""
 
 import json
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,20 @@ from tokaido_env import Game, SeedError
 from tokaido_env.agents import Policy
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.learn import expert
-from tokaido_env.agents.learn.expert import Course, Lessons, learn, main, play_lessons, teach
+from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.learn.expert import (
+    ExpertSettings,
+    Samples,
+    iterate,
+    learn,
+    main,
+    self_play,
+)
 from tokaido_env.agents.learn.network import MoveNetwork, frozen
-from tokaido_env.agents.learn.settings import RunError
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.luck import episode_seed
 
-TINY = Course(
+TINY = ExpertSettings(
     **{"seed": 3, "rounds": 2, "first_sims": 3, "first_positions": 3000, "sims": 3},
     **{"positions": 2600, "games": 8, "epochs": 1.0, "minibatch": 256, "width": 16},
 )
@@ -51,7 +58,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-# Lessons
+# Samples
 
 
 def replayed(seed: int) -> tuple[dict[bytes, int], float]:
@@ -65,41 +72,41 @@ def replayed(seed: int) -> tuple[dict[bytes, int], float]:
     return seen, {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
 
 
-def test_lessons_are_the_choices_of_whole_games_with_their_results() -> None:
-    lessons = play_lessons(highest, 5000, 50, PLAIN)
-    told = {row.tobytes(): i for i, row in enumerate(lessons.states)}
-    assert len(told) == len(lessons.legal)
+def test_samples_are_the_choices_of_whole_games_with_their_results() -> None:
+    samples = self_play(highest, 5000, 50, PLAIN)
+    known = {row.tobytes(): i for i, row in enumerate(samples.states)}
+    assert len(known) == len(samples.legal)
     found, whole, signs = 0, 0, set()
     for game in range(PLAIN.games):
         for episode in range(12):
             seen, result = replayed(episode_seed(50 + game, episode))
-            rows = [told[state] for state in seen if state in told]
+            rows = [known[state] for state in seen if state in known]
             assert len(rows) in (0, len(seen))  # no part of a game
             found += len(rows)
             whole += bool(rows)
             for row, player in zip(rows, seen.values(), strict=False):
                 sign = 1 - 2 * player
-                assert lessons.results[row] == sign * result
-                assert lessons.values[row] == sign * np.float32(0.25)
+                assert samples.results[row] == sign * result
+                assert samples.values[row] == sign * np.float32(0.25)
                 signs.add(sign)
-    assert found == len(lessons.legal)
+    assert found == len(samples.legal)
     assert whole > 8
     assert signs == {1, -1}
 
 
-def test_lessons_tell_legal_actions_and_visits() -> None:
-    lessons = play_lessons(highest, 2500, 50, PLAIN)
-    for mask, visits in zip(lessons.legal.tolist(), lessons.visits, strict=True):
+def test_samples_hold_legal_actions_and_visits() -> None:
+    samples = self_play(highest, 2500, 50, PLAIN)
+    for mask, visits in zip(samples.legal.tolist(), samples.visits, strict=True):
         assert mask & (mask - 1)
         assert visits[mask.bit_length() - 1] == visits.sum() == 4
 
 
-def test_games_vary_by_the_shares_of_the_course() -> None:
+def test_games_vary_by_the_shares_that_are_set() -> None:
     """What was played shows in what comes next: here, whether games are as `highest` plays."""
-    plain = play_lessons(highest, 2500, 50, PLAIN)
-    drawn = play_lessons(highest, 2500, 50, replace(PLAIN, sampled=1.0))
+    plain = self_play(highest, 2500, 50, PLAIN)
+    drawn = self_play(highest, 2500, 50, replace(PLAIN, sampled=1.0))
     assert (plain.states == drawn.states).all()  # all visits are of the highest action
-    uniform = play_lessons(highest, 2500, 50, replace(PLAIN, uniform=1.0))
+    uniform = self_play(highest, 2500, 50, replace(PLAIN, uniform=1.0))
     played = {row.tobytes() for row in plain.states}
     assert sum(row.tobytes() in played for row in uniform.states) < 0.2 * len(uniform.states)
 
@@ -116,64 +123,64 @@ def test_actions_are_drawn_in_proportion() -> None:
 
 def test_too_few_positions_for_a_game_are_refused() -> None:
     with pytest.raises(RunError, match="positions: expected enough for a game to end, got 5"):
-        play_lessons(highest, 5, 50, PLAIN)
+        self_play(highest, 5, 50, PLAIN)
 
 
-def test_lessons_that_are_pickled_are_not_loaded(tmp_path: Path) -> None:
+def test_samples_that_are_pickled_are_not_loaded(tmp_path: Path) -> None:
     touched, path = tmp_path / "touched", tmp_path / "lessons-01.npz"
 
     class Trap:
         def __reduce__(self) -> tuple[Any, ...]:
             return (Path.touch, (touched,))
 
-    np.savez(path, **dict.fromkeys(Lessons._fields, np.array([Trap()], object)))
+    np.savez(path, **dict.fromkeys(Samples._fields, np.array([Trap()], object)))
     with pytest.raises(ValueError, match="allow_pickle="):
-        expert._load_lessons(path)
+        expert._load_samples(path)
     path.write_bytes(pickle.dumps(Trap()))
     with pytest.raises(ValueError, match="allow_pickle="):
-        expert._load_lessons(path)
+        expert._load_samples(path)
     assert not touched.exists()
 
 
 # Learning
 
 
-def test_a_network_learns_what_the_lessons_say() -> None:
+def test_a_network_learns_what_the_samples_say() -> None:
     torch.manual_seed(0)
     network = MoveNetwork(SMALL)
-    lessons = play_lessons(highest, 2500, 50, PLAIN)
-    course = replace(PLAIN, learning_rate=0.01)
-    loss = learn(network, lessons, 150, 1, course)
-    assert loss < 0.5 * learn(MoveNetwork(SMALL), lessons, 1, 1, course)
+    samples = self_play(highest, 2500, 50, PLAIN)
+    settings = replace(PLAIN, learning_rate=0.01)
+    loss = learn(network, samples, 150, 1, settings)
+    assert loss < 0.5 * learn(MoveNetwork(SMALL), samples, 1, 1, settings)
     boards = Game(seed=0).boards
-    logits, values = frozen(network).evaluate(boards, lessons.states, lessons.legal)
-    wanted = lessons.visits.argmax(axis=1)
+    logits, values = frozen(network).evaluate(boards, samples.states, samples.legal)
+    wanted = samples.visits.argmax(axis=1)
     assert (logits.argmax(axis=1) == wanted).mean() > 0.9
-    towards: npt.NDArray[Any] = (lessons.results + lessons.values) / 2
+    towards: npt.NDArray[Any] = (samples.results + samples.values) / 2
     assert np.corrcoef(values, towards)[0, 1] > 0.5
 
 
-# Courses
+# Runs
 
 
 @pytest.fixture(scope="module")
-def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course that went to its end; not to be changed."""
-    folder = tmp_path_factory.mktemp("courses") / "whole"
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that went to its end; not to be changed."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(expert, "place", lambda *arguments: Rating("learner", 5.0, (1.0, 9.0), 6))
-        teach(folder, TINY)
+        iterate(folder, TINY)
     return folder
 
 
-def test_a_course_leaves_policies_lessons_and_what_is_told(taught: Path) -> None:
+def test_a_run_leaves_policies_samples_and_figures(finished: Path) -> None:
     files = {"settings.json", "rounds.jsonl", "01", "02", "lessons-01.npz", "lessons-02.npz"}
-    assert set(contents(taught)) == files
-    told = [json.loads(line) for line in (taught / "rounds.jsonl").read_text().splitlines()]
-    assert [line["round"] for line in told] == [1, 2]
-    assert told[1]["positions"] > told[0]["positions"] > 500  # two rounds are learnt together
-    assert told[0]["elo"] == 5.0
-    first, second = Policy.load(taught / "01"), Policy.load(taught / "02")
+    assert set(contents(finished)) == files
+    rows = [json.loads(line) for line in (finished / "rounds.jsonl").read_text().splitlines()]
+    assert [line["round"] for line in rows] == [1, 2]
+    assert rows[1]["positions"] > rows[0]["positions"] > 500  # two rounds are learnt together
+    assert rows[0]["elo"] == 5.0
+    first, second = Policy.load(finished / "01"), Policy.load(finished / "02")
     assert first.sizes == second.sizes == TINY.sizes
     assert second.training["round"] == 2
     assert second.training["course"]["first_sims"] == 3
@@ -190,7 +197,7 @@ def stop(*arguments: Any) -> Any:
 
 def stopped_after_a_round(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Stopped):
-        teach(folder, TINY, stop)
+        iterate(folder, TINY, stop)
     assert (folder / "01").is_file()
 
 
@@ -198,7 +205,7 @@ def stopped_before_learning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with monkeypatch.context() as patch:
         patch.setattr(expert, "learn", stop)
         with pytest.raises(Stopped):
-            teach(folder, TINY)
+            iterate(folder, TINY)
     assert (folder / "lessons-01.npz").is_file()
 
 
@@ -206,7 +213,7 @@ def stopped_before_the_policy_was_saved(folder: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(Policy, "save", stop)
         with pytest.raises(Stopped):
-            teach(folder, TINY)
+            iterate(folder, TINY)
     assert (folder / "rounds.jsonl").is_file()
 
 
@@ -214,68 +221,109 @@ def stopped_before_the_policy_was_saved(folder: Path, monkeypatch: pytest.Monkey
     "stopped",
     [stopped_after_a_round, stopped_before_learning, stopped_before_the_policy_was_saved],
 )
-def test_a_course_goes_on_where_it_was_stopped(
-    taught: Path,
+def test_a_run_goes_on_where_it_was_stopped(
+    finished: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     stopped: Callable[[Path, pytest.MonkeyPatch], None],
 ) -> None:
-    stopped(tmp_path / "course", monkeypatch)
-    policy = teach(tmp_path / "course", TINY)
-    assert contents(tmp_path / "course") == contents(taught)
-    assert policy.tensors.keys() == Policy.load(taught / "02").tensors.keys()
+    stopped(tmp_path / "run", monkeypatch)
+    policy = iterate(tmp_path / "run", TINY)
+    assert contents(tmp_path / "run") == contents(finished)
+    assert policy.tensors.keys() == Policy.load(finished / "02").tensors.keys()
 
 
-def test_only_the_lessons_of_the_last_rounds_are_kept(tmp_path: Path) -> None:
-    course = replace(TINY, kept_rounds=1, first_positions=2600, positions=2600)
-    teach(tmp_path, course)
+def test_only_the_samples_of_the_last_rounds_are_kept(tmp_path: Path) -> None:
+    settings = replace(TINY, kept_rounds=1, first_positions=2600, positions=2600)
+    iterate(tmp_path, settings)
     assert {path.name for path in tmp_path.glob("*.npz")} == {"lessons-02.npz"}
 
 
-def test_a_folder_of_another_course_is_refused(taught: Path, tmp_path: Path) -> None:
-    before = contents(taught)
-    with pytest.raises(RunError, match=r"belongs to another course") as error:
-        teach(taught, replace(TINY, sims=9, board="shikoku_ring"))
-    assert "sims: the folder has 3, asked for 9" in str(error.value)
-    assert "board: the folder has 'shikoku', asked for 'shikoku_ring'" in str(error.value)
+def test_a_folder_of_other_settings_is_refused(finished: Path, tmp_path: Path) -> None:
+    before = contents(finished)
+    with pytest.raises(RunError, match="cannot go on with other settings") as error:
+        iterate(finished, replace(TINY, sims=9, board="shikoku_ring"))
+    assert "sims: the run has 3, asked for 9" in str(error.value)
+    assert "board: the run has 'shikoku', asked for 'shikoku_ring'" in str(error.value)
     assert "width" not in str(error.value)
-    assert contents(taught) == before
+    assert contents(finished) == before
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rounds": 0}, "rounds: expected a number above 0, got 0"),
-        ({"learning_rate": float("nan")}, "learning_rate: expected a number above 0, got nan"),
-        ({"uniform": -0.1}, "uniform: expected a share from 0 to 1, got -0.1"),
+        ({"rounds": 0}, "rounds: expected an integer from 1, got 0"),
+        ({"rounds": 1.5}, "rounds: expected an integer from 1, got 1.5"),
+        ({"board": 7}, "board: expected a text, got 7"),
+        ({"epochs": 0}, "epochs: expected a number from 1e-09, got 0.0"),
+        (
+            {"learning_rate": float("nan")},
+            "learning_rate: expected a number from 1e-09 to 1, got nan",
+        ),
+        ({"uniform": -0.1}, "uniform: expected a number from 0 to 1, got -0.1"),
         ({"sampled": 0.9, "uniform": 0.2}, r"sampled \+ uniform: expected at most 1, got 0.9 \+"),
-        ({"sims": 70_000}, "sims: expected 1 to 65535, got 70000"),
+        ({"sims": 70_000}, "sims: expected an integer from 1 to 65535, got 70000"),
         ({"width": 20}, "width: expected a multiple of 8, got 20"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(RunError, match=message):
-        Course(**change)
+        ExpertSettings(**change)
 
 
 def test_a_seed_that_cannot_be_is_refused() -> None:
     with pytest.raises(SeedError, match="seed: expected an integer"):
-        Course(seed=-1)
+        ExpertSettings(seed=-1)
 
 
-def test_the_command_tells_each_round_and_refuses_in_one_line(
+def test_the_command_reports_each_round_and_refuses_in_one_line(
     tmp_path: Path, capsys: Output
 ) -> None:
     given = {"rounds": 1, "first_sims": 2, "first_positions": 2600, "games": 8, "width": 16}
     words = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
-    assert main(["--run", str(tmp_path / "course"), *words]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["round"] == 1
-    assert told["seconds"] > 0
-    assert main(["--run", str(tmp_path / "course"), *words, "--sims=5"]) == 1
+    assert main(["--run", str(tmp_path / "run"), *words]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["round"] == 1
+    assert figures["seconds"] > 0
+    assert main(["--run", str(tmp_path / "run"), *words, "--sims=5"]) == 1
     refused = capsys.readouterr().err
     assert refused.startswith("expert: ")
     assert refused.count("\n") == 1
     assert main(["--run", str(tmp_path / "other"), "--width=20"]) == 1
     assert "width: expected a multiple of 8" in capsys.readouterr().err
+    assert main(["--run", str(tmp_path / "other"), "--rounds=many"]) == 1
+    assert "rounds: expected an integer from 1, got 'many'" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
+
+
+def test_help_tells_every_setting_its_meaning_and_its_default(capsys: Output) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    meanings, defaults = ExpertSettings.meanings(), ExpertSettings.defaults()
+    assert set(meanings) == set(defaults) == set(asdict(ExpertSettings()))
+    for name, meaning in meanings.items():
+        value = defaults[name]
+        shown = f"{value:,}" if isinstance(value, int) else value
+        assert f"--{name.replace('_', '-')} " in text
+        assert f"{meaning} ({shown})" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "JSON file: "),
+        ("\xff", "JSON file: "),
+        ("[3]", "settings.json: expected an object of settings, got "),
+        ("{}", "seed: the run has None, asked for 3"),
+    ],
+)
+def test_a_folder_whose_settings_cannot_be_read_is_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "settings.json").write_text(text, encoding="latin-1")
+    with pytest.raises(ValueError, match=message) as error:
+        iterate(tmp_path, TINY)
+    assert str(tmp_path) in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not list(tmp_path.glob("lessons-*"))

@@ -10,11 +10,11 @@ import pytest
 
 from tokaido_env.agents import AgentError
 from tokaido_env.agents.arena.ladder import LadderError
+from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.settings import (
     DEFAULTS,
     MEANINGS,
     PRESETS,
-    RunError,
     Settings,
     load_ladder,
     load_settings,

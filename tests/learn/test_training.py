@@ -3,14 +3,12 @@
 import errno
 import json
 import os
-import runpy
 import shutil
 import signal
 import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from tokaido_env import Game
 from tokaido_env.agents import Policy, make
 from tokaido_env.agents.arena.ladder import LADDER
 from tokaido_env.agents.learn import checkpoint, ppo
-from tokaido_env.agents.learn.network import (
+from tokaido_env.agents.learn.ppo_policy import (
     learner_env,
     learning_rate,
     network_of,
@@ -34,6 +32,8 @@ from tokaido_env.agents.learn.network import (
 from tokaido_env.agents.learn.settings import Progress, Settings, load_settings
 from tokaido_env.agents.players import policy as policies
 from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
+from tokaido_env.tools.evaluate import main as evaluate
+from tokaido_env.tools.train import main
 
 ROOT = Path(__file__).resolve().parents[2]
 VALUES: dict[str, Any] = {
@@ -45,8 +45,6 @@ SMALL = [
     word for name, value in VALUES.items() for word in (f"--{name}".replace("_", "-"), str(value))
 ]
 SHORT = ("--steps", "2048", *SMALL)
-
-main: Callable[[list[str]], int] = runpy.run_path(str(ROOT / "train.py"))["main"]
 
 
 def train(run: Path, *options: str) -> int:
@@ -188,7 +186,6 @@ def test_a_trained_policy_plays(finished: Path) -> None:
     assert make(f"policy:{finished}").spec == f"policy:{finished}"
     first, last = (Policy.load(finished / name) for name in ("pool/000000000", "last"))
     assert not np.array_equal(first.tensors["trunk.0.weight"], last.tensors["trunk.0.weight"])
-    evaluate = runpy.run_path(str(ROOT / "evaluate.py"))["main"]
     agents = [f"policy:{finished}", f"policy:{finished}/last,temperature=1"]
     assert evaluate([*agents, "--games", "10"]) == 0
 
@@ -616,7 +613,7 @@ def test_another_ladder_is_refused(run: Path, capsys: pytest.CaptureFixture[str]
     counters = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(counters | {"ladder": "0123456789abcdef"}), encoding="utf-8")
     assert resume(run) == 1
-    assert "rated on the ladder 0123456789abcdef, the file is now" in refusal(capsys)
+    assert "rated on the ladder '0123456789abcdef', the file is now" in refusal(capsys)
 
 
 @pytest.mark.parametrize("full_at", ["optimizer.safetensors", "state.json", "rename", "last"])
@@ -663,4 +660,4 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> N
     elif full_at == "rename":
         refuse(Path, "replace", unfinished)
     else:
-        refuse(Path, "write_bytes", run / "last.tmp")
+        refuse(Path, "open", run / "last.tmp")

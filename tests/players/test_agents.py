@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from networks import random_policy
+from tokaido_env.agents.players.policy_search import PolicySearchAgent
 
 from tokaido_env.agents import Agent, AgentError, Policy, describe, make
 from tokaido_env.agents.players.champion import CHAMPION
 from tokaido_env.agents.players.policy import PolicyAgent
+from tokaido_env.agents.registry import cost_of
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import N_ACTIONS
 
@@ -67,6 +69,31 @@ def test_the_spec_of_a_policy_makes_it_again(policy_file: Path) -> None:
     assert isinstance(agent, PolicyAgent)
     assert isinstance(again, PolicyAgent)
     assert again.temperature == agent.temperature
+
+
+@pytest.mark.parametrize("name", ["a,b", "lr=0.1", "a,temperature=1", "path=x", "é \\", '"', "a b"])
+def test_a_path_may_hold_what_divides_a_spec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    random_policy().save(tmp_path / name)
+    for agent in (PolicyAgent(name), PolicyAgent(name, 0.5), make(f"policy:{json.dumps(name)}")):
+        again = make(agent.spec)
+        assert isinstance(again, PolicyAgent)
+        assert (again.spec, again.temperature) == (agent.spec, agent.temperature)
+    searching = PolicySearchAgent(name, 8)
+    assert make(searching.spec).spec == searching.spec
+    assert cost_of(searching.spec) == 8 * cost_of("policy_search:x,sims=1")
+
+
+def test_a_path_with_an_equals_sign_needs_no_quotes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    random_policy().save(tmp_path / "lr=0.1")
+    assert make("policy:lr=0.1,temperature=1").spec == "policy:lr=0.1,temperature=1"
+    with pytest.raises(AgentError, match="a PATH with a comma in double quotes"):
+        make("policy:a,b")
 
 
 def test_the_spec_of_a_search_by_a_policy(policy_file: Path) -> None:
@@ -173,6 +200,34 @@ def test_a_judge_tells_the_result_of_player_0(policy_file: Path) -> None:
     _, own = agent.policy.evaluate(batch.boards, batch.states, batch.legal)
     _, values = agent.judge(batch.boards, batch.states, batch.legal, batch.keys(np.arange(64)))
     assert (values == np.where(second, -own, own)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"states": [1, 2]}, "states: expected an array of STATE, of shape (n,), got list [1, 2]"),
+        ({"states": np.zeros(4)}, "states: expected an array of STATE, of shape (n,), got an arr"),
+        ({"boards": None}, "boards: expected an array of BOARD, of shape (1,) or (n,), got None"),
+        ({"legal": np.ones(4)}, "legal: expected an array of uint64, of shape (n,), got an array"),
+        ({"legal": np.ones((4, 1), np.uint64)}, "legal: expected an array of uint64, of shape (n,"),
+        ({"legal": np.ones(3, np.uint64)}, "of shape (n,), got (3,) for 4 games"),
+        ({"keys": np.ones(9, np.uint64)}, "of shape (n,), got (9,) for 4 games"),
+        ({"keys": np.ones(4, np.int64)}, "keys: expected an array of uint64, of shape (n,), got a"),
+        ({"keys": 7}, "keys: expected an array of uint64, of shape (n,), got int 7"),
+    ],
+)
+@pytest.mark.parametrize(
+    "spec", ["random", "greedy", "heuristic", "mcts:sims=9", "champion", "python:outsiders:Highest"]
+)
+def test_wrong_arguments_are_named(spec: str, change: dict[str, Any], message: str) -> None:
+    batch = some_games(4)
+    keys = batch.keys(np.arange(4))
+    right = {"boards": batch.boards, "states": batch.states, "legal": batch.legal, "keys": keys}
+    agent = make(spec)
+    for ask in (agent.act, agent.judge):
+        with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+            ask(**right | change)
+        assert ask(**right) is not None
 
 
 # The package's name

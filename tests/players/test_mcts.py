@@ -1,5 +1,6 @@
 """Tree search: right where the truth can be computed, repeatable, and worth its simulations."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numba
@@ -13,7 +14,8 @@ from tokaido_env import Batch, Game
 from tokaido_env.agents import make
 from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.players.heuristic import guides_of
-from tokaido_env.agents.players.mcts import MctsAgent
+from tokaido_env.agents.players.search import MctsAgent
+from tokaido_env.agents.players.tree import kept_trees
 from tokaido_env.core.state import NOBODY
 
 Actions = npt.NDArray[np.int64]
@@ -106,6 +108,26 @@ def test_the_number_of_threads_makes_no_difference() -> None:
     finally:
         numba.set_num_threads(threads)
     assert (alone == chosen(agent, batch, games)).all()
+
+
+def test_searches_in_several_threads_of_python_do_not_meet() -> None:
+    """Each has its own memory, although memory is kept from one search to the next."""
+    agent, batch = make("mcts:sims=400"), middle_games(16, 30)
+    games = np.flatnonzero(batch.legal)
+    alone = [chosen(agent, batch, games[i::4]) for i in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda i: chosen(agent, batch, games[i % 4 :: 4]), range(16)))
+    for i, actions in enumerate(together):
+        assert (actions == alone[i % 4]).all()
+
+
+def test_memory_is_kept_for_the_next_search() -> None:
+    trees = kept_trees(2, 50, priors=True)
+    again = kept_trees(2, 50, priors=True)
+    assert all(one is other for one, other in zip(trees, again, strict=True))
+    with ThreadPoolExecutor(1) as pool:
+        elsewhere = pool.submit(kept_trees, 2, 50, priors=True).result()
+    assert not any(np.shares_memory(a, b) for a, b in zip(trees, elsewhere, strict=True))
 
 
 def test_boards_of_their_own_are_used() -> None:

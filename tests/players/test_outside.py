@@ -14,9 +14,10 @@ from outsiders import Dice, Highest, Settings
 from positions import shikoku_data, write_board
 
 from tokaido_env import Game
+from tokaido_env.agent import Given
 from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.players.outside import GameAt, OneByOne, Outside
+from tokaido_env.agents.players.outside import GameAt, OneByOne
 from tokaido_env.agents.registry import KINDS, Parameter
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -45,7 +46,7 @@ def watched(games: int = 2) -> Watch:
 def test_one_game_at_a_time_is_the_same_as_many_at_once() -> None:
     one, many = make("python:outsiders:Highest"), make("python:outsiders:HighestAtOnce")
     assert isinstance(one, OneByOne)
-    assert isinstance(many, Outside)
+    assert isinstance(many, Given)
     for opponent in ("random", "greedy"):
         a, b = (play_match(x, make(opponent), 10, seed=2, processes=1) for x in (one, many))
         assert (a.actions == b.actions).all()
@@ -111,7 +112,7 @@ def test_a_board_of_ones_own(tmp_path: Path) -> None:
     assert match.games["rounds"].max() <= 7
     batch = Batch(1, path)
     batch.reset(seed=0)
-    with pytest.raises(AgentError, match="a board it does not know"):
+    with pytest.raises(AgentError, match="unknown board: call prepare"):
         OneByOne(Dice(), "dice").act(batch.boards, batch.states, batch.legal, batch.legal)
 
 
@@ -121,7 +122,7 @@ def test_games_on_several_boards_at_once(tmp_path: Path) -> None:
     batch.reset(seed=0)
     watch = Watch()
     agent = OneByOne(watch, "watch")
-    agent.learn_board(other)
+    agent.prepare([other])
     games = np.arange(4)
     actions = agent.act(batch.boards_of(games), batch.states, batch.legal, batch.keys(games))
     assert [game.board.max_rounds for game in watch.games] == [200, 7, 200, 7]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -83,6 +84,18 @@ def test_many_positions_are_as_each_alone() -> None:
         alone, value = policy.evaluate(boards[one], states[one], legal[one])
         assert (alone[0] == logits[i]).all()
         assert value[0] == values[i]
+
+
+def test_the_number_of_threads_makes_no_difference() -> None:
+    boards, states, legal = decisions(BOARDS)
+    policy, threads = random_policy(), numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        alone = policy.evaluate(boards, states, legal)
+    finally:
+        numba.set_num_threads(threads)
+    together = policy.evaluate(boards, states, legal)
+    assert all((a == b).all() for a, b in zip(alone, together, strict=True))
 
 
 # The agent

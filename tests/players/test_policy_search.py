@@ -12,17 +12,23 @@ from solved import best, decides_twice, last_positions, positions_behind, solve
 
 from tokaido_env import Game
 from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.players import policy_search
+from tokaido_env.agents.players import search as searches
+from tokaido_env.agents.players.heuristic import guides_of
+from tokaido_env.agents.players.inference import Network, Positions
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
-from tokaido_env.agents.players.policy_search import PolicySearchAgent, search
-from tokaido_env.agents.players.tree import make_trees
+from tokaido_env.agents.players.search import Found, Plan, PolicySearchAgent
+from tokaido_env.agents.players.tree import Tree, make_trees
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.state import CHANCE_PHASES
 
-Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.int32]]
-
 KEY = 7
+
+
+def search(network: Network, sims: int, boards: Any, states: Any, legal: Any, keys: Any) -> Found:
+    """What the search by a network tells of n positions."""
+    positions = Positions(boards, guides_of(boards), states, legal)
+    return searches.search(network, Plan(sims), positions, keys)
 
 
 def searched(policy: Policy, sims: int, game: Game, states: Any = None) -> Found:
@@ -188,17 +194,19 @@ def test_two_nodes_for_each_simulation_are_memory_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With the fewest nodes that do, the tree stays within them and every simulation is made."""
-    trees: list[tuple[npt.NDArray[Any], ...]] = []
+    made: list[Tree] = []
 
-    def guarded(threads: int, nodes: int) -> tuple[npt.NDArray[Any], ...]:
-        desks, *arrays = make_trees(threads, 2 * nodes)
-        trees.append((desks, *arrays))
-        for array in arrays:
+    def guarded(threads: int, nodes: int, *, priors: bool) -> Tree:
+        whole = make_trees(threads, 2 * nodes, priors=priors)
+        made.append(whole)
+        for array in whole[2:]:
             array.view(np.uint8)[:] = 0
-        return (desks, *(array[:, : array.shape[1] // 2] for array in arrays))
+        return Tree(
+            whole.size, whole.luck, *(array[:, : array.shape[1] // 2] for array in whole[2:])
+        )
 
-    monkeypatch.setattr(policy_search, "make_trees", guarded)
-    monkeypatch.setattr(policy_search, "_NODES_PER_SIM", 2)
+    monkeypatch.setattr(searches, "kept_trees", guarded)
+    monkeypatch.setattr(searches, "_NODES_PER_LED_SIM", 2)
     network = random_policy().network()
     boards, states, legal = decisions(most=40)
     for i in range(len(states)):
@@ -207,9 +215,9 @@ def test_two_nodes_for_each_simulation_are_memory_enough(
             network, sims, boards[one], states[one], legal[one], keys_of(states[one])
         )
         assert visits.sum() == sims
-        desks, *arrays = trees.pop()
-        assert desks["nodes"][0] <= 2 * sims + 2
-        assert not any(array[:, array.shape[1] // 2 :].view(np.uint8).any() for array in arrays)
+        tree = made.pop()
+        assert tree.size["nodes"][0, 0] <= 2 * sims + 2
+        assert not any(array[:, array.shape[1] // 2 :].view(np.uint8).any() for array in tree[2:])
 
 
 # Strength

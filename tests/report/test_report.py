@@ -4,7 +4,6 @@ import re
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -18,25 +17,14 @@ import pytest
 from tokaido_env.agents import make
 from tokaido_env.agents.arena.intervals import score_interval
 from tokaido_env.agents.arena.match import GAME, TRIGGERS, Match
+from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.report.figures import (
-    NAME_LENGTH,
-    results_between,
-    short_names,
-    write_plots,
-    write_report,
-)
+from tokaido_env.agents.report.figures import write_plots
+from tokaido_env.agents.report.page import write_report
+from tokaido_env.agents.report.results import NAME_LENGTH, results_between, short_names
 
 FIGURES = ("ratings", "scores", "points", "triggers", "rounds", "margins")
 HOSTILE = "<script>alert('x')</script>&\"$a$\n"
-
-
-@dataclass(frozen=True)
-class Rating:
-    agent: str
-    elo: float
-    ci95: tuple[float, float]
-    games: int
 
 
 def made_up(a: str, b: str, rng: np.random.Generator, pairs: int = 6) -> Match:

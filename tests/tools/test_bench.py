@@ -7,8 +7,10 @@ import numba
 import pytest
 
 from tokaido_env.__main__ import main
-from tokaido_env.tools import bench
-from tokaido_env.tools.bench import RATIOS, ROWS, Ratio, Result, Row
+from tokaido_env.tools import bench, bench_games
+from tokaido_env.tools.bench import Result
+from tokaido_env.tools.bench_processes import child
+from tokaido_env.tools.bench_rows import RATIOS, ROWS, Ratio, Row
 
 FAST = ("state", "deepcopy", "game")
 
@@ -124,7 +126,7 @@ def test_real_rows_give_a_table_and_a_file(
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.key in ("random.1", "step.1", "gym")])
 def test_batches_and_environments_are_measured(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "GAMES", 64)
+    monkeypatch.setattr(bench_games, "GAMES", 64)
     assert row.measure() > 0
 
 
@@ -144,4 +146,4 @@ def test_wrong_arguments_are_told(
 
 def test_a_failing_process_is_told_with_its_reason() -> None:
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        bench._child("1 / 0")
+        child("1 / 0")

@@ -23,7 +23,7 @@ def test_the_environment_conforms(
     check: Check, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(certify, "CHECKS", (check,))
-    assert certify.main() == 0
+    assert certify.main([]) == 0
     installed = is_installed(check)
     told = capsys.readouterr().out.splitlines()
     assert told[1].split()[:2] == (["passed", check.package] if installed else ["not", "installed"])
@@ -53,7 +53,7 @@ def test_a_failure_is_told_with_its_reason_and_the_others_still_run(
         Check("no_such_package", "absent", failing),
     )
     monkeypatch.setattr(certify, "CHECKS", checks)
-    assert certify.main() == 1
+    assert certify.main([]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("FAILED ")
     assert lines[1].endswith("AssertionError: obs is wrong")

@@ -1,4 +1,4 @@
-"""`python -m tokaido_env`: replay, and the table of features."""
+"""`tokaido`: the table of commands, replay, and the table of features."""
 
 import json
 import subprocess
@@ -10,11 +10,13 @@ import pytest
 from positions import other_board_data, write_board
 
 from tokaido_env import FEATURES, Game
-from tokaido_env.__main__ import main
+from tokaido_env.__main__ import COMMANDS, main
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.record import load, save
+from tokaido_env.tools.program import program
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "games.jsonl"
 
 Output = pytest.CaptureFixture[str]
 
@@ -126,9 +128,88 @@ def test_a_module_of_its_own() -> None:
     assert len(done.stdout.splitlines()) == 12
 
 
-@pytest.mark.parametrize("arguments", [[], ["sing"], ["replay"]])
-def test_a_wrong_command_is_refused_with_the_usage(capsys: Output, arguments: list[str]) -> None:
+def test_all_commands_are_listed(capsys: Output) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    lines = {line.split()[0] for line in shown.splitlines() if line.startswith("  ")}
+    assert lines == COMMANDS.keys()
+    assert COMMANDS.keys() == {
+        *("replay", "export", "features", "train", "evaluate", "bench", "certify", "warmup"),
+    }
+    assert main([]) == 2
+    assert capsys.readouterr().err == shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_tells_how_it_is_called(capsys: Output, command: str) -> None:
     with pytest.raises(SystemExit) as stopped:
-        main(arguments)
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: tokaido {command} ")
+
+
+@pytest.mark.parametrize(
+    ("command", "nearest"), [("evalute", "evaluate"), ("sing", "train"), ("ex" * 300, "export")]
+)
+def test_an_unknown_command_is_one_line_with_the_nearest(
+    capsys: Output, command: str, nearest: str
+) -> None:
+    assert main([command, "greedy"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"tokaido: unknown command '{command[:40]}'")
+    assert f"the nearest is '{nearest}'" in error
+    assert error.count("\n") == 1
+    assert len(error) < 200
+
+
+def test_a_command_without_what_it_needs_is_refused_with_its_usage(capsys: Output) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["replay"])
     assert stopped.value.code == 2
-    assert "usage: tokaido_env" in capsys.readouterr().err
+    assert "usage: tokaido replay" in capsys.readouterr().err
+
+
+# The program's name
+
+
+@pytest.mark.parametrize(
+    ("started", "command", "name"),
+    [
+        ("/home/me/bin/tokaido", "train", "tokaido train"),
+        ("/home/me/tokaido_env/__main__.py", "train", "python -m tokaido_env train"),
+        ("/home/me/tokaido_env/__main__.py", "", "python -m tokaido_env"),
+        ("train.py", "train", "python train.py"),
+        ("train.py", "evaluate", "tokaido evaluate"),
+        ("/home/me/pytest/__main__.py", "bench", "tokaido bench"),
+        ("", "", "tokaido"),
+    ],
+)
+def test_messages_name_what_the_user_called(
+    monkeypatch: pytest.MonkeyPatch, started: str, command: str, name: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", [started, "--help"])
+    assert program(command) == name
+
+
+@pytest.mark.parametrize(
+    ("command", "call"),
+    [
+        ("train", ["train.py"]),
+        ("evaluate", ["evaluate.py"]),
+        ("train", ["-m", "tokaido_env", "train"]),
+    ],
+)
+def test_scripts_and_the_module_are_the_command(
+    capsys: Output, command: str, call: list[str]
+) -> None:
+    """They differ in their name, which stands in the usage and in all examples."""
+    done = subprocess.run(
+        [sys.executable, *call, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    name = " ".join(["python", *call])
+    assert done.stdout.startswith(f"usage: {name} ")
+    assert done.stdout.count(name) > 4
+    assert done.stdout.replace(name, f"tokaido {command}").split() == shown.split()

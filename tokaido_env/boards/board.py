@@ -29,6 +29,7 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
+from tokaido_env.core.checks import shown
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
 
@@ -72,12 +73,25 @@ class Board:
             if str(board) not in built_in_boards():
                 names = ", ".join(built_in_boards())
                 raise BoardError(
-                    f"unknown board {str(board)!r}: expected one of {names}, or a path to a .toml"
+                    f"unknown board {shown(str(board))}: expected one of {names}, or a path to a "
+                    ".toml"
                 )
         if not path.is_file():
             raise BoardError(f"{path}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)
+
+    @classmethod
+    def named(cls, name: str) -> Board:
+        """Load a built-in board: for a name that stands in a file, which may not be a path.
+
+        Raises:
+            BoardError: if there is no such board.
+        """
+        if name not in built_in_boards():
+            names = ", ".join(built_in_boards())
+            raise BoardError(f"unknown board {shown(name)}: expected one of {names}")
+        return cls.load(name)
 
     @functools.cached_property
     def hash(self) -> str:

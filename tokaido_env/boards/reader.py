@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,8 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
+from tokaido_env.core.checks import told
+from tokaido_env.files import read_toml
 
 PROVENANCES = ("rulebook", "public source", "inferred", "reconstruction", "box")
 
@@ -36,9 +37,9 @@ def read_board_file(path: Path) -> dict[str, Any]:
         BoardError: if the file breaks a rule of the game.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BoardError(f"{path}: not a TOML file: {error}") from None
+        data = read_toml(path)
+    except ValueError as error:
+        raise BoardError(str(error)) from None
     return _BoardFile(str(path), data).fields()
 
 
@@ -227,7 +228,7 @@ class _BoardFile:
 
     def _expect(self, right: bool, key: str, wanted: str, got: object) -> None:
         if not right:
-            raise BoardError(f"{self.source}: {key}: expected {wanted}, got {got!s}")
+            raise BoardError(f"{self.source}: {key}: expected {wanted}, got {told(got)}")
 
 
 _LABELS = ("provenance", "note")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import numpy as np
@@ -11,6 +11,8 @@ Chance = Literal["sampled", "explicit"]
 CHANCES = ("sampled", "explicit")
 
 MAX_SEED = 2**53 - 1
+
+MOST_SHOWN = 100  # characters of a value that a stranger wrote, in a message
 
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
@@ -25,7 +27,9 @@ def check_seed(seed: object) -> int:
     """Return a seed as an int, or raise `SeedError`: JSON keeps exactly these integers."""
     right = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
     if not right or not 0 <= int(seed) <= MAX_SEED:  # type: ignore[call-overload]
-        raise SeedError(f"seed: expected an integer from 0 to {MAX_SEED} (2**53 - 1), got {seed!r}")
+        raise SeedError(
+            f"seed: expected an integer from 0 to {MAX_SEED} (2**53 - 1), got {shown(seed)}"
+        )
     return int(seed)  # type: ignore[call-overload, no-any-return]
 
 
@@ -33,4 +37,31 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
     """Raise `ValueError` unless an argument is one of some choices."""
     known = tuple(choices)
     if value not in known:
-        raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
+        one = ", ".join(map(repr, known))
+        raise ValueError(f"{name}: expected one of {one}, got {shown(value)}")
+
+
+def shown(value: object, most: int = MOST_SHOWN) -> str:
+    """Return a value that a stranger wrote as `repr` does, for a message: short, in one line."""
+    return plain(_text(repr, value[: most + 1] if isinstance(value, str) else value), most)
+
+
+def told(value: object, most: int = MOST_SHOWN) -> str:
+    """Return a value that a stranger wrote as `str` does, for a message: short, in one line."""
+    return plain(_text(str, value), most)
+
+
+def _text(convert: Callable[[object], str], value: object) -> str:
+    try:
+        return convert(value)
+    except (ValueError, RecursionError):  # too many digits, nested too deeply
+        return f"{type(value).__name__} of a size that cannot be shown"
+
+
+def plain(text: str, most: int = MOST_SHOWN) -> str:
+    """Return text that a stranger wrote, for a message or a terminal: short, in one line.
+
+    What cannot be printed, as the escape sequences that steer a terminal, stands as in `repr`.
+    """
+    seen = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: most + 1])
+    return seen if len(seen) <= most else seen[: most - 1] + "…"

@@ -1,22 +1,216 @@
-"""One game, for callers in Python: a step, and what the rules say of where it stands."""
+"""One game: a move and all that follows it within a step, in a batch and for callers in Python."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tokaido_env.core.jit import entry
-from tokaido_env.core.luck import resolve
+import numpy as np
+
+from tokaido_env.core.bots import GREEDY, NO_BOT, greedy_action, random_action
+from tokaido_env.core.jit import entry, int64, kernel, subroutine
+from tokaido_env.core.luck import (
+    agent_key,
+    agent_key_of_seed,
+    begin_luck,
+    key_of_seed,
+    resolve,
+    sample,
+    seed_of_episode,
+    settle,
+)
 from tokaido_env.core.rules import (
+    Row,
     apply,
     apply_outcome,
     capacity,
     is_chance,
     legal,
+    outcome_weight,
     outcome_weights,
     picker,
+    reward,
     setup_step,
     wares_held,
 )
+from tokaido_env.core.state import END_CAP, END_TRIGGERS, NOBODY, OVER
+
+# What a batch keeps of a game beside its position, its luck and its legal mask.
+SLOT = np.dtype(
+    [
+        ("agents", "<u8"),  # key of what agents draw from
+        ("base", "<i8"),  # seed of episode 0
+        ("seed", "<i8"),  # of the game that is played
+        ("episode", "<i4"),
+        ("decisions", "<i4"),  # made in the game
+        ("reward", "<f4", 2),  # by seat, of the last step
+        ("board", "<i4"),  # index into the batch's boards
+        ("player", "i1"),  # who decided in the last step; NOBODY for chance and for a reset
+        ("next_player", "i1"),  # who decides next in that game; NOBODY at its end and at chance
+        ("terminated", "i1"),
+        ("truncated", "i1"),
+        ("bot", "i1", 2),  # what plays each seat within a step: NO_BOT or one of BOTS
+    ]
+)
+
+# How `advance` goes about it: a record of one row.
+MODE = np.dtype(
+    [
+        ("sampled", "i1"),  # chance resolves itself
+        ("autoreset", "i1"),
+        ("margin", "i1"),  # rewards by score margin
+        ("bot", "i1"),  # chooses the moves; NO_BOT: they are given
+        ("to_end", "i1"),  # the bot goes on until the end of each game
+        ("bots", "i1"),  # some slots have bots, or `to_end`
+    ]
+)
+
+NO_MOVE = -1
+MASK_BITS = 64  # of a legal mask
+
+
+@kernel
+def offered(board: Row, s: Row, mask: np.uint64, move: int) -> int:
+    """Return a move, any integer, if it is on offer, else NO_MOVE."""
+    if mask == np.uint64(0):
+        return possible_outcome(board, s, move)
+    return move if is_legal(mask, move) else NO_MOVE
+
+
+@kernel
+def is_legal(mask: np.uint64, move: int) -> bool:
+    """Return whether a move, any integer, is an action of a mask."""
+    return 0 <= move < MASK_BITS and mask >> np.uint64(move) & np.uint64(1) != np.uint64(0)
+
+
+@subroutine
+def possible_outcome(board: Row, s: Row, move: int) -> int:
+    """Return an outcome, any integer, if it has a weight, else NO_MOVE."""
+    return move if outcome_weight(board, s, move) > 0 else NO_MOVE
+
+
+@kernel
+def play(
+    board: Row, s: Row, luck: Row, slot: Row, mask: np.uint64, move: int, mode: Row
+) -> np.uint64:
+    """Play the move that makes a step, and chance; return what is legal then."""
+    slot["player"] = s["player"] if move != NO_MOVE else NOBODY
+    slot["terminated"] = 0
+    slot["truncated"] = 0
+    slot["reward"][0] = 0.0
+    slot["reward"][1] = 0.0
+    mask = _move(board, s, luck, slot, mask, move, mode)
+    slot["next_player"] = s["player"]
+    return mask
+
+
+@kernel
+def _move(
+    board: Row, s: Row, luck: Row, slot: Row, mask: np.uint64, move: int, mode: Row
+) -> np.uint64:
+    """Play one move that is on offer, or NO_MOVE, and chance where it resolves itself."""
+    if move != NO_MOVE:
+        if mask != np.uint64(0):
+            mask = apply(board, s, move)
+            slot["decisions"] += 1
+        else:
+            mask = apply_outcome(board, s, move)
+    if int(mode["sampled"]):
+        mask = settle(board, s, luck, mask)
+    return mask
+
+
+@subroutine
+def go_on(
+    i: int,
+    board: Row,
+    states: Any,
+    luck: Row,
+    slot: Row,
+    mask: np.uint64,
+    moved: bool,
+    fresh: Any,
+    mode: Row,
+    scratch: Any,
+) -> np.uint64:
+    """Do what may follow the move of game `i` within a step: the end, the next episode, bots.
+
+    Args:
+        moved: whether there was a move, by chance or not: else the game was over or begins.
+    """
+    s = states[i]
+    ended = False
+    while True:
+        move = NO_MOVE
+        if int(s["phase"]) == OVER and not ended and moved:
+            ended = True
+            _note_end(board, s, slot, mode)
+        if ended and int(s["phase"]) == OVER and int(mode["autoreset"]):
+            states[i] = fresh[slot["board"]]
+            slot["episode"] += 1
+            new_luck(luck, slot)
+        elif _bot_is_next(s, slot, mode, ended):
+            move = chosen_move(board, s, luck, slot, mask, mode, scratch)
+        else:
+            return mask
+        mask = _move(board, s, luck, slot, mask, move, mode)
+        if not ended:
+            slot["next_player"] = s["player"]
+
+
+@kernel
+def _note_end(board: Row, s: Row, slot: Row, mode: Row) -> None:
+    end = int64(s["end"])
+    slot["terminated"] = int64(end == END_TRIGGERS)
+    slot["truncated"] = int64(end == END_CAP)
+    margin = int(mode["margin"]) != 0
+    slot["reward"][0] = reward(board, s, 0, margin)
+    slot["reward"][1] = reward(board, s, 1, margin)
+
+
+@kernel
+def _bot_is_next(s: Row, slot: Row, mode: Row, ended: bool) -> bool:
+    """Return whether a bot plays on in the step: it is seated there, or plays to the end."""
+    if int(mode["to_end"]) and not ended:
+        return int(s["phase"]) != OVER
+    player = int64(s["player"])
+    return player != NOBODY and int(slot["bot"][player]) != NO_BOT
+
+
+@subroutine
+def chosen_move(
+    board: Row, s: Row, luck: Row, slot: Row, mask: np.uint64, mode: Row, scratch: Any
+) -> int:
+    """Return the move of the seat's bot or the mode's, at chance an outcome; NO_MOVE when over."""
+    if is_chance(s):
+        return sample(board, s, luck)
+    player = int64(s["player"])
+    if player == NOBODY:
+        return NO_MOVE
+    bot = int64(slot["bot"][player])
+    if bot == NO_BOT:
+        bot = int64(mode["bot"])
+    if bot == GREEDY:
+        return greedy_action(board, s, mask, decision_key(s, slot), scratch)
+    return random_action(mask, decision_key(s, slot))
+
+
+@kernel
+def decision_key(s: Row, slot: Row) -> np.uint64:
+    """Return what an agent draws from for the next decision of a game."""
+    return agent_key(slot["agents"], int64(s["player"]), int64(slot["decisions"]))
+
+
+@kernel
+def new_luck(luck: Row, slot: Row) -> None:
+    """Give a game the luck of its episode."""
+    seed = seed_of_episode(int64(slot["base"]), int64(slot["episode"]))
+    slot["seed"] = seed
+    slot["agents"] = agent_key_of_seed(seed)
+    slot["decisions"] = 0
+    begin_luck(luck, key_of_seed(seed))
+
+
+# For callers in Python
 
 
 @entry

@@ -10,17 +10,16 @@ With `NUMBA_DISABLE_JIT=1` all of them run as plain Python, for debugging and co
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 from numba.core import config
+
+from tokaido_env.core.cache import keep
 
 # A wide integer in kernels: compiled, `int` of an int8 stays one and `int` of a uint64 unsigned.
 int64: Callable[[Any], int] = np.int64  # type: ignore[assignment]
@@ -30,9 +29,6 @@ index: Callable[[Any], int] = np.uint64  # type: ignore[assignment]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CORE = Path(__file__).resolve().parent
-PACKAGE = CORE.parent
-_IMPORTS_THIS = b"from tokaido_env.core.jit import"
 INTERPRETED = bool(config.DISABLE_JIT)
 PARALLEL_FROM = 1024
 
@@ -103,20 +99,6 @@ def parallel(function: F, at_least: int = PARALLEL_FROM) -> F:
     return choose  # type: ignore[return-value]
 
 
-def cache_folder() -> Path | None:
-    """Return the folder for compiled entries of exactly these sources, None if not writable.
-
-    Numba's own check looks at the file of the entry only, not at the files it calls; a folder named
-    by the hash of all sources makes a stale cache impossible.
-    """
-    try:
-        folder = _cache_root() / "tokaido_env" / _sources_hash()
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # nothing can be written; there is no home
-        return None
-    return folder if os.access(folder, os.W_OK) else None
-
-
 def _compile_inner(function: F, **options: bool) -> F:
     if INTERPRETED:
         return function
@@ -128,16 +110,8 @@ def _compile_inner(function: F, **options: bool) -> F:
 def _compile(function: F, *, parallel: bool) -> F:
     if INTERPRETED:
         return _wrapping_around(function)
-    folder = _cached_folder()
-    previous = config.CACHE_DIR
-    # Numba reads this while it decorates; other packages must not notice.
-    # One folder a form: Numba's key does not tell whether a function was compiled in parallel.
-    form = "parallel" if parallel else "serial"
-    config.CACHE_DIR = "" if folder is None else str(folder / form)
-    try:
-        compiled: F = numba.njit(function, cache=folder is not None, parallel=parallel, nogil=True)
-    finally:
-        config.CACHE_DIR = previous
+    compiled: F = numba.njit(function, parallel=parallel, nogil=True)
+    keep(compiled)
     return compiled
 
 
@@ -148,28 +122,3 @@ def _wrapping_around(function: F) -> F:
             return function(*args)
 
     return wrapper  # type: ignore[return-value]
-
-
-@functools.cache
-def _cached_folder() -> Path | None:
-    return cache_folder()
-
-
-def _cache_root() -> Path:
-    chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home()))
-    return Path.home() / ".cache"
-
-
-def _sources_hash() -> str:
-    """Return a hash of what kernels are made of: the core, and every file that compiles its own."""
-    digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")) + sorted((PACKAGE / "agents").rglob("*.py")):
-        source = path.read_bytes()
-        if path.parent == CORE or _IMPORTS_THIS in source:
-            digest.update(str(path.relative_to(PACKAGE)).encode())
-            digest.update(source)
-    return digest.hexdigest()[:16]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS, ICONS, SIDES, WARES
+from tokaido_env.core.checks import shown
 from tokaido_env.core.episode import weights_of
 from tokaido_env.core.rules import MAX_OUTCOMES, legal_mask
 from tokaido_env.core.state import OVER, Phase
@@ -105,16 +106,16 @@ def refusal(
     phase = Phase(states["phase"][i])
     move = int(move) if isinstance(move, np.integer) else move
     if phase == OVER:
-        return f"illegal action {move!r}: the game is over"
+        return f"illegal action {shown(move)}: the game is over"
     actions = actions_of(legal_mask(boards, states, i))
     if actions:
         name = f" ({LABELS[move]})" if isinstance(move, int) and move in range(len(LABELS)) else ""
         legal = ", ".join(f"{LABELS[action]} ({action})" for action in actions)
         who = f"player {states['player'][i]} at {phase.name}"
-        return f"illegal action {move!r}{name}: legal are {legal} for {who}"
+        return f"illegal action {shown(move)}{name}: legal are {legal} for {who}"
     weights = np.zeros(MAX_OUTCOMES, np.int64)
     _, step = weights_of(boards, states, i, weights)
     possible = np.flatnonzero(weights).tolist()
-    shown = ", ".join(f"{outcome_label(kinds, phase, step, k)} ({k})" for k in possible[:_SHOWN])
+    listed = ", ".join(f"{outcome_label(kinds, phase, step, k)} ({k})" for k in possible[:_SHOWN])
     more = ", …" if len(possible) > _SHOWN else ""
-    return f"no outcome {move!r} at {phase.name}: possible are {shown}{more}"
+    return f"no outcome {shown(move)} at {phase.name}: possible are {listed}{more}"

@@ -6,9 +6,10 @@
     apply_outcome(board, s, outcome)    an outcome of chance
 
 `board` is a row of a `BOARD` array and `s` a row of a `STATE` array, changed in place; the verbs
-that change it return the new legal mask, which they know already. The verbs trust their caller: an
-action must be legal, an outcome must have a weight. Only drivers (`luck`, and through it `Game` and
-`Batch`) sample. R-numbers refer to `docs/rules.md`.
+that change it return the new legal mask, which they know already. The verbs trust their caller: a
+state must be possible (`possible`), an action legal, and an outcome must have a weight
+(`outcome_weight`); else they index what is not theirs. Only drivers (`luck`, and through it `Game`
+and `Batch`) sample. R-numbers refer to `docs/rules.md`.
 
 Small fields are read through `int`, so that interpreted kernels do not overflow, and through
 `int64` where the value is passed on: each type of argument is compiled apart.
@@ -65,6 +66,7 @@ from tokaido_env.core.state import (
     EFFECT,
     END_CAP,
     END_TRIGGERS,
+    MAX_COINS,
     MOVE,
     NOBODY,
     OVER,
@@ -135,7 +137,9 @@ def outcome_weights(board: Row, s: Row, out: Any) -> int:
     if phase == SETUP:
         return _setup_weights(board, s, out)
     if phase == ROLL:
-        return _roll_weights(board, out)
+        for outcome in range(MAX_OUTCOMES):
+            out[outcome] = _roll_weight(board, outcome)
+        return MAX_OUTCOMES
     if phase == DRAW:
         for ware in range(4):
             out[ware] = int(s["bag"][ware])
@@ -146,6 +150,23 @@ def outcome_weights(board: Row, s: Row, out: Any) -> int:
             out[icon] = int(s["hidden"][seat, icon])
         return 4
     return 0
+
+
+@kernel
+def outcome_weight(board: Row, s: Row, outcome: int) -> int:
+    """Return the weight of one outcome, any integer; 0 for what is none where the state stands."""
+    phase = int(s["phase"])
+    if not 0 <= outcome < MAX_OUTCOMES:
+        return 0
+    if phase == ROLL:
+        return _roll_weight(board, outcome)
+    if phase == SETUP:
+        return _setup_weight(board, s, outcome)
+    if outcome >= 4:
+        return 0
+    if phase == DRAW:
+        return int64(s["bag"][outcome])
+    return int64(s["hidden"][picker(s), outcome]) if phase == REVEAL else 0
 
 
 @kernel
@@ -228,6 +249,12 @@ def wares_held(s: Row, seat: int) -> int:
     """Return how many wares a seat holds."""
     wares = s["wares"]
     return int(wares[seat, 0]) + int(wares[seat, 1]) + int(wares[seat, 2]) + int(wares[seat, 3])
+
+
+@kernel
+def capacity(s: Row, seat: int) -> int:
+    """Return how many wares a seat may hold at the end of an action (R4.3, R7.3)."""
+    return CAPACITY + (1 if _has_side(s, seat, _MERCHANT, ROBUST) else 0)
 
 
 @kernel
@@ -568,7 +595,10 @@ def _price(board: Row, s: Row, coast: int) -> int:
 
 @kernel
 def _earn(s: Row, seat: int, coins: int) -> None:
-    """R4.5: coins are traded for gold at once, up to six slabs; the sixth triggers the end."""
+    """R4.5: coins are traded for gold at once, up to six slabs; the sixth triggers the end.
+
+    No game gets as far as `MAX_COINS`: only a position that none can reach may lose coins here.
+    """
     coins += int(s["coins"][seat])
     gold = int(s["gold"][seat])
     while coins >= GOLD_PRICE and gold < LAST_SLAB:
@@ -576,7 +606,7 @@ def _earn(s: Row, seat: int, coins: int) -> None:
         gold += 1
         if gold == LAST_SLAB:
             s["end_triggered"] = 1
-    s["coins"][seat] = coins
+    s["coins"][seat] = min(coins, MAX_COINS)
     s["gold"][seat] = gold
 
 
@@ -741,14 +771,17 @@ def setup_step(s: Row) -> int:
 
 @kernel
 def _setup_weights(board: Row, s: Row, out: Any) -> int:
+    number = int(board["kinds"]) if setup_step(s) < _BOUTIQUES else 2
+    for outcome in range(number):
+        out[outcome] = _setup_weight(board, s, outcome)
+    return number
+
+
+@kernel
+def _setup_weight(board: Row, s: Row, outcome: int) -> int:
     if setup_step(s) >= _BOUTIQUES:
-        out[0] = 1
-        out[1] = 1  # R1.4
-        return 2
-    kinds = int(board["kinds"])
-    for kind in range(kinds):
-        out[kind] = boutiques_left(board, s, kind)
-    return kinds
+        return int64(outcome < 2)  # R1.4
+    return boutiques_left(board, s, outcome) if outcome < int(board["kinds"]) else 0
 
 
 @kernel
@@ -764,13 +797,11 @@ def _set_up(s: Row, outcome: int) -> int:
 
 
 @kernel
-def _roll_weights(board: Row, out: Any) -> int:
+def _roll_weight(board: Row, outcome: int) -> int:
     faces = board["face_count"]
-    for outcome in range(MAX_OUTCOMES):
-        pilgrim = int(faces[_PILGRIM, outcome // 36 + 1])
-        merchant = int(faces[_MERCHANT, outcome // 6 % 6 + 1])
-        out[outcome] = pilgrim * merchant * int(faces[_ARTIST, outcome % 6 + 1])
-    return MAX_OUTCOMES
+    pilgrim = int(faces[_PILGRIM, outcome // 36 + 1])
+    merchant = int(faces[_MERCHANT, outcome // 6 % 6 + 1])
+    return int64(pilgrim * merchant * int(faces[_ARTIST, outcome % 6 + 1]))
 
 
 @kernel
@@ -803,12 +834,6 @@ def _has_wave(s: Row, seat: int, character: int) -> bool:
 @kernel
 def _has_side(s: Row, seat: int, character: int, side: int) -> bool:
     return _has_wave(s, seat, character) and int(s["wave_side"][character]) == side
-
-
-@kernel
-def capacity(s: Row, seat: int) -> int:
-    """Return how many wares a seat may keep (R4.3, R7.3)."""
-    return CAPACITY + (1 if _has_side(s, seat, _MERCHANT, ROBUST) else 0)
 
 
 @kernel

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import functools
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.box import CHARACTERS, PAINTING_COUNTS, WARE_COUNTS
 
-MAX_COINS = 63  # more than a round can bring after the sixth slab
+# A game can reach 32. The sixth slab ends the game with its round, before which there were
+# nine coins at most, and a round brings a seat 33 at most: five wares sold at 4 with crafty, and a
+# pilgrim that visits towns of 4 twice. So 32 are left of them (R4.5, R8, R9.1).
+MAX_COINS = 63  # a coin beyond is not kept
 MAX_PENDING = 10
 
 NOBODY = -1  # an owner, a player, a die or an origin that is none
@@ -93,9 +97,9 @@ def start(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 
 def copy_rows(
-    array: npt.NDArray[np.void], rows: npt.NDArray[np.int64] | None = None
-) -> npt.NDArray[np.void]:
-    """Return a copy of some rows (all by default) of an array of records, as whole bytes.
+    array: npt.NDArray[Any], rows: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[Any]:
+    """Return a copy of some rows (all by default) of an array (n,) of records, as whole bytes.
 
     NumPy by itself copies records field by field, up to fifty times slower.
     """
@@ -104,15 +108,15 @@ def copy_rows(
 
 
 def put_rows(
-    array: npt.NDArray[np.void], rows: npt.NDArray[np.int64], values: npt.NDArray[np.void]
+    array: npt.NDArray[Any], rows: npt.NDArray[np.int64], values: npt.NDArray[Any]
 ) -> None:
-    """Write some rows of an array of records, as whole bytes; one value goes to all."""
+    """Write some rows of an array (n,) of records, as whole bytes; one value goes to all."""
     whole = _bytes_of(array.dtype)
     array.view(whole)[rows] = values.view(whole)
 
 
 @functools.cache
-def _bytes_of(dtype: np.dtype[np.void]) -> np.dtype[np.void]:
+def _bytes_of(dtype: np.dtype[Any]) -> np.dtype[np.void]:
     return np.dtype((np.void, dtype.itemsize))
 
 

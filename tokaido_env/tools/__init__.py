@@ -1,1 +1,1 @@
-"""Commands: what `python -m tokaido_env` runs."""
+"""Commands: what `tokaido COMMAND` and `python -m tokaido_env COMMAND` run, each a `main`."""

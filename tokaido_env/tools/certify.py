@@ -1,10 +1,11 @@
-"""`python -m tokaido_env certify`: the conformance tests of every library that is installed.
+"""`tokaido certify`: the conformance tests of every library that is installed.
 
 Each check is the library's own test, run on our environment as its users get it.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import importlib.metadata
 import importlib.util
@@ -13,11 +14,12 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tokaido_env
+from tokaido_env.tools.program import program
 
 # What PettingZoo warns of any dictionary with a mask that is not on a list of its own.
 OF_DICTIONARIES = (
@@ -37,7 +39,7 @@ class Check:
     Attributes:
         package: the distribution that it comes from.
         name: what it is called there, and the form of the environment it runs on.
-        run: runs it; raises if it fails, returns what it tells ("" for nothing).
+        run: runs it; raises if it fails, returns what it found ("" for nothing).
         needs: modules besides.
     """
 
@@ -100,8 +102,8 @@ def _api_test(**options: Any) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         if options.get("observation") != "box":
-            for told in OF_DICTIONARIES:
-                warnings.filterwarnings("ignore", told, UserWarning)
+            for warning in OF_DICTIONARIES:
+                warnings.filterwarnings("ignore", warning, UserWarning)
         api_test(tokaido_env.env(**options), num_cycles=500)
         api_test(tokaido_env.raw_env(**options), num_cycles=500)
     return ""
@@ -144,11 +146,11 @@ def _unseen() -> Iterator[None]:
 def _performance_benchmark() -> str:
     from pettingzoo.test import performance_benchmark
 
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
         performance_benchmark(tokaido_env.env())
-    turns = re.search(r"([\d.]+) turns per second", told.getvalue())
-    return f"{float(turns[1]):,.0f} turns/s" if turns else told.getvalue()
+    turns = re.search(r"([\d.]+) turns per second", printed.getvalue())
+    return f"{float(turns[1]):,.0f} turns/s" if turns else printed.getvalue()
 
 
 def _gymnasium_check_env(*, rendered: bool, **options: Any) -> str:
@@ -212,8 +214,11 @@ CHECKS = (
 )
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return 1 if a check failed, else 0."""
+    argparse.ArgumentParser(
+        program("certify"), description="Run the conformance tests of all installed libraries."
+    ).parse_args(arguments)
     print(f"tokaido_env {tokaido_env.__version__}, Python {sys.version.split()[0]}")
     verdicts = certify(lambda verdict: print(table_line(verdict), flush=True))
     failed = sum(verdict.outcome == "FAILED" for verdict in verdicts)

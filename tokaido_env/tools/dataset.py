@@ -54,11 +54,12 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core import loops
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES
+from tokaido_env.core.episode import SLOT
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, check_fits, units
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
 from tokaido_env.files import whole_file
-from tokaido_env.record import Record, RecordError, replay
+from tokaido_env.record import Record, RecordError, check_luck, replay
 from tokaido_env.trajectory import Trajectory
 
 FORMAT = "tokaido-duo-decisions"
@@ -175,6 +176,7 @@ def _records(path: Path) -> Iterator[tuple[int, Record]]:
 
 def _play(number: int, record: Record, board: Board | None, dtype: str) -> Played:
     played = replay(record, board)
+    check_luck(record, played)
     check_fits(played.board.record, dtype)
     decisions = np.flatnonzero(played.decided)
     # The position after the last event is what both seats see last of all.
@@ -203,7 +205,7 @@ def _observe(
 ) -> npt.NDArray[Any]:
     unit = units(dtype)
     out = np.empty((len(states), N_FEATURES), unit.dtype)
-    slots = np.zeros(len(states), loops.SLOT)
+    slots = np.zeros(len(states), SLOT)
     loops.observe(np.arange(len(states)), board.record, states, slots, seats, unit, out)
     return out
 

@@ -1,0 +1,326 @@
+"""What a network computes: the forward pass as a compiled kernel, which needs no PyTorch.
+
+`policy` tells what a network is. Its layers are applied to the units that are not 0 only: of the
+inputs most are.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from tokaido_env.agents.players.heuristic import N_TERMS, SCRATCH, guides_of
+from tokaido_env.agents.players.inputs import MOST_LEGAL, N_TRUNK, OUTLOOK, read_position
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bits import lowest
+from tokaido_env.core.jit import index, int64, kernel, parallel, subroutine
+from tokaido_env.core.rules import Row
+from tokaido_env.core.threads import rows_apart, take
+
+Floats = npt.NDArray[np.float32]
+
+_NEIGHBOURS = 16  # positions that a thread takes at a time, if there are many
+_MOST_COPIES = 16  # of a network, half a megabyte each; more threads share them
+
+
+class Network(NamedTuple):
+    """A network as the kernels read it: float32, (copies, inputs, outputs) where it is a matrix.
+
+    A copy is for one thread: processors that share weights fetch them from each other each time
+    that they fall out of a cache, which makes a forward pass a third longer.
+    """
+
+    first: Floats
+    first_bias: Floats
+    second: Floats
+    second_bias: Floats
+    heads: Floats  # (copies, second, N_ACTIONS + move + 1): actions, context of moves, value
+    heads_bias: Floats
+    results: Floats  # (copies, N_TERMS, move)
+    moves: Floats  # (copies, N_ACTIONS, move)
+    move_out: Floats  # (copies, move)
+    outlook: Floats  # (copies, 1)
+
+
+class Positions(NamedTuple):
+    """Positions that wait for a decision."""
+
+    boards: Any  # BOARD (1,) for all, or (n,)
+    guides: Any  # GUIDE, as many
+    states: Any  # STATE (n,)
+    legal: Any  # uint64 (n,), the legal actions as bits, not 0
+
+    def part(self, part: slice) -> Positions:
+        """Return some of them."""
+        each = part if len(self.boards) > 1 else slice(None)
+        return Positions(self.boards[each], self.guides[each], self.states[part], self.legal[part])
+
+
+class Position(NamedTuple):
+    """A row of `Positions`."""
+
+    board: Row
+    guide: Row
+    state: Row
+    legal: np.uint64
+
+
+class Workspace(NamedTuple):
+    """What a forward pass of one thread writes to; with one axis more, first, that of several."""
+
+    copy: Any  # int, which one of the network it reads
+    scratch: Any  # a row of SCRATCH
+    layers: Floats  # the trunk's inputs, its layers, the heads, the layer of a move
+    results: Floats  # (MOST_LEGAL or more, N_TERMS), of moves
+    units: npt.NDArray[np.int64]  # the numbers of the units of a layer that are not 0
+    values: Floats  # what they are
+    logits: Floats  # (N_ACTIONS or more,), room for those of a position that nothing else keeps
+
+
+def for_threads(network: Network) -> Network:
+    """Return a network, given without copies, with as many as there may be threads."""
+    copies = min(numba.config.NUMBA_NUM_THREADS, _MOST_COPIES)
+    return Network(*(np.stack([array] * copies) for array in network))
+
+
+def evaluate_all(
+    network: Network,
+    boards: npt.NDArray[np.void],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+) -> tuple[Floats, Floats]:
+    """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for who decides.
+
+    Args:
+        network: ready for the kernels.
+        boards: `BOARD` (1,) for all, or (n,).
+        states: `STATE` (n,), with a decision to take.
+        legal: uint64 (n,), the legal actions as bits, not 0.
+    """
+    logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
+    values = np.empty(len(states), np.float32)
+    positions = Positions(boards, guides_of(boards), states, legal)
+    workspaces = kept_workspaces(min(numba.get_num_threads(), len(states)), network)
+    _evaluate_all(values, logits, network, positions, workspaces, np.zeros(1, np.int64))
+    return logits, values
+
+
+def kept_workspaces(threads: int, network: Network | None) -> Workspace:
+    """Return what a forward pass writes to, for each thread; without a network only the scratch.
+
+    A thread of Python gets the same memory each time that it asks for as much.
+    """
+    if network is None:
+        return _make_workspaces(threading.get_ident(), threads, 1, None)
+    copies, first, second = network.second.shape
+    sizes = first, second, network.results.shape[2]
+    return _make_workspaces(threading.get_ident(), threads, copies, sizes)
+
+
+@functools.lru_cache(maxsize=8)
+def _make_workspaces(
+    python_thread: int, threads: int, copies: int, sizes: tuple[int, int, int] | None
+) -> Workspace:
+    layers, widest, moves = 0, 0, 0
+    if sizes is not None:
+        first, second, move = sizes
+        layers = N_TRUNK + first + second + (N_ACTIONS + move + 1) + move
+        widest, moves = max(N_TRUNK, first, second, N_TERMS), MOST_LEGAL
+    return Workspace(
+        copy=np.arange(threads) % copies,
+        scratch=rows_apart(threads, 1, SCRATCH),
+        layers=rows_apart(threads, layers, np.float32),
+        results=rows_apart(threads, moves, np.dtype((np.float32, N_TERMS))),
+        units=rows_apart(threads, widest, np.int64),
+        values=rows_apart(threads, widest, np.float32),
+        logits=rows_apart(threads, N_ACTIONS, np.float32),
+    )
+
+
+@kernel
+def forward(network: Any, position: Position, workspace: Workspace, logits: Any) -> np.float32:
+    """Write the logits of the legal actions; return the value for the player who decides.
+
+    Args:
+        network: a `Network`.
+        position: with a decision to take.
+        workspace: of one thread, by `kept_workspaces`; overwritten.
+        logits: float32 (N_ACTIONS,); of illegal actions left as they are.
+    """
+    own = _copy_of(network, workspace.copy)
+    layers, units, values = workspace.layers, workspace.units, workspace.values
+    ends = N_TRUNK + len(own.first_bias), len(own.second_bias), len(own.heads_bias)
+    trunk = layers[:N_TRUNK]
+    first = layers[N_TRUNK : ends[0]]
+    second = layers[ends[0] : ends[0] + ends[1]]
+    heads = layers[ends[0] + ends[1] : ends[0] + ends[1] + ends[2]]
+    hidden = layers[ends[0] + ends[1] + ends[2] :][: len(own.move_out)]
+    read_position(
+        position.board,
+        position.guide,
+        position.state,
+        position.legal,
+        workspace.scratch,
+        trunk,
+        workspace.results,
+    )
+    active = _active(trunk, units, values)
+    _apply_layer(own.first, own.first_bias, units, values, active, first)
+    active = _positive(first, units, values)
+    _apply_layer(own.second, own.second_bias, units, values, active, second)
+    active = _positive(second, units, values)
+    _apply_layer(own.heads, own.heads_bias, units, values, active, heads)
+    _score_moves(own, position.legal, workspace, trunk, heads, hidden, logits)
+    return np.float32(np.tanh(heads[len(heads) - 1]))
+
+
+@kernel
+def _copy_of(network: Any, copy: int) -> Any:
+    """Return a copy of a network: its arrays without their first axis."""
+    which = index(copy)
+    return Network(
+        network.first[which],
+        network.first_bias[which],
+        network.second[which],
+        network.second_bias[which],
+        network.heads[which],
+        network.heads_bias[which],
+        network.results[which],
+        network.moves[which],
+        network.move_out[which],
+        network.outlook[which],
+    )
+
+
+@kernel
+def _score_moves(
+    own: Any,
+    legal: np.uint64,
+    workspace: Workspace,
+    trunk: Any,
+    heads: Any,
+    hidden: Any,
+    logits: Any,
+) -> None:
+    """Write the logits of the legal actions, from the heads and the results of the moves."""
+    units, values = workspace.units, workspace.values
+    row = int64(0)
+    while legal != np.uint64(0):
+        action = index(lowest(legal))
+        legal &= legal - np.uint64(1)
+        for k in range(len(hidden)):
+            hidden[k] = own.moves[action, k] + heads[N_ACTIONS + k]
+        active = _active(workspace.results[index(row)], units, values)
+        row += 1
+        _add_rows(own.results, units, values, active, hidden)
+        score = heads[action] + own.outlook[0] * trunk[index(OUTLOOK) + action]
+        for k in range(len(hidden)):
+            score += max(hidden[k], np.float32(0.0)) * own.move_out[k]
+        logits[action] = score
+
+
+@kernel
+def _active(inputs: Any, units: Any, values: Any) -> int:
+    """Note the inputs that are not 0; return how many."""
+    count = 0
+    for i in range(len(inputs)):
+        units[count] = i
+        values[count] = inputs[i]
+        count += int64(inputs[i] != 0)
+    return count
+
+
+@kernel
+def _positive(layer: Any, units: Any, values: Any) -> int:
+    """Note the units above 0; return how many."""
+    count = 0
+    for i in range(len(layer)):
+        units[count] = i
+        values[count] = layer[i]
+        count += int64(layer[i] > 0)
+    return count
+
+
+@kernel
+def _apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, out: Any) -> None:
+    """Write the bias and the weighted rows of a matrix."""
+    for o in range(len(out)):
+        out[o] = bias[o]
+    _add_rows(weights, units, values, count, out)
+
+
+@kernel
+def _add_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> None:
+    """Add the weighted rows of a matrix to `out`.
+
+    Several rows at a time, so that `out` is fetched and stored less often.
+    """
+    k = 0
+    while k + 4 <= count:
+        a, b = weights[index(units[k])], weights[index(units[k + 1])]
+        c, d = weights[index(units[k + 2])], weights[index(units[k + 3])]
+        u, v, w, x = values[k], values[k + 1], values[k + 2], values[k + 3]
+        for o in range(len(out)):
+            out[o] += (u * a[o] + v * b[o]) + (w * c[o] + x * d[o])
+        k += 4
+    while k < count:
+        a, u = weights[index(units[k])], values[k]
+        for o in range(len(out)):
+            out[o] += u * a[o]
+        k += 1
+
+
+def _evaluate_each(
+    values: Any,
+    logits: Any,
+    network: Any,
+    positions: Positions,
+    workspaces: Workspace,
+    taken: Any,
+) -> None:
+    """Evaluate n positions, each thread in a workspace of its own."""
+    for w in prange(len(workspaces.units)):
+        workspace = Workspace(
+            workspaces.copy[w],
+            workspaces.scratch[w, 0],
+            workspaces.layers[w],
+            workspaces.results[w],
+            workspaces.units[w],
+            workspaces.values[w],
+            workspaces.logits[w],
+        )
+        _evaluate_share(values, logits, network, positions, workspace, taken)
+
+
+_evaluate_all: Any = parallel(_evaluate_each, at_least=2)
+
+
+@subroutine
+def _evaluate_share(
+    values: Any,
+    logits: Any,
+    network: Any,
+    positions: Positions,
+    workspace: Workspace,
+    taken: Any,
+) -> None:
+    """Evaluate positions that no other thread has taken, a few neighbours at a time."""
+    step = min(_NEIGHBOURS, 1 + len(values) // _NEIGHBOURS)
+    first = take(taken, step)
+    while first < len(values):
+        for i in range(first, min(first + step, len(values))):
+            which = i if len(positions.boards) > 1 else 0
+            position = Position(
+                positions.boards[which],
+                positions.guides[which],
+                positions.states[i],
+                positions.legal[i],
+            )
+            values[i] = forward(network, position, workspace, logits[i])
+        first = take(taken, step)

@@ -1,0 +1,484 @@
+"""Monte Carlo tree search with explicit chance nodes, compiled: one search, two judges.
+
+One simulation walks from the root to a node that is new, has it judged, and backs its value up. At
+a decision it goes where the bound is highest for the player who decides, each player for itself,
+however often it decides in a row; at chance through samples, as `tree` tells. The search samples
+its own luck from the key of the decision: it never sees the game's.
+
+- Without a network (`MctsAgent`) a new node is worth its evaluation, or that after random play; the
+  bound is UCB1 (Kocsis and Szepesvári 2006).
+- With one (`PolicySearchAgent`) its policy proposes and its value judges (Silver et al. 2018,
+  AlphaZero): the bound is PUCT, the mean value so far and the policy's probability for what was
+  tried little. A simulation goes on through chance, and through decisions that leave no choice, so
+  that each ends where the network was trained.
+
+A kernel is compiled once for each judge: `network is None` is known then.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from tokaido_env.agent import Agent
+from tokaido_env.agents.players.heuristic import evaluate, final_result, guides_of
+from tokaido_env.agents.players.inference import (
+    Network,
+    Position,
+    Positions,
+    Workspace,
+    forward,
+    kept_workspaces,
+)
+from tokaido_env.agents.players.policy import Policy, path_in_spec
+from tokaido_env.agents.players.tree import (
+    Tree,
+    back_up,
+    begin_tree,
+    follow,
+    kept_trees,
+    mask_of,
+    mean_value,
+    most_visited,
+    note_visits,
+    sample_chance,
+)
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bits import lowest
+from tokaido_env.core.bots import random_action
+from tokaido_env.core.jit import int64, kernel, parallel, subroutine
+from tokaido_env.core.luck import begin_luck, hash_bits, settle
+from tokaido_env.core.rules import Row, apply, legal
+from tokaido_env.core.state import NOBODY, OVER
+from tokaido_env.core.threads import take
+
+FULL = 400
+"""Rounds of a playout that goes on to the end of the game: no game has more."""
+
+_PLAYOUT, _PICK = 21, 22  # purposes of random numbers
+
+# UCB1.
+_EXPLORATION = np.float32(0.2)
+_TABLE = 4096
+_ROOT_OF_LOG = np.sqrt(np.log(np.arange(1, _TABLE + 1))).astype(np.float32)
+
+# PUCT.
+_TRUST = np.float32(0.6)  # in the policy's probabilities
+_FIRST_PLAY = np.float32(0.1)  # what an action not tried yet is worth less than its node
+
+# With a network a new decision, often the chance before it, and what forced decisions take: a
+# simulation goes through those only while two nodes remain for each simulation to come.
+_NODES_PER_SIM, _NODES_PER_LED_SIM = 1, 3
+
+_SIMS_AT_ONCE, _LED_SIMS_AT_ONCE = 1 << 20, 1 << 17  # in one call, so that Ctrl-C is heard
+_SIMS_OF_MATCH, _LED_SIMS_OF_MATCH = 1 << 18, 1 << 17  # in one round of decisions of all its games
+
+
+class Plan(NamedTuple):
+    """How long to search: simulations a position, and rounds of the playout at a new node."""
+
+    sims: int
+    rollout: int = 0
+
+
+class Found(NamedTuple):
+    """What a search tells of n positions."""
+
+    actions: npt.NDArray[np.int64]
+    """The most visited, (n,)."""
+    values: npt.NDArray[np.float32]
+    """The results that player_0 can expect, (n,), in [-1, 1]."""
+    visits: npt.NDArray[np.int32]
+    """How often each action was visited, (n, N_ACTIONS)."""
+
+    def part(self, part: slice) -> Found:
+        """Return what is told of some of them, to read or to write."""
+        return Found(self.actions[part], self.values[part], self.visits[part])
+
+
+class SearchAgent(Agent):
+    """An agent that searches.
+
+    Attributes:
+        sims: simulations for a decision.
+        rollout: rounds of the playout at a new node.
+        network: that leads the search, None to search by the evaluation.
+    """
+
+    spec: str
+    games_at_once: int
+    sims: int
+    rollout = 0
+    network: Network | None = None
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`."""
+        return self.search(boards, guides_of(boards), states, legal, keys).actions
+
+    def judge(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return the shares of the visits and the value, as `Agent.judge`."""
+        _, values, visits = self.search(boards, guides_of(boards), states, legal, keys)
+        return np.asarray(visits / visits.sum(axis=1, keepdims=True), np.float32), values
+
+    def search(
+        self,
+        boards: npt.NDArray[np.void],
+        guides: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> Found:
+        """Search n positions.
+
+        Args:
+            boards: `BOARD` (1,) for all, or (n,).
+            guides: `GUIDE`, as many.
+            states: `STATE` (n,), with a decision to take.
+            legal: uint64 (n,), not 0.
+            keys: uint64 (n,).
+        """
+        plan = Plan(self.sims, self.rollout)
+        return search(self.network, plan, Positions(boards, guides, states, legal), keys)
+
+
+class MctsAgent(SearchAgent):
+    """Monte Carlo tree search with a fixed number of simulations for each decision.
+
+    Args:
+        sims: simulations for a decision, from 1.
+        rollout: what a new node is worth: 0 its evaluation, n that after n rounds of random play,
+            "full" the end of a random game.
+    """
+
+    def __init__(self, sims: int = 400, rollout: int | str = 0) -> None:
+        self.sims = sims
+        self.rollout = FULL if rollout == "full" else int(rollout)
+        self.spec = f"mcts:sims={sims}" + (f",rollout={rollout}" if self.rollout else "")
+        self.games_at_once = max(16, min(1024, _SIMS_OF_MATCH // sims // 2 * 2))
+
+
+class PolicySearchAgent(SearchAgent):
+    """Tree search by a policy file.
+
+    Args:
+        path: a policy file, or a run folder for its best.
+        sims: simulations for a decision, from 1.
+    """
+
+    def __init__(self, path: str, sims: int = 400) -> None:
+        self._begin(Policy.load(path), f"policy_search:{path_in_spec(path)},sims={sims}", sims)
+
+    @classmethod
+    def of(cls, policy: Policy, spec: str, sims: int) -> PolicySearchAgent:
+        """Make an agent from a policy in memory."""
+        agent = cls.__new__(cls)
+        agent._begin(policy, spec, sims)
+        return agent
+
+    def _begin(self, policy: Policy, spec: str, sims: int) -> None:
+        self.policy = policy
+        self.network = policy.network()
+        self.spec = spec
+        self.sims = sims
+        self.games_at_once = max(16, min(1024, _LED_SIMS_OF_MATCH // sims // 2 * 2))
+
+
+def search(
+    network: Network | None, plan: Plan, positions: Positions, keys: npt.NDArray[np.uint64]
+) -> Found:
+    """Search n positions; the same positions and keys give the same bytes on any threads.
+
+    Args:
+        network: that leads the search, None to search by the evaluation.
+        plan: how long to search.
+        positions: with a decision to take.
+        keys: uint64 (n,).
+    """
+    n, sims = len(keys), plan.sims
+    found = Found(
+        actions=np.empty(n, np.int64),
+        values=np.empty(n, np.float32),
+        visits=np.zeros((n, N_ACTIONS), np.int32),
+    )
+    nodes = (_NODES_PER_SIM if network is None else _NODES_PER_LED_SIM) * sims + 2
+    at_once = _SIMS_AT_ONCE if network is None else _LED_SIMS_AT_ONCE
+    threads = min(numba.get_num_threads(), n)
+    trees = kept_trees(threads, nodes, priors=network is not None)
+    workspaces = kept_workspaces(threads, network)
+    step = max(1, threads, at_once // sims)
+    for first in range(0, n, step):
+        part = slice(first, first + step)
+        taken = np.zeros(1, np.int64)
+        _search_all(
+            *(keys[part], positions.part(part), found.part(part)),
+            *(network, plan, trees, workspaces, taken),
+        )
+    return found
+
+
+def _search_each(
+    keys: Any,
+    positions: Positions,
+    found: Found,
+    network: Any,
+    plan: Plan,
+    trees: Tree,
+    workspaces: Workspace,
+    taken: Any,
+) -> None:
+    """Search n positions, each thread in a tree of its own."""
+    for w in prange(len(trees.nodes)):
+        tree = Tree(
+            trees.size[w, 0],
+            trees.luck[w, 0],
+            trees.nodes[w],
+            trees.edges[w],
+            trees.priors[w],
+            trees.states[w],
+            trees.path[w],
+        )
+        workspace = Workspace(
+            workspaces.copy[w],
+            workspaces.scratch[w, 0],
+            workspaces.layers[w],
+            workspaces.results[w],
+            workspaces.units[w],
+            workspaces.values[w],
+            workspaces.logits[w],
+        )
+        _search_share(keys, positions, found, network, plan, tree, workspace, taken)
+
+
+_search_all: Any = parallel(_search_each, at_least=2)
+
+
+@subroutine
+def _search_share(
+    keys: Any,
+    positions: Positions,
+    found: Found,
+    network: Any,
+    plan: Plan,
+    tree: Tree,
+    workspace: Workspace,
+    taken: Any,
+) -> None:
+    """Search positions that no other thread has taken, one after the other."""
+    i = take(taken, 1)
+    while i < len(keys):
+        which = i if len(positions.boards) > 1 else 0
+        position = Position(
+            positions.boards[which],
+            positions.guides[which],
+            positions.states[i],
+            positions.legal[i],
+        )
+        found.actions[i], found.values[i] = _search(
+            network, plan, position, keys[i], tree, workspace, found.visits[i]
+        )
+        i = take(taken, 1)
+
+
+@subroutine
+def _search(
+    network: Any,
+    plan: Plan,
+    position: Position,
+    key: np.uint64,
+    tree: Tree,
+    workspace: Workspace,
+    visits: Any,
+) -> tuple[int, np.float32]:
+    """Return the action of the root that was visited most, and the root's value for player_0.
+
+    Ties go to the lowest id. A single legal action is not searched.
+    """
+    begin_tree(tree, position.state, position.legal)
+    root = tree.nodes[0]
+    root["visits"] = int64(network is not None)  # of PUCT the first has begun with the root
+    root["value"] = _judge(network, position, tree, 0, workspace)
+    if int64(root["edges"]) == 1:
+        visits[lowest(position.legal)] = plan.sims
+        return lowest(position.legal), root["value"]
+    for sim in range(plan.sims):
+        free = len(tree.nodes) - 2 * (plan.sims - 1 - sim)
+        leaf, depth = _walk(network, position.board, key, tree, free)
+        node = tree.nodes[leaf]
+        if int64(node["visits"]) == 0:
+            if plan.rollout == 0:
+                node["value"] = _judge(network, position, tree, leaf, workspace)
+            else:
+                bits = hash_bits(key, _PLAYOUT, 0, sim)
+                node["value"] = _play_out(position, tree, leaf, plan.rollout, bits, workspace)
+        node["visits"] += 1
+        back_up(tree, depth, node["value"])
+    note_visits(tree, visits)
+    return most_visited(tree), mean_value(tree)
+
+
+@kernel
+def _walk(network: Any, board: Row, key: np.uint64, tree: Tree, free: int) -> tuple[int, int]:
+    """Go from the root to a new node or an end; return it and the number of decisions before.
+
+    With a network to a new decision, which leaves no choice only when the tree would have more than
+    `free` nodes.
+    """
+    at = 0
+    depth = 0
+    while True:
+        node = tree.nodes[at]
+        visits = int64(node["visits"])
+        new = at > 0 and visits == 0
+        if int(node["over"]) or (new and _ends_walk(network, tree, node, free)):
+            return at, depth
+        node["visits"] = visits + 1
+        if int(node["player"]) == NOBODY:
+            at = sample_chance(board, key, tree, at, visits)
+            continue
+        edge = _select(network, tree, node, visits)
+        tree.path[depth] = edge
+        depth += 1
+        at = follow(board, tree, at, tree.edges[edge])
+
+
+@kernel
+def _ends_walk(network: Any, tree: Tree, node: Row, free: int) -> bool:
+    """Return whether a simulation that has come to a new node ends there."""
+    if network is None:
+        return True
+    forced = int64(node["edges"]) == 1 and int64(tree.size["nodes"]) + 2 <= free
+    return int(node["player"]) != NOBODY and not forced
+
+
+# How an edge is chosen
+
+
+@kernel
+def _select(network: Any, tree: Tree, node: Row, visits: int) -> int:
+    """Return the edge with the highest bound for the player who decides."""
+    if network is None:
+        return _select_by_value(tree, node, visits)
+    return _select_by_policy(tree, node, visits)
+
+
+@kernel
+def _select_by_value(tree: Tree, node: Row, visits: int) -> int:
+    """Return the edge of UCB1.
+
+    An edge not visited yet counts as if its first value had been the node's own.
+    """
+    sign = np.float32(1 - 2 * int64(node["player"]))
+    own = sign * node["value"]
+    explore = _EXPLORATION * _ROOT_OF_LOG[min(visits, _TABLE - 1)]
+    first = int64(node["first"])
+    choice = first
+    best = np.float32(-np.inf)
+    for k in range(first, first + int64(node["edges"])):
+        edge = tree.edges[k]
+        bound = own + explore
+        if int64(edge["visits"]) > 0:
+            share = np.float32(1.0) / np.float32(edge["visits"])
+            bound = sign * edge["total"] * share + explore * np.sqrt(share)
+        if bound > best:
+            best = bound
+            choice = k
+    return choice
+
+
+@kernel
+def _select_by_policy(tree: Tree, node: Row, visits: int) -> int:
+    """Return the edge of PUCT."""
+    first = int64(node["first"])
+    if int64(node["edges"]) == 1:
+        return first
+    sign = np.float32(1 - 2 * int64(node["player"]))
+    untried = sign * node["value"] - _FIRST_PLAY
+    explore = _TRUST * np.sqrt(np.float32(visits))
+    choice = first
+    best = np.float32(-np.inf)
+    for k in range(first, first + int64(node["edges"])):
+        edge = tree.edges[k]
+        tried = int64(edge["visits"])
+        worth = untried
+        if tried > 0:
+            worth = sign * edge["total"] / np.float32(tried)
+        bound = worth + explore * tree.priors[k] / np.float32(1 + tried)
+        if bound > best:
+            best = bound
+            choice = k
+    return choice
+
+
+# How a new node is judged
+
+
+@subroutine
+def _judge(
+    network: Any, position: Position, tree: Tree, at: int, workspace: Workspace
+) -> np.float32:
+    """Return the value of a node for player_0; a network notes the priors of its edges."""
+    s = tree.states[at]
+    if network is None:
+        return evaluate(position.board, position.guide, s, workspace.scratch)
+    node = tree.nodes[at]
+    if int(node["over"]):
+        return final_result(position.board, s)
+    asked = Position(position.board, position.guide, s, mask_of(tree, node))
+    value = forward(network, asked, workspace, workspace.logits)
+    _note_priors(tree, node, workspace.logits)
+    return np.float32(1 - 2 * int64(node["player"])) * value
+
+
+@kernel
+def _note_priors(tree: Tree, node: Row, logits: Any) -> None:
+    """Write the policy's probabilities of a node's actions."""
+    priors = tree.priors
+    first = int64(node["first"])
+    last = first + int64(node["edges"])
+    highest = np.float32(-np.inf)
+    for k in range(first, last):
+        highest = max(highest, logits[int64(tree.edges[k]["move"])])
+    total = np.float32(0.0)
+    for k in range(first, last):
+        priors[k] = np.exp(logits[int64(tree.edges[k]["move"])] - highest)
+        total += priors[k]
+    for k in range(first, last):
+        priors[k] /= total
+
+
+@subroutine
+def _play_out(
+    position: Position, tree: Tree, at: int, rollout: int, bits: np.uint64, workspace: Workspace
+) -> np.float32:
+    """Return the evaluation, for player_0, after some rounds of random play from a node."""
+    board = position.board
+    s = workspace.scratch["states"][0]
+    workspace.scratch["states"][0] = tree.states[at]
+    luck = tree.luck
+    begin_luck(luck, bits)
+    last = int64(s["round"]) + rollout
+    mask = np.uint64(0)
+    if int(s["phase"]) != OVER:
+        mask = settle(board, s, luck, legal(board, s))
+    number = 0
+    while mask != np.uint64(0) and (int64(s["round"]) <= last or rollout == FULL):
+        action = random_action(mask, hash_bits(bits, _PICK, 0, number))
+        mask = settle(board, s, luck, apply(board, s, action))
+        number += 1
+    return evaluate(board, position.guide, s, workspace.scratch)

@@ -1,0 +1,52 @@
+"""Results as plain data, as `tokaido evaluate --json` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tokaido_env.agents.arena.match import Match
+from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.arena.series import Result
+
+VERSION = 1
+
+
+def results_to_dict(
+    results: Sequence[Result],
+    ratings: Sequence[Rating],
+    agents: Sequence[str],
+    *,
+    seed: int,
+    board: str,
+    decided: bool = False,
+    adjusted: bool = False,
+) -> dict[str, Any]:
+    """Return results as plain JSON types, with no clock and no machine in them.
+
+    Args:
+        results: of all matches.
+        ratings: best first.
+        agents: specs as they were asked for.
+        seed: of the games.
+        board: its name.
+        decided: tell of each match who is better.
+        adjusted: tell the scores with luck taken off, of matches whose luck is counted.
+    """
+    return {
+        "version": VERSION,
+        "seed": seed,
+        "board": board,
+        "agents": list(agents),
+        "matches": [
+            result.match.to_dict()
+            | ({"decided": result.decided} if decided else {})
+            | ({"adjusted": _adjusted(result.match)} if adjusted else {})
+            for result in results
+        ],
+        "ratings": [rating.to_dict() for rating in ratings],
+    }
+
+
+def _adjusted(match: Match) -> dict[str, Any] | None:
+    return None if match.adjusted is None else match.adjusted.to_dict()

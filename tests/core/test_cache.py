@@ -1,0 +1,466 @@
+"""What is compiled is kept: never stale, made once, and never in the way of playing."""
+
+import json
+import os
+import pkgutil
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import types
+from positions import position
+from processes import ROOT, run_script
+
+import tokaido_env
+from tokaido_env.core import cache, jit
+from tokaido_env.core.fingerprint import config, fingerprint
+from tokaido_env.core.jit import entry, kernel
+
+needs_compiler = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled")
+needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="no such locks there")
+
+
+def cached_in(place: Path) -> dict[str, str]:
+    """An environment with the cache in a place; less optimised, which compiles faster."""
+    home = {"HOME": str(place), "XDG_CACHE_HOME": str(place), "NUMBA_CACHE_DIR": ""}
+    return home | {"NUMBA_OPT": "1"}
+
+
+def kept(place: Path, name: str = "") -> list[Path]:
+    """The files of compiled entries whose names have something in them."""
+    return sorted(place.rglob(f"*{name}-*.nbc"))
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where this process keeps what it compiles meanwhile."""
+    monkeypatch.setattr(cache, "_folder", lambda: tmp_path)
+    cache._warn_unkept.cache_clear()
+    return tmp_path
+
+
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+def hits(compiled: Any) -> int:
+    return sum(compiled.stats.cache_hits.values())
+
+
+# Never stale
+
+OBSERVE = """
+import json, os
+import numpy
+from tokaido_env.boards.board import Board
+from tokaido_env.core.observation import FEATURES, N_FEATURES, encode_game
+from tokaido_env.position import from_dict
+board, seen = Board.load(), numpy.zeros(N_FEATURES, numpy.float32)
+encode_game(board.record, from_dict(board, json.loads(os.environ["POSITION"])), 0, 0, seen)
+(coins,) = (feature.start for feature in FEATURES if feature.name == "my_coins_beyond")
+print(seen[coins], "and", sum(encode_game.stats.cache_hits.values()), "from the cache")
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A folder with a copy of the package's sources."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "tokaido_env", tmp_path / "copy" / "tokaido_env", ignore=ignored)
+    return tmp_path / "copy"
+
+
+@needs_compiler
+def test_a_change_in_a_called_file_is_never_missed(package: Path, tmp_path: Path) -> None:
+    """Coins are seen by a scale of `MAX_COINS` beyond nine, which is not in the encoder's file."""
+    rich = json.dumps(position(mine={"gold": 6, "coins": 36}))
+
+    def observe() -> str:
+        return run_script(OBSERVE, package, POSITION=rich, **cached_in(tmp_path / "cache")).strip()
+
+    state = package / "tokaido_env" / "core" / "state.py"
+    original = state.read_text(encoding="utf-8")
+    assert "MAX_COINS = 63 " in original
+    assert observe() == "0.5 and 0 from the cache"
+    state.write_text(original.replace("MAX_COINS = 63 ", "MAX_COINS = 36 "), encoding="utf-8")
+    assert observe() == "1.0 and 0 from the cache"
+    state.write_text(original + "\nUNUSED = 1  # and a comment\n", encoding="utf-8")
+    assert observe() == "0.5 and 1 from the cache"
+    assert len(kept(tmp_path / "cache", "encode_game")) == 2
+
+
+EDITED_IN_BETWEEN = """
+import os
+from pathlib import Path
+import tokaido_env.core.luck  # what is compiled from now on is kept
+called = Path("tokaido_env/agents/players/called.py")
+original = called.read_text()
+called.write_text(original.replace("1", os.environ["NUMBER"]))
+from tokaido_env.agents.players.caller import number
+print(number())
+called.write_text(original)
+"""
+
+
+@needs_compiler
+def test_an_edit_that_was_undone_leaves_nothing_behind(package: Path, tmp_path: Path) -> None:
+    """The core is imported, a kernel edited, what calls it imported and kept, the edit undone."""
+    players = package / "tokaido_env" / "agents" / "players"
+    jit_import = "from tokaido_env.core.jit import"
+    (players / "called.py").write_text(
+        f"{jit_import} kernel\n\n@kernel\ndef one():\n    return 1\n", encoding="utf-8"
+    )
+    (players / "caller.py").write_text(
+        f"{jit_import} entry\nfrom tokaido_env.agents.players.called import one\n\n"
+        "@entry\ndef number():\n    return one()\n",
+        encoding="utf-8",
+    )
+    environment = cached_in(tmp_path / "cache")
+    assert run_script(EDITED_IN_BETWEEN, package, NUMBER="2", **environment) == "2\n"
+    assert run_script(EDITED_IN_BETWEEN, package, NUMBER="1", **environment) == "1\n"
+
+
+def entries() -> dict[str, Any]:
+    """What Python calls of the package, all rooms."""
+    names = [module.name for module in pkgutil.walk_packages(tokaido_env.__path__, "tokaido_env.")]
+    rooms = ("core", "agents.players", "agents.arena", "agents.study", "agents.learn.tune")
+    wanted = tuple(f"tokaido_env.{room}" for room in rooms)
+    found: dict[str, Any] = {}
+    for module in map(import_module, filter(lambda name: name.startswith(wanted), names)):
+        for name, value in vars(module).items():
+            cells = value.__closure__ or () if isinstance(value, FunctionType) else ()
+            for each in (value, *(cell.cell_contents for cell in cells)):
+                if isinstance(getattr(each, "_cache", None), cache.KernelCache):
+                    found[f"{module.__name__}.{name} {each.targetoptions['parallel']}"] = each
+    return found
+
+
+@needs_compiler
+def test_all_entries_of_the_package_can_be_kept_and_none_is_another() -> None:
+    known_as = {name: fingerprint(each, ()) for name, each in entries().items()}
+    assert len(known_as) > 60
+    assert None not in known_as.values(), known_as
+    distinct = {id(each) for each in entries().values()}
+    assert len(set(known_as.values())) == len(distinct)
+
+
+@needs_compiler
+def test_a_fingerprint_tells_what_a_function_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(number: Any) -> Any:
+        inner = kernel(lambda x: x + number)
+        return entry(lambda x: inner(x))
+
+    numbers = (1, 2, 1.0, True, "1", (1, 2), (2, 1), np.arange(3), np.arange(3.0))
+    known_as = [fingerprint(made(number), (types.int64,)) for number in numbers]
+    assert None not in known_as
+    assert len(set(known_as)) == len(numbers)
+    assert [fingerprint(made(number), (types.int64,)) for number in numbers] == known_as
+    assert fingerprint(made(1), (types.int32,)) != known_as[0]
+    assert fingerprint(made(object()), (types.int64,)) is None
+    monkeypatch.setattr(config, "BOUNDSCHECK", 1)
+    assert fingerprint(made(1), (types.int64,)) != known_as[0]
+
+
+@needs_compiler
+def test_the_order_of_fields_belongs_to_what_is_compiled() -> None:
+    def signature(fields: str) -> Any:
+        kind = namedtuple("Pair", fields)
+        return (types.NamedTuple((types.int64, types.int64), kind),)
+
+    compiled = entry(doubled)
+    one, other = (fingerprint(compiled, signature(fields)) for fields in ("a b", "b a"))
+    assert None not in (one, other)
+    assert one != other
+
+
+# Where it is kept
+
+
+def test_the_place_is_the_users_choice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = cache.cache_folder()
+    assert folder == tmp_path / "tokaido_env" / "kernels"
+    assert folder.is_dir()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert cache.cache_folder() == tmp_path / "numba" / "tokaido_env" / "kernels"
+
+
+@pytest.mark.parametrize("where", ["a file", "/proc", "/dev/null"])
+def test_where_nothing_can_be_written_there_is_no_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "a file").touch()
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / where))
+    assert cache.cache_folder() is None
+
+
+@needs_compiler
+def test_without_a_place_everything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_folder", lambda: None)
+    for _ in range(2):
+        compiled: Any = entry(doubled)
+        assert compiled(4) == 8
+        assert hits(compiled) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="homes are found otherwise")
+def test_who_has_no_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number nobody knows."""
+    import pwd
+
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert cache.cache_folder() is None
+
+
+def test_a_game_is_played_where_nothing_can_be_written(package: Path, tmp_path: Path) -> None:
+    """Neither in the user's cache nor beside the sources."""
+    (tmp_path / "file").touch()
+    before = sorted(package.rglob("*"))
+    short = "from tokaido_env import Game; g = Game(seed=1); g.play('pilgrim'); print(g.rounds)"
+    assert run_script(short, package, **cached_in(tmp_path / "file")) == "1\n"
+    assert sorted(package.rglob("*")) == before
+
+
+# Damage
+
+
+def truncated(contents: bytes) -> bytes:
+    return contents[: len(contents) // 2]
+
+
+def flipped(contents: bytes) -> bytes:
+    middle = len(contents) // 2
+    return contents[:middle] + bytes([contents[middle] ^ 1]) + contents[middle + 1 :]
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", [truncated, flipped, lambda contents: b""])
+def test_a_damaged_file_is_named_and_made_anew(
+    folder: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    entry(doubled)(4)
+    (file,) = kept(folder)
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    compiled: Any = entry(doubled)
+    with pytest.warns(RuntimeWarning, match=f"{file.name}: cannot read .* damaged"):
+        assert compiled(4) == 8
+    assert hits(compiled) == 0
+    compiled = entry(doubled)
+    assert compiled(4) == 8
+    assert hits(compiled) == 1
+    assert kept(folder) == [file]
+
+
+@needs_compiler
+def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
+    entry(doubled)(4)
+    (file,) = kept(folder)
+    file.unlink()
+    file.mkdir()
+    compiled: Any = entry(doubled)
+    with pytest.warns(RuntimeWarning) as warned:
+        assert compiled(4) == 8
+    assert any(file.name in str(each.message) for each in warned)
+
+
+FULL = """
+import resource, warnings
+from tokaido_env.core.jit import entry
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    print(entry(lambda x: x + 1)(4), entry(lambda x: x + 2)(4), len(warned))
+    print(warned[0].message)
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no limit there")
+def test_a_full_disk_is_told_once_and_stops_nothing(tmp_path: Path) -> None:
+    """The system refuses to write more than a kilobyte to any file."""
+    told = run_script(FULL, **cached_in(tmp_path)).splitlines()
+    assert told[0] == "5 6 1"
+    assert str(tmp_path / "tokaido_env" / "kernels") in told[1]
+    assert "File too large" in told[1]
+    left = [path.name for path in (tmp_path / "tokaido_env" / "kernels").iterdir()]
+    assert left == ["lock"]
+
+
+# Several at once
+
+SMALL = """
+from tokaido_env.core.jit import entry
+
+@entry
+def sums(numbers):
+    total = 0
+    for number in numbers:
+        total += number * number
+    return total
+"""
+AT_ONCE = """
+import sys, numpy
+from small import sums
+print("ready", flush=True)
+sys.stdin.readline()
+sums(numpy.arange(9))
+print(sum(sums.stats.cache_misses.values()), sum(sums.stats.cache_hits.values()))
+"""
+
+
+def started(script: str, **environment: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        env=os.environ | environment,
+        stdin=pipe,
+        stdout=pipe,
+        text=True,
+    )
+
+
+@needs_compiler
+@needs_locks
+def test_of_several_that_start_at_once_one_compiles(tmp_path: Path) -> None:
+    (tmp_path / "small.py").write_text(SMALL, encoding="utf-8")
+    paths = os.pathsep.join((str(tmp_path), str(ROOT)))
+    environment = cached_in(tmp_path / "cache") | {"PYTHONPATH": paths}
+    several = [started(AT_ONCE, **environment) for _ in range(2)]
+    for process in several:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in several:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    told = sorted(process.communicate(timeout=120)[0] for process in several)
+    assert told == ["0 1\n", "1 0\n"]
+    assert len(kept(tmp_path / "cache")) == 1
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from tokaido_env.core.cache import _turn
+with _turn(Path(PATH)):
+    print("mine", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@needs_compiler
+@needs_locks
+def test_a_lock_ends_with_its_holder_however_it_ends(tmp_path: Path) -> None:
+    path = tmp_path / f"entry-{'5' * 32}.nbc"
+    script = HOLD.replace("PATH", repr(str(path)))
+    first = started(script, PYTHONPATH=str(ROOT))
+    assert first.stdout is not None
+    assert first.stdout.readline() == "mine\n"
+    second = started(script, PYTHONPATH=str(ROOT))
+    try:
+        assert second.stdout is not None
+        assert select.select([second.stdout], [], [], 3)[0] == []
+        first.send_signal(signal.SIGKILL)
+        assert second.stdout.readline() == "mine\n"
+    finally:
+        for process in (first, second):
+            process.kill()
+            process.communicate()
+
+
+# What is said meanwhile
+
+SLOWLY = """
+import os, sys
+from multiprocessing import get_context
+from tokaido_env.core import cache
+from tokaido_env.core.jit import entry
+
+def compile_some():
+    for number in range(2):
+        entry(lambda x: x + number)(4)
+
+if __name__ == "__main__":
+    cache.SLOW = 0.02
+    if "worker" in sys.argv:
+        process = get_context("spawn").Process(target=compile_some)
+        process.start()
+        process.join()
+    else:
+        compile_some()
+"""
+
+
+def said(tmp_path: Path, *arguments: str, terminal: bool = True) -> str:
+    """What a process says on its standard error while it compiles."""
+    import pty
+
+    (tmp_path / "slowly.py").write_text(SLOWLY, encoding="utf-8")
+    environment = cached_in(tmp_path / "cache") | {"PYTHONPATH": str(ROOT)}
+    reader, writer = pty.openpty() if terminal else os.pipe()
+    command = [sys.executable, str(tmp_path / "slowly.py"), *arguments]
+    done = subprocess.run(
+        command, env=os.environ | environment, stderr=writer, timeout=120, check=False
+    )
+    os.write(writer, b"the end")
+    text = b""
+    while not text.endswith(b"the end"):
+        text += os.read(reader, 10_000)
+    os.close(reader)
+    os.close(writer)
+    assert done.returncode == 0, text
+    return text.decode().removesuffix("the end")
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made otherwise")
+def test_compiling_for_long_is_said_once_on_a_terminal(tmp_path: Path) -> None:
+    (line,) = said(tmp_path).splitlines()
+    place = tmp_path / "cache" / "tokaido_env" / "kernels"
+    assert line.startswith("tokaido_env: compiling for the first time, about half a minute; ")
+    assert f"it is kept in {place} (python -m tokaido_env warmup " in line
+    assert said(tmp_path) == ""  # all is there by now
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made otherwise")
+def test_neither_files_nor_workers_are_told(tmp_path: Path) -> None:
+    assert said(tmp_path, terminal=False) == ""
+    assert said(tmp_path / ".", "worker") == ""
+
+
+def test_what_is_said_adds_up_and_keeps_quiet_for_a_minute(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Many short compilations are as long to wait for as one."""
+    monkeypatch.setattr(cache, "_at_terminal", lambda: True)
+    monkeypatch.setattr(cache, "SLOW", 0.3)
+    notice = cache.Notice()
+    for _ in range(8):
+        with notice, notice:
+            time.sleep(0.1)
+    assert capsys.readouterr().err.count("\n") == 1
+    monkeypatch.setattr(cache, "PAUSE", 0.0)
+    with notice:
+        time.sleep(0.2)
+    assert capsys.readouterr().err.count("\n") == 1

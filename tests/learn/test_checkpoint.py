@@ -1,0 +1,84 @@
+"""Checkpoints: a network, its optimizer and the random states, without any trainer."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from networks import SMALL
+from torch.optim import Adam
+
+from tokaido_env.agents.learn.checkpoint import (
+    KEPT,
+    Checkpoint,
+    checkpoints,
+    read_checkpoint,
+    write_checkpoint,
+)
+from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.learn.network import MoveNetwork
+from tokaido_env.agents.players.inputs import N_INPUTS
+from tokaido_env.core.actions import N_ACTIONS
+
+Learner = tuple[MoveNetwork, Adam]
+
+
+def learner() -> Learner:
+    network = MoveNetwork(SMALL)
+    return network, Adam(network.parameters(), lr=0.01)
+
+
+def update(network: MoveNetwork, optimizer: Adam) -> None:
+    """A gradient step on positions drawn from PyTorch's random state."""
+    legal = torch.rand(4, N_ACTIONS) < 0.1
+    logits, values = network(torch.rand(4, N_INPUTS), legal)
+    optimizer.zero_grad()
+    (logits.square().sum() + values.sum()).backward()
+    optimizer.step()
+
+
+def taken(steps: int, network: MoveNetwork, optimizer: Adam, **counters: Any) -> Checkpoint:
+    moments = optimizer.state_dict()["state"]
+    games = {"turns": np.arange(3), "luck": np.array([2**63], np.uint64)}
+    return Checkpoint(steps, 7, network.state_dict(), moments, games, counters)
+
+
+def weights(network: MoveNetwork) -> list[bytes]:
+    return [tensor.numpy().tobytes() for tensor in network.state_dict().values()]
+
+
+def test_a_learner_goes_on_from_a_checkpoint_as_if_nothing_had_been(tmp_path: Path) -> None:
+    network, optimizer = learner()
+    for _ in range(3):
+        update(network, optimizer)
+    write_checkpoint(tmp_path, taken(30, network, optimizer, name="é"))
+    update(network, optimizer)
+    drawn = np.random.random(3)  # noqa: NPY002  the state that SB3 draws from
+
+    other, its_optimizer = learner()
+    (path,) = checkpoints(tmp_path)
+    found = read_checkpoint(path)
+    other.load_state_dict(found.weights)
+    its_optimizer.load_state_dict(its_optimizer.state_dict() | {"state": found.moments})
+    assert (found.steps, found.updates, found.counters["name"]) == (30, 7, "é")
+    assert found.games["turns"].tolist() == [0, 1, 2]
+    assert found.games["luck"].dtype == np.uint64
+    assert weights(other) != weights(network)
+    update(other, its_optimizer)
+    assert weights(other) == weights(network)
+    assert (np.random.random(3) == drawn).all()  # noqa: NPY002
+
+
+def test_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
+    parts = learner()
+    for steps in (5, 10, 100, 1000):
+        write_checkpoint(tmp_path, taken(steps, *parts))
+    assert [int(path.name) for path in checkpoints(tmp_path)] == [100, 1000]
+    assert KEPT == 2
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("a file", encoding="utf-8")
+    with pytest.raises(RunError, match="000000005: not saved: "):
+        write_checkpoint(tmp_path, taken(5, *learner()))

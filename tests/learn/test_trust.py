@@ -1,0 +1,448 @@
+"""Nothing that is loaded runs: files of strangers, each on every way by which it is read.
+
+What they name would leave a trace, a file, if it were called.
+"""
+
+import hashlib
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from networks import random_policy
+from test_files import held_elsewhere
+
+from tokaido_env import Game
+from tokaido_env.__main__ import main as command
+from tokaido_env.agents import AgentError, make
+from tokaido_env.agents.arena.ladder import LADDER, Ladder
+from tokaido_env.agents.learn import expert, ppo
+from tokaido_env.agents.learn.settings import (
+    RunError,
+    Settings,
+    join_specs,
+    load_settings,
+    read_settings,
+    split_specs,
+    start_run,
+)
+from tokaido_env.agents.players.policy import Policy
+from tokaido_env.agents.registry import check_from_file
+
+ROOT = Path(__file__).resolve().parents[2]
+VALUES: dict[str, Any] = {
+    **{"games": 8, "rollout": 32, "minibatch": 128, "width": 32, "slots": 4, "agents": "greedy"},
+    **{"steps": 256, "freeze_every": 256, "pool_size": 4, "rate_every": 0},
+}
+
+train: Callable[[list[str]], int] = runpy.run_path(str(ROOT / "train.py"))["main"]
+evaluate: Callable[[list[str]], int] = runpy.run_path(str(ROOT / "evaluate.py"))["main"]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """What none of these tests may leave."""
+    return tmp_path / "trace"
+
+
+@pytest.fixture(params=["Popen", "Trace"])
+def spec(request: pytest.FixtureRequest, trace: Path) -> str:
+    """An agent that would leave the trace: no agent at all, and one of one's own."""
+    if request.param == "Popen":
+        return f"python:subprocess:Popen,args=echo>{trace},shell=True"
+    return f"python:outsiders:Trace,path={trace}"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A short run; not to be changed."""
+    run = tmp_path_factory.mktemp("runs") / "finished"
+    ppo.begin(run, Settings(**VALUES))
+    assert ppo.train(run)
+    return run
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the run, to be changed."""
+    shutil.copytree(finished, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def refused(error: str, trace: Path) -> None:
+    """One line says what is wrong, and nothing ran."""
+    assert re.match(r"(train|evaluate): .*a file may not name code to be run: if you trust", error)
+    assert error.count("\n") == 1
+    assert len(error) < 700
+    assert not trace.exists()
+
+
+def config_file(path: Path, **values: Any) -> Path:
+    lines = [f"{name} = {json.dumps(value)}" for name, value in (VALUES | values).items()]
+    path.write_text("[settings]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def hostile_ladder(path: Path, spec: str) -> Path:
+    """The project's ladder, with another agent in the place of a fast one, its hash made anew."""
+    text = LADDER.read_text(encoding="utf-8").replace('"greedy"', json.dumps(spec))
+    data = json.loads(text)
+    del data["hash"]
+    data["hash"] = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+# What would leave a trace does, if the user names it
+
+
+def test_what_the_user_names_is_made(trace: Path) -> None:
+    make(f"python:outsiders:Trace,path={trace}")
+    assert trace.exists()
+
+
+@pytest.mark.parametrize("name", ["subprocess:Popen", "builtins:dict", "pathlib:Path"])
+def test_what_is_no_agent_is_not_even_called(name: str, trace: Path) -> None:
+    with pytest.raises(AgentError, match=r"has neither choose\(game, rng\) nor act\(boards"):
+        make(f"python:{name},args=echo>{trace},shell=True")
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("name", ["os:system", "outsiders:factory", "outsiders:np"])
+def test_what_is_no_class_is_refused(name: str) -> None:
+    with pytest.raises(AgentError, match="no class"):
+        make(f"python:{name}")
+
+
+# Every way by which a file names an agent
+
+
+def test_a_config_file(
+    tmp_path: Path, spec: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = config_file(tmp_path / "my.toml", agents=f"greedy {spec}")
+    assert train(["--run", str(tmp_path / "run"), "--config", str(config)]) == 1
+    refused(capsys.readouterr().err, trace)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_folder(
+    run: Path, spec: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = run / "config.toml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace('"greedy"', json.dumps(f"greedy {spec}")), encoding="utf-8")
+    assert train(["--resume", str(run)]) == 1
+    refused(capsys.readouterr().err, trace)
+    assert train(["--resume", str(run), "--config", str(config)]) == 1
+    refused(capsys.readouterr().err, trace)
+
+
+def test_who_is_seated_in_a_checkpoint(
+    run: Path, spec: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = run / "checkpoints" / "000000256" / "state.json"
+    counters = json.loads(state.read_text(encoding="utf-8"))
+    counters["pool"]["seated"][0] = spec
+    state.write_text(json.dumps(counters), encoding="utf-8")
+    assert train(["--resume", str(run), "--steps", "512"]) == 1
+    error = capsys.readouterr().err
+    assert "broken checkpoint: ValueError: pool: expected the number of a snapshot, latest" in error
+    assert not trace.exists()
+
+
+def test_a_ladder_file(
+    tmp_path: Path, spec: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ladder = hostile_ladder(tmp_path / "theirs.json", spec)
+    options = ["--ladder", str(ladder), "--games", "2"]
+    assert evaluate(["rate", "random", *options]) == 1
+    refused(capsys.readouterr().err, trace)
+    assert Ladder.load(ladder, named=[spec]).agents
+
+
+def test_a_ladder_that_a_config_names(
+    tmp_path: Path, spec: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ladder = hostile_ladder(tmp_path / "theirs.json", spec)
+    config = config_file(tmp_path / "my.toml", ladder=str(ladder), rate_every=256, rating_games=2)
+    assert train(["--run", str(tmp_path / "run"), "--config", str(config)]) == 1
+    refused(capsys.readouterr().err, trace)
+
+
+def test_the_run_of_an_exploit(
+    run: Path, spec: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = run / "config.toml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace('"greedy"', json.dumps(spec)), encoding="utf-8")
+    assert evaluate(["exploit", "greedy", "--run", str(run)]) == 1
+    assert "cannot go on with other settings" in capsys.readouterr().err
+    assert not trace.exists()
+
+
+def test_the_players_of_a_record(
+    tmp_path: Path, spec: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = Game(seed=0)
+    while not game.is_over:
+        game.play(game.legal_actions()[0])
+    file = tmp_path / "games.jsonl"
+    file.write_text(game.record([spec, "greedy"]).to_json() + "\n", encoding="utf-8")
+    out = str(tmp_path / "games.npz")
+    for words in (["replay", str(file), "--quiet"], ["export", str(file), out]):
+        assert command(words) == 0
+    assert evaluate(["random", "greedy", "--games", "2", "--records", str(file)]) == 1
+    capsys.readouterr()
+    assert not trace.exists()
+
+
+# What may be named
+
+
+def test_an_own_run_goes_on_when_its_agents_are_named_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [w for k, v in VALUES.items() for w in (f"--{k}".replace("_", "-"), str(v))]
+    agents = ["--agents", "greedy python:outsiders:HighestAtOnce"]
+    run = tmp_path / "run"
+    assert train(["--run", str(run), *words, *agents]) == 0
+    more = ["--resume", str(run), "--steps", "512"]
+    assert train(more) == 1
+    error = capsys.readouterr().err
+    assert "name this agent on the command line (train: --agents, rate: --trust)" in error
+    assert train([*more, "--agents", "greedy python:outsiders:Highest"]) == 1
+    assert "cannot go on with other settings" in capsys.readouterr().err
+    assert train([*more, *agents]) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_policies_of_a_file_lie_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "theirs"
+    (folder / "pool").mkdir(parents=True)
+    for path in (folder / "pool" / "5", folder / "a,b=c", tmp_path / "mine"):
+        random_policy().save(path)
+    (folder / "link").symlink_to(tmp_path / "mine")
+    (folder / "run").mkdir()
+    (folder / "run" / "best").symlink_to(tmp_path / "mine")
+    (folder / "up").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for path in ("theirs/pool/5", "pool/5"):
+        spec = check_from_file(f"policy:{path},temperature=1", "x", folder)
+        assert isinstance(make(spec).policy, Policy)  # type: ignore[attr-defined]
+    assert check_from_file("policy:theirs/pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
+    assert check_from_file("policy:pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
+    assert check_from_file('policy:"a,b=c"', "x", folder) == f'policy:"{folder}/a,b=c"'
+    assert check_from_file("policy:mine", "x", folder) == f"policy:{folder}/mine"
+    outside = (str(folder / "pool" / "5"), "theirs/../mine", "link", "run", "up/mine", "..")
+    for path in outside:
+        for kind in ("policy", "policy_search"):
+            spec = f"{kind}:{path}"
+            with pytest.raises(AgentError, match=r"x: '.*of its own folder only, by a relative"):
+                check_from_file(spec, "x", folder)
+            assert check_from_file(spec, "x", folder, [spec]) == spec
+
+
+def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
+    config = config_file(tmp_path / "my.toml", agents="python:outsiders:Dice")
+    assert "agents" not in read_settings(config, {"agents": "random"})
+    with pytest.raises(AgentError, match=r"my\.toml: agents: 'python:outsiders:Dice': a file may"):
+        read_settings(config)
+
+
+def test_specs_with_spaces_stand_in_quotes() -> None:
+    assert split_specs("greedy  'policy:my runs/best' \"policy:it's here\"") == [
+        *("greedy", "policy:my runs/best", "policy:it's here"),
+    ]
+    for specs in (["a"], ["a b", "c"], ["it's a"], ["python:a:B,c='d'", 'python:a:B,c="d"']):
+        assert split_specs(join_specs(specs)) == specs
+    with pytest.raises(RunError, match="without spaces, or without quotes"):
+        join_specs(["'a' \"b"])
+
+
+# What is written stays in the folder
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("part", ["pool", "checkpoints", "tb", "pool/000000000"])
+def test_a_part_of_a_run_that_lies_elsewhere_is_refused(
+    run: Path, tmp_path: Path, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / part).rename(tmp_path / "elsewhere")
+    if part == "pool":
+        (tmp_path / "elsewhere" / "000000128").write_text("precious", encoding="utf-8")
+    (run / part).symlink_to(tmp_path / "elsewhere")
+    before = sorted((tmp_path / "elsewhere").glob("*"))
+    assert train(["--resume", str(run), "--steps", "512"]) == 1
+    assert f"{run / part}: is a link: expected a part of the run" in capsys.readouterr().err
+    assert sorted((tmp_path / "elsewhere").glob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["../../mine", "1 ", "x", 7, None, ["1"], "\x1b" * 10**6])
+def test_a_snapshot_has_a_number(run: Path, name: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    state = run / "checkpoints" / "000000256" / "state.json"
+    counters = json.loads(state.read_text(encoding="utf-8"))
+    counters["pool"]["snapshots"][0] = name
+    state.write_text(json.dumps(counters), encoding="utf-8")
+    assert train(["--resume", str(run), "--steps", "512"]) == 1
+    error = capsys.readouterr().err
+    assert "broken checkpoint: ValueError: pool: expected the number of a snapshot, got" in error
+    assert error.count("\n") == 1
+    assert len(error) < 700
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, '{"pool": ' + "9" * 5000 + "}", "[]", "7"])
+def test_a_broken_state_is_told_in_a_line(
+    run: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = run / "checkpoints" / "000000256" / "state.json"
+    state.write_text(text, encoding="utf-8")
+    assert train(["--resume", str(run), "--steps", "512"]) == 1
+    error = capsys.readouterr().err
+    assert f"{state.parent}: broken checkpoint: " in error
+    assert error.count("\n") == 1
+
+
+# The board of a run
+
+
+def test_a_run_notices_that_its_board_was_edited(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from positions import shikoku_data, write_board
+
+    board = write_board(tmp_path / "mine.toml", shikoku_data() | {"max_rounds": 50})
+    run = tmp_path / "run"
+    start_run(run, Settings(**VALUES | {"board": str(board)}))
+    before = (run / "config.toml").read_bytes()
+    write_board(board, shikoku_data() | {"max_rounds": 60})
+    for words in (["--resume", str(run)], ["--resume", str(run), "--steps", "512"]):
+        assert train(words) == 1
+        error = capsys.readouterr().err
+        assert "config.toml: versions.board: begun on a board of hash" in error
+        assert error.count("\n") == 1
+    assert (run / "config.toml").read_bytes() == before
+
+
+def test_a_run_from_before_goes_on(run: Path) -> None:
+    config = run / "config.toml"
+    lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if not re.match(r'board = "\w{16}"', line)]
+    assert len(kept) == len(lines) - 1
+    config.write_text("".join(kept), encoding="utf-8")
+    assert train(["--resume", str(run)]) == 0
+
+
+# Metrics
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"steps": 25', "line 1: Expecting"),
+        ('{"loss": 1.0}', """line 1: expected an object with "steps", got {'loss': 1.0}"""),
+        ("[1]", 'line 1: expected an object with "steps", got [1]'),
+        ("[" * 10**5, "line 1: nested too deeply"),
+        ("", "line 1: Expecting value"),
+    ],
+)
+def test_a_damaged_line_of_metrics_is_named_and_nothing_is_lost(
+    run: Path, line: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = run / "metrics.jsonl"
+    text = f"{line}\n" + file.read_text(encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
+    assert train(["--resume", str(run), "--steps", "512"]) == 1
+    error = capsys.readouterr().err
+    assert f"{file}, {message}" in error
+    assert error.endswith("mend the line, or delete it\n")
+    assert file.read_text(encoding="utf-8") == text
+
+
+# Litter
+
+
+@pytest.mark.parametrize("litter", ["config.toml.tmp", ".lock"])
+def test_what_a_kill_has_left_is_no_content(tmp_path: Path, litter: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / litter).write_text("[sett", encoding="utf-8")
+    start_run(run, Settings(**VALUES))
+    assert load_settings(run) == Settings(**VALUES)
+    assert [path.name for path in run.iterdir()] == ["config.toml"]
+
+
+# One folder, one command
+
+
+def test_a_run_that_another_command_trains_is_left_alone(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with held_elsewhere(run):
+        for words in (["--resume", str(run)], ["--resume", str(run), "--steps", "512"]):
+            assert train(words) == 1
+            error = capsys.readouterr().err
+            assert error.startswith(f"train: {run}: another command is working on it: ")
+            assert error.count("\n") == 1
+    with held_elsewhere(run):
+        (run / ".lock").stat()
+    after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert {path: data for path, data in after.items() if path.name != ".lock"} == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_two_commands_on_one_run_and_a_kill(run: Path) -> None:
+    """The second of two real commands is told so; when the first is killed, a third goes on."""
+    words = [sys.executable, "train.py", "--resume", str(run), "--steps", "1000000"]
+    options: dict[str, Any] = {"cwd": ROOT, "text": True, "env": os.environ | {"COLUMNS": "200"}}
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
+    ) as first:
+        while not (run / ".lock").exists() or b"1000000" not in (run / "config.toml").read_bytes():
+            assert first.poll() is None
+        while "\n" not in (run / "metrics.jsonl").read_text(encoding="utf-8")[400:]:
+            assert first.poll() is None
+        second = subprocess.run(words, capture_output=True, check=False, **options)
+        assert second.returncode == 1
+        assert "another command is working on it" in second.stderr
+        assert second.stderr.count("\n") == 1
+        first.kill()
+    assert (run / ".lock").exists()
+    assert ppo.train(run, _interrupt) is False
+
+
+def _interrupt(progress: Any) -> None:
+    import signal
+
+    if progress.steps and signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_records_ladders_probes_and_lessons_are_kept_too(
+    tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records, ladder = str(tmp_path / "games.jsonl"), str(tmp_path / "ladder.json")
+    commands: list[tuple[str, list[str]]] = [
+        (records, ["random", "greedy", "--games", "2", "--records", records]),
+        (ladder, ["ladder", "random", "greedy", "--games", "2", "--ladder", ladder]),
+        (str(run), ["exploit", "greedy", "--steps", "16384", "--run", str(run)]),
+    ]
+    for path, words in commands:
+        with held_elsewhere(Path(path)):
+            assert evaluate(words) == 1
+        assert capsys.readouterr().err.startswith(f"evaluate: {path}: another command is")
+    with held_elsewhere(run):
+        assert expert.main(["--run", str(run)]) == 1
+    assert capsys.readouterr().err.startswith(f"expert: {run}: another command is working")
+    assert evaluate(commands[0][1]) == evaluate(commands[1][1]) == 0
+    assert not list(tmp_path.glob("*.lock"))

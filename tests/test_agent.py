@@ -1,0 +1,140 @@
+"""What an agent declares, and what becomes an agent."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokaido_env import Batch, Game
+from tokaido_env.agent import Agent, AgentError, Given, as_agent
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.placing import FEWEST_GAMES, games_against
+from tokaido_env.agents.registry import KINDS, cost_of
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bits import actions_of
+from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
+from tokaido_env.versus import Versus
+
+
+class Lowest:
+    """Has `act` and nothing else."""
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        return np.array([actions_of(int(mask))[0] for mask in legal], np.int64)
+
+
+def asked(agent: Agent, what: str = "act") -> Any:
+    """What an agent says in the first position of a game."""
+    game = Game(seed=7)
+    legal, keys = np.array([game.legal_mask], np.uint64), np.array([3], np.uint64)
+    return getattr(agent, what)(game.boards, game.state, legal, keys)
+
+
+def test_a_spec_an_agent_and_an_object_that_acts_become_agents() -> None:
+    greedy = as_agent("greedy")
+    assert (greedy.spec, greedy.bot, greedy.batched) == ("greedy", GREEDY, True)
+    assert as_agent(greedy) is greedy
+    lowest = as_agent(Lowest())
+    assert isinstance(lowest, Given)
+    assert (lowest.spec, lowest.cost, lowest.games_at_once, lowest.bot) == (
+        "Lowest",
+        0,
+        4096,
+        NO_BOT,
+    )
+    assert asked(lowest).tolist() == [Game(seed=7).legal_actions()[0]]
+
+
+def test_what_an_object_declares_is_kept() -> None:
+    player = Lowest()
+    player.cost, player.games_at_once, player.spec = 9, 2, "low"  # type: ignore[attr-defined]
+    agent = as_agent(player)
+    assert (agent.cost, agent.games_at_once, agent.spec) == (9, 2, "low")
+
+
+@pytest.mark.parametrize("wrong", [None, 7, Lowest, object(), lambda boards: None])
+def test_what_cannot_act_is_refused_in_words(wrong: object) -> None:
+    with pytest.raises(AgentError, match="expected an agent, which has act"):
+        as_agent(wrong)
+
+
+def test_an_object_that_only_acts_is_an_opponent() -> None:
+    """The same games as against an agent that says so."""
+    first, second = (
+        Versus(8, one, seat=0, observation="uint8") for one in (Lowest(), Given(Lowest()))
+    )
+    for games in (first, second):
+        games.reset(seed=5)
+    for _ in range(20):
+        actions = first.masks().argmax(axis=1)
+        first.step(actions)
+        second.step(actions)
+        assert first.batch.states.tobytes() == second.batch.states.tobytes()
+
+
+def test_who_cannot_judge_tells_what_it_would_do() -> None:
+    shares, values = asked(as_agent("greedy"), "judge")
+    assert values is None
+    assert shares.shape == (1, N_ACTIONS)
+    assert np.flatnonzero(shares[0]).tolist() == asked(as_agent("greedy")).tolist()
+    assert asked(as_agent(Lowest()), "judge")[0].sum() == 1
+
+
+def test_bots_are_told_from_agents_of_other_kinds() -> None:
+    bots = {"random": RANDOM, "greedy": GREEDY, "greedy:epsilon=0.5": NO_BOT, "heuristic": NO_BOT}
+    assert {spec: make(spec).bot for spec in bots} == bots
+
+
+# What a decision costs
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("random", "greedy:epsilon=0.5", "heuristic", "expectimax", "expectimax:depth=3"),
+        *("mcts", "mcts:sims=20", "champion", "champion:sims=64"),
+    ],
+)
+def test_an_agent_costs_what_its_spec_says(spec: str) -> None:
+    assert make(spec).cost == cost_of(spec)
+
+
+def test_costs_are_in_simulations_and_those_by_a_network_count_for_sixteen() -> None:
+    specs = (
+        "greedy",
+        "mcts",
+        "mcts:sims=20",
+        "champion",
+        "champion:sims=64",
+        "policy:x",
+        "learner",
+    )
+    assert [cost_of(spec) for spec in specs] == [0, 400, 20, 0, 1024, 0, 0]
+    assert cost_of("policy_search:x,sims=10") == 160
+    with pytest.raises(AgentError, match="from 1 to 4"):
+        cost_of("expectimax:depth=5")
+
+
+def test_a_deep_expectimax_is_no_fast_agent() -> None:
+    """Of depth 4 it searches tens of seconds a decision: it meets few agents in few games."""
+    costs = [cost_of(f"expectimax:depth={depth}") for depth in (1, 2, 3, 4)]
+    assert costs == sorted(set(costs))
+    assert games_against("expectimax:depth=1") == games_against("greedy")
+    assert games_against("expectimax:depth=4") == 0
+    assert games_against("expectimax:depth=4", thorough=True) == FEWEST_GAMES
+
+
+# All kinds
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if not kind.required])
+def test_every_kind_takes_legal_actions_again_and_alike(name: str) -> None:
+    agent, batch = make(name), Batch(3, observation=None)
+    batch.reset(seed=11)
+    for _ in range(4):
+        games = np.arange(len(batch))
+        keys, legal = batch.keys(games), batch.legal.copy()
+        twice = [agent.act(batch.boards, batch.states, legal, keys) for _ in range(2)]
+        assert twice[0].tolist() == twice[1].tolist()
+        assert (legal >> twice[0].astype(np.uint64) & np.uint64(1)).all()
+        batch.step(twice[0])

@@ -1,0 +1,218 @@
+"""Files: read without trust, written whole, and kept from a second command."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tokaido_env.boards.board import Board
+from tokaido_env.boards.reader import BoardError
+from tokaido_env.core.checks import plain, shown, told
+from tokaido_env.files import (
+    InUseError,
+    lock,
+    locked,
+    parse_json,
+    read_json,
+    read_toml,
+    whole_file,
+    write_text,
+)
+
+DEEP = 100_000
+LONG = "9" * 5000
+ESCAPES = "\x1b[31mred\x1b[0m\a\r\u202e\u2028"
+
+
+# Foreign text
+
+
+@pytest.mark.parametrize("text", ["x" * 10**6, "\x1b" * 10**6, "\U000e0001" * 10**6, ESCAPES])
+def test_foreign_text_is_short_and_in_one_line(text: str) -> None:
+    for seen in (shown(text), told(text), plain(text), shown([text]), told({text: 1})):
+        assert len(seen) <= 100
+        assert seen.isprintable()
+
+
+def test_short_text_is_as_it_is() -> None:
+    assert (shown("a'b"), told("réseau 日本"), plain("a b")) == ('"a\'b"', "réseau 日本", "a b")
+    assert (shown(1.5), told(None), shown(["x"])) == ("1.5", "None", "['x']")
+    assert plain(ESCAPES) == r"\x1b[31mred\x1b[0m\x07\r\u202e\u2028"
+
+
+def test_what_cannot_be_shown_is_said_so() -> None:
+    nest: list[object] = []
+    for _ in range(DEEP):
+        nest = [nest]
+    assert shown(nest) == "list of a size that cannot be shown"
+    assert shown(10**5000) == "int of a size that cannot be shown"
+
+
+# Reading
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * DEEP, "nested too deeply: expected at most 64 levels"),
+        ("[" * DEEP + "]" * DEEP, "nested too deeply"),
+        ('{"a":' * 500 + "1" + "}" * 500, "nested too deeply"),
+        ("\n\n" + LONG, "line 3: a number of more than 4300 digits"),
+        ('{"a": 1, "a": 2}', "the key 'a' comes twice"),
+        ('{"b": [{"' + "a" * 10**6 + '": 1, "' + "a" * 10**6 + '": 2}]}', "comes twice"),
+        ("{", "Expecting property name"),
+    ],
+)
+def test_json_that_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as error:
+        parse_json(text)
+    assert len(str(error.value)) < 300
+    file = tmp_path / "a.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message) as error:
+        read_json(file)
+    assert str(error.value).startswith(f"{file}: not a whole JSON file: ")
+
+
+def test_json_that_is_read() -> None:
+    for data in (None, [[]] * 100, {"a": [1.5, {"b": "x"}]}, [{"a": 1}, {"a": 2}]):
+        assert parse_json(json.dumps(data)) == data
+    nest = json.loads("[" * 64 + "]" * 64)
+    assert parse_json(json.dumps(nest)) == nest
+    assert parse_json("9" * 4000) == int("9" * 4000)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = " + "[" * DEEP, "nested too deeply"),
+        ("a = " + "[" * 100 + "]" * 100, "nested too deeply"),
+        (".".join("a" * 20_000) + " = 1", "nested too deeply"),
+        ("[" + ".".join(['"a b"'] * 20_000) + "]", "nested too deeply"),
+        ("a = 1\nb = " + LONG, "line 2: a number of more than 4300 digits"),
+        ("a = 1\na = 2", "Cannot overwrite a value"),
+        ("a" * 10**6 + " = 1\n" + "a" * 10**6 + " = 1", "Cannot overwrite"),
+    ],
+)
+def test_toml_that_is_refused_at_once(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(text, encoding="utf-8")
+    began = time.monotonic()
+    with pytest.raises(ValueError, match=message) as error:
+        read_toml(file)
+    assert str(error.value).startswith(f"{file}: not a TOML file: ")
+    assert len(str(error.value)) < 500
+    with pytest.raises(BoardError, match=message):
+        Board.load(file)
+    assert time.monotonic() - began < 5
+
+
+def test_a_board_file_with_foreign_text_is_told_in_short(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('"' + "x\\u001b" * 10**5 + '" = 1', encoding="utf-8")
+    with pytest.raises(BoardError) as error:
+        Board.load(file)
+    assert len(str(error.value)) < 500
+    assert str(error.value).isprintable()
+
+
+# Writing
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_in_the_place_of_the_unfinished_file_is_not_followed(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("precious", encoding="utf-8")
+    (tmp_path / "config.toml.tmp").symlink_to(mine)
+    write_text(tmp_path / "config.toml", "theirs")
+    assert mine.read_text(encoding="utf-8") == "precious"
+    assert (tmp_path / "config.toml").read_text(encoding="utf-8") == "theirs"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "mine"]
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    write_text(path, "before")
+    writing = whole_file(path)
+    writing.__enter__().write(b"half")
+    with pytest.raises(KeyboardInterrupt):
+        writing.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+    assert path.read_text(encoding="utf-8") == "before"
+
+
+# One command at a time
+
+HOLD = """
+import sys
+from pathlib import Path
+from tokaido_env.files import lock
+lock(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def held_elsewhere(path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Let another process keep a file or folder."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        if process.poll() is None:
+            process.kill()
+
+
+@pytest.mark.parametrize("name", ["folder", "file", "to be"])
+def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name == "folder":
+        path.mkdir()
+    if name == "file":
+        path.touch()
+    before = sorted(tmp_path.rglob("*"))
+    with held_elsewhere(path) as other:
+        with pytest.raises(InUseError, match="another command is working on it: wait") as error:
+            lock(path)
+        assert str(error.value).startswith(f"{path}: ")
+        other.send_signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+        other.wait()
+        with locked(path):
+            pass
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_process_may_lock_again_and_lets_go_at_the_end(tmp_path: Path) -> None:
+    first, second = lock(tmp_path), lock(tmp_path)
+    first()
+    with locked(tmp_path):
+        assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+    second()
+    assert not list(tmp_path.iterdir())
+    with held_elsewhere(tmp_path), pytest.raises(InUseError):
+        lock(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_file_and_a_link_to_it_are_one(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with held_elsewhere(tmp_path / "a"), pytest.raises(InUseError):
+        lock(tmp_path / "b")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / ".lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="lock"):
+        lock(tmp_path)
+    assert not (tmp_path / "elsewhere").exists()

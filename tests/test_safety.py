@@ -1,0 +1,606 @@
+"""Whatever a batch is handed, it plays on or refuses: no foreign memory, nothing half done."""
+
+import io
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from garbage import check
+from positions import (
+    changed,
+    game_at,
+    other_board_data,
+    play,
+    player,
+    position,
+    random_position,
+    random_walk,
+    write_board,
+)
+
+from tokaido_env import Game, PositionError
+from tokaido_env.batch import Batch
+from tokaido_env.boards.board import Board
+from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
+from tokaido_env.core.jit import INTERPRETED
+from tokaido_env.core.observation import N_FEATURES, encode_game
+from tokaido_env.core.possible import limits
+from tokaido_env.core.state import MAX_COINS, STATE, Phase
+from tokaido_env.position import from_dict, to_dict
+from tokaido_env.versus import Versus
+
+TESTS = Path(__file__).resolve().parent
+BOARD = Board.load()
+N = 4
+PLIES = 1000
+
+
+def contents(batch: Batch) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in batch.snapshot().items()}
+
+
+def in_the_middle(n: int = N, plies: int = 40, **options: Any) -> Batch:
+    batch = Batch(n, **options)
+    batch.reset(seed=0)
+    for _ in range(plies):
+        batch.play("random")
+    return batch
+
+
+# Moves that nobody checks
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+@pytest.mark.parametrize("bounds", ["0", "1"])
+def test_garbage_moves_are_ignored(bounds: str, tmp_path: Path) -> None:
+    """With all indices looked at, and at full speed: four batches each, many boards."""
+    env = os.environ | {"NUMBA_BOUNDSCHECK": bounds, "PYTHONPATH": str(TESTS.parent)}
+    if bounds == "1":  # Numba's cache does not tell the two apart
+        env |= {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(TESTS / "garbage.py"), str(PLIES), bounds],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env=env,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > 10 * PLIES
+
+
+@pytest.mark.parametrize("chance", ["sampled", "explicit"])
+def test_an_ignored_move_leaves_the_game_where_it_is(chance: Any) -> None:
+    batch = Batch(3, chance=chance, check=False)
+    batch.reset(seed=0)
+    before = batch.snapshot()
+    for move in (-(2**63), 2**63 - 1, -1, 48, 49, 63, 64, 255, 10**6):
+        turn = batch.step([move] * 3)
+        assert contents(batch) == {name: array.tobytes() for name, array in before.items()}
+        assert (turn.player == -1).all()
+        assert (turn.next_player == batch.states["player"]).all()
+        assert not turn.reward.any()
+        assert not (turn.terminated | turn.truncated).any()
+
+
+def test_a_bot_ends_a_game_whose_moves_were_ignored() -> None:
+    batch = in_the_middle(check=False, autoreset=False)
+    batch.step([99] * N)
+    batch.finish("greedy")
+    assert batch.over.all()
+    over = contents(batch)
+    turn = batch.step([0] * N)  # of games that are over
+    assert not turn.mask.any()
+    assert contents(batch)["states"] == over["states"]
+
+
+def test_a_bot_in_the_other_seat_waits_for_a_legal_move() -> None:
+    batch = Batch(N, check=False)
+    batch.seat_bots(np.arange(N), np.array([[NO_BOT, RANDOM]] * N))
+    batch.reset(seed=0)
+    for move in (77, -5, 48):
+        before = batch.states.tobytes()
+        assert (batch.step([move] * N).mover == 0).all()
+        assert batch.states.tobytes() == before
+
+
+def test_one_outcome_is_as_likely_as_it_is_among_all() -> None:
+    """What is offered one by one is what has a weight in the list of all outcomes."""
+    batch = Batch(6, chance="explicit")
+    batch.reset(seed=0)
+    rng, phases = np.random.default_rng(0), set()
+    games = np.arange(len(batch))
+    for _ in range(40 if INTERPRETED else 400):
+        weights = batch.weights()
+        waiting = weights.any(axis=1)
+        phases |= {Phase(phase) for phase in batch.states["phase"][waiting]}
+        for outcome in (-1, 216, 217, 2**40, *range(216)):
+            wrong = batch.illegal(games, np.full(len(games), outcome))
+            possible = weights[:, outcome] > 0 if 0 <= outcome < 216 else np.zeros(6, bool)
+            assert (~wrong[waiting] == possible[waiting]).all(), outcome
+        actions = (batch.masks(games) * rng.random((6, 49))).argmax(axis=1)
+        outcomes = (weights * rng.random(weights.shape)).argmax(axis=1)
+        batch.step(np.where(waiting, outcomes, actions))
+    assert phases == {Phase.SETUP, Phase.ROLL, Phase.DRAW, Phase.REVEAL}
+
+
+# Games and seats
+
+
+def moves_for(games: Any) -> npt.NDArray[np.int64]:
+    return np.zeros(np.size(games), np.int64)
+
+
+READERS: dict[str, Callable[[Batch, Any], object]] = {
+    "observe": lambda batch, games: batch.observe(games, np.zeros(np.size(games), np.int8)),
+    "masks": lambda batch, games: batch.masks(games),
+    "keys": lambda batch, games: batch.keys(games),
+    "rewards": lambda batch, games: batch.rewards(games),
+    "illegal": lambda batch, games: batch.illegal(games, moves_for(games)),
+    "boards_of": lambda batch, games: batch.boards_of(games),
+    "snapshot": lambda batch, games: batch.snapshot(games),
+}
+WRITERS: dict[str, Callable[[Batch, Any], object]] = {
+    "begin": lambda batch, games: batch.begin(games),
+    "place": lambda batch, games: batch.place(games, 3),
+    "settle": lambda batch, games: batch.settle(games),
+    "advance": lambda batch, games: batch.advance(games, moves_for(games)),
+    "advance unchecked": lambda batch, games: batch.advance(games, moves_for(games), check=False),
+    "decide": lambda batch, games: batch.decide(Lowest(), games),
+    "seat_bots": lambda batch, games: batch.seat_bots(games, np.zeros((np.size(games), 2), int)),
+    "restore": lambda batch, games: batch.restore(batch.snapshot(np.array([0])), games),
+}
+METHODS = READERS | WRITERS
+
+
+class Lowest:
+    """Plays the lowest legal action."""
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+        return np.array([(int(mask) & -int(mask)).bit_length() - 1 for mask in legal])
+
+
+NO_GAMES = [-1, N, 10**6, -(2**63), 2**63 - 1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("wrong", NO_GAMES)
+def test_a_game_that_is_none_is_refused(method: str, wrong: int) -> None:
+    batch = in_the_middle(board=["shikoku", "shikoku"])
+    before = contents(batch)
+    with pytest.raises(IndexError, match=f"games: expected 0 to 3, got {wrong}$"):
+        METHODS[method](batch, np.array([0, wrong]))
+    assert contents(batch) == before
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "wrong",
+    [np.array([0.0, 1.0]), np.array([[0], [1]]), np.ones(N, bool), np.array(1), ["0"], [None]],
+    ids=["floats", "2-d", "mask", "0-d", "text", "nothing"],
+)
+def test_what_are_no_indices_is_refused(method: str, wrong: Any) -> None:
+    batch = in_the_middle(board=["shikoku", "shikoku"])
+    before = contents(batch)
+    with pytest.raises(ValueError, match=r"games: expected integers of shape \(k,\), got .* of sh"):
+        METHODS[method](batch, wrong)
+    assert contents(batch) == before
+
+
+@pytest.mark.parametrize("method", WRITERS)
+def test_a_game_that_is_named_twice_is_not_changed(method: str) -> None:
+    batch = in_the_middle()
+    before = contents(batch)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="games: expected each game once, got 2 twice"):
+            WRITERS[method](batch, np.array([2, 1, 2]))
+    assert contents(batch) == before
+    batch.settle(np.array([2, 1]))  # nothing is left of it
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_other_integers_name_games_too(method: str) -> None:
+    right = in_the_middle(plies=0)  # the pilgrim may move
+    told = METHODS[method](right, np.array([3, 1]))
+    for same in ([3, 1], np.array([3, 1], np.uint8), np.array([9, 3, 9, 1])[1::2]):
+        again = in_the_middle(plies=0)
+        assert as_bytes(METHODS[method](again, same)) == as_bytes(told)
+        if method != "begin":  # with a seed from the operating system
+            assert contents(again) == contents(right)
+
+
+def as_bytes(told: Any) -> Any:
+    if isinstance(told, dict):
+        return {name: array.tobytes() for name, array in told.items()}
+    return None if told is None else told.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("seats", "message"),
+    [
+        ([0, 2], "seats: expected -1 to 1, got 2"),
+        ([127, 0], "seats: expected -1 to 1, got 127"),
+        ([0, -2], "seats: expected -1 to 1, got -2"),
+        ([2**40, 0], f"seats: expected -1 to 1, got {2**40}"),
+        ([0], "seats: expected 2, one for each game, got 1"),
+        ([0, 1, 0], "seats: expected 2, one for each game, got 3"),
+        ([0.0, 1.0], r"seats: expected integers of shape \(k,\), got float64 of shape \(2,\)"),
+        ([True, False], r"seats: expected integers of shape \(k,\), got bool of shape \(2,\)"),
+        ([[0, 1]], r"seats: expected integers of shape \(k,\), got int.* of shape \(1, 2\)"),
+    ],
+    ids=str,
+)
+def test_a_seat_that_is_none_is_refused(seats: Any, message: str) -> None:
+    batch = in_the_middle()
+    given = np.array(seats)
+    kinds = {given.dtype, given.dtype if np.max(given) > 127 or given.dtype != int else np.int8}
+    for kind in kinds:
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            batch.observe(np.array([1, 2]), given.astype(kind))
+
+
+def test_nobody_sees_what_seat_0_sees() -> None:
+    batch = in_the_middle()
+    games = np.arange(N)
+    for kind in (np.int8, np.int64):
+        nobody, first = np.full(N, -1, kind), np.zeros(N, kind)
+        assert np.array_equal(batch.observe(games, nobody), batch.observe(games, first))
+
+
+@pytest.mark.parametrize("moves", [[0], [0, 0, 0], [[0, 0]], [0.0, 0.0]], ids=str)
+def test_moves_to_look_at_are_one_for_each_game(moves: Any) -> None:
+    with pytest.raises(ValueError, match=r"moves: expected integers of shape \(2,\)"):
+        in_the_middle().illegal(np.array([0, 1]), np.array(moves))
+
+
+@pytest.mark.parametrize("bots", [[[0, 0]], [0, 0], [[0.0, 0.0]] * 2, [[0, 0, 0]] * 2, 0], ids=str)
+def test_bots_are_two_for_each_game(bots: Any) -> None:
+    batch = in_the_middle()
+    with pytest.raises(ValueError, match=r"bots: expected integers of shape \(2, 2\), got"):
+        batch.seat_bots(np.array([0, 1]), bots)
+
+
+def test_a_game_that_has_not_begun_is_not_played() -> None:
+    batch = Batch(3)
+    batch.begin(np.array([0, 2]), 5)
+    before = contents(batch)
+    for verb in (batch.settle, lambda games: batch.decide(Lowest(), games)):
+        with pytest.raises(RuntimeError, match="game 1 has not begun"):
+            verb(np.array([0, 1]))
+    assert contents(batch) == before
+    seen = batch.observe(np.array([1]), [0])  # the board before the set-up
+    game = Game(chance="explicit")
+    out = np.empty(N_FEATURES, np.float32)
+    encode_game(game.boards, game.states, 0, 0, out)
+    assert np.array_equal(seen[0], out)
+
+
+def test_agents_are_asked_only_where_there_is_something_to_decide() -> None:
+    batch = Batch(2, autoreset=False)
+    batch.reset(seed=0)
+    batch.finish("random")
+    with pytest.raises(ValueError, match="game 1: nothing to decide at OVER"):
+        batch.decide(Lowest(), np.array([1, 0]))
+
+
+# States
+
+
+def a_state(name: str = "shikoku", seed: int = 3, steps: int = 120) -> npt.NDArray[np.void]:
+    return random_walk(seed, steps, name).states.copy()
+
+
+def beyond_limits() -> Iterator[tuple[str, int, int]]:
+    """Each number of a state, just beyond its limits and far beyond."""
+    for name, ends in limits(BOARD.record[0]).items():
+        shape = STATE[name].shape
+        low, high = (np.broadcast_to(end, shape).ravel() for end in ends)
+        widest = np.iinfo(STATE[name].base)
+        for place in range(low.size):
+            for value in {low[place] - 1, high[place] + 1, widest.min, widest.max}:
+                yield name, place, int(value)
+
+
+def put(states: npt.NDArray[np.void], name: str, place: int, value: int) -> None:
+    states[name].reshape(-1)[place] = value
+
+
+@pytest.mark.parametrize("how", ["positions", "restore"])
+def test_a_number_beyond_its_limits_is_refused(how: str) -> None:
+    batch = in_the_middle()
+    before, snapshot = contents(batch), batch.snapshot()
+    take = {
+        "positions": lambda states: batch.reset(seed=0, positions=states),
+        "restore": lambda states: batch.restore(snapshot | {"states": states}),
+    }[how]
+    for name, place, value in beyond_limits():
+        states = batch.snapshot()["states"]
+        one = states[2:3].copy()
+        put(one, name, place, value)
+        states[2:3] = one
+        with pytest.raises(PositionError, match=f"^game 2: {name}: expected .*, got .*{value}"):
+            take(states)
+    assert contents(batch) == before
+
+
+def test_one_state_for_all_games_is_looked_at_too() -> None:
+    batch = in_the_middle()
+    before, one = contents(batch), a_state()
+    one["merchant"] = 120
+    with pytest.raises(PositionError, match=r"game 0: merchant: expected 0 to 11, got \[120, 120"):
+        batch.reset(positions=one)
+    with pytest.raises(PositionError, match="game 3: merchant"):
+        batch.begin(np.array([3, 1]), positions=one)
+    assert contents(batch) == before
+
+
+def test_a_state_of_another_board_is_refused(tmp_path: Path) -> None:
+    other = Board.load(write_board(tmp_path / "other.toml", other_board_data()))
+    batch = in_the_middle(board=["shikoku", other])
+    before = contents(batch)
+    with pytest.raises(PositionError, match="game 1: "):
+        batch.reset(positions=in_the_middle().states)
+    states = batch.states[1:2].copy()
+    states["pilgrim"] = (27, 26)  # of the 28 stations of shikoku; the other board has 24
+    with pytest.raises(PositionError, match=r"game 1: pilgrim: expected 0 to 23, got \[27, 26\]"):
+        batch.begin(np.array([1]), positions=states)
+    assert contents(batch) == before
+    own = in_the_middle(board=["shikoku", other])
+    batch.reset(seed=0, positions=own.states)
+    check(batch)
+
+
+@pytest.mark.parametrize("data", [None, other_board_data()], ids=["shikoku", "other"])
+def test_states_are_taken_that_a_position_may_be(data: Any, tmp_path: Path) -> None:
+    """A batch takes a row if, and only if, `from_dict` makes the same row of what it says."""
+    board = Board.load(write_board(tmp_path / "other.toml", data) if data else "shikoku")
+    batch, taken, refused = Batch(1, board), 0, 0
+    rng = random.Random(0)
+    for seed in range(5 if INTERPRETED else 250):
+        states = random_walk(seed, rng.randrange(400), board).states
+        for _ in range(12):
+            one = disturbed(states, board, rng)
+            right = is_position(board, one)
+            assert takes(batch, one) == right, to_dict(board, one[0])
+            taken, refused = taken + right, refused + (not right)
+    assert min(taken, refused) > (20 if INTERPRETED else 500)
+
+
+def disturbed(
+    states: npt.NDArray[np.void], board: Board, rng: random.Random
+) -> npt.NDArray[np.void]:
+    """Nought to two numbers of a state changed, within their limits."""
+    one = states.copy()
+    for _ in range(rng.randrange(3)):
+        name, (low, high) = rng.choice(list(limits(board.record[0]).items()))
+        ends = [np.broadcast_to(end, STATE[name].shape).ravel() for end in (low, high)]
+        place = rng.randrange(ends[0].size)
+        value = rng.randint(int(ends[0][place]), int(ends[1][place]))
+        put(one, name, place, rng.choice((value, value, int(one[name].reshape(-1)[place]))))
+    return one
+
+
+def is_position(board: Board, one: npt.NDArray[np.void]) -> bool:
+    try:
+        return from_dict(board, to_dict(board, one[0])).tobytes() == one.tobytes()
+    except PositionError:
+        return False
+
+
+def takes(batch: Batch, one: npt.NDArray[np.void]) -> bool:
+    try:
+        batch.place(np.array([0]), 0, one)
+    except PositionError:
+        return False
+    return True
+
+
+def test_states_that_were_made_up_are_taken_as_positions_are() -> None:
+    batch, rng = Batch(1), random.Random(1)
+    for _ in range(20 if INTERPRETED else 500):
+        given = from_dict(BOARD, random_position(rng))
+        assert takes(batch, given)
+        other = disturbed(given, BOARD, rng)
+        assert takes(batch, other) == is_position(BOARD, other)
+
+
+@pytest.mark.parametrize("chance", ["sampled", "explicit"])
+def test_states_of_other_batches_are_taken_in_every_phase(chance: Any) -> None:
+    batch, again = Batch(8, chance=chance), Batch(8, chance=chance, autoreset=False)
+    batch.reset(seed=0)
+    for _ in range(30 if INTERPRETED else 400):
+        batch.play("random")
+        again.reset(seed=0, positions=batch.states)
+        strided = np.zeros(16, STATE)
+        strided[::2] = batch.states
+        again.begin(np.arange(8), 0, strided[::2])
+    batch.finish("random")
+    again.reset(seed=0, positions=batch.states)
+
+
+# Snapshots, which come from files too
+
+
+def loaded(**arrays: Any) -> dict[str, npt.NDArray[Any]]:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    file.seek(0)
+    return dict(np.load(file))
+
+
+def test_a_snapshot_goes_through_a_file() -> None:
+    batch, other = in_the_middle(), Batch(N)
+    other.restore(loaded(**batch.snapshot()))
+    assert contents(other) == contents(batch)
+
+
+@pytest.mark.parametrize("name", ["states", "luck", "legal", "slots", "boards"])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda array: None, "expected an array, got NoneType"),
+        (lambda array: array.tolist(), "expected an array, got list"),
+        (lambda array: np.zeros(N), "expected .*, got float64"),
+        (lambda array: np.zeros(N, object), "expected .*, got object"),
+        (lambda array: np.zeros(N, [("phase", "i1")]), "expected .*, got .*phase"),
+        (lambda array: array[:2], r"snapshot: expected 4( games or 1)?, it holds 2: "),
+        (lambda array: array.reshape(2, 2), r"snapshot: expected .*, it holds shape \(2, 2\): "),
+        (lambda array: array[:0], "snapshot: expected .*, it holds 0: "),
+    ],
+)
+def test_an_array_of_a_snapshot_that_is_none_is_refused(
+    name: str, spoil: Callable[[Any], Any], message: str
+) -> None:
+    batch = in_the_middle()
+    before, snapshot = contents(batch), dict(batch.snapshot())
+    with pytest.raises(ValueError, match=message) as error:
+        batch.restore(snapshot | {name: spoil(snapshot[name])})
+    assert "snapshot" in str(error.value)
+    assert name in str(error.value) or name == "states"
+    del snapshot[name]
+    with pytest.raises(ValueError, match=f"snapshot: {name}: expected an array, got NoneType"):
+        batch.restore(snapshot)
+    assert contents(batch) == before
+
+
+SLOTS = (
+    *[("base", None, value) for value in (-2, 2**53)],
+    *[("seed", None, value) for value in (-1, 2**53)],
+    *[(name, None, -1) for name in ("episode", "decisions")],
+    *[(name, None, value) for name in ("player", "next_player") for value in (-2, 2, 127)],
+    *[(name, None, value) for name in ("terminated", "truncated") for value in (-1, 2)],
+    *[("reward", seat, value) for seat in (0, 1) for value in (1.5, -2, np.nan, np.inf)],
+    *[("bot", seat, value) for seat in (0, 1) for value in (-1, 3, 127)],
+)
+
+
+@pytest.mark.parametrize(("name", "seat", "value"), SLOTS)
+def test_a_slot_that_no_batch_has_is_refused(name: str, seat: int | None, value: float) -> None:
+    batch = in_the_middle()
+    before, snapshot = contents(batch), batch.snapshot()
+    if seat is None:
+        snapshot["slots"][name][1] = value
+    else:
+        snapshot["slots"][name][1, seat] = value
+    with pytest.raises(ValueError, match=rf"snapshot: slots\[1\]: {name}: expected .*, got "):
+        batch.restore(snapshot)
+    assert contents(batch) == before
+
+
+def test_more_of_a_snapshot_that_is_refused() -> None:
+    batch = in_the_middle()
+    before = contents(batch)
+    for change, message in (
+        (lambda held: held["legal"].__setitem__(2, 2**64 - 1), r"legal\[2\]: expected what is le"),
+        (lambda held: held["slots"]["bot"].__setitem__(0, GREEDY), r"slots\[0\]: bot: expected a"),
+        (lambda held: held["boards"].__setitem__(3, "0" * 16), "another board than game 3"),
+    ):
+        snapshot = batch.snapshot()
+        change(snapshot)
+        with pytest.raises(ValueError, match=message):
+            batch.restore(snapshot)
+    with pytest.raises(ValueError, match="snapshot: expected a mapping of arrays, got int"):
+        batch.restore(5)  # type: ignore[arg-type]
+    assert contents(batch) == before
+
+
+def test_the_board_of_a_slot_is_not_believed() -> None:
+    """A game stays on the board it is played on, by its index in this batch."""
+    batch, other = in_the_middle(), Batch(N)
+    snapshot = batch.snapshot()
+    snapshot["slots"]["board"] = 10**6
+    other.restore(snapshot)
+    assert contents(other) == contents(batch)
+
+
+def test_a_snapshot_of_bytes_at_random_is_refused_or_sound() -> None:
+    rng = np.random.default_rng(0)
+    source, sound = in_the_middle(), 0
+    for _ in range(20 if INTERPRETED else 2000):
+        batch, snapshot = Batch(N), source.snapshot()
+        name = rng.choice(["states", "luck", "legal", "slots"])
+        raw = snapshot[name].view(np.uint8)
+        raw[rng.integers(len(raw), size=rng.integers(1, 3))] = rng.integers(256)
+        try:
+            batch.restore(snapshot)
+        except ValueError:
+            assert (batch.slots["base"] == -1).all()
+            continue
+        sound += 1
+        check(batch)
+        batch.play("random")
+    assert sound
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("seats", np.full(N, 127, np.int8), "snapshot: seats: expected 0 to 1, got 127"),
+        ("seats", np.full(N, -1, np.int8), "snapshot: seats: expected 0 to 1, got -1"),
+        ("seats", np.zeros(N), "snapshot: seats: expected .*, got float64"),
+        ("player", np.full(N, 5, np.int8), "snapshot: player: expected -1 to 1, got 5"),
+        ("lengths", np.zeros(2, np.int64), "snapshot: expected 4, it holds 2: lengths"),
+        ("done", None, "snapshot: done: expected an array, got NoneType"),
+    ],
+)
+def test_what_a_learner_adds_to_a_snapshot_is_checked(name: str, value: Any, message: str) -> None:
+    games = Versus(N, "random")
+    games.reset(seed=0)
+    before = {key: array.tobytes() for key, array in games.snapshot().items()}
+    with pytest.raises(ValueError, match=message):
+        games.restore(dict(games.snapshot()) | {name: value})
+    assert {key: array.tobytes() for key, array in games.snapshot().items()} == before
+
+
+# Coins
+
+
+def test_coins_beyond_what_a_game_can_reach_are_not_kept() -> None:
+    """R4.5: the 63 coins of a seat with six slabs are more than any game gives."""
+    rich = {"merchant": "C1", "pilgrim": 1, "coins": 63, "gold": 6, "wares": {"kimono": 5}}
+    left = ("pilgrim", "artist")
+    game = game_at(phase="EFFECT", die="merchant", left=left, mine=rich)
+    play(game, "sell:5")
+    assert player(game)["coins"] == MAX_COINS
+    assert Game.from_dict(game.to_dict()).to_dict() == game.to_dict()
+    out = np.empty(N_FEATURES, np.float32)
+    for seat in range(2):
+        encode_game(game.boards, game.states, 0, seat, out)
+        assert 0 <= out.min() <= out.max() <= 1
+
+
+def test_the_most_coins_that_a_game_can_reach() -> None:
+    """As said at `MAX_COINS`: nine, and a round of the token, two towns of 4 and five wares."""
+    mine = {"coins": 9, "gold": 5, "pilgrim": 0, "merchant": "M2", "wares": {"pottery": 5}}
+    given = position(
+        dice=(4, 1, 1),
+        waves={"merchant": ("crafty", 0), "pilgrim": ("tranquil", 0)},
+        mine=mine,
+        theirs={"pilgrim": 20},
+        hot_spring=0,
+    )
+    tokens = [["pottery", 4], ["kimono", 4], ["kimono", 4]]
+    towns = dict(zip(("C2", "C1", "C3"), tokens, strict=True))
+    rest = dict(zip(("C4", "C5", "C6", "C7", "C8"), REST, strict=True))
+    given = changed(given, "boutiques", towns | rest)
+    game = Game.from_dict(given, chance="explicit")
+    play(game, "pilgrim:wave", "visit", "pilgrim:wave", "visit")
+    assert player(game)["coins"] == 9 + 4 + 4 - 10
+    assert player(game)["gold"] == 6
+    others = next(label for label in game.legal_labels() if label.startswith("artist"))
+    play(game, others)
+    if game.phase == Phase.EFFECT:
+        play(game, "pass")
+    play(game, "merchant:C2", "sell:5:wave")
+    assert player(game)["coins"] == 9 + 33 - 10 == 32 < MAX_COINS
+    assert player(game)["gold"] == 6
+
+
+REST = [["pottery", 3], ["doll", 3], ["doll", 2], ["fan", 2], ["fan", 2]]

@@ -1,0 +1,233 @@
+"""What `tokaido bench` measures of games: random play and search, through every interface.
+
+Each function measures once, or returns what does.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import os
+import random
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import tokaido_env
+from tokaido_env.batch import Batch
+
+GAMES = 4096
+_SEARCHED = 64  # games
+
+
+def random_play(observation: str | None, *, copied: bool = False) -> Callable[[], float]:
+    """Return a measure of random play of a batch, one kernel call a ply, in decisions/s."""
+
+    @cache
+    def begun() -> Batch:
+        batch = Batch(GAMES, observation=observation, copy=copied)  # type: ignore[arg-type]
+        batch.reset(seed=0)
+        for _ in range(400):  # games at all stages
+            batch.play("random")
+        return batch
+
+    def measure() -> float:
+        batch = begun()
+        return GAMES * _rate(lambda: batch.play("random"))
+
+    return measure
+
+
+def searching(spec: str) -> Callable[[], float]:
+    """Return a measure of an agent in positions of games by `greedy`.
+
+    In simulations/s, or in decisions/s if it does not search.
+    """
+
+    @cache
+    def begun() -> tuple[Any, Batch, npt.NDArray[np.int64]]:
+        from tokaido_env.agents import make
+
+        agent = make(spec)
+        games = _SEARCHED if agent.cost else GAMES
+        batch = Batch(games, observation=None, autoreset=False)
+        batch.reset(seed=0)
+        for _ in range(60):
+            batch.play("greedy")
+        several = batch.legal & (batch.legal - np.uint64(1)) != 0  # one action is not searched
+        return agent, batch, np.flatnonzero(several)
+
+    def measure() -> float:
+        agent, batch, games = begun()
+        states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
+        began = time.perf_counter()
+        agent.act(batch.boards, states, legal, keys)
+        return len(games) * int(getattr(agent, "sims", 1)) / (time.perf_counter() - began)
+
+    return measure
+
+
+def stepping() -> Callable[[], float]:
+    """Return a measure of `step` with actions chosen outside, checked, in decisions/s."""
+
+    @cache
+    def begun() -> tuple[Batch, Any]:
+        batch = Batch(GAMES, observation=None, copy=False)
+        return batch, batch.reset(seed=0)
+
+    def measure() -> float:
+        batch, turn = begun()
+        seconds = 0.0
+        plies = 100
+        for _ in range(plies):
+            actions = turn.mask.argmax(axis=1)
+            began = time.perf_counter()
+            batch.step(actions)
+            seconds += time.perf_counter() - began
+        return GAMES * plies / seconds
+
+    return measure
+
+
+def game_play() -> float:
+    """Play whole games through `Game` at random; return decisions/s."""
+    rng = random.Random(0)
+    decisions, began = 0, time.perf_counter()
+    for seed in range(50):
+        game = tokaido_env.Game(seed=seed)
+        while not game.is_over:
+            actions = game.legal_actions()
+            game.play(actions[int(rng.random() * len(actions))])
+            decisions += 1
+    return decisions / (time.perf_counter() - began)
+
+
+def aec_play(make: Callable[[], Any], games: int) -> Callable[[], float]:
+    """Return a measure of a PettingZoo loop: `last()`, a legal action of the mask, `step()`."""
+
+    def measure() -> float:
+        env = make()
+        rng = random.Random(0)
+        steps, began = 0, time.perf_counter()
+        for seed in range(games):
+            env.reset(seed=seed)
+            while env.agents:
+                observation, _, terminated, truncated, _ = env.last()
+                if terminated or truncated:
+                    env.step(None)
+                    continue
+                actions = observation["action_mask"].nonzero()[0]
+                env.step(int(actions[int(rng.random() * len(actions))]))
+                steps += 1
+        return steps / (time.perf_counter() - began)
+
+    return measure
+
+
+def connect_four() -> Any:
+    """Make PettingZoo's connect four."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    from pettingzoo.classic import connect_four_v3
+
+    return connect_four_v3.env()
+
+
+def deep_copies() -> float:
+    """Copy a running `env()`; return microseconds a copy."""
+    env = tokaido_env.env()
+    env.reset(seed=0)
+    for _ in range(50):
+        env.step(env.game.legal_actions()[0])
+    return 1e6 / _rate(lambda: copy.deepcopy(env))
+
+
+def gym_play() -> float:
+    """Play whole episodes of `TokaidoDuo-v0` against the random bot; return steps/s."""
+    import gymnasium
+
+    env = gymnasium.make("TokaidoDuo-v0", opponent="random")
+    rng = random.Random(0)
+    steps, began = 0, time.perf_counter()
+    for seed in range(20):
+        _, info = env.reset(seed=seed)
+        done = False
+        while not done:
+            actions = info["action_mask"].nonzero()[0]
+            action = int(actions[int(rng.random() * len(actions))])
+            _, _, terminated, truncated, info = env.step(action)
+            done = terminated or truncated
+            steps += 1
+    return steps / (time.perf_counter() - began)
+
+
+def open_spiel_play(name: str, *, tensor: bool) -> Callable[[], float]:
+    """Return a measure of random play of an OpenSpiel game from Python, in decisions/s."""
+
+    def measure() -> float:
+        import pyspiel
+
+        importlib.import_module("tokaido_env.openspiel")  # registers tokaido_duo
+        game = pyspiel.load_game(name)
+        rng = random.Random(0)
+        decisions, began = 0, time.perf_counter()
+        while time.perf_counter() - began < 0.5:
+            state = game.new_initial_state()
+            while not state.is_terminal():
+                if state.is_chance_node():
+                    outcomes, odds = zip(*state.chance_outcomes(), strict=True)
+                    state.apply_action(rng.choices(outcomes, odds)[0])
+                    continue
+                if tensor:
+                    state.observation_tensor()
+                state.apply_action(rng.choice(state.legal_actions()))
+                decisions += 1
+        return decisions / (time.perf_counter() - began)
+
+    return measure
+
+
+def pgx_play(name: str) -> Callable[[], float]:
+    """Return a measure of random play of a Pgx game, `GAMES` at once, in decisions/s."""
+
+    @cache
+    def begun() -> tuple[Any, Any]:
+        import jax
+        import pgx
+        from pgx.experimental import auto_reset
+
+        env = pgx.make(name)
+        begin, step = jax.vmap(env.init), jax.vmap(auto_reset(env.step, env.init))
+
+        def ply(state: Any, key: Any) -> Any:
+            choose, go_on = jax.random.split(key)
+            odds = jax.numpy.where(state.legal_action_mask, 0.0, -jax.numpy.inf)
+            actions = jax.random.categorical(choose, odds, axis=-1)
+            return step(state, actions, jax.random.split(go_on, GAMES))
+
+        return jax.jit(ply), jax.jit(begin)(jax.random.split(jax.random.PRNGKey(0), GAMES))
+
+    def measure() -> float:
+        import jax
+
+        ply, state = begun()
+        keys = jax.random.split(jax.random.PRNGKey(1), 30)
+        began = time.perf_counter()
+        for key in keys:
+            state = ply(state, key)
+        state.current_player.block_until_ready()
+        return GAMES * len(keys) / (time.perf_counter() - began)
+
+    return measure
+
+
+def _rate(action: Callable[[], Any], seconds: float = 0.4) -> float:
+    """Return how often an action can be done in a second."""
+    count, began = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - began) < seconds:
+        action()
+        count += 1
+    return count / elapsed

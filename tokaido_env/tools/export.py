@@ -1,0 +1,30 @@
+"""`tokaido export`: recorded games as a dataset."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tokaido_env.tools.dataset import export
+from tokaido_env.tools.program import program
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the dataset; return the exit status."""
+    parser = argparse.ArgumentParser(
+        program("export"), description="Write recorded games as a dataset, a row a decision."
+    )
+    parser.add_argument("file", help="a record file, JSON Lines")
+    parser.add_argument("out", help="the dataset to write, .parquet or .npz")
+    parser.add_argument("--board", help="the board file of the games, if not a built-in board")
+    parser.add_argument("--uint8", action="store_true", help="observations as raw values")
+    options = parser.parse_args(arguments)
+    dtype = "uint8" if options.uint8 else "float32"
+    try:
+        rows, games = export(options.file, options.out, options.board, dtype)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"export: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.out}: {rows} decisions of {games} games")
+    return 0

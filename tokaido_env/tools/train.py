@@ -1,0 +1,111 @@
+"""Train a self-play agent.
+
+tokaido train --run runs/first --preset quick     begin; about five minutes on two cores
+tokaido train --resume runs/first                 go on after Ctrl-C
+tokaido train --resume runs/first --steps 9000000 go on for longer
+tokaido train --run runs/second --config my.toml  settings from the table [settings] of a file
+tokaido train --help                              every setting
+
+A setting on the command line goes before the file, the file before the preset, the preset before
+the default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tokaido_env.agents.learn.settings import (
+    PRESETS,
+    Progress,
+    Settings,
+    load_settings,
+    read_settings,
+    resume_run,
+    split_specs,
+)
+from tokaido_env.agents.report.progress import run_bar
+from tokaido_env.tools.program import described, program
+
+INTERRUPTED = 130  # the shell's exit status for Ctrl-C
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    options = _parser().parse_args(arguments)
+    # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        asked = _asked(options)
+        named = split_specs(asked.get("agents", ""))
+        if options.resume is not None:
+            resume_run(options.resume, asked)
+            return _train(options.resume, named)
+        from tokaido_env.agents.learn import ppo
+
+        ppo.begin(options.run, Settings(**asked))
+        return _train(options.run, named)
+    except ModuleNotFoundError as error:
+        print(f"train: {error}: pip install 'tokaido-env[train]'", file=sys.stderr)
+        return 1
+    except (ValueError, OSError) as error:
+        print(f"train: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("train: stopped at once; --resume goes on from the last checkpoint", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        program("train"),
+        description=described(__doc__, "train"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    folder = parser.add_mutually_exclusive_group(required=True)
+    folder.add_argument("--run", type=Path, help="begin a run in this folder")
+    folder.add_argument("--resume", type=Path, help="go on with the run in this folder")
+    parser.add_argument("--preset", choices=PRESETS, help="5 minutes, an hour, a working day")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="as a run's config.toml")
+    settings = parser.add_argument_group("settings (a step is a decision of the learner)")
+    Settings.add_options(settings)
+    return parser
+
+
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings that are given in any way."""
+    asked = dict(PRESETS[options.preset]) if options.preset else {}
+    given = Settings.given(options)
+    if options.config is not None:
+        asked |= read_settings(options.config, given)
+    return asked | given
+
+
+def _train(folder: Path, named: Sequence[str]) -> int:
+    from rich.console import Console
+
+    from tokaido_env.agents.learn import ppo
+
+    console = Console()
+    with run_bar(console, load_settings(folder).steps) as bar:
+
+        def report(progress: Progress) -> None:
+            if progress.is_new and progress.rating is not None:
+                bar.rated(progress.steps, progress.rating, progress.is_best)
+            bar.update(progress.steps, progress.win_rates, progress.rating)
+
+        complete = ppo.train(folder, report, named)
+    if not complete:
+        again = f"{program('train')} --resume {folder}"
+        console.print(f"Interrupted and saved. Go on with: {again}", soft_wrap=True)
+        return INTERRUPTED
+    kind = "rated highest" if load_settings(folder).rate_every else "the same: without ratings"
+    console.print(f"policies  {folder}/last, {folder}/best ({kind})", soft_wrap=True)
+    console.print(
+        f"logs      tensorboard --logdir {folder}/tb, and {folder}/metrics.jsonl", soft_wrap=True
+    )
+    return 0

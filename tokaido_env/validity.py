@@ -1,0 +1,317 @@
+"""What a batch is handed, checked before anything is touched: games, seats, states, snapshots.
+
+Kernels index by what these hold and look at none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env import position
+from tokaido_env.boards.board import Board
+from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
+from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed
+from tokaido_env.core.episode import SLOT
+from tokaido_env.core.jit import entry, int64, kernel
+from tokaido_env.core.possible import FINE, bounds, first_impossible, limits
+from tokaido_env.core.rules import Row, legal
+from tokaido_env.core.state import NOBODY, STATE, copy_rows
+
+Games = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.void]
+Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
+
+_SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
+    "base": (NOBODY, MAX_SEED),
+    "seed": (0, MAX_SEED),
+    "episode": (0, 2**31 - 1),
+    "decisions": (0, 2**31 - 1),
+    "reward": (-1.0, 1.0),
+    "player": (NOBODY, 1),
+    "next_player": (NOBODY, 1),
+    "terminated": (0, 1),
+    "truncated": (0, 1),
+    "bot": (NO_BOT, GREEDY),
+}
+
+
+def checked_games(games: npt.ArrayLike, n: int, met: npt.NDArray[np.bool_] | None = None) -> Games:
+    """Return indices of games of a batch of `n` as kernels take them, int64 (k,).
+
+    Args:
+        games: integers (k,).
+        n: how many games the batch has.
+        met: all False (n,), and left so: then no game may be named twice.
+
+    Raises:
+        IndexError: there is no such game.
+        ValueError: these are no integers (k,), or a game is named twice.
+    """
+    chosen = _integers("games", games)
+    wrong = first_outside(chosen, 0, n - 1)
+    if wrong != FINE:
+        raise IndexError(f"games: expected 0 to {n - 1}, got {chosen[wrong]}")
+    if met is not None:
+        again = first_repeated(chosen, met)
+        if again != FINE:
+            raise ValueError(f"games: expected each game once, got {chosen[again]} twice")
+    return chosen
+
+
+def checked_seats(
+    seats: npt.ArrayLike, k: int, lowest: int = NOBODY, *, name: str = "seats"
+) -> npt.NDArray[np.signedinteger[Any]]:
+    """Return seats, from `lowest` to 1, as int8 or int64 (k,), or raise `ValueError`."""
+    chosen: npt.NDArray[np.signedinteger[Any]] = np.asarray(seats)
+    if chosen.dtype != np.int8 or chosen.ndim != 1:
+        chosen = _integers(name, seats)
+    if len(chosen) != k:
+        raise ValueError(f"{name}: expected {k}, one for each game, got {len(chosen)}")
+    wrong = first_outside(chosen, lowest, 1)
+    if wrong != FINE:
+        raise ValueError(f"{name}: expected {lowest} to 1, got {chosen[wrong]}")
+    return chosen
+
+
+def checked_moves(moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
+    """Return moves as int64 (n,), or raise `ValueError`."""
+    array = np.asarray(moves)
+    if array.shape != (n,) or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"moves: expected integers of shape ({n},), one for each game, "
+            f"got {array.dtype} of shape {array.shape}"
+        )
+    return np.ascontiguousarray(array, np.int64)
+
+
+def checked_bots(bots: npt.ArrayLike, k: int) -> npt.NDArray[np.signedinteger[Any]]:
+    """Return who plays the seats of k games as integers (k, 2), or raise `ValueError`."""
+    seated = np.asarray(bots)
+    if seated.shape != (k, 2) or seated.dtype.kind not in "iu":
+        raise ValueError(
+            f"bots: expected integers of shape ({k}, 2), got {seated.dtype} of shape {seated.shape}"
+        )
+    if not np.isin(seated, (NO_BOT, *BOTS.values())).all():
+        raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {bots!r}")
+    if (seated != NO_BOT).all(axis=-1).any():
+        raise ValueError("bots: expected a seat without a bot in each game")
+    return seated
+
+
+def checked_seeds(seeds: npt.ArrayLike, games: Games) -> npt.NDArray[np.int64]:
+    """Return a seed for each of the given games, int64 (k,).
+
+    Raises:
+        SeedError: naming the game whose seed is none.
+        ValueError: these are no integers (k,).
+    """
+    array = np.asarray(seeds)
+    if array.shape != games.shape or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"seed: expected an integer or integers of shape {games.shape}, "
+            f"got {array.dtype} of shape {array.shape}"
+        )
+    for game, each in zip(games.tolist(), array.tolist(), strict=True):
+        try:
+            check_seed(each)
+        except SeedError as error:
+            raise SeedError(f"game {game}: {error}") from None
+    return array.astype(np.int64)
+
+
+def states_from(
+    positions: Positions, boards: Sequence[Board], records: Rows, which: Games, games: Games
+) -> Rows:
+    """Return the states that games begin from: `STATE` (k,) or (1,).
+
+    Args:
+        positions: one for all, or one for each game: as `Game.to_dict` gives it, or `STATE`.
+        boards, records, which, games: as for `check_states`.
+
+    Raises:
+        PositionError: naming the game, the key and what was expected.
+        ValueError: these are not as many as the games.
+    """
+    if isinstance(positions, np.ndarray):
+        if positions.dtype != STATE or positions.shape not in ((1,), games.shape):
+            raise ValueError(
+                f"positions: expected STATE of shape ({len(games)},) or (1,), "
+                f"got {positions.dtype} of shape {positions.shape}"
+            )
+        held = copy_rows(np.require(positions, STATE, ["C", "E"]))
+        check_states(boards, records, which, games, held)
+        return held
+    each = [positions] * len(games) if isinstance(positions, Mapping) else positions
+    if len(each) != len(games):
+        raise ValueError(f"positions: expected {len(games)}, one for each, got {len(each)}")
+    states = np.empty(len(games), STATE)
+    for j, (game, one) in enumerate(zip(games.tolist(), each, strict=True)):
+        try:
+            states[j] = position.from_dict(boards[int(which[j])], one)[0]
+        except position.PositionError as error:
+            raise position.PositionError(f"game {game}: {error}") from None
+    return states
+
+
+def check_states(
+    boards: Sequence[Board], records: Rows, which: Games, games: Games, states: Rows
+) -> None:
+    """Check that games could stand so.
+
+    Args:
+        boards: the boards of a batch.
+        records: `BOARD` (b,), the same.
+        which: integers (k,), the index of the board of each game.
+        games: (k,), whose states these are, for the error.
+        states: `STATE` (k,) or, one for all, (1,); contiguous.
+
+    Raises:
+        PositionError: naming the game, the key and what was expected.
+    """
+    j = first_impossible(records, which, states, states.view(np.int8).reshape(len(states), -1))
+    if j != FINE:
+        row = states[j if len(states) > 1 else 0]
+        raise position.PositionError(f"game {games[j]}: {_explained(boards[int(which[j])], row)}")
+
+
+def checked_arrays(
+    snapshot: Mapping[str, Any], like: Mapping[str, npt.NDArray[Any]], k: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of a snapshot under the names of others, of the same dtypes.
+
+    Raises:
+        ValueError: there is none of that name, dtype and shape: all (k,) or all (1,).
+    """
+    if not isinstance(snapshot, Mapping):
+        raise ValueError(f"snapshot: expected a mapping of arrays, got {type(snapshot).__name__}")
+    lengths: tuple[int, ...] = (1, k)
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for name, other in like.items():
+        array = snapshot.get(name)
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"snapshot: {name}: expected an array, got {type(array).__name__}")
+        text = other.dtype.kind == "U"
+        if array.dtype.kind != "U" if text else array.dtype != other.dtype:
+            kind = "text" if text else "the dtype of a snapshot"
+            raise ValueError(f"snapshot: {name}: expected {kind}, got {array.dtype!s:.80}")
+        if array.ndim != 1 or len(array) not in lengths:
+            held = len(array) if array.ndim == 1 else f"shape {array.shape}"
+            expected = f"{lengths[-1]} games or 1" if len(lengths) > 1 else f"{lengths[0]}"
+            raise ValueError(f"snapshot: expected {expected}, it holds {held}: {name}")
+        lengths = (len(array),)
+        arrays[name] = np.require(array, None, ["C", "W", "E"])
+    return arrays
+
+
+def check_slots(boards: Rows, which: Games, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Check the slots and the legal masks of a snapshot, whose states are possible.
+
+    Args:
+        boards: `BOARD` (b,).
+        which: integers (k,), the index of the board of each game.
+        arrays: "states", "legal" and "slots", (k,) or (1,) each.
+
+    Raises:
+        ValueError: naming the place in the snapshot, the field and what was expected.
+    """
+    slots, masks = arrays["slots"], arrays["legal"]
+    j = first_wrong_slot(boards, which, arrays["states"], masks, slots, _SLOT_BOUNDS)
+    if j == FINE:
+        return
+    for name, (low, high) in _SLOT_LIMITS.items():
+        value = slots[name][j]
+        if not ((low <= value) & (value <= high)).all():
+            got = f"expected {low} to {high}, got {value.tolist()}"
+            raise ValueError(f"snapshot: slots[{j}]: {name}: {got}")
+    if (slots["bot"][j] != NO_BOT).all():
+        raise ValueError(f"snapshot: slots[{j}]: bot: expected a seat without a bot in each game")
+    raise ValueError(f"snapshot: legal[{j}]: expected what is legal in its state, got {masks[j]}")
+
+
+def _integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name}: expected integers of shape (k,), got {array.dtype} of shape {array.shape}"
+        )
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _explained(board: Board, row: np.void) -> str:
+    """Say what is wrong with a state that is not possible."""
+    for name, (low, high) in limits(board.record[0]).items():
+        value = row[name]
+        if ((value < low) | (value > high)).any():
+            return f"{name}: expected {low} to {high}, got {value.tolist()}"
+    try:
+        position.from_dict(board, position.to_dict(board, row))
+    except position.PositionError as error:
+        return str(error)
+    return f"easel: expected nothing beyond its {row['easel_size'].tolist()} paintings"
+
+
+_SLOT_BOUNDS = bounds(_SLOT_LIMITS, SLOT)
+
+# Kernels
+
+
+@entry
+def first_outside(numbers: Any, low: int, high: int) -> int:
+    """Return the place of the first of some integers that is not from `low` to `high`, else -1."""
+    for j in range(len(numbers)):
+        if not low <= numbers[j] <= high:
+            return j
+    return FINE
+
+
+@entry
+def first_repeated(games: Any, met: Any) -> int:
+    """Return the place of the first index that stands there before, else -1.
+
+    Args:
+        games: int64 (k,), indices.
+        met: bool (n,), all False, and left so.
+    """
+    again = FINE
+    for j in range(len(games)):
+        if met[games[j]]:
+            again = j
+            break
+        met[games[j]] = True
+    for j in range(again if again != FINE else len(games)):
+        met[games[j]] = False
+    return again
+
+
+@entry
+def first_wrong_slot(
+    boards: Any, which: Any, states: Any, masks: Any, slots: Any, bounds: Any
+) -> int:
+    """Return the place of the first slot or mask of a snapshot that no batch has, else -1."""
+    for j in range(len(slots)):
+        if not _slot_fits(slots[j], bounds[0], bounds[1]):
+            return j
+        if masks[j] != legal(boards[which[j]], states[j]):
+            return j
+    return FINE
+
+
+@kernel
+def _slot_fits(slot: Row, low: Row, high: Row) -> bool:
+    fits = low["base"] <= slot["base"] <= high["base"]
+    fits &= low["seed"] <= slot["seed"] <= high["seed"]
+    fits &= slot["episode"] >= 0 and slot["decisions"] >= 0
+    fits &= low["player"] <= slot["player"] <= high["player"]
+    fits &= low["next_player"] <= slot["next_player"] <= high["next_player"]
+    fits &= low["terminated"] <= slot["terminated"] <= high["terminated"]
+    fits &= low["truncated"] <= slot["truncated"] <= high["truncated"]
+    bots = 0
+    for seat in range(2):
+        fits &= low["reward"][seat] <= slot["reward"][seat] <= high["reward"][seat]
+        fits &= low["bot"][seat] <= slot["bot"][seat] <= high["bot"][seat]
+        bots += int64(slot["bot"][seat] != NO_BOT)
+    return fits and bots < 2
