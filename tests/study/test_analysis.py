@@ -12,6 +12,7 @@ import pytest
 from positions import changed, shikoku_data, write_board
 
 from tokaido_env import Game
+from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.arena.match import TRIGGERS
 from tokaido_env.agents.study import analysis
@@ -245,7 +246,7 @@ def test_one_cluster_has_no_interval() -> None:
 # Studies
 
 
-class Plain:
+class Plain(Agent):
     """Never uses a tile nor takes one: it makes the highest action of the rest."""
 
     spec = "plain"

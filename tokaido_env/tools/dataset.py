@@ -181,6 +181,7 @@ def _play(number: int, record: Record, board: Board | None, dtype: str) -> Playe
     decisions = np.flatnonzero(played.decided)
     # The position after the last event is what both seats see last of all.
     last = len(played.states) - 1
+    following = np.append(decisions, last)[1:]
     players = played.movers[decisions]
     seen_by = np.append(players, [0, 1]).astype(np.int8)
     seen = copy_rows(played.states, np.append(decisions, [last, last]))
@@ -189,11 +190,12 @@ def _play(number: int, record: Record, board: Board | None, dtype: str) -> Playe
         "observation": observations[:-2],
         "mask": _masks(played.legal[decisions]),
         "action": played.events[decisions].astype(np.int64),
-        "next_player": played.movers[np.append(decisions, last)[1:]],
+        "next_player": played.movers[following],
         **_results(played, players),
     }
-    labels, ends = played.labels(), [*decisions[1:].tolist(), last]
-    chance = [list(labels[i + 1 : j]) for i, j in zip(decisions.tolist(), ends, strict=True)]
+    labels = played.labels()
+    between = zip(decisions.tolist(), following.tolist(), strict=True)
+    chance = [list(labels[i + 1 : j]) for i, j in between]
     seed = -1 if record.seed is None else record.seed
     return Played(number, seed, record.players, players, rows, chance, observations[-2:])
 
