@@ -26,7 +26,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.agents.arena.ladder import LADDER, Ladder, LadderError
+from tokaido_env.agents.arena.ladder import LADDER, Ladder
+from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.players.inputs import INPUTS_HASH
 from tokaido_env.agents.players.policy import Sizes

@@ -16,7 +16,6 @@ from tokaido_env import SeedError
 from tokaido_env.agents import make
 from tokaido_env.agents.arena.ladder import (
     Ladder,
-    LadderError,
     LadderMatch,
     games_against,
     games_between,
@@ -24,6 +23,7 @@ from tokaido_env.agents.arena.ladder import (
     make_ladder,
     rate,
 )
+from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.match import GAME, Match
 from tokaido_env.agents.arena.ratings import expected_score, rate_against, rate_matches
 from tokaido_env.agents.arena.tournament import play_match
