@@ -103,14 +103,14 @@ def test_json_that_is_read() -> None:
 def test_toml_that_is_refused_at_once(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "a.toml"
     file.write_text(text, encoding="utf-8")
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(ValueError, match=message) as error:
         read_toml(file)
     assert str(error.value).startswith(f"{file}: not a TOML file: ")
     assert len(str(error.value)) < 500
     with pytest.raises(BoardError, match=message):
         Board.load(file)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_board_file_with_foreign_text_is_told_in_short(tmp_path: Path) -> None:
@@ -141,8 +141,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     write_text(path, "before")
     writing = whole_file(path)
     writing.__enter__().write(b"half")
-    with pytest.raises(KeyboardInterrupt):
-        writing.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert not writing.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert [one.name for one in tmp_path.iterdir()] == ["a"]
     assert path.read_text(encoding="utf-8") == "before"
 

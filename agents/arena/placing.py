@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tokaido_env.agents.arena.ladder import Ladder, LadderError, Play, match_seed
+from tokaido_env.agents.arena.ladder import Ladder, Play, match_seed
+from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.ratings import RESAMPLES, Rating, expected_score, rate_against
 from tokaido_env.agents.registry import cost_of

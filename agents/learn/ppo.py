@@ -57,7 +57,7 @@ from tokaido_env.agents.learn.settings import (
 )
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import check_from_file, make
-from tokaido_env.core.checks import shown
+from tokaido_env.core.checks import shown, told
 from tokaido_env.files import parse_json, write_text
 
 NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
@@ -312,7 +312,7 @@ class _Run:
         known = self.ladder.hash if self.ladder else None
         if self.rated_on != known:
             raise RunError(
-                f"{self.folder}: rated on the ladder {shown(self.rated_on)}, the file is now "
+                f"{self.folder}: rated on the ladder {told(self.rated_on)}, the file is now "
                 f"{known}: "
                 "restore it, or ratings could not be compared"
             )
@@ -371,7 +371,7 @@ class _JsonLines(KVWriter):
     NAME = "json"  # values that are recorded with `exclude` of this are left out
 
     def __init__(self, path: Path, steps: int) -> None:
-        kept = [line for told, line in _lines(path) if told <= steps]
+        kept = [line for done, line in _lines(path) if done <= steps]
         write_text(path, "".join(line + "\n" for line in kept))
         self.file = path.open("a", encoding="utf-8")
 
@@ -411,15 +411,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             yield _steps_of(line), line
         except ValueError as error:
             if number < len(lines):
-                told = f"{path}, line {number}: {error}: mend the line, or delete it"
-                raise RunError(told) from None
+                where = f"{path}, line {number}: {error}: mend the line, or delete it"
+                raise RunError(where) from None
 
 
 def _steps_of(line: str) -> int:
-    told = parse_json(line)
-    steps = told.get("steps") if isinstance(told, dict) else None
+    data = parse_json(line)
+    steps = data.get("steps") if isinstance(data, dict) else None
     if type(steps) is not int:
-        raise ValueError(f'expected an object with "steps", got {shown(told)}')
+        raise ValueError(f'expected an object with "steps", got {shown(data)}')
     return steps
 
 

@@ -25,7 +25,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.agents.arena.ladder import LADDER, Ladder, LadderError
+from tokaido_env.agents.arena.ladder import LADDER, Ladder
+from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.learn.declared import (
     COUNT,

@@ -16,11 +16,11 @@ from tokaido_env import SeedError
 from tokaido_env.agents import make
 from tokaido_env.agents.arena.ladder import (
     Ladder,
-    LadderError,
     LadderMatch,
     games_in_order,
     make_ladder,
 )
+from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.match import GAME, Match
 from tokaido_env.agents.arena.placing import games_against, games_between, rate
 from tokaido_env.agents.arena.ratings import expected_score, rate_against, rate_matches

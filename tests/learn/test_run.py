@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tokaido_env.agents import AgentError
-from tokaido_env.agents.arena.ladder import LadderError
+from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.settings import (
     DEFAULTS,

@@ -646,10 +646,10 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> N
     def refuse(place: Any, name: str, refused: Path) -> None:
         real = getattr(place, name)
 
-        def write(path: Path, *others: Any) -> Any:
+        def write(path: Path, *others: Any, **options: Any) -> Any:
             if path == refused and metrics(run)[-1]["steps"] == 1024:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-            return real(path, *others)
+            return real(path, *others, **options)
 
         monkeypatch.setattr(place, name, write)
 

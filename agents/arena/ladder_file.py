@@ -1,0 +1,123 @@
+"""What a ladder file may hold: checked key by key before anything is made of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tokaido_env.boards.board import Board
+from tokaido_env.boards.reader import BoardError
+from tokaido_env.core.checks import SeedError, check_seed, plain, shown
+from tokaido_env.core.rules import RULES_VERSION
+
+VERSION = 1
+
+KEYS = ("version", "board", "board_hash", "rules", "seed", "anchor", "agents", "matches", "hash")
+RATING_KEYS = ("agent", "elo", "ci95", "games")
+MATCH_KEYS = ("a", "b", "seed", "pairs", "score", "ci95")
+MOST_GAMES = 10_000_000  # that a ladder can tell of: more would need too much memory
+MOST_ELO = 1_000_000
+
+
+class LadderError(ValueError):
+    """A ladder that cannot be used or made: the message says why and what helps."""
+
+
+def hash_of(body: Mapping[str, Any]) -> str:
+    """Return the hash of a ladder, from all that its file holds but the hash."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def check_ladder(path: str | Path, data: Any) -> None:
+    """Check that a file holds a ladder of this version, as it was written."""
+    if not isinstance(data, dict) or "matches" not in data:
+        raise LadderError(f"{path}: not a ladder: expected the keys {', '.join(KEYS)}")
+    for key, known in (("version", VERSION), ("rules", RULES_VERSION)):
+        if type(data.get(key)) is not int or data[key] != known:
+            raise LadderError(
+                f"{path}: {key}: this version has {known}, the ladder {shown(data.get(key))}: "
+                "make it anew, or use the version that made it"
+            )
+    if set(data) != set(KEYS):
+        wrong = ", ".join(sorted(set(data) ^ set(KEYS)))
+        raise LadderError(f"{path}: keys missing or unknown: {plain(wrong)}")
+    expected = hash_of({key: value for key, value in data.items() if key != "hash"})
+    if data["hash"] != expected:
+        raise LadderError(
+            f"{path}: hash: expected {expected} of what it holds, got {shown(data['hash'])}: "
+            "it was changed after it was made; restore it, or make it anew"
+        )
+    _check_types(path, data)
+
+
+def _check_types(path: str | Path, data: Mapping[str, Any]) -> None:
+    for key in ("board", "board_hash", "anchor"):
+        _expect(isinstance(data[key], str), path, key, "a text", data[key])
+    _check_seed(path, "seed", data["seed"])
+    for key, names in (("agents", RATING_KEYS), ("matches", MATCH_KEYS)):
+        _expect(isinstance(data[key], list), path, key, "a list", data[key])
+        for one in data[key]:
+            right = isinstance(one, dict) and set(one) == set(names)
+            _expect(right, path, key, f"objects with the keys {', '.join(names)}", one)
+    for rating in data["agents"]:
+        _check_rating(path, rating)
+    for match in data["matches"]:
+        _check_match(path, match)
+    rated = {rating["agent"] for rating in data["agents"]}
+    played = {match[side] for match in data["matches"] for side in "ab"}
+    right = not rated or (rated == played and data["anchor"] in rated)
+    _expect(right, path, "agents", "those of its matches, the anchor among them", sorted(rated))
+
+
+def _check_rating(path: str | Path, rating: Mapping[str, Any]) -> None:
+    agent, ci95 = rating["agent"], rating["ci95"]
+    _expect(isinstance(agent, str), path, "agents", "the specs of agents", agent)
+    right = isinstance(ci95, list) and len(ci95) == 2
+    numbers = [rating["elo"], *ci95] if right else []
+    right = right and all(type(x) in (int, float) and abs(x) <= MOST_ELO for x in numbers)
+    _expect(right, path, f"{shown(agent)}: elo and ci95", "three numbers", rating)
+    count = rating["games"]
+    right = type(count) is int and 0 <= count <= MOST_GAMES
+    _expect(right, path, f"{shown(agent)}: games", "a count", count)
+
+
+def _check_match(path: str | Path, match: Mapping[str, Any]) -> None:
+    a, b, pairs = match["a"], match["b"], match["pairs"]
+    right = isinstance(a, str) and isinstance(b, str) and a != b
+    _expect(right, path, "matches", "two agents", (a, b))
+    where = f"{shown(a)} against {shown(b)}"
+    _check_seed(path, f"{where}: seed", match["seed"])
+    right = isinstance(pairs, list) and len(pairs) == 5
+    right = right and all(type(count) is int and 0 <= count <= MOST_GAMES for count in pairs)
+    wanted = "five counts, of pairs with 0, 0.5, 1, 1.5 and 2 points"
+    _expect(right and 0 < sum(pairs) <= MOST_GAMES, path, f"{where}: pairs", wanted, pairs)
+
+
+def _check_seed(path: str | Path, where: str, seed: object) -> None:
+    try:
+        check_seed(seed)
+    except SeedError:
+        _expect(False, path, where, "a seed", seed)
+
+
+def _expect(right: bool, path: str | Path, where: str, wanted: str, got: object) -> None:
+    if not right:
+        raise LadderError(f"{path}: {where}: expected {wanted}, got {shown(got)}")
+
+
+def check_board(
+    path: str | Path, data: Mapping[str, Any], board: str | Path | Board | None
+) -> None:
+    """Check that a ladder was made on a board, by default the built-in one that it names."""
+    try:
+        loaded = Board.named(data["board"]) if board is None else Board.load(board)
+    except BoardError as error:
+        raise LadderError(f"{path}: board: {error}; give the file of its board") from None
+    if loaded.hash != data["board_hash"]:
+        raise LadderError(
+            f"{path}: board_hash: expected {loaded.hash} of {loaded.name!r}, "
+            f"got {shown(data['board_hash'])}: its games were played on another board"
+        )
