@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Agent, as_agent
 from tokaido_env.agents.arena.match import GAME, Match, replay_games
 from tokaido_env.agents.arena.playing import Job, Numbers, play_games
 from tokaido_env.agents.arena.workers import cpus, play_in_processes
@@ -50,6 +50,7 @@ def play_match(
     Raises:
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
+    a, b = as_agent(a), as_agent(b)
     sheet = Sheet(a.spec, b.spec, games, seed, Board.load(board))
     play(sheet, a, b, progress=progress, processes=processes)
     return sheet.match()
@@ -140,6 +141,7 @@ def play(
     Raises:
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
+    a, b = as_agent(a), as_agent(b)
     processes = processes_for(a, b, processes)
     missing = np.flatnonzero(~sheet.finished[:games])
     at_once = min(CHUNK, a.games_at_once, b.games_at_once)
