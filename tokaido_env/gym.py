@@ -29,7 +29,7 @@ from tokaido_env.core.checks import check_choice
 from tokaido_env.core.state import NOBODY
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.spaces import action_space, vector_space
-from tokaido_env.versus import Ended, Opponents, Seat, Versus
+from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
@@ -58,7 +58,7 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
     def __init__(
         self,
         opponent: Opponents = "greedy",
-        seat: Seat = "random",
+        seat: Seating = "random",
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
         observation: Literal["float32", "uint8"] = "float32",
@@ -150,7 +150,7 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
         self,
         num_envs: int = 1,
         opponent: Opponents = "greedy",
-        seat: Seat = "random",
+        seat: Seating = "random",
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
         observation: Literal["float32", "uint8"] = "float32",

@@ -13,6 +13,7 @@ from tokaido_env.core import plain
 from tokaido_env.core.actions import PASS
 from tokaido_env.core.box import (
     AREAS,
+    ARTIST,
     CAPACITY,
     CHARACTERS,
     COASTAL_TOWNS,
@@ -249,9 +250,9 @@ class _PositionReader:
         right = (origin is not None) == has_origin
         self._expect(right, f"origin at {phase.name}", _null(has_origin), origin)
         if has_origin:
-            reach = self.board.record["area_reach"][0, row["dice"][2], row["origin"]]
+            reach = self.board.record["area_reach"][0, row["dice"][ARTIST], row["origin"]]
             area = int(row["artist"][self._picker()])
-            wanted = f"an area {row['dice'][2]} steps from {AREAS[area]}"
+            wanted = f"an area {row['dice'][ARTIST]} steps from {AREAS[area]}"
             self._expect(reach >> area & 1, "origin", wanted, origin)
         self._check_pending(phase)
 

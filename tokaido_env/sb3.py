@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from tokaido_env.batch import Boards
 from tokaido_env.core.checks import check_seed
 from tokaido_env.spaces import action_space, vector_space
-from tokaido_env.versus import Ended, Opponents, Seat, Versus
+from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 
 class TokaidoVecEnv(VecEnv):
@@ -44,7 +44,7 @@ class TokaidoVecEnv(VecEnv):
         seed: int,
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
-        seat: Seat = "alternate",
+        seat: Seating = "alternate",
         observation: Literal["float32", "uint8"] = "float32",
     ) -> None:
         self.games = Versus(

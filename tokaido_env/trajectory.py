@@ -20,6 +20,7 @@ from numba import prange
 from tokaido_env.boards.board import Board
 from tokaido_env.core import plain
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.box import Row
 from tokaido_env.core.checks import IllegalMove
 from tokaido_env.core.jit import allocator, int64, kernel, parallel
 from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, sample
@@ -33,7 +34,6 @@ from tokaido_env.core.outcomes import (
 )
 from tokaido_env.core.rules import (
     MAX_OUTCOMES,
-    Row,
     apply,
     apply_outcome,
     is_chance,

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from tokaido_env import position
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
+from tokaido_env.core.box import Row
 from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed
 from tokaido_env.core.episode import SLOT
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.possible import FINE, bounds, first_impossible, limits
-from tokaido_env.core.rules import Row, legal
+from tokaido_env.core.rules import legal
 from tokaido_env.core.state import NOBODY, STATE, copy_rows
 
 Games = npt.NDArray[np.int64]

@@ -24,8 +24,8 @@ from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import NOBODY
 from tokaido_env.validity import Games, Positions, checked_arrays, checked_moves, checked_seats
 
-Seat = Literal[0, 1, "alternate", "random"]
-SEATS: tuple[Seat, ...] = (0, 1, "alternate", "random")
+Seating = Literal[0, 1, "alternate", "random"]
+SEATS: tuple[Seating, ...] = (0, 1, "alternate", "random")
 LOSS = -1.0
 Opponents = str | Agent | Sequence[str | Agent]
 
@@ -84,7 +84,7 @@ class Versus:
         n: int,
         opponents: Opponents,
         *,
-        seat: Seat = "alternate",
+        seat: Seating = "alternate",
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
         observation: Literal["float32", "uint8"] = "float32",

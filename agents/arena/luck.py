@@ -26,8 +26,9 @@ from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.players.heuristic import SCRATCH, evaluate, guides_of, value_of_action
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bits import lowest
+from tokaido_env.core.box import Row
 from tokaido_env.core.jit import allocator, int64, parallel, subroutine
-from tokaido_env.core.rules import MAX_OUTCOMES, Row, apply_outcome, legal, outcome_weights
+from tokaido_env.core.rules import MAX_OUTCOMES, apply_outcome, legal, outcome_weights
 from tokaido_env.core.state import DRAW, REVEAL, ROLL, SETUP
 from tokaido_env.trajectory import NO_EVENT, Trajectory, in_parts
 

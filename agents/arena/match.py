@@ -11,9 +11,9 @@ from numba import prange
 
 from tokaido_env.agents.arena.intervals import Adjusted, adjusted_score, score_interval
 from tokaido_env.boards.board import Board
-from tokaido_env.core.box import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS
+from tokaido_env.core.box import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, Row
 from tokaido_env.core.jit import int64, kernel, parallel
-from tokaido_env.core.rules import Row, reward, score
+from tokaido_env.core.rules import reward, score
 from tokaido_env.trajectory import in_parts
 
 POINTS = ("faith", "commerce", "culture", "total")

@@ -25,9 +25,10 @@ from numba import prange
 from tokaido_env.agent import Agent
 from tokaido_env.agents.players.heuristic import SCRATCH, best_action, evaluate, guides_of
 from tokaido_env.core.bits import highest
+from tokaido_env.core.box import Mask, Row
 from tokaido_env.core.jit import allocator, int64, kernel, parallel, subroutine
 from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, sample
-from tokaido_env.core.rules import MAX_OUTCOMES, Row, apply, apply_outcome, outcome_weights
+from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, outcome_weights
 from tokaido_env.core.state import DISCARD, DRAW, MOVE, NOBODY, OVER, REVEAL, ROLL, STATE
 
 MAX_DEPTH = 4
@@ -145,7 +146,7 @@ _search_all = parallel(_search_all, at_least=2)
 
 @subroutine
 def _search(
-    board: Row, guide: Row, position: Row, mask: np.uint64, key: np.uint64, depth: int, work: Row
+    board: Row, guide: Row, position: Row, mask: Mask, key: np.uint64, depth: int, work: Row
 ) -> tuple[int, float]:
     """Return the best action at a decision, and its value for player_0."""
     if mask & (mask - np.uint64(1)) == np.uint64(0):
@@ -172,9 +173,7 @@ def _search(
 
 
 @kernel
-def _enter(
-    board: Row, s: Row, node: Row, mask: np.uint64, picks: int, low: float, high: float
-) -> None:
+def _enter(board: Row, s: Row, node: Row, mask: Mask, picks: int, low: float, high: float) -> None:
     """Begin to search a position.
 
     Args:

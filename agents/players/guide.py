@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.box import BOARD, CAPACITY, MAX_DIE
+from tokaido_env.core.box import ARTIST, BOARD, CAPACITY, MAX_DIE, MERCHANT
 
 # A term is of a player; what counts is how far player_0 is ahead in it. "Now" is with the dice that
 # are left in the round, by the share of them that the player will pick, in sixths; "next" is with
@@ -123,8 +123,8 @@ def _tables(record: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
         out["best_price"][ware] = max(out["best_price"][ware], row["kind_price"][kind])
     for die in range(1, MAX_DIE + 1):
         artist_faces, merchant_faces = (
-            int(row["face_count"][2, die]),
-            int(row["face_count"][1, die]),
+            int(row["face_count"][ARTIST, die]),
+            int(row["face_count"][MERCHANT, die]),
         )
         for area in range(8):
             for inspired, icons in enumerate(_icons_within(row, die, area)):

@@ -33,6 +33,7 @@ from tokaido_env.agents.players.guide import (
 )
 from tokaido_env.core.bits import highest, lowest, spread
 from tokaido_env.core.box import (
+    ARTIST,
     CAPACITY,
     GARDEN,
     HOT_SPRING,
@@ -40,13 +41,18 @@ from tokaido_env.core.box import (
     LAST_GARDEN,
     LAST_SLAB,
     LAST_TEMPLE,
+    MERCHANT,
     PAINTINGS,
+    PILGRIM,
     SEASHORE,
     TEMPLE,
+    Action,
+    Mask,
+    Row,
+    Seat,
 )
 from tokaido_env.core.jit import allocator, index, int64, kernel, parallel, subroutine
 from tokaido_env.core.rules import (
-    Row,
     apply,
     legal,
     paintings_hidden,
@@ -164,7 +170,7 @@ def final_result(board: Row, s: Row) -> np.float32:
 
 
 @kernel
-def best_action(board: Row, guide: Row, s: Row, mask: np.uint64, scratch: Row) -> int:
+def best_action(board: Row, guide: Row, s: Row, mask: Mask, scratch: Row) -> Action:
     """Return the action with the best evaluation for the player who decides.
 
     A move counts with the best effect that it leads to. Ties go to the lowest id.
@@ -184,7 +190,7 @@ def best_action(board: Row, guide: Row, s: Row, mask: np.uint64, scratch: Row) -
 
 
 @subroutine
-def value_of_action(board: Row, guide: Row, s: Row, action: int, scratch: Row) -> np.float32:
+def value_of_action(board: Row, guide: Row, s: Row, action: Action, scratch: Row) -> np.float32:
     """Return the evaluation, for the player who decides, of an action and the best effect."""
     mover = int64(s["player"])
     sign = np.float32(1 - 2 * mover)
@@ -258,7 +264,7 @@ def _squash(log_odds: np.float32) -> np.float32:
 
 
 @kernel
-def _share_of_dice(s: Row, seat: int, terms: Any) -> int:
+def _share_of_dice(s: Row, seat: Seat, terms: Any) -> int:
     """Return what share of the dice left a seat will pick, in sixths; note its picks."""
     leads = int64(int(s["lead"]) == seat)
     if int(s["phase"]) == ROLL:
@@ -271,7 +277,7 @@ def _share_of_dice(s: Row, seat: int, terms: Any) -> int:
 
 
 @kernel
-def _count_progress(board: Row, s: Row, seat: int, terms: Any) -> None:
+def _count_progress(board: Row, s: Row, seat: Seat, terms: Any) -> None:
     faith, commerce, culture = score(board, s, seat)
     terms[_FAITH] = faith
     terms[_COMMERCE] = commerce
@@ -284,10 +290,10 @@ def _count_progress(board: Row, s: Row, seat: int, terms: Any) -> None:
 
 
 @kernel
-def _count_pilgrim(board: Row, s: Row, seat: int, share: int, terms: Any) -> None:
+def _count_pilgrim(board: Row, s: Row, seat: Seat, share: int, terms: Any) -> None:
     if int(s["dice_left"]) & _PILGRIM_DIE == 0:
         return
-    station = int64(s["pilgrim"][seat]) + int64(s["dice"][0])
+    station = int64(s["pilgrim"][seat]) + int64(s["dice"][PILGRIM])
     size = int64(board["ring_size"])
     kind = int64(board["station_kind"][index(station - size if station >= size else station)])
     temple = int64(s["temple"][seat])
@@ -304,7 +310,7 @@ def _count_pilgrim(board: Row, s: Row, seat: int, share: int, terms: Any) -> Non
 
 @kernel
 def _count_merchant(
-    board: Row, guide: Row, s: Row, seat: int, share: int, closed: int, terms: Any
+    board: Row, guide: Row, s: Row, seat: Seat, share: int, closed: int, terms: Any
 ) -> None:
     town = index(s["merchant"][seat])
     wares = s["wares"][seat]
@@ -316,7 +322,7 @@ def _count_merchant(
     terms[_WARES] = value
     terms[_HELD] = held
     if int(s["dice_left"]) & _MERCHANT_DIE:
-        die = index(s["dice"][1])
+        die = index(s["dice"][MERCHANT])
         closed |= 1 << int64(s["merchant"][1 - seat])
         towns = int64(board["town_reach"][die, town]) & _COASTS & ~closed
         terms[_SALE_NOW] = share * _best_sale(board, s, seat, towns)
@@ -326,7 +332,7 @@ def _count_merchant(
 
 
 @kernel
-def _best_sale(board: Row, s: Row, seat: int, towns: int) -> int:
+def _best_sale(board: Row, s: Row, seat: Seat, towns: int) -> int:
     """Return the coins of the best sale in one of the coastal towns, given as bits."""
     best = 0
     while towns != 0:
@@ -339,14 +345,16 @@ def _best_sale(board: Row, s: Row, seat: int, towns: int) -> int:
 
 @kernel
 def _count_artist(
-    board: Row, guide: Row, s: Row, seat: int, share: int, crowds: np.uint64, terms: Any
+    board: Row, guide: Row, s: Row, seat: Seat, share: int, crowds: np.uint64, terms: Any
 ) -> None:
     area = index(s["artist"][seat])
     size = int64(s["easel_size"][seat])
     easel = int64(s["easel"][seat])
     gifted = index(s["gifted"][seat])
     terms[_EASEL] = size
-    inspired = index(int(s["wave_owner"][2]) == seat and int(s["wave_side"][2]) == INSPIRED)
+    inspired = index(
+        int(s["wave_owner"][ARTIST]) == seat and int(s["wave_side"][ARTIST]) == INSPIRED
+    )
     points = 0
     if size > 0:
         points = int64(board["culture"][gifted + index(1)]) - int64(board["culture"][gifted])
@@ -354,7 +362,7 @@ def _count_artist(
     if size > 1:
         terms[_SECOND_NEXT] = points * int64(faces[ANY_DIE, area, index(easel >> 2 & 3)])
     if int(s["dice_left"]) & _ARTIST_DIE:
-        die = index(s["dice"][2])
+        die = index(s["dice"][ARTIST])
         reached = int64(faces[die, area, index(easel & 3)]) // SIXTHS
         terms[_GIFT_NOW] = share * points * reached
         most = _largest_crowd(crowds, int64(board["area_reach"][die, area]))
@@ -386,7 +394,7 @@ def _largest_crowd(crowds: np.uint64, areas: int) -> int:
 
 
 @kernel
-def _count_tokens(s: Row, seat: int, terms: Any) -> None:
+def _count_tokens(s: Row, seat: Seat, terms: Any) -> None:
     for character in range(3):
         side = max(int64(s["wave_side"][character]), 0)
         terms[index(_WAVES + 2 * character + side)] = int(s["wave_owner"][character]) == seat

@@ -19,8 +19,8 @@ from tokaido_env.agents.players.heuristic import N_TERMS, SCRATCH, guides_of
 from tokaido_env.agents.players.inputs import MOST_LEGAL, N_TRUNK, OUTLOOK, read_position
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
+from tokaido_env.core.box import Row
 from tokaido_env.core.jit import index, int64, kernel, parallel, subroutine
-from tokaido_env.core.rules import Row
 from tokaido_env.core.threads import rows_apart, take
 
 Floats = npt.NDArray[np.float32]

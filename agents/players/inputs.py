@@ -29,10 +29,10 @@ from tokaido_env.agents.players.heuristic import (
 )
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
-from tokaido_env.core.box import AREAS, TOWNS
+from tokaido_env.core.box import AREAS, TOWNS, Action, Mask, Row, Seat
 from tokaido_env.core.jit import index, int64, kernel, parallel
 from tokaido_env.core.observation import FLOAT_UNITS, LAYOUT_HASH, N_FEATURES, encode
-from tokaido_env.core.rules import Row, apply
+from tokaido_env.core.rules import apply
 from tokaido_env.core.state import EFFECT, OVER
 
 N_TRUNK = N_FEATURES + 2 * N_TERMS + N_ACTIONS
@@ -84,7 +84,7 @@ def read_positions(
 
 @kernel
 def read_position(
-    board: Row, guide: Row, s: Row, mask: np.uint64, scratch: Row, trunk: Any, results: Any
+    board: Row, guide: Row, s: Row, mask: Mask, scratch: Row, trunk: Any, results: Any
 ) -> None:
     """Write what a network reads of a position in which a player has to decide.
 
@@ -124,7 +124,7 @@ def read_position(
 
 
 @kernel
-def _result(board: Row, guide: Row, s: Row, action: int, scratch: Row, out: Any) -> np.float32:
+def _result(board: Row, guide: Row, s: Row, action: Action, scratch: Row, out: Any) -> np.float32:
     """Write the terms after an action and its best effect; return the evaluation there."""
     seat = int64(s["player"])
     sign = np.float32(1 - 2 * seat)
@@ -149,7 +149,7 @@ def _result(board: Row, guide: Row, s: Row, action: int, scratch: Row, out: Any)
 
 
 @kernel
-def _write_result(after: Row, seat: int, terms: Any, out: Any) -> None:
+def _write_result(after: Row, seat: Seat, terms: Any, out: Any) -> None:
     """Write my terms less theirs; when the game is over none are counted, the outlook tells all."""
     counted = int64(int(after["phase"]) != OVER)
     for k in range(N_TERMS):

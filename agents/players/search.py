@@ -50,9 +50,10 @@ from tokaido_env.agents.players.tree import (
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.bots import random_action
+from tokaido_env.core.box import Row
 from tokaido_env.core.jit import int64, kernel, parallel, subroutine
 from tokaido_env.core.luck import begin_luck, hash_bits, settle
-from tokaido_env.core.rules import Row, apply, legal
+from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import NOBODY, OVER
 from tokaido_env.core.threads import take
 

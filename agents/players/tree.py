@@ -16,9 +16,10 @@ import numpy as np
 
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
+from tokaido_env.core.box import ARTIST, MERCHANT, PILGRIM, Action, Mask, Row
 from tokaido_env.core.jit import int64, kernel
 from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, settle
-from tokaido_env.core.rules import Row, apply
+from tokaido_env.core.rules import apply
 from tokaido_env.core.state import NOBODY, OVER, STATE
 from tokaido_env.core.threads import rows_apart
 
@@ -106,7 +107,7 @@ def _kept_trees(python_thread: int, threads: int, nodes: int, priors: bool) -> T
 
 
 @kernel
-def begin_tree(tree: Tree, position: Row, mask: np.uint64) -> None:
+def begin_tree(tree: Tree, position: Row, mask: Mask) -> None:
     """Begin anew with a position as the root."""
     tree.size["nodes"] = 0
     tree.size["edges"] = 0
@@ -181,7 +182,7 @@ def _has_room(tree: Tree, node: Row) -> bool:
 
 
 @kernel
-def add_node(tree: Tree, mask: np.uint64) -> None:
+def add_node(tree: Tree, mask: Mask) -> None:
     """Make a node of the state that stands in the next place, with an edge for each action."""
     new = int64(tree.size["nodes"])
     last = int64(tree.size["edges"])
@@ -207,7 +208,7 @@ def add_node(tree: Tree, mask: np.uint64) -> None:
 
 
 @kernel
-def mask_of(tree: Tree, node: Row) -> np.uint64:
+def mask_of(tree: Tree, node: Row) -> Mask:
     """Return the actions of a node's edges as bits."""
     mask = np.uint64(0)
     first = int64(node["first"])
@@ -226,7 +227,7 @@ def back_up(tree: Tree, depth: int, value: np.float32) -> None:
 
 
 @kernel
-def most_visited(tree: Tree) -> int:
+def most_visited(tree: Tree) -> Action:
     """Return the action of the root that was visited most; ties go to the lowest id."""
     root = tree.nodes[0]
     first = int64(root["first"])
@@ -260,7 +261,9 @@ def mean_value(tree: Tree) -> np.float32:
 @kernel
 def _hash(s: Row) -> int:
     """Return a hash of what chance can change, 0 to 2**31 - 1."""
-    dice = int64(s["dice"][0]) | int64(s["dice"][1]) << 3 | int64(s["dice"][2]) << 6
+    dice = (
+        int64(s["dice"][PILGRIM]) | int64(s["dice"][MERCHANT]) << 3 | int64(s["dice"][ARTIST]) << 6
+    )
     wares = 0
     for ware in range(4):
         wares |= int64(s["bag"][ware]) << 9 + 4 * ware

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tokaido_env.core.box import AREAS, CHARACTERS, TOWNS, WARES
 
-PILGRIM, PILGRIM_WAVE = 0, 1
-MERCHANT = 2  # + town, C1 … C8 M1 … M4
+MOVE_PILGRIM, MOVE_PILGRIM_WAVE = 0, 1
+MOVE_MERCHANT = 2  # + town, C1 … C8 M1 … M4
 MERCHANT_STAY = 14
-ARTIST = 15  # + area
+MOVE_ARTIST = 15  # + area
 ARTIST_STAY = 23
 PASS = 24
 VISIT = 25

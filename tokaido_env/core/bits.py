@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.box import Mask
 from tokaido_env.core.jit import entry, index, int64, kernel
 
 MASK_BYTES = -(-N_ACTIONS // 8) * 8
@@ -26,13 +27,13 @@ for _byte in range(256):
 
 
 @kernel
-def lowest(mask: np.uint64) -> int:
+def lowest(mask: Mask) -> int:
     """Return the lowest action of a mask that is not empty."""
     return count_bits((mask - _ONE) & ~mask)
 
 
 @kernel
-def highest(mask: np.uint64) -> int:
+def highest(mask: Mask) -> int:
     """Return the highest action of a mask that is not empty."""
     for half in (1, 2, 4, 8, 16, 32):
         mask |= mask >> np.uint64(half)
@@ -40,7 +41,7 @@ def highest(mask: np.uint64) -> int:
 
 
 @kernel
-def select_bit(mask: np.uint64, n: int) -> int:
+def select_bit(mask: Mask, n: int) -> int:
     """Return the place of the n-th bit that is set, from 0: by halves, no branch to guess."""
     place = 0
     for half in (32, 16, 8):
@@ -53,7 +54,7 @@ def select_bit(mask: np.uint64, n: int) -> int:
 
 
 @kernel
-def count_bits(mask: np.uint64) -> int:
+def count_bits(mask: Mask) -> int:
     """Count the bits of a mask."""
     mask = mask - (mask >> _ONE & np.uint64(0x5555555555555555))
     two = np.uint64(0x3333333333333333)
@@ -63,7 +64,7 @@ def count_bits(mask: np.uint64) -> int:
 
 
 @kernel
-def expand_mask(mask: np.uint64, words: Any) -> None:
+def expand_mask(mask: Mask, words: Any) -> None:
     """Write a legal mask as one byte per action, 1 = legal.
 
     Args:

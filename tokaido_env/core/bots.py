@@ -8,9 +8,10 @@ import numpy as np
 
 from tokaido_env.core.actions import PASS
 from tokaido_env.core.bits import count_bits, lowest, select_bit
+from tokaido_env.core.box import Action, Mask, Row, Seat
 from tokaido_env.core.jit import entry, int64, kernel, subroutine
 from tokaido_env.core.luck import below
-from tokaido_env.core.rules import Row, apply, legal, total
+from tokaido_env.core.rules import apply, legal, total
 from tokaido_env.core.state import EFFECT
 
 _ONE = np.uint64(1)
@@ -20,7 +21,7 @@ BOTS = {"random": RANDOM, "greedy": GREEDY}
 
 
 @kernel
-def random_action(mask: np.uint64, bits: np.uint64) -> int:
+def random_action(mask: Mask, bits: np.uint64) -> Action:
     """Return one of the legal actions, each equally likely.
 
     Args:
@@ -31,7 +32,7 @@ def random_action(mask: np.uint64, bits: np.uint64) -> int:
 
 
 @subroutine
-def greedy_action(board: Row, s: Row, mask: np.uint64, bits: np.uint64, scratch: Any) -> int:
+def greedy_action(board: Row, s: Row, mask: Mask, bits: np.uint64, scratch: Any) -> Action:
     """Return the action that changes the score margin most at once.
 
     A move counts with the best effect it leads to, as far as no chance comes between. Ties go to
@@ -60,7 +61,7 @@ def greedy_action(board: Row, s: Row, mask: np.uint64, bits: np.uint64, scratch:
 
 
 @kernel
-def _value_of_action(board: Row, s: Row, action: int, scratch: Any) -> int:
+def _value_of_action(board: Row, s: Row, action: Action, scratch: Any) -> int:
     """Return the value to the mover of an action and the best effect that it opens."""
     scratch[0] = s
     after = scratch[0]
@@ -84,7 +85,7 @@ def _value_of_action(board: Row, s: Row, action: int, scratch: Any) -> int:
 
 
 @kernel
-def _value(board: Row, s: Row, seat: int) -> int:
+def _value(board: Row, s: Row, seat: Seat) -> int:
     """Return a seat's margin: a point outweighs all coins, a coin the use of an effect."""
     coins = int(s["coins"][seat]) - int(s["coins"][1 - seat])
     return 256 * (total(board, s, seat) - total(board, s, 1 - seat)) + 2 * coins

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+Row = Any  # of an array of records: NumPy has no type for a row of a known dtype
+Mask = np.uint64  # the legal actions as bits
+Action = int
+Outcome = int
+Seat = int
+
 CHARACTERS = ("pilgrim", "merchant", "artist")
+PILGRIM, MERCHANT, ARTIST = range(3)  # their places, as in the dice of a state
 WARES = ("kimono", "pottery", "doll", "fan")
 ICONS = ("moon", "waterfall", "mountain", "bamboo")
 COASTAL_TOWNS = ("C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8")

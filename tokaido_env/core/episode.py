@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.core.bots import GREEDY, NO_BOT, greedy_action, random_action
+from tokaido_env.core.box import Mask, Row, Seat
 from tokaido_env.core.jit import entry, int64, kernel, subroutine
 from tokaido_env.core.luck import (
     agent_key,
@@ -19,7 +20,6 @@ from tokaido_env.core.luck import (
     settle,
 )
 from tokaido_env.core.rules import (
-    Row,
     apply,
     apply_outcome,
     capacity,
@@ -69,7 +69,7 @@ MASK_BITS = 64  # of a legal mask
 
 
 @kernel
-def offered(board: Row, s: Row, mask: np.uint64, move: int) -> int:
+def offered(board: Row, s: Row, mask: Mask, move: int) -> int:
     """Return a move, any integer, if it is on offer, else NO_MOVE."""
     if mask == np.uint64(0):
         return possible_outcome(board, s, move)
@@ -77,7 +77,7 @@ def offered(board: Row, s: Row, mask: np.uint64, move: int) -> int:
 
 
 @kernel
-def is_legal(mask: np.uint64, move: int) -> bool:
+def is_legal(mask: Mask, move: int) -> bool:
     """Return whether a move, any integer, is an action of a mask."""
     return 0 <= move < MASK_BITS and mask >> np.uint64(move) & np.uint64(1) != np.uint64(0)
 
@@ -89,9 +89,7 @@ def possible_outcome(board: Row, s: Row, move: int) -> int:
 
 
 @kernel
-def play(
-    board: Row, s: Row, luck: Row, slot: Row, mask: np.uint64, move: int, mode: Row
-) -> np.uint64:
+def play(board: Row, s: Row, luck: Row, slot: Row, mask: Mask, move: int, mode: Row) -> Mask:
     """Play the move that makes a step, and chance; return what is legal then."""
     slot["player"] = s["player"] if move != NO_MOVE else NOBODY
     slot["terminated"] = 0
@@ -104,9 +102,7 @@ def play(
 
 
 @kernel
-def _move(
-    board: Row, s: Row, luck: Row, slot: Row, mask: np.uint64, move: int, mode: Row
-) -> np.uint64:
+def _move(board: Row, s: Row, luck: Row, slot: Row, mask: Mask, move: int, mode: Row) -> Mask:
     """Play one move that is on offer, or NO_MOVE, and chance where it resolves itself."""
     if move != NO_MOVE:
         if mask != np.uint64(0):
@@ -126,12 +122,12 @@ def go_on(
     states: Any,
     luck: Row,
     slot: Row,
-    mask: np.uint64,
+    mask: Mask,
     moved: bool,
     fresh: Any,
     mode: Row,
     scratch: Any,
-) -> np.uint64:
+) -> Mask:
     """Do what may follow the move of game `i` within a step: the end, the next episode, bots.
 
     Args:
@@ -178,7 +174,7 @@ def _bot_is_next(s: Row, slot: Row, mode: Row, ended: bool) -> bool:
 
 @subroutine
 def chosen_move(
-    board: Row, s: Row, luck: Row, slot: Row, mask: np.uint64, mode: Row, scratch: Any
+    board: Row, s: Row, luck: Row, slot: Row, mask: Mask, mode: Row, scratch: Any
 ) -> int:
     """Return the move of the seat's bot or the mode's, at chance an outcome; NO_MOVE when over."""
     if is_chance(s):
@@ -252,6 +248,6 @@ def picker_of(states: Any, i: int) -> int:
 
 
 @entry
-def wares_of(states: Any, i: int, seat: int) -> tuple[int, int]:
+def wares_of(states: Any, i: int, seat: Seat) -> tuple[int, int]:
     """Return how many wares a seat of game `i` holds, and how many it may keep."""
     return wares_held(states[i], seat), capacity(states[i], seat)

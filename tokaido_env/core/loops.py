@@ -17,6 +17,7 @@ from numba import prange
 
 from tokaido_env.core.bits import expand_mask
 from tokaido_env.core.bots import NO_BOT, RANDOM, random_action
+from tokaido_env.core.box import Row
 from tokaido_env.core.episode import (
     MASK_BITS,
     NO_MOVE,
@@ -34,13 +35,7 @@ from tokaido_env.core.luck import (
     sample,
 )
 from tokaido_env.core.observation import encode
-from tokaido_env.core.rules import (
-    Row,
-    is_chance,
-    legal,
-    outcome_weights,
-    reward,
-)
+from tokaido_env.core.rules import is_chance, legal, outcome_weights, reward
 from tokaido_env.core.state import STATE
 
 # Games that one thread plays in the order of their moves, for a processor guesses the branches of

@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.core.box import PAINTINGS
+from tokaido_env.core.box import PAINTINGS, Mask, Outcome, Row, Seat
 from tokaido_env.core.checks import MAX_SEED
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import (
-    Row,
     apply_outcome,
     boutiques_left,
     is_chance,
@@ -92,7 +91,7 @@ def seed_of_episode(seed: int, episode: int) -> int:
 
 
 @kernel
-def sample(board: Row, s: Row, luck: Row) -> int:
+def sample(board: Row, s: Row, luck: Row) -> Outcome:
     """Return an outcome of the chance phase, with the odds of `rules.outcome_weights`."""
     key = luck["key"]
     phase = int(s["phase"])
@@ -111,7 +110,7 @@ def sample(board: Row, s: Row, luck: Row) -> int:
 
 
 @kernel
-def settle(board: Row, s: Row, luck: Row, mask: np.uint64) -> np.uint64:
+def settle(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
     """Play outcomes of chance until a decision or the end.
 
     Args:
@@ -138,7 +137,7 @@ def resolve(board: Row, s: Row, luck: Row, events: Any) -> int:
 
 
 @kernel
-def _sample_roll(board: Row, bits: np.uint64) -> int:
+def _sample_roll(board: Row, bits: np.uint64) -> Outcome:
     """Pick a face of each die: by faces all 216 rolls are equally likely."""
     roll = below(bits, 216)
     faces = board["faces"]
@@ -148,12 +147,12 @@ def _sample_roll(board: Row, bits: np.uint64) -> int:
 
 
 @kernel
-def _sample_ware(s: Row, bits: np.uint64) -> int:
+def _sample_ware(s: Row, bits: np.uint64) -> Outcome:
     return _pick(s["bag"], below(bits, wares_in_bag(s)))
 
 
 @kernel
-def _sample_tile(s: Row, seat: int, bits: np.uint64) -> int:
+def _sample_tile(s: Row, seat: Seat, bits: np.uint64) -> Outcome:
     return _pick(s["hidden"][seat], below(bits, paintings_hidden(s, seat)))
 
 
@@ -167,7 +166,7 @@ def _pick(counts: Any, n: int) -> int:
 
 
 @kernel
-def _sample_setup(board: Row, s: Row, bits: np.uint64) -> int:
+def _sample_setup(board: Row, s: Row, bits: np.uint64) -> Outcome:
     """Walk to the n-th piece left, as `outcome_weights` counts them."""
     step = setup_step(s)
     if step >= len(s["boutiques"]):
@@ -213,7 +212,7 @@ def agent_key_of_seed(seed: int) -> np.uint64:
 
 
 @kernel
-def agent_key(key: np.uint64, seat: int, decision: int) -> np.uint64:
+def agent_key(key: np.uint64, seat: Seat, decision: int) -> np.uint64:
     """Return what the agent of a seat draws from for one decision of the game with that key."""
     return hash_bits(key, _AGENT, seat, decision)
 

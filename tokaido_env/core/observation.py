@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.box import MAX_DIE, MAX_ROUNDS, PAINTINGS, RING_SIZES
+from tokaido_env.core.box import MAX_DIE, MAX_ROUNDS, PAINTINGS, RING_SIZES, Row, Seat
 from tokaido_env.core.jit import entry, index, int64, kernel
-from tokaido_env.core.rules import Row
 from tokaido_env.core.state import MAX_COINS, MAX_PENDING, NOBODY
 
 
@@ -172,7 +171,7 @@ def check_fits(boards: npt.NDArray[np.void], dtype: str) -> None:
 
 
 @kernel
-def encode(board: Row, s: Row, seat: int, unit: Any, out: Any) -> None:
+def encode(board: Row, s: Row, seat: Seat, unit: Any, out: Any) -> None:
     """Write the observation of a seat, mover or not, at any phase.
 
     Args:
@@ -188,7 +187,7 @@ def encode(board: Row, s: Row, seat: int, unit: Any, out: Any) -> None:
 
 
 @entry
-def encode_game(boards: Any, states: Any, i: int, seat: int, out: Any) -> None:
+def encode_game(boards: Any, states: Any, i: int, seat: Seat, out: Any) -> None:
     """`encode` of game `i` as float32, for callers in Python."""
     encode(boards[i], states[i], seat, FLOAT_UNITS, out)
 
@@ -197,7 +196,7 @@ def encode_game(boards: Any, states: Any, i: int, seat: int, out: Any) -> None:
 
 
 @kernel
-def _encode_turn(s: Row, seat: int, unit: Any, out: Any) -> None:
+def _encode_turn(s: Row, seat: Seat, unit: Any, out: Any) -> None:
     out[index(_PHASE + int(s["phase"]))] = 1
     for whose in range(2):
         out[_DECIDES + whose] = int(s["player"]) == seat ^ whose
@@ -219,7 +218,7 @@ def _encode_turn(s: Row, seat: int, unit: Any, out: Any) -> None:
 
 
 @kernel
-def _encode_tokens(board: Row, s: Row, seat: int, unit: Any, out: Any) -> None:
+def _encode_tokens(board: Row, s: Row, seat: Seat, unit: Any, out: Any) -> None:
     for coast in range(8):
         kind = int(s["boutiques"][coast])
         if kind != NOBODY:

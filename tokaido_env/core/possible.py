@@ -16,18 +16,22 @@ import numpy.typing as npt
 
 from tokaido_env.core.actions import PASS
 from tokaido_env.core.box import (
+    ARTIST,
     CAPACITY,
     GOLD_PRICE,
     LAST_GARDEN,
     LAST_SLAB,
     LAST_TEMPLE,
+    MERCHANT,
     PAINTING_COUNTS,
     PAINTINGS,
+    PILGRIM,
     WARE_COUNTS,
+    Row,
+    Seat,
 )
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import (
-    Row,
     boutiques_left,
     capacity,
     legal,
@@ -61,7 +65,6 @@ FINE = -1
 
 _COASTS = 8
 _SETUP_STEPS = 11
-_PILGRIM, _MERCHANT, _ARTIST = range(3)
 
 # The lowest and the highest of each number of a state; ring, tokens and rounds go by the board.
 _LIMITS: dict[str, tuple[Any, Any]] = {
@@ -72,7 +75,7 @@ _LIMITS: dict[str, tuple[Any, Any]] = {
     "lead": (0, 1),
     "dice": (0, 6),
     "dice_left": (0, 7),
-    "die": (NOBODY, _ARTIST),
+    "die": (NOBODY, ARTIST),
     "origin": (NOBODY, 7),
     "pending": (0, MAX_PENDING),
     "end_triggered": (0, 1),
@@ -179,7 +182,7 @@ def _adds_up(board: Row, s: Row) -> bool:
 
 
 @kernel
-def _owns_what_it_may(s: Row, seat: int) -> bool:
+def _owns_what_it_may(s: Row, seat: Seat) -> bool:
     """Ten paintings (R1.7), and ten coins are a slab while there is room for one (R4.5)."""
     size = int(s["easel_size"][seat])
     if int(s["gifted"][seat]) != PAINTINGS - size - paintings_hidden(s, seat):
@@ -240,14 +243,14 @@ def _has_dice(board: Row, s: Row) -> bool:
             return False
     elif (left > 0) != (phase == MOVE):
         return False
-    if (phase == DRAW and die != _MERCHANT) or (phase == REVEAL and die != _ARTIST):
+    if (phase == DRAW and die != MERCHANT) or (phase == REVEAL and die != ARTIST):
         return False
     origin = int(s["origin"])
-    if (origin != NOBODY) != (die == _ARTIST and phase in (EFFECT, REVEAL)):
+    if (origin != NOBODY) != (die == ARTIST and phase in (EFFECT, REVEAL)):
         return False
     if origin == NOBODY:
         return True
-    reach = int(board["area_reach"][int(s["dice"][_ARTIST]), origin])
+    reach = int(board["area_reach"][int(s["dice"][ARTIST]), origin])
     return reach >> int(s["artist"][picker(s)]) & 1 != 0
 
 
@@ -258,7 +261,7 @@ def _asks(s: Row) -> bool:
     if phase == DISCARD:
         if player == NOBODY:
             return False
-        die = _MERCHANT if player == picker(s) else _PILGRIM
+        die = MERCHANT if player == picker(s) else PILGRIM
         return int(s["die"]) == die and wares_held(s, player) > capacity(s, player)
     asked = phase in (MOVE, EFFECT, REPEAT)
     return player == (picker(s) if asked else NOBODY)
@@ -288,10 +291,10 @@ def _holds(board: Row, s: Row) -> bool:
 
 
 @kernel
-def _most_draws(board: Row, s: Row, seat: int) -> int:
+def _most_draws(board: Row, s: Row, seat: Seat) -> int:
     """Return what a seat may draw at most where its merchant stands, 0 if it may not."""
     town = int(s["merchant"][seat]) - _COASTS
-    if town < 0 or int(s["die"]) != _MERCHANT:
+    if town < 0 or int(s["die"]) != MERCHANT:
         return 0
     return int(board["mountain_number"][town]) + capacity(s, seat) - CAPACITY
 

@@ -22,25 +22,26 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.core.actions import (
-    ARTIST,
     ARTIST_STAY,
     DISCARD as DISCARD_WARE,
     DRAW as DRAW_WARES,
     DRAW_WAVE,
     GIFT,
-    MERCHANT,
     MERCHANT_STAY,
+    MOVE_ARTIST,
+    MOVE_MERCHANT,
+    MOVE_PILGRIM,
+    MOVE_PILGRIM_WAVE,
     PAINT,
     PAINT_WAVE,
     PASS,
-    PILGRIM,
-    PILGRIM_WAVE,
     SELL,
     SELL_WAVE,
     TAKE,
     VISIT,
 )
 from tokaido_env.core.box import (
+    ARTIST,
     CAPACITY,
     COAST,
     CRAFTY,
@@ -52,12 +53,19 @@ from tokaido_env.core.box import (
     LAST_GARDEN,
     LAST_SLAB,
     LAST_TEMPLE,
+    MERCHANT,
     PAINTINGS,
+    PILGRIM,
     PROFICIENT,
     ROBUST,
     SEASHORE,
     TEMPLE,
     TRANQUIL,
+    Action,
+    Mask,
+    Outcome,
+    Row,
+    Seat,
 )
 from tokaido_env.core.jit import entry, index, int64, kernel
 from tokaido_env.core.state import (
@@ -80,10 +88,6 @@ RULES_VERSION = 1
 MAX_OUTCOMES = 216
 MARGIN_SCALE = 100
 
-# Rows of BOARD and STATE arrays: NumPy has no type for a row of a known dtype.
-Row = Any
-
-_PILGRIM, _MERCHANT, _ARTIST = 0, 1, 2
 _COASTS = 8
 _ALL_COASTS = 0xFF
 _BOUTIQUES = 8
@@ -95,7 +99,7 @@ _CHANCE, _ACTED, _ENDED = 0, -1, -2
 
 
 @kernel
-def legal(board: Row, s: Row) -> np.uint64:
+def legal(board: Row, s: Row) -> Mask:
     """Return the legal actions as bits of one mask; 0 at chance phases and when over."""
     phase = int(s["phase"])
     mask = 0
@@ -111,7 +115,7 @@ def legal(board: Row, s: Row) -> np.uint64:
 
 
 @kernel
-def apply(board: Row, s: Row, action: int) -> np.uint64:
+def apply(board: Row, s: Row, action: Action) -> Mask:
     """Carry out a legal action of the player whose decision it is; return what is legal then."""
     phase = int(s["phase"])
     if phase == EFFECT:
@@ -153,7 +157,7 @@ def outcome_weights(board: Row, s: Row, out: Any) -> int:
 
 
 @kernel
-def outcome_weight(board: Row, s: Row, outcome: int) -> int:
+def outcome_weight(board: Row, s: Row, outcome: Outcome) -> int:
     """Return the weight of one outcome, any integer; 0 for what is none where the state stands."""
     phase = int(s["phase"])
     if not 0 <= outcome < MAX_OUTCOMES:
@@ -170,7 +174,7 @@ def outcome_weight(board: Row, s: Row, outcome: int) -> int:
 
 
 @kernel
-def apply_outcome(board: Row, s: Row, outcome: int) -> np.uint64:
+def apply_outcome(board: Row, s: Row, outcome: Outcome) -> Mask:
     """Carry out an outcome of chance of non-zero weight; return what is legal then."""
     phase = int(s["phase"])
     if phase == ROLL:
@@ -183,7 +187,7 @@ def apply_outcome(board: Row, s: Row, outcome: int) -> np.uint64:
 
 
 @kernel
-def score(board: Row, s: Row, seat: int) -> tuple[int, int, int]:
+def score(board: Row, s: Row, seat: Seat) -> tuple[int, int, int]:
     """Return the faith, commerce and culture points of a seat (R9.2), at any time."""
     faith = int(board["temple"][s["temple"][seat]]) * int(board["garden"][s["garden"][seat]])
     commerce = int(board["commerce"][s["gold"][seat]])
@@ -192,14 +196,14 @@ def score(board: Row, s: Row, seat: int) -> tuple[int, int, int]:
 
 
 @kernel
-def total(board: Row, s: Row, seat: int) -> int:
+def total(board: Row, s: Row, seat: Seat) -> int:
     """Return the points of a seat."""
     faith, commerce, culture = score(board, s, seat)
     return faith + commerce + culture
 
 
 @kernel
-def winner(board: Row, s: Row) -> int:
+def winner(board: Row, s: Row) -> Seat:
     """Return the seat that has won, NOBODY while the game runs, at the cap or when it is shared."""
     if int(s["end"]) != END_TRIGGERS:
         return NOBODY  # R10.1
@@ -212,7 +216,7 @@ def winner(board: Row, s: Row) -> int:
 
 
 @kernel
-def reward(board: Row, s: Row, seat: int, margin: bool) -> float:
+def reward(board: Row, s: Row, seat: Seat, margin: bool) -> float:
     """Return what a seat gets for the state: something only once triggers have ended the game.
 
     Args:
@@ -231,7 +235,7 @@ def reward(board: Row, s: Row, seat: int, margin: bool) -> float:
 
 
 @kernel
-def picker(s: Row) -> int:
+def picker(s: Row) -> Seat:
     """Return whose pick it is: lead, other, lead (R2.1), whoever may have to decide inside it."""
     dice = _count_bits(int(s["dice_left"])) + (1 if int(s["die"]) != NOBODY else 0)
     lead = int64(s["lead"]) & 1
@@ -245,16 +249,16 @@ def picks_left(s: Row) -> int:
 
 
 @kernel
-def wares_held(s: Row, seat: int) -> int:
+def wares_held(s: Row, seat: Seat) -> int:
     """Return how many wares a seat holds."""
     wares = s["wares"]
     return int(wares[seat, 0]) + int(wares[seat, 1]) + int(wares[seat, 2]) + int(wares[seat, 3])
 
 
 @kernel
-def capacity(s: Row, seat: int) -> int:
+def capacity(s: Row, seat: Seat) -> int:
     """Return how many wares a seat may hold at the end of an action (R4.3, R7.3)."""
-    return CAPACITY + (1 if _has_side(s, seat, _MERCHANT, ROBUST) else 0)
+    return CAPACITY + (1 if _has_side(s, seat, MERCHANT, ROBUST) else 0)
 
 
 @kernel
@@ -265,7 +269,7 @@ def wares_in_bag(s: Row) -> int:
 
 
 @kernel
-def paintings_hidden(s: Row, seat: int) -> int:
+def paintings_hidden(s: Row, seat: Seat) -> int:
     """Return how many paintings of a seat lie face down."""
     hidden = s["hidden"]
     return int(hidden[seat, 0]) + int(hidden[seat, 1]) + int(hidden[seat, 2]) + int(hidden[seat, 3])
@@ -329,46 +333,46 @@ def _moves_of_dice_left(board: Row, s: Row) -> int:
         artist = 1 << ARTIST_STAY
     # Products, not branches: which dice are left is what a processor guesses worst.
     mask = _pilgrim_moves(s, seat) * (left & 1)
-    return mask | merchant * (left >> _MERCHANT & 1) | artist * (left >> _ARTIST & 1)
+    return mask | merchant * (left >> MERCHANT & 1) | artist * (left >> ARTIST & 1)
 
 
 @kernel
-def _moves(board: Row, s: Row, seat: int) -> int:
+def _moves(board: Row, s: Row, seat: Seat) -> int:
     """Return the moves of the character in hand, stays left out."""
     die = int(s["die"])
-    if die == _PILGRIM:
+    if die == PILGRIM:
         return _pilgrim_moves(s, seat)
-    if die == _MERCHANT:
+    if die == MERCHANT:
         return _merchant_moves(board, s, seat)
     return _artist_moves(board, s, seat)
 
 
 @kernel
-def _pilgrim_moves(s: Row, seat: int) -> int:
+def _pilgrim_moves(s: Row, seat: Seat) -> int:
     """R5.1, R7.1: with a 1, tranquil has no use."""
-    wave = int(s["wave_owner"][_PILGRIM]) == seat
-    useless = int(s["wave_side"][_PILGRIM]) == TRANQUIL and int(s["dice"][_PILGRIM]) == 1
-    return 1 << PILGRIM | int(wave and not useless) << PILGRIM_WAVE
+    wave = int(s["wave_owner"][PILGRIM]) == seat
+    useless = int(s["wave_side"][PILGRIM]) == TRANQUIL and int(s["dice"][PILGRIM]) == 1
+    return 1 << MOVE_PILGRIM | int(wave and not useless) << MOVE_PILGRIM_WAVE
 
 
 @kernel
-def _merchant_moves(board: Row, s: Row, seat: int) -> int:
+def _merchant_moves(board: Row, s: Row, seat: Seat) -> int:
     """R4.1: not to a coastal town that holds a pilgrim (one's own too) or the other merchant."""
-    reach = int(board["town_reach"][s["dice"][_MERCHANT], s["merchant"][seat]])
+    reach = int(board["town_reach"][s["dice"][MERCHANT], s["merchant"][seat]])
     closed = int(board["station_coast"][s["pilgrim"][0]])
     closed |= int(board["station_coast"][s["pilgrim"][1]])
     closed |= 1 << int(s["merchant"][1 - seat]) & _ALL_COASTS
-    return (reach & ~closed) << MERCHANT
+    return (reach & ~closed) << MOVE_MERCHANT
 
 
 @kernel
-def _artist_moves(board: Row, s: Row, seat: int) -> int:
+def _artist_moves(board: Row, s: Row, seat: Seat) -> int:
     """R3.1: both artists may share an area."""
-    return int(board["area_reach"][s["dice"][_ARTIST], s["artist"][seat]]) << ARTIST
+    return int(board["area_reach"][s["dice"][ARTIST], s["artist"][seat]]) << MOVE_ARTIST
 
 
 @kernel
-def _choose_move(board: Row, s: Row, phase: int, action: int) -> int:
+def _choose_move(board: Row, s: Row, phase: int, action: Action) -> int:
     """A die and where to go with it; at REPEAT the same die again, or not (R8)."""
     if action == PASS:
         return _ENDED
@@ -384,24 +388,24 @@ def _choose_move(board: Row, s: Row, phase: int, action: int) -> int:
 
 
 @kernel
-def _character_of_move(action: int) -> int:
-    if action < MERCHANT:
-        return _PILGRIM
-    return _MERCHANT if action < ARTIST else _ARTIST
+def _character_of_move(action: Action) -> int:
+    if action < MOVE_MERCHANT:
+        return PILGRIM
+    return MERCHANT if action < MOVE_ARTIST else ARTIST
 
 
 @kernel
-def _move(board: Row, s: Row, action: int) -> int:
+def _move(board: Row, s: Row, action: Action) -> int:
     """Move the character in hand and ask for its effect when there is one to use (R6.2)."""
     seat = _decider(s)
     die = int(s["die"])
-    if die == _PILGRIM:
-        s["pilgrim"][seat] = _pilgrim_arrival(board, s, seat, action == PILGRIM_WAVE)
-    elif die == _MERCHANT:
-        s["merchant"][seat] = action - MERCHANT
+    if die == PILGRIM:
+        s["pilgrim"][seat] = _pilgrim_arrival(board, s, seat, action == MOVE_PILGRIM_WAVE)
+    elif die == MERCHANT:
+        s["merchant"][seat] = action - MOVE_MERCHANT
     else:
         s["origin"] = s["artist"][seat]
-        s["artist"][seat] = action - ARTIST
+        s["artist"][seat] = action - MOVE_ARTIST
     effects = _effects(board, s)
     if effects == 0:
         return _ACTED
@@ -410,11 +414,11 @@ def _move(board: Row, s: Row, action: int) -> int:
 
 
 @kernel
-def _pilgrim_arrival(board: Row, s: Row, seat: int, wave: bool) -> int:
+def _pilgrim_arrival(board: Row, s: Row, seat: Seat, wave: bool) -> int:
     """R5.1: clockwise by the die (R7.1), then on to the next empty station."""
-    steps = int(s["dice"][_PILGRIM])
+    steps = int(s["dice"][PILGRIM])
     if wave:
-        steps += 1 if int(s["wave_side"][_PILGRIM]) == HASTY else -1
+        steps += 1 if int(s["wave_side"][PILGRIM]) == HASTY else -1
     size = int(board["ring_size"])
     station = int(s["pilgrim"][seat]) + steps
     if station >= size:
@@ -425,7 +429,7 @@ def _pilgrim_arrival(board: Row, s: Row, seat: int, wave: bool) -> int:
 
 
 @kernel
-def _holds_character(board: Row, s: Row, seat: int, station: int) -> bool:
+def _holds_character(board: Row, s: Row, seat: Seat, station: int) -> bool:
     """Return whether a character other than the seat's own pilgrim is at a station."""
     merchants = 1 << int(s["merchant"][0]) | 1 << int(s["merchant"][1])
     coast = int(board["station_coast"][station])
@@ -440,15 +444,15 @@ def _effects(board: Row, s: Row) -> int:
     """Return the effects that the character in hand may use where it stands, `pass` left out."""
     seat = _decider(s)
     die = int64(s["die"])
-    if die == _PILGRIM:
+    if die == PILGRIM:
         return _station_effects(board, s, seat)
-    if die == _MERCHANT:
+    if die == MERCHANT:
         return _town_effects(board, s, seat)
     return _area_effects(board, s, seat)
 
 
 @kernel
-def _station_effects(board: Row, s: Row, seat: int) -> int:
+def _station_effects(board: Row, s: Row, seat: Seat) -> int:
     kind = int(board["station_kind"][s["pilgrim"][seat]])
     if kind == SEASHORE:
         return _takes(s, seat)
@@ -463,7 +467,7 @@ def _station_effects(board: Row, s: Row, seat: int) -> int:
 
 
 @kernel
-def _takes(s: Row, seat: int) -> int:
+def _takes(s: Row, seat: Seat) -> int:
     """R5.5: tiles on the board; only if there is none, tiles of the opponent."""
     on_board = 0
     of_opponent = 0
@@ -477,7 +481,7 @@ def _takes(s: Row, seat: int) -> int:
 
 
 @kernel
-def _town_effects(board: Row, s: Row, seat: int) -> int:
+def _town_effects(board: Row, s: Row, seat: Seat) -> int:
     town = int(s["merchant"][seat])
     if town >= _COASTS:
         return _draws(board, s, seat, town)
@@ -485,32 +489,32 @@ def _town_effects(board: Row, s: Row, seat: int) -> int:
     held = int(s["wares"][seat, board["kind_ware"][kind]])
     sales = (1 << held) - 1
     mask = sales << SELL + 1  # R4.4: any number from 1
-    if _has_side(s, seat, _MERCHANT, CRAFTY):
+    if _has_side(s, seat, MERCHANT, CRAFTY):
         mask |= sales << SELL_WAVE + 1  # R7.3
     return mask
 
 
 @kernel
-def _draws(board: Row, s: Row, seat: int, town: int) -> int:
+def _draws(board: Row, s: Row, seat: Seat, town: int) -> int:
     """R4.3, and R7.3 where it would draw more; R4.6 for the bag."""
     number = int(board["mountain_number"][town - _COASTS])
     bag = wares_in_bag(s)
     if bag == 0:
         return 0
     mask = 1 << DRAW_WARES
-    if bag > number and _has_side(s, seat, _MERCHANT, ROBUST):
+    if bag > number and _has_side(s, seat, MERCHANT, ROBUST):
         mask |= 1 << DRAW_WAVE
     return mask
 
 
 @kernel
-def _area_effects(board: Row, s: Row, seat: int) -> int:
+def _area_effects(board: Row, s: Row, seat: Seat) -> int:
     mask = 0
     hidden = paintings_hidden(s, seat)
     others = _others_around(board, s, seat)
     if others > 0 and hidden > 0:
         mask |= 1 << PAINT
-    if hidden > others and _has_side(s, seat, _ARTIST, PROFICIENT):
+    if hidden > others and _has_side(s, seat, ARTIST, PROFICIENT):
         mask |= 1 << PAINT_WAVE  # R7.2
     if int(s["easel_size"][seat]) > 0:
         front = int(s["easel"][seat]) & 3
@@ -520,7 +524,7 @@ def _area_effects(board: Row, s: Row, seat: int) -> int:
 
 
 @kernel
-def _others_around(board: Row, s: Row, seat: int) -> int:
+def _others_around(board: Row, s: Row, seat: Seat) -> int:
     """R3.3: the other five characters in the artist's area, its stations and its towns."""
     area = int(s["artist"][seat])
     others = int(s["artist"][0] == s["artist"][1])
@@ -531,11 +535,11 @@ def _others_around(board: Row, s: Row, seat: int) -> int:
 
 
 @kernel
-def _icons_in_reach(board: Row, s: Row, seat: int) -> int:
+def _icons_in_reach(board: Row, s: Row, seat: Seat) -> int:
     """R3.5: the arrival's icon; with inspired, those of any path of the move (R7.2). As bits."""
     area = int(s["artist"][seat])
-    if _has_side(s, seat, _ARTIST, INSPIRED):
-        return int(board["icons_touched"][int(s["dice"][_ARTIST]), int(s["origin"]), area])
+    if _has_side(s, seat, ARTIST, INSPIRED):
+        return int(board["icons_touched"][int(s["dice"][ARTIST]), int(s["origin"]), area])
     return 1 << int(board["area_icon"][area])
 
 
@@ -543,7 +547,7 @@ def _icons_in_reach(board: Row, s: Row, seat: int) -> int:
 
 
 @kernel
-def _use_effect(board: Row, s: Row, action: int) -> int:
+def _use_effect(board: Row, s: Row, action: Action) -> int:
     seat = _decider(s)
     if action == PASS:
         return _ACTED
@@ -561,7 +565,7 @@ def _use_effect(board: Row, s: Row, action: int) -> int:
 
 
 @kernel
-def _visit(board: Row, s: Row, seat: int) -> int:
+def _visit(board: Row, s: Row, seat: Seat) -> int:
     kind = int(board["station_kind"][s["pilgrim"][seat]])
     if kind == HOT_SPRING:
         s["hot_spring"] = seat  # R5.4
@@ -580,7 +584,7 @@ def _visit(board: Row, s: Row, seat: int) -> int:
 
 
 @kernel
-def _coast_at(board: Row, s: Row, seat: int) -> int:
+def _coast_at(board: Row, s: Row, seat: Seat) -> int:
     """Return the coastal town where a pilgrim stands."""
     coast = 0
     while board["coast_station"][coast] != s["pilgrim"][seat]:
@@ -594,7 +598,7 @@ def _price(board: Row, s: Row, coast: int) -> int:
 
 
 @kernel
-def _earn(s: Row, seat: int, coins: int) -> None:
+def _earn(s: Row, seat: Seat, coins: int) -> None:
     """R4.5: coins are traded for gold at once, up to six slabs; the sixth triggers the end.
 
     No game gets as far as `MAX_COINS`: only a position that none can reach may lose coins here.
@@ -611,14 +615,14 @@ def _earn(s: Row, seat: int, coins: int) -> None:
 
 
 @kernel
-def _take_wave(s: Row, seat: int, character: int) -> int:
+def _take_wave(s: Row, seat: Seat, character: int) -> int:
     """R5.5; who loses robust with six wares returns one (R7.4)."""
     s["wave_owner"][character] = seat
     return _fit_capacity(s, 1 - seat)
 
 
 @kernel
-def _start_draw(board: Row, s: Row, seat: int, wave: bool) -> int:
+def _start_draw(board: Row, s: Row, seat: Seat, wave: bool) -> int:
     number = int(board["mountain_number"][int(s["merchant"][seat]) - _COASTS])
     if wave:
         number += 1
@@ -648,7 +652,7 @@ def _discard(s: Row, ware: int) -> int:
 
 
 @kernel
-def _fit_capacity(s: Row, seat: int) -> int:
+def _fit_capacity(s: Row, seat: Seat) -> int:
     """R4.3: exactly the excess is returned, one ware at a time."""
     if wares_held(s, seat) <= capacity(s, seat):
         return _ACTED
@@ -668,7 +672,7 @@ def _discards(s: Row) -> int:
 
 
 @kernel
-def _sell(board: Row, s: Row, seat: int, action: int) -> int:
+def _sell(board: Row, s: Row, seat: Seat, action: Action) -> int:
     wave = action > SELL_WAVE
     number = action - (SELL_WAVE if wave else SELL)
     coast = int64(s["merchant"][seat])
@@ -680,7 +684,7 @@ def _sell(board: Row, s: Row, seat: int, action: int) -> int:
 
 
 @kernel
-def _start_paint(board: Row, s: Row, seat: int, wave: bool) -> int:
+def _start_paint(board: Row, s: Row, seat: Seat, wave: bool) -> int:
     number = _others_around(board, s, seat)
     if wave:
         number += 1
@@ -703,7 +707,7 @@ def _reveal_one(s: Row, icon: int) -> int:
 
 
 @kernel
-def _gift(s: Row, seat: int) -> int:
+def _gift(s: Row, seat: Seat) -> int:
     """R3.5: the front painting leaves the queue; the tenth triggers the end (R3.6)."""
     s["easel"][seat] = int(s["easel"][seat]) >> 2
     s["easel_size"][seat] -= 1
@@ -778,38 +782,38 @@ def _setup_weights(board: Row, s: Row, out: Any) -> int:
 
 
 @kernel
-def _setup_weight(board: Row, s: Row, outcome: int) -> int:
+def _setup_weight(board: Row, s: Row, outcome: Outcome) -> int:
     if setup_step(s) >= _BOUTIQUES:
         return int64(outcome < 2)  # R1.4
     return boutiques_left(board, s, outcome) if outcome < int(board["kinds"]) else 0
 
 
 @kernel
-def _set_up(s: Row, outcome: int) -> int:
+def _set_up(s: Row, outcome: Outcome) -> int:
     step = setup_step(s)
     if step < _BOUTIQUES:
         s["boutiques"][step] = outcome
         return _CHANCE
     s["wave_side"][step - _BOUTIQUES] = outcome
-    if step - _BOUTIQUES == _ARTIST:
+    if step - _BOUTIQUES == ARTIST:
         s["phase"] = ROLL
     return _CHANCE
 
 
 @kernel
-def _roll_weight(board: Row, outcome: int) -> int:
+def _roll_weight(board: Row, outcome: Outcome) -> int:
     faces = board["face_count"]
-    pilgrim = int(faces[_PILGRIM, outcome // 36 + 1])
-    merchant = int(faces[_MERCHANT, outcome // 6 % 6 + 1])
-    return int64(pilgrim * merchant * int(faces[_ARTIST, outcome % 6 + 1]))
+    pilgrim = int(faces[PILGRIM, outcome // 36 + 1])
+    merchant = int(faces[MERCHANT, outcome // 6 % 6 + 1])
+    return int64(pilgrim * merchant * int(faces[ARTIST, outcome % 6 + 1]))
 
 
 @kernel
-def _roll(board: Row, s: Row, outcome: int) -> int:
+def _roll(board: Row, s: Row, outcome: Outcome) -> int:
     roll = index(outcome)
-    s["dice"][_PILGRIM] = roll // index(36) + index(1)
-    s["dice"][_MERCHANT] = roll // index(6) % index(6) + index(1)
-    s["dice"][_ARTIST] = roll % index(6) + index(1)
+    s["dice"][PILGRIM] = roll // index(36) + index(1)
+    s["dice"][MERCHANT] = roll // index(6) % index(6) + index(1)
+    s["dice"][ARTIST] = roll % index(6) + index(1)
     s["dice_left"] = 7
     s["round"] += 1
     s["phase"] = MOVE
@@ -821,18 +825,18 @@ def _roll(board: Row, s: Row, outcome: int) -> int:
 
 
 @kernel
-def _decider(s: Row) -> int:
+def _decider(s: Row) -> Seat:
     """Return whose decision it is; the mask tells the compiler that it is a seat."""
     return int64(s["player"]) & 1
 
 
 @kernel
-def _has_wave(s: Row, seat: int, character: int) -> bool:
+def _has_wave(s: Row, seat: Seat, character: int) -> bool:
     return int(s["wave_owner"][character]) == seat
 
 
 @kernel
-def _has_side(s: Row, seat: int, character: int, side: int) -> bool:
+def _has_side(s: Row, seat: Seat, character: int, side: int) -> bool:
     return _has_wave(s, seat, character) and int(s["wave_side"][character]) == side
 
 

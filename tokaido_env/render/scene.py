@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.actions import ARTIST, ARTIST_STAY, LABELS, MERCHANT
+from tokaido_env.core.actions import ARTIST_STAY, LABELS, MOVE_ARTIST, MOVE_MERCHANT
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, TOWNS
 from tokaido_env.core.episode import advance, wares_of
@@ -185,7 +185,7 @@ def step_of(board: Board, before: np.void, action: int, after: np.void) -> Step:
         after: the position next.
     """
     seat = int(before["player"])
-    character = CHARACTERS[int(action >= MERCHANT) + int(action >= ARTIST)]
+    character = CHARACTERS[int(action >= MOVE_MERCHANT) + int(action >= MOVE_ARTIST)]
     start, end = (_place_in(board, row, seat, character) for row in (before, after))
     return Step(seat, character, start, end)
 
