@@ -85,7 +85,7 @@ def fuzz(chance: Any, autoreset: bool, boards: list[Any], plies: int, seed: int)
         moves = garbage(rng, offered(twin, rng))
         wrong = twin.illegal(np.arange(N), moves)
         ignored += int(wrong.sum())
-        players = batch.players
+        players = batch.states["player"].copy()
         turn = batch.step(moves)
         twin.advance(np.flatnonzero(~wrong), moves[~wrong])
         assert (turn.player == np.where(wrong, -1, players)).all()

@@ -665,9 +665,9 @@ def test_a_seated_bot_answers_within_the_step() -> None:
     for _ in range(20 if INTERPRETED else 300):
         assert inside.states.tobytes() == outside.states.tobytes()
         assert inside.luck.tobytes() == outside.luck.tobytes()
-        assert np.array_equal(turn.mover, outside.states["player"])
+        assert np.array_equal(turn.mover, outside.states["player"].copy())
         assert (bots[all_of(inside), turn.mover] == NO_BOT).all()
-        actions, players = some_actions(rng, turn), outside.states["player"]
+        actions, players = some_actions(rng, turn), outside.states["player"].copy()
         direct = outside.step(actions)
         paid, ended = answers(outside, bots)
         turn = inside.step(actions)

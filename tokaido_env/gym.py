@@ -23,6 +23,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from tokaido_env.agent import as_agent
 from tokaido_env.batch import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import check_choice
@@ -120,7 +121,7 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         from tokaido_env.render.scene import scene_of
 
         batch, seat = self.games.batch, int(self.games.seats[0])
-        opponent = self.games.opponents[0].spec
+        opponent = as_agent(self.games.opponents[0]).spec
         names = (opponent, "learner") if seat else ("learner", opponent)
         return scene_of(batch.board_list[0], batch.states, names=names)
 

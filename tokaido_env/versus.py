@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import Agent, Given, as_agent
 from tokaido_env.batch import Batch, Boards, Seeds
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.checks import check_choice
@@ -73,7 +73,6 @@ class Versus:
     Attributes:
         batch: the `Batch`.
         seats: int8 (n,), where the learner sits.
-        opponents: list of n, whom each game meets.
         reward, terminated, truncated: float32, bool, bool (n,): the learner's, of the last step.
         player: int8 (n,), the learner's seat if it decided in the last step, -1 after a reset.
         done: bool (n,), games that wait for a reset: they have ended, or not begun.
@@ -107,11 +106,16 @@ class Versus:
         self._seating = seat
         self._autoreset = autoreset
         self._forgiving = illegal == "terminate"
-        self.opponents: list[Agent] = []
+        self._agents: list[Agent] = []  # whom each game meets
         self.assign(opponents)
 
     def __len__(self) -> int:
         return len(self.batch)
+
+    @property
+    def opponents(self) -> list[Any]:
+        """Whom each game meets: the objects that were given, agents in the place of specs."""
+        return [each.player if isinstance(each, Given) else each for each in self._agents]
 
     def assign(self, opponents: Opponents, games: Games | None = None) -> None:
         """Let some games (all by default) meet others from the learner's next decision on.
@@ -124,12 +128,13 @@ class Versus:
             opponents = [opponents]
         if not opponents:
             raise ValueError("opponents: expected one or more, got none")
-        agents = [as_agent(one) for one in opponents]
+        known = {id(one): as_agent(one) for one in opponents}
+        agents = [known[id(one)] for one in opponents]
         chosen = self._all if games is None else games
-        if not self.opponents:
-            self.opponents = agents[:1] * len(self)
+        if not self._agents:
+            self._agents = agents[:1] * len(self)
         for j, game in enumerate(chosen.tolist()):
-            self.opponents[game] = agents[j % len(agents)]
+            self._agents[game] = agents[j % len(agents)]
         self._regroup()
         self._seat_bots(chosen)
 
@@ -248,11 +253,11 @@ class Versus:
 
     def _regroup(self) -> None:
         """Note which games each opponent outside the kernel meets."""
-        self._bots = np.array([agent.bot for agent in self.opponents], np.int8)
+        self._bots = np.array([agent.bot for agent in self._agents], np.int8)
         meets: dict[int, list[int]] = {}
         for game in np.flatnonzero(self._bots == NO_BOT).tolist():
-            meets.setdefault(id(self.opponents[game]), []).append(game)
-        self._outside = [(self.opponents[games[0]], np.array(games)) for games in meets.values()]
+            meets.setdefault(id(self._agents[game]), []).append(game)
+        self._outside = [(self._agents[games[0]], np.array(games)) for games in meets.values()]
 
     def _clear(self) -> None:
         self.reward[:] = 0.0

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from networks import random_policy
-from tokaido_env.agents.players.policy_search import PolicySearchAgent
 
 from tokaido_env.agents import Agent, AgentError, Policy, describe, make
 from tokaido_env.agents.players.champion import CHAMPION
 from tokaido_env.agents.players.policy import PolicyAgent
+from tokaido_env.agents.players.search import PolicySearchAgent
 from tokaido_env.agents.registry import cost_of
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import N_ACTIONS

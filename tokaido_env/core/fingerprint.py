@@ -18,6 +18,7 @@ import numba
 import numpy as np
 from numba.core import config, types
 from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
 
 # Settings of Numba that change what it compiles.
 _SETTINGS = (
@@ -84,6 +85,8 @@ def _describe(value: Any) -> Description | None:
 
 def _describe_named(value: Any) -> Description | None:
     """Describe functions, classes and modules, those of libraries by their names."""
+    if isinstance(value, _Intrinsic):
+        return "", [value._defn]
     name = _name(value)
     if name.partition(".")[0] in _VERSIONED:
         return name, []
