@@ -282,10 +282,10 @@ def kept_run(folder: str | Path) -> Iterator[Settings]:
         settings = load_settings(folder)
         path = folder / CONFIG
         known = Board.load(settings.board).hash
-        begun = _table(read_toml(path), "versions").get("board", known)
+        begun = _table(read_toml(path), "versions").get("board_hash", known)
         if begun != known:
             raise RunError(
-                f"{path}: versions.board: begun on a board of hash {shown(begun)}, "
+                f"{path}: versions.board_hash: begun on a board of hash {shown(begun)}, "
                 f"{settings.board} now has {known}: restore the board, or train anew"
             )
         yield settings
@@ -396,7 +396,7 @@ def _layout() -> dict[str, Any]:
 
 def _config(settings: Settings) -> str:
     packages = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
-    versions = {"python": platform.python_version(), "board": Board.load(settings.board).hash}
+    versions = {"python": platform.python_version(), "board_hash": Board.load(settings.board).hash}
     versions |= {name: metadata.version(name) for name in packages}
     contents = (asdict(settings), _layout(), versions)
     return "\n".join(

@@ -328,7 +328,7 @@ def test_a_run_notices_that_its_board_was_edited(
     for words in (["--resume", str(run)], ["--resume", str(run), "--steps", "512"]):
         assert train(words) == 1
         error = capsys.readouterr().err
-        assert "config.toml: versions.board: begun on a board of hash" in error
+        assert "config.toml: versions.board_hash: begun on a board of hash" in error
         assert error.count("\n") == 1
     assert (run / "config.toml").read_bytes() == before
 
