@@ -204,15 +204,15 @@ def check_from_file(spec: str, where: str, folder: Path, named: Container[str] =
         raise AgentError(f"{where}: {error}") from None
     if PATH not in parameters and not kind.foreign:
         return spec
-    told = "a file may not name code to be run"
+    why = "a file may not name code to be run"
     if not kind.foreign:
         path = Path(parameters[PATH])
         for own in (path, folder / path):
             if not path.is_absolute() and ".." not in path.parts and _lies_in(own, folder):
                 return spec if own == path else _with_path(spec, own)
-        told = "a file may name policies of its own folder only, by a relative path"
+        why = "a file may name policies of its own folder only, by a relative path"
     raise AgentError(
-        f"{where}: {shown(spec)}: {told}: if you trust it, name this agent on the command line "
+        f"{where}: {shown(spec)}: {why}: if you trust it, name this agent on the command line "
         "(train: --agents, rate: --trust)"
     )
 

@@ -13,7 +13,7 @@ import pytest
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.checks import plain, shown, told
+from tokaido_env.core.checks import brief, plain, shown
 from tokaido_env.files import (
     InUseError,
     lock,
@@ -35,14 +35,14 @@ ESCAPES = "\x1b[31mred\x1b[0m\a\r\u202e\u2028"
 
 @pytest.mark.parametrize("text", ["x" * 10**6, "\x1b" * 10**6, "\U000e0001" * 10**6, ESCAPES])
 def test_foreign_text_is_short_and_in_one_line(text: str) -> None:
-    for seen in (shown(text), told(text), plain(text), shown([text]), told({text: 1})):
+    for seen in (shown(text), brief(text), plain(text), shown([text]), brief({text: 1})):
         assert len(seen) <= 100
         assert seen.isprintable()
 
 
 def test_short_text_is_as_it_is() -> None:
-    assert (shown("a'b"), told("réseau 日本"), plain("a b")) == ('"a\'b"', "réseau 日本", "a b")
-    assert (shown(1.5), told(None), shown(["x"])) == ("1.5", "None", "['x']")
+    assert (shown("a'b"), brief("réseau 日本"), plain("a b")) == ('"a\'b"', "réseau 日本", "a b")
+    assert (shown(1.5), brief(None), shown(["x"])) == ("1.5", "None", "['x']")
     assert plain(ESCAPES) == r"\x1b[31mred\x1b[0m\x07\r\u202e\u2028"
 
 

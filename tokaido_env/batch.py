@@ -286,9 +286,9 @@ class Batch:
 
     def refuse(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
         """Raise `IllegalMove`, naming moves that `illegal` has found and what was legal."""
-        told = [self._refusal(int(games[j]), int(moves[j])) for j in range(len(games))[:_SHOWN]]
+        refusals = [self._refusal(int(games[j]), int(moves[j])) for j in range(len(games))[:_SHOWN]]
         more = f"; and {len(games) - _SHOWN} more games" if len(games) > _SHOWN else ""
-        raise IllegalMove("; ".join(told) + more)
+        raise IllegalMove("; ".join(refusals) + more)
 
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play a decision of each of the given games; return them, int64 (k,).

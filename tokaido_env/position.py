@@ -29,7 +29,7 @@ from tokaido_env.core.box import (
     WARE_COUNTS,
     WARES,
 )
-from tokaido_env.core.checks import told
+from tokaido_env.core.checks import brief
 from tokaido_env.core.episode import picker_of, wares_of
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import (
@@ -376,7 +376,7 @@ class _PositionReader:
 
     def _expect(self, right: Any, key: str, wanted: str, got: object) -> None:
         if not right:
-            _refuse(f"{key}: expected {wanted}, got {told(got)}")
+            _refuse(f"{key}: expected {wanted}, got {brief(got)}")
 
 
 def _null(expected: bool) -> str:

@@ -15,7 +15,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.bits import actions_of
-from tokaido_env.core.checks import IllegalMove, told
+from tokaido_env.core.checks import IllegalMove, brief
 from tokaido_env.core.state import copy_rows
 from tokaido_env.validity import checked_moves
 
@@ -149,5 +149,5 @@ def _told(error: BaseException) -> str:
     `SystemExit` is one too: an agent may not end the command.
     """
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    text = told(" ".join(str(error).split()), 200)
+    text = brief(" ".join(str(error).split()), 200)
     return f"{type(error).__name__}: {text} ({Path(frame.filename).name}, line {frame.lineno})"

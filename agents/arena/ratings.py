@@ -205,15 +205,15 @@ class _Pairs:
     def of(cls, matches: Sequence[Paired]) -> _Pairs:
         counts = np.array([match.pentanomial for match in matches], np.float64).reshape(-1, 5)
         alone = counts.copy()
-        told = [(m, match) for m, match in enumerate(matches) if isinstance(match, Match)]
-        seeds = [match.games["seed"][:, 0] for _, match in told]
+        whole = [(m, match) for m, match in enumerate(matches) if isinstance(match, Match)]
+        seeds = [match.games["seed"][:, 0] for _, match in whole]
         distinct, times = np.unique(
             np.concatenate([np.zeros(0, np.int64), *seeds]), return_counts=True
         )
         common = distinct[times > 1]
         scores = np.zeros((len(common), len(matches)))
         has = np.zeros_like(scores)
-        for (m, match), own in zip(told, seeds, strict=True):
+        for (m, match), own in zip(whole, seeds, strict=True):
             score, shared = match.results.mean(axis=1), np.isin(own, common)
             rows = np.searchsorted(common, own[shared])
             scores[rows, m] = score[shared]
@@ -281,11 +281,11 @@ class _Field:
     @classmethod
     def of(cls, matches: Sequence[Paired], anchor: str) -> _Field:
         agents = _agents(matches)
-        told = [match for match in matches if match.a != match.b]
-        named = [[agents.index(m.a), agents.index(m.b)] for m in told]
+        counted = [match for match in matches if match.a != match.b]
+        named = [[agents.index(m.a), agents.index(m.b)] for m in counted]
         ends = np.array(named, np.int64).reshape(-1, 2)
         _refuse_repeats(agents, ends)
-        pairs = _Pairs.of(told)
+        pairs = _Pairs.of(counted)
         played = pairs.played
         games = [int(played[(ends == i).any(axis=1)].sum()) for i in range(len(agents))]
         pairs = pairs.with_drawn_pairs(_parting(agents, ends, pairs))

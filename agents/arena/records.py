@@ -80,7 +80,7 @@ def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
     """Return the records of finished games of a match; the players are called by their specs."""
     games = sheet.games[numbers]
     events = _events_of(sheet.board, games["seed"], sheet.actions[numbers])
-    return [_record(sheet, game, told) for game, told in zip(games, events, strict=True)]
+    return [_record(sheet, game, labels) for game, labels in zip(games, events, strict=True)]
 
 
 def _events_of(
@@ -128,8 +128,8 @@ def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
     for row, played in zip(actions, chosen, strict=True):
         row[: len(played)] = played
     events = _events_of(sheet.board, sheet.games["seed"][numbers], actions)
-    for each, told in zip(found, events, strict=True):
-        if told != each.record.events:
+    for each, labels in zip(found, events, strict=True):
+        if labels != each.record.events:
             _refuse(each, sheet.board)
     sheet.put(numbers, actions)
     for each in found:
@@ -139,12 +139,12 @@ def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
 
 def _refuse(found: _Found, board: Board) -> None:
     """Raise an error for a game that is not what its seed and actions give."""
-    told = "its outcomes are not those of its seed"
+    why = "its outcomes are not those of its seed"
     try:
         replay(found.record, board)
     except RecordError as error:
-        told = str(error)
-    raise RecordError(f"{found.where}: {told}")
+        why = str(error)
+    raise RecordError(f"{found.where}: {why}")
 
 
 def _read(where: str, line: bytes, board: Board) -> Record:

@@ -125,8 +125,8 @@ def snapshots_needed(folder: Path) -> set[str]:
 
 def broken(path: Path, error: Exception, advice: str) -> RunError:
     """Return what is to be said of a checkpoint that cannot be read."""
-    told = plain(f"{type(error).__name__}: {error}", 300)
-    return RunError(f"{path}: broken checkpoint: {told}: {advice}")
+    what = plain(f"{type(error).__name__}: {error}", 300)
+    return RunError(f"{path}: broken checkpoint: {what}: {advice}")
 
 
 def check_links(folder: Path) -> None:

@@ -57,7 +57,7 @@ from tokaido_env.agents.learn.settings import (
 )
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import check_from_file, make
-from tokaido_env.core.checks import shown, told
+from tokaido_env.core.checks import brief, shown
 from tokaido_env.files import parse_json, write_text
 
 NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
@@ -312,7 +312,7 @@ class _Run:
         known = self.ladder.hash if self.ladder else None
         if self.rated_on != known:
             raise RunError(
-                f"{self.folder}: rated on the ladder {told(self.rated_on)}, the file is now "
+                f"{self.folder}: rated on the ladder {brief(self.rated_on)}, the file is now "
                 f"{known}: "
                 "restore it, or ratings could not be compared"
             )

@@ -418,31 +418,31 @@ def _analyse(options: argparse.Namespace) -> None:
     first, *boards = (Board.load(board) for board in options.boards)
     games, swaps, seed = options.games, options.swaps, options.seed
     half, half_swaps = -(-games // 2), swaps // 2
-    told: Figure = {"version": VERSION, "seed": seed, "swap_rounds": SWAP_ROUNDS, "studies": []}
-    _tell(told, study_board(agent, first, games, swaps, seed), options.json)
+    results: Figure = {"version": VERSION, "seed": seed, "swap_rounds": SWAP_ROUNDS, "studies": []}
+    _tell(results, study_board(agent, first, games, swaps, seed), options.json)
     for other in others:
-        _tell(told, study_board(other, first, half, 0, seed), options.json)
+        _tell(results, study_board(other, first, half, 0, seed), options.json)
     for board in boards:
-        _tell(told, study_board(agent, board, half, half_swaps, seed), options.json)
+        _tell(results, study_board(agent, board, half, half_swaps, seed), options.json)
     if options.plausible:
         drawn = [plausible_board(number) for number in range(options.plausible)]
         each = (-(-half // len(drawn)), -(-half_swaps // len(drawn)))
-        _tell(told, study_boards(agent, drawn, *each, seed), options.json)
+        _tell(results, study_boards(agent, drawn, *each, seed), options.json)
 
 
-def _tell(told: Figure, study: Study, path: Path | None) -> None:
-    told["studies"].append(figures(study))
+def _tell(results: Figure, study: Study, path: Path | None) -> None:
+    results["studies"].append(figures(study))
     if path is not None:
-        write_text(path, json.dumps(told, indent=1) + "\n")
-    print(_summary(told["studies"][-1]), flush=True)
+        write_text(path, json.dumps(results, indent=1) + "\n")
+    print(_summary(results["studies"][-1]), flush=True)
 
 
-def _summary(told: Figure) -> str:
+def _summary(row: Figure) -> str:
     """Return the main figures of a study in one line."""
-    triggers = ", ".join(f"{name} {each['mean']:.0%}" for name, each in told["triggers"].items())
-    score, points = told["player_0"]["score"], told["points"]["total"]["mean"]
+    triggers = ", ".join(f"{name} {each['mean']:.0%}" for name, each in row["triggers"].items())
+    score, points = row["player_0"]["score"], row["points"]["total"]["mean"]
     return (
-        f"{told['board']}, {told['agent']}, {told['games']} games: {told['rounds']['mean']:.1f} "
+        f"{row['board']}, {row['agent']}, {row['games']} games: {row['rounds']['mean']:.1f} "
         f"rounds, {points:.1f} points; ends {triggers}; player_0 scores {score['mean']:.3f} "
         f"({score['ci95'][0]:.3f} to {score['ci95'][1]:.3f})"
     )

@@ -20,7 +20,7 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import told
+from tokaido_env.core.checks import brief
 from tokaido_env.files import read_toml
 
 PROVENANCES = ("rulebook", "public source", "inferred", "reconstruction", "box")
@@ -228,7 +228,7 @@ class _BoardFile:
 
     def _expect(self, right: bool, key: str, wanted: str, got: object) -> None:
         if not right:
-            raise BoardError(f"{self.source}: {key}: expected {wanted}, got {told(got)}")
+            raise BoardError(f"{self.source}: {key}: expected {wanted}, got {brief(got)}")
 
 
 _LABELS = ("provenance", "note")

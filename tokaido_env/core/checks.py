@@ -46,7 +46,7 @@ def shown(value: object, most: int = MOST_SHOWN) -> str:
     return plain(_text(repr, value[: most + 1] if isinstance(value, str) else value), most)
 
 
-def told(value: object, most: int = MOST_SHOWN) -> str:
+def brief(value: object, most: int = MOST_SHOWN) -> str:
     """Return a value that a stranger wrote as `str` does, for a message: short, in one line."""
     return plain(_text(str, value), most)
 

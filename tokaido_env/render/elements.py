@@ -16,10 +16,10 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def tag(name: str, *inside: str, **attributes: object) -> str:
     """Return an element; its attributes are our own, text inside was escaped before."""
-    told = "".join(
+    listed = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{value}"' for key, value in attributes.items()
     )
-    return f"<{name}{told}>{''.join(inside)}</{name}>" if inside else f"<{name}{told}/>"
+    return f"<{name}{listed}>{''.join(inside)}</{name}>" if inside else f"<{name}{listed}/>"
 
 
 def escaped(text: str) -> str:

@@ -273,13 +273,13 @@ def _marks(scene: Scene, chart: Chart) -> str:
 
 def _letters(scene: Scene, chart: Chart) -> str:
     """Write at each place who may go there and, where a policy was asked, how likely."""
-    told = []
+    letters = []
     for place, choices in _by_place(scene.choices).items():
         words = " ".join(dict.fromkeys(_letter(choice) for choice in choices))
         x, y = chart.of(place)
         height = 22 if isinstance(place, int) else 30 if place in MOUNTAIN_TOWNS else 25
-        told.append(text_at(x, y - height, words, "mid told small"))
-    return "".join(told)
+        letters.append(text_at(x, y - height, words, "mid told small"))
+    return "".join(letters)
 
 
 def _letter(choice: Choice) -> str:
@@ -351,8 +351,8 @@ def _bag(bag: Mapping[str, int]) -> str:
             glyph_at(glyphs.WARES[ware], 18, x + 8, y),
             text_at(x + 21, y + 5, bag[ware], "bold"),
         ]
-    told = ", ".join(f"{bag[ware]} {ware}" for ware in WARES)
-    return thing(f"in the bag: {told}", *inside, at=(530, 32))
+    contents = ", ".join(f"{bag[ware]} {ware}" for ware in WARES)
+    return thing(f"in the bag: {contents}", *inside, at=(530, 32))
 
 
 def _actions(scene: Scene) -> str:
@@ -368,5 +368,5 @@ def _actions(scene: Scene) -> str:
     if len(lines) > 2:
         lines = [lines[0], lines[1] + " …"]
     title = ", ".join(choice.label for choice in choices) or "nothing"
-    told = (text_at(14, 108 + 20 * row, line, "bold small") for row, line in enumerate(lines))
-    return thing(f"legal: {title}", *told)
+    written = (text_at(14, 108 + 20 * row, line, "bold small") for row, line in enumerate(lines))
+    return thing(f"legal: {title}", *written)

@@ -93,8 +93,8 @@ def _wares(player: Player, room: int) -> str:
         drawn = glyph_at(glyphs.WARES[ware], 20, x, 156) + text_at(x + 14, 161, count, "bold")
         inside.append(drawn if count else f'<g class="faint">{drawn}</g>')
     inside.append(text_at(338, 160, f"of {room}", "small dim end"))
-    told = ", ".join(f"{player['wares'][ware]} {ware}" for ware in WARES)
-    return thing(f"wares: {told}; room for {room}", *inside)
+    held = ", ".join(f"{player['wares'][ware]} {ware}" for ware in WARES)
+    return thing(f"wares: {held}; room for {room}", *inside)
 
 
 def _paintings(board: Board, player: Player) -> str:
@@ -112,8 +112,8 @@ def _paintings(board: Board, player: Player) -> str:
             inside.append(box(x - 10, 187, 20, 22, "back"))
         score = "bold small mid" if slot == gifted - 1 else "dim small mid"
         inside.append(text_at(x, 222, board.culture[slot + 1], score))
-    told = ", ".join(easel) or "none"
-    return thing(f"{gifted} paintings given; revealed, the front first: {told}", *inside)
+    waiting = ", ".join(easel) or "none"
+    return thing(f"{gifted} paintings given; revealed, the front first: {waiting}", *inside)
 
 
 def _hidden(player: Player) -> str:
@@ -122,8 +122,8 @@ def _hidden(player: Player) -> str:
         count, x = player["hidden"][icon], 90 + 52 * column
         drawn = glyph_at(glyphs.ICONS[icon], 16, x, 243) + text_at(x + 13, 248, count, "bold")
         inside.append(drawn if count else f'<g class="faint">{drawn}</g>')
-    told = ", ".join(f"{player['hidden'][icon]} {icon}" for icon in ICONS)
-    return thing(f"face down: {told}", *inside)
+    hidden = ", ".join(f"{player['hidden'][icon]} {icon}" for icon in ICONS)
+    return thing(f"face down: {hidden}", *inside)
 
 
 def _tokens(position: Mapping[str, object], seat: int) -> str:

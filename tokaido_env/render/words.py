@@ -27,10 +27,10 @@ def tell(before: Scene, event: str, after: Scene) -> str:
         after: what there was to see next.
     """
     head, *details = event.split(":")
-    told = _Told(before, after, seat_of(before, after), head, details)
-    words = _SENTENCES[head](told)
-    subject = "" if told.seat is None else before.names[told.seat] + " "
-    return f"{subject}{words}{_consequences(told)}"
+    this = _Event(before, after, seat_of(before, after), head, details)
+    words = _SENTENCES[head](this)
+    subject = "" if this.seat is None else before.names[this.seat] + " "
+    return f"{subject}{words}{_consequences(this)}"
 
 
 def seat_of(before: Scene, after: Scene) -> int | None:
@@ -71,7 +71,7 @@ def _printable(name: str, length: int) -> str:
     return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 
-class _Told(NamedTuple):
+class _Event(NamedTuple):
     """An event with all that its sentence may need."""
 
     before: Scene
@@ -105,12 +105,12 @@ class _Told(NamedTuple):
         return place_of(self.after.board, self.mine[1], self.character)
 
 
-def _consequences(told: _Told) -> str:
+def _consequences(event: _Event) -> str:
     words = ""
-    if told.seat is not None:
-        slabs = told.mine[1]["gold"] - told.mine[0]["gold"]
+    if event.seat is not None:
+        slabs = event.mine[1]["gold"] - event.mine[0]["gold"]
         words = f", and gets {_number(slabs, 'gold slab')}" if slabs else ""
-    before, after = told.before.position, told.after.position
+    before, after = event.before.position, event.after.position
     if after["end_triggered"] and not before["end_triggered"]:
         words += "; this round is the last"
     return words
@@ -119,96 +119,96 @@ def _consequences(told: _Told) -> str:
 # One for every first word of an event
 
 
-def _boutique(told: _Told) -> str:
-    town, token = told.details[0].split("=")
+def _boutique(event: _Event) -> str:
+    town, token = event.details[0].split("=")
     ware, price = token.split("/")
     return f"The boutique at {town} deals in {_many(ware)}, {_number(int(price), 'coin')} each"
 
 
-def _side(told: _Told) -> str:
-    character, side = told.details[0].split("=")
+def _side(event: _Event) -> str:
+    character, side = event.details[0].split("=")
     return f"The {character}'s wave is {side}"
 
 
-def _roll(told: _Told) -> str:
-    position = told.after.position
+def _roll(event: _Event) -> str:
+    position = event.after.position
     values = ", ".join(f"{who} {value}" for who, value in position["dice"].items())
     return f"leads round {position['round']} and rolls {values}"
 
 
-def _ware(told: _Told) -> str:
-    return f"draws {_one(told.details[0])}"
+def _ware(event: _Event) -> str:
+    return f"draws {_one(event.details[0])}"
 
 
-def _tile(told: _Told) -> str:
-    return f"reveals {_one(told.details[0])}"
+def _tile(event: _Event) -> str:
+    return f"reveals {_one(event.details[0])}"
 
 
-def _move(told: _Told) -> str:
-    character, position = told.character, told.before.position
+def _move(event: _Event) -> str:
+    character, position = event.character, event.before.position
     value = f"the {character}'s {position['dice'][character]}"
-    wave = f" with {told.side}" if told.wave else ""
-    if told.details == ["stay"]:
+    wave = f" with {event.side}" if event.wave else ""
+    if event.details == ["stay"]:
         return f"takes {value}, which cannot move"
     if position["phase"] == "REPEAT":
-        return f"spends the hot spring token: {value} again{wave}, to {_where(told)}"
-    return f"takes {value}{wave} to {_where(told)}"
+        return f"spends the hot spring token: {value} again{wave}, to {_where(event)}"
+    return f"takes {value}{wave} to {_where(event)}"
 
 
-def _pass(told: _Told) -> str:
-    if told.before.position["phase"] == "REPEAT":
+def _pass(event: _Event) -> str:
+    if event.before.position["phase"] == "REPEAT":
         return "keeps the hot spring token"
-    if told.character == "artist":
+    if event.character == "artist":
         return "neither paints nor gives"
-    if told.character == "merchant":
-        return "sells nothing" if told.mine[0]["merchant"] in COASTAL_TOWNS else "draws nothing"
-    return f"does not use {_where(told)}"
+    if event.character == "merchant":
+        return "sells nothing" if event.mine[0]["merchant"] in COASTAL_TOWNS else "draws nothing"
+    return f"does not use {_where(event)}"
 
 
-def _visit(told: _Told) -> str:
-    before, after = told.mine
+def _visit(event: _Event) -> str:
+    before, after = event.mine
     for peg in ("temple", "garden"):
         if after[peg] > before[peg]:
             return f"moves the {peg} peg to {after[peg]}"
-    owner = told.before.position["hot_spring"]
-    if told.after.position["hot_spring"] != owner:
-        return f"takes the hot spring token{_from(told, owner)}"
-    return f"gains {_number(_earned(told), 'coin')} at {_where(told)}"
+    owner = event.before.position["hot_spring"]
+    if event.after.position["hot_spring"] != owner:
+        return f"takes the hot spring token{_from(event, owner)}"
+    return f"gains {_number(_earned(event), 'coin')} at {_where(event)}"
 
 
-def _take(told: _Told) -> str:
-    character = told.details[0]
-    wave = told.before.position["waves"][character]
-    return f"takes the {character}'s {wave['side']} wave{_from(told, wave['owner'])}"
+def _take(event: _Event) -> str:
+    character = event.details[0]
+    wave = event.before.position["waves"][character]
+    return f"takes the {character}'s {wave['side']} wave{_from(event, wave['owner'])}"
 
 
-def _draw(told: _Told) -> str:
-    wave = f", one of them by {told.side}" if told.wave else ""
-    return f"chooses to draw {_number(told.after.position['pending'], 'ware')}{wave}"
+def _draw(event: _Event) -> str:
+    wave = f", one of them by {event.side}" if event.wave else ""
+    return f"chooses to draw {_number(event.after.position['pending'], 'ware')}{wave}"
 
 
-def _sell(told: _Told) -> str:
-    town = str(told.mine[0]["merchant"])
-    ware = told.before.position["boutiques"][town][0]
-    wave = f" with {told.side}" if told.wave else ""
-    coins = _number(_earned(told), "coin")
-    return f"sells {_number(int(told.details[0]), ware)} at {town}{wave} for {coins}"
+def _sell(event: _Event) -> str:
+    town = str(event.mine[0]["merchant"])
+    ware = event.before.position["boutiques"][town][0]
+    wave = f" with {event.side}" if event.wave else ""
+    coins = _number(_earned(event), "coin")
+    return f"sells {_number(int(event.details[0]), ware)} at {town}{wave} for {coins}"
 
 
-def _paint(told: _Told) -> str:
-    wave = f", one of them by {told.side}" if told.wave else ""
-    return f"chooses to reveal {_number(told.after.position['pending'], 'painting')}{wave}"
+def _paint(event: _Event) -> str:
+    wave = f", one of them by {event.side}" if event.wave else ""
+    return f"chooses to reveal {_number(event.after.position['pending'], 'painting')}{wave}"
 
 
-def _gift(told: _Told) -> str:
-    return f"gives the front painting, {_one(told.mine[0]['easel'][0])}"
+def _gift(event: _Event) -> str:
+    return f"gives the front painting, {_one(event.mine[0]['easel'][0])}"
 
 
-def _discard(told: _Told) -> str:
-    return f"returns {_one(told.details[0])} to the bag"
+def _discard(event: _Event) -> str:
+    return f"returns {_one(event.details[0])} to the bag"
 
 
-_SENTENCES: dict[str, Callable[[_Told], str]] = {
+_SENTENCES: dict[str, Callable[[_Event], str]] = {
     **{"boutique": _boutique, "side": _side, "roll": _roll, "ware": _ware, "tile": _tile},
     **dict.fromkeys(CHARACTERS, _move),
     **{"pass": _pass, "visit": _visit, "take": _take, "draw": _draw, "sell": _sell},
@@ -219,21 +219,21 @@ _SENTENCES: dict[str, Callable[[_Told], str]] = {
 # Words
 
 
-def _where(told: _Told) -> str:
-    place, board = told.place, told.after.board
+def _where(event: _Event) -> str:
+    place, board = event.place, event.after.board
     if isinstance(place, str):
         return place
     station = board.stations[place]
     return station if station in COASTAL_TOWNS else f"the {station}, space {place}"
 
 
-def _from(told: _Told, owner: Any) -> str:
-    return "" if owner is None else f" from {told.before.names[owner]}"
+def _from(event: _Event, owner: Any) -> str:
+    return "" if owner is None else f" from {event.before.names[owner]}"
 
 
-def _earned(told: _Told) -> int:
+def _earned(event: _Event) -> int:
     """Return the coins gained, those traded for gold at once (R4.5) among them."""
-    before, after = told.mine
+    before, after = event.mine
     return int(after["coins"] - before["coins"] + GOLD_PRICE * (after["gold"] - before["gold"]))
 
 

@@ -56,8 +56,8 @@ def play_game(chance: Any) -> None:
     game = Game(seed=0, chance=chance)
     while not game.is_over:
         game.play(game.legal_labels()[-1] if game.legal_actions() else game.outcomes()[0][0])
-    told = game.to_dict(), game.scores(), game.winner(), game.record(), game.copy(), repr(game)
-    Game.from_dict(told[0])
+    seen = game.to_dict(), game.scores(), game.winner(), game.record(), game.copy(), repr(game)
+    Game.from_dict(seen[0])
 
 
 def play_aec() -> None:

@@ -203,10 +203,10 @@ def _judged(played: Trajectory, agent: Agent) -> tuple[npt.NDArray[np.float32], 
         keys = np.zeros(len(some), np.uint64)
         shares[some], said = agent.judge(played.board.record, *positions, keys)
         values[some] = np.nan if said is None else said
-    told: list[float | None] = []
+    known: list[float | None] = []
     for value in values.tolist():
-        told.append((told[-1] if told else None) if np.isnan(value) else value)
-    return shares, told
+        known.append((known[-1] if known else None) if np.isnan(value) else value)
+    return shares, known
 
 
 def _deduplicated(
@@ -272,24 +272,24 @@ def _graph(scenes: Sequence[Scene]) -> str:
     lines = [_line([total[seat] / top for total in totals], seat) for seat in (0, 1)]
     marks = [(str(points), points / top) for points in range(0, top + 1, step)]
     names, (first, second) = scenes[0].names, totals[-1]
-    told = f"points over the game, at the end {names[0]} {first}, {names[1]} {second}"
+    label = f"points over the game, at the end {names[0]} {first}, {names[1]} {second}"
     caption = f"points: {names[0]} solid, {names[1]} dashed"
-    plots = _plot(caption, told, lines, marks)
+    plots = _plot(caption, label, lines, marks)
     if scenes[-1].value is not None:
         shares = [_share(scene.value or 0, 0) for scene in scenes]  # at first nothing is known
-        told = f"win estimate of {names[0]} over the game, at the end {shares[-1]:.0%}"
+        label = f"win estimate of {names[0]} over the game, at the end {shares[-1]:.0%}"
         middle = [("0 %", 0.0), ("50 %", 0.5), ("100 %", 1.0)]
-        plots += _plot(f"win estimate of {names[0]}", told, [_line(shares, 0)], middle)
+        plots += _plot(f"win estimate of {names[0]}", label, [_line(shares, 0)], middle)
     return plots
 
 
-def _plot(name: str, told: str, lines: Sequence[str], marks: Sequence[tuple[str, float]]) -> str:
+def _plot(name: str, label: str, lines: Sequence[str], marks: Sequence[tuple[str, float]]) -> str:
     rules = "".join(f'<path d="M0 {1000 - 1000 * at:g}H1000" class="rule"/>' for _, at in marks)
     words = "".join(f'<span style="bottom:{at:.1%}">{mark}</span>' for mark, at in marks)
     return (
         f'<figure><figcaption>{escape(name)}</figcaption><div class="marks">{words}</div>'
         f'<div class="plot"><svg viewBox="0 0 1000 1000" preserveAspectRatio="none" '
-        f'role="img" aria-label="{escape(told)}" class="tokaido">{rules}{"".join(lines)}</svg>'
+        f'role="img" aria-label="{escape(label)}" class="tokaido">{rules}{"".join(lines)}</svg>'
         f'<div class="marker"></div></div></figure>'
     )
 
