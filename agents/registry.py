@@ -13,7 +13,7 @@ from typing import Any
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.players.policy import path_in_spec
-from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.checks import MOST_NAME, plain, shown
 
 
 @dataclass(frozen=True)
@@ -235,6 +235,10 @@ def describe() -> list[tuple[str, str]]:
 
 
 def _read(spec: str) -> tuple[Kind, dict[str, Any]]:
+    if len(spec) > MOST_NAME:
+        raise AgentError(
+            f"agent {shown(spec)}: expected at most {MOST_NAME} characters, got {len(spec)}"
+        )
     kind_name, _, text = spec.partition(":")
     if kind_name not in KINDS:
         usages = ", ".join(kind.usage for kind in KINDS.values())
