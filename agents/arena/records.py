@@ -6,7 +6,6 @@ was stopped, in however many processes the games were played.
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -23,7 +22,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.checks import plain, shown
 from tokaido_env.core.state import ENDS
-from tokaido_env.files import lock, whole_file
+from tokaido_env.files import lock, naming, sync, sync_folder, whole_file
 from tokaido_env.record import FORMAT, Record, RecordError, replay
 from tokaido_env.trajectory import in_parts
 
@@ -68,6 +67,7 @@ class Records:
         self.dropped = len(rest)
         path.touch()
         self._write(b"")
+        sync_folder(path.resolve().parent)
 
     def append(self, sheet: Sheet, numbers: Numbers) -> None:
         """Write finished games of a match and see them on the disk, but those that are there."""
@@ -108,12 +108,11 @@ class Records:
 
     def _write(self, lines: bytes) -> None:
         """Write after the last whole line, whatever an interrupted write has left there."""
-        with self._path.open("r+b") as file:
+        with naming(self._path), self._path.open("r+b") as file:
             file.seek(self._size)
             file.truncate()
             file.write(lines)
-            file.flush()
-            os.fsync(file.fileno())
+            sync(file)
 
 
 def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
