@@ -144,6 +144,8 @@ def _evaluate(options: argparse.Namespace) -> int:
         _save(options, board, [agent.spec for agent in agents], results, ratings)
     _show(results, ratings, options, board)
     if stopped is None:
+        if records is not None:
+            records.sort()
         return _draw(results, ratings, options, board)
     return _tell_stopped(stopped, sheets, options)
 
