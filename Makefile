@@ -1,14 +1,16 @@
 # make train      set up, train about five minutes, evaluate
 # make test       set up, check, run the tests
 # make test-long  the same rules walk over many more games: make test-long GAMES=20000
+# make fuzz       damaged input of every kind: make fuzz N=100000
 # make bench      print the speeds of this machine
 
 PYTHON ?= python3
 RUN ?= runs/first
 GAMES ?= 20000
+N ?= 10000
 PY := .venv/bin/python
 
-.PHONY: setup train test test-long check bench browser
+.PHONY: setup train test test-long fuzz check bench browser
 
 setup: .venv/ready
 
@@ -45,6 +47,9 @@ test: check browser
 
 test-long: setup
 	$(PY) -m pytest -q -n auto tests/core/test_reference.py --games $(GAMES)
+
+fuzz: setup
+	$(PY) tests/fuzz.py $(N)
 
 bench: setup
 	$(PY) -m tokaido_env bench

@@ -13,7 +13,7 @@ from typing import Any
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.players.policy import path_in_spec
-from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.checks import MOST_NAME, plain, shown
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,19 @@ def cost_of(spec: str) -> int:
     return kind.cost(parameters)
 
 
+def policy_of(spec: str) -> Path | None:
+    """Return the policy file that an agent plays from, None if it does so from none.
+
+    Raises:
+        AgentError: as for `make`.
+    """
+    _, parameters = _read(spec)
+    if PATH not in parameters:
+        return None
+    path = Path(parameters[PATH])
+    return path / "best" if path.is_dir() else path
+
+
 def check_from_file(spec: str, where: str, folder: Path, named: Container[str] = ()) -> str:
     """Return a spec that stands in a file, to be made; refuse what is not safe to make.
 
@@ -235,6 +248,10 @@ def describe() -> list[tuple[str, str]]:
 
 
 def _read(spec: str) -> tuple[Kind, dict[str, Any]]:
+    if len(spec) > MOST_NAME:
+        raise AgentError(
+            f"agent {shown(spec)}: expected at most {MOST_NAME} characters, got {len(spec)}"
+        )
     kind_name, _, text = spec.partition(":")
     if kind_name not in KINDS:
         usages = ", ".join(kind.usage for kind in KINDS.values())

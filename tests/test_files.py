@@ -1,11 +1,16 @@
 """Files: read without trust, written whole, and kept from a second command."""
 
+import errno
 import json
+import os
+import re
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +21,8 @@ from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.checks import brief, plain, shown
 from tokaido_env.files import (
     InUseError,
+    OutputError,
+    check_outputs,
     lock,
     locked,
     parse_json,
@@ -67,6 +74,7 @@ def test_what_cannot_be_shown_is_said_so() -> None:
         ('{"a": 1, "a": 2}', "the key 'a' comes twice"),
         ('{"b": [{"' + "a" * 10**6 + '": 1, "' + "a" * 10**6 + '": 2}]}', "comes twice"),
         ("{", "Expecting property name"),
+        ("[" + "[]," * 10**7 + "[]]", "too large: expected at most 16 MiB"),
     ],
 )
 def test_json_that_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -97,7 +105,8 @@ def test_json_that_is_read() -> None:
         ("[" + ".".join(['"a b"'] * 20_000) + "]", "nested too deeply"),
         ("a = 1\nb = " + LONG, "line 2: a number of more than 4300 digits"),
         ("a = 1\na = 2", "Cannot overwrite a value"),
-        ("a" * 10**6 + " = 1\n" + "a" * 10**6 + " = 1", "Cannot overwrite"),
+        ("a" * 10**5 + " = 1\n" + "a" * 10**5 + " = 1", "Cannot overwrite"),
+        ("[a]\n" * 10**6, "too large: expected at most 1 MiB"),
     ],
 )
 def test_toml_that_is_refused_at_once(tmp_path: Path, text: str, message: str) -> None:
@@ -144,6 +153,125 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     assert not writing.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert [one.name for one in tmp_path.iterdir()] == ["a"]
     assert path.read_text(encoding="utf-8") == "before"
+
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX's kinds of files")
+
+
+def special(path: Path, kind: str) -> Path:
+    """Put something that is no plain file at a path."""
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(path))
+    else:
+        path.with_name("target").write_text("precious", encoding="utf-8")
+        path.symlink_to(path.with_name("target" if kind == "link" else "nothing"))
+    return path
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "link", "dangling link"])
+def test_what_is_no_plain_file_is_not_replaced(tmp_path: Path, kind: str) -> None:
+    path = special(tmp_path / "a", kind)
+    before = {one: one.lstat() for one in tmp_path.rglob("*")}
+    message = f"a: expected a file or nothing there, it is a {kind.removeprefix('dangling ')}$"
+    with pytest.raises(OutputError, match=message):
+        write_text(path, "x")
+    with pytest.raises(OutputError, match=message):
+        check_outputs(path)
+    after = {one: one.lstat() for one in tmp_path.rglob("*")}
+    assert {one: (s.st_ino, s.st_mtime_ns) for one, s in after.items()} == {
+        one: (s.st_ino, s.st_mtime_ns) for one, s in before.items()
+    }
+
+
+@POSIX
+def test_a_device_is_not_replaced() -> None:
+    device = Path(os.devnull)
+    with pytest.raises(OutputError, match="it is a device"):
+        write_text(device, "x")
+    assert device.is_char_device()
+
+
+@POSIX
+@pytest.mark.parametrize("read", [read_json, read_toml])
+def test_what_might_never_end_is_not_read(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    for path, kind in ((special(tmp_path / "a", "pipe"), "pipe"), (Path("/dev/zero"), "device")):
+        with pytest.raises(ValueError, match=f"^{path}: .*: expected a file, it is a {kind}$"):
+            read(path)
+
+
+def test_outputs_that_cannot_be_are_told_before_work_is_done(tmp_path: Path) -> None:
+    (tmp_path / "in").touch()
+    (tmp_path / "out").mkdir()
+    good = [tmp_path / "a", tmp_path / "b"]
+    check_outputs(*good, None, folder=tmp_path / "out", read=[tmp_path / "in", None, "shikoku"])
+    check_outputs(*good, folder=tmp_path / "new")
+    for files, options, message in (
+        ([tmp_path / "no" / "a"], {}, "no/a: there is no folder .*no$"),
+        ([good[0], tmp_path / "in"], {"read": [tmp_path / "in"]}, "in: is read too: expected ano"),
+        ([good[0], good[0]], {}, "a: each output needs a name of its own"),
+        ([good[0]], {"folder": good[0]}, "a: each output needs a name of its own"),
+        ([good[0]], {"folder": tmp_path / "in"}, "in: expected a folder, it is none"),
+    ):
+        with pytest.raises(OutputError, match=message):
+            check_outputs(*files, **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
+@POSIX
+def test_an_input_by_another_name_is_an_input(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    os.link(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(OutputError, match="b: is read too"):
+        check_outputs(tmp_path / "b", read=[tmp_path / "a"])
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+    write_text(path, "before")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{path}'")):
+        write_text(path, "after")
+    assert path.read_text(encoding="utf-8") == "before"
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_that_cannot_be_made_is_called_by_its_own_name(tmp_path: Path) -> None:
+    path = tmp_path / "no" / "a"
+    with pytest.raises(FileNotFoundError, match=re.escape(f"'{path}'")):
+        write_text(path, "x")
+
+
+@POSIX
+def test_contents_are_on_the_disk_before_the_name_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = []
+    fsync, replace = os.fsync, Path.replace
+
+    def synced(handle: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    def renamed(self: Path, target: Path) -> Path:
+        done.append("name")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", renamed)
+    write_text(tmp_path / "a", "x")
+    assert done == ["file", "name", "folder"]
 
 
 # One command at a time

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import stat
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +17,13 @@ from typing import IO, Any
 from tokaido_env.core.checks import plain, shown
 
 MOST_NESTED = 64  # lists and objects within each other, and parts of a key
+
+# Far more than any of ours: what a parser makes of so much takes less than 1 GiB.
+MOST_JSON = 16 << 20  # bytes
+MOST_TOML = 1 << 20
+
+UNFINISHED = ".tmp"
+"""How the name of a file, or folder, ends that is being written: a kill can leave it behind."""
 
 LOCK = ".lock"
 """How the name of a lock ends: in a folder, or beside a file."""
@@ -29,29 +38,139 @@ class InUseError(ValueError):
     """A file or folder that another command works on: the message says what helps."""
 
 
+class OutputError(OSError):
+    """A path that nothing can be written to: the message says why."""
+
+
 # Writing
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file: whole or not at all."""
+    """Write a file as `whole_file` does."""
     with whole_file(path) as file:
         file.write(text.encode())
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Give a new file that takes the place of `path` if all goes well and else is gone."""
-    unfinished = path.with_name(path.name + ".tmp")
-    unfinished.unlink(missing_ok=True)  # it may be a link to another file
+    """Give a new file that takes the place of `path` if all goes well and else is gone.
+
+    Its contents are on the disk before it has that name, and the name before this returns.
+
+    Raises:
+        OutputError: if there is something else than a plain file.
+        OSError: naming the file.
+    """
+    _check_kind(path)
+    unfinished = path.with_name(path.name + UNFINISHED)
+    with naming(path):
+        unfinished.unlink(missing_ok=True)  # it may be a link to another file
+        try:
+            with unfinished.open("xb") as file:
+                yield file
+                sync(file)
+            unfinished.replace(path)
+            sync_folder(path.parent)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+
+
+def sync(file: IO[bytes] | IO[str]) -> None:
+    """See what was written to a file on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """See the names in a folder on the disk, where the system lets one."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with unfinished.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a network's, a container's
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name a file in an OSError that names none, as that of a full disk, or its unfinished form."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, str(path) + UNFINISHED):
+            error.filename = str(path)
         raise
+
+
+def check_outputs(
+    *files: str | Path | None,
+    folder: str | Path | None = None,
+    read: Iterable[str | Path | None] = (),
+) -> None:
+    """Refuse paths at which nothing could be written, before work is done for it.
+
+    Args:
+        files: what is to be written; None is nothing.
+        folder: one that files are written to; it is made if it is not there.
+        read: files that are read: none of them may be replaced.
+
+    Raises:
+        OutputError: naming the first that cannot be.
+    """
+    given = [Path(path) for path in (*files, folder) if path is not None]
+    for path in given:
+        _check_place(path)
+        if any(_same(path, Path(other)) for other in read if other is not None):
+            raise OutputError(f"{path}: is read too: expected another file to write")
+    for path in given:
+        if folder is None or path != Path(folder):
+            _check_kind(path)
+    if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
+        raise OutputError(f"{folder}: expected a folder, it is none")
+    for i, path in enumerate(given):
+        if any(_same(path, other) for other in given[:i]):
+            raise OutputError(f"{path}: each output needs a name of its own")
+
+
+def _check_place(path: Path) -> None:
+    """Refuse a path that nothing can stand at, or that may not be written."""
+    above = path.absolute().parent
+    if not above.is_dir():
+        raise OutputError(f"{path}: there is no folder {above}")
+    if not os.access(path if path.exists() else above, os.W_OK):
+        raise OutputError(f"{path}: not writable")
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse what is no plain file: it would be gone."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        raise OutputError(f"{path}: expected a file or nothing there, it is {kind_of(mode)}")
+
+
+def kind_of(mode: int) -> str:
+    """Say what stands at a path, by the mode that `stat` gives."""
+    return _KINDS.get(stat.S_IFMT(mode), "a device")
+
+
+_KINDS = {
+    **{stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link"},
+    **{stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"},
+}
+
+
+def _same(path: Path, other: Path) -> bool:
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
 
 
 # Reading
@@ -61,9 +180,11 @@ def parse_json(text: str) -> Any:
     """Return what a text says in JSON.
 
     Raises:
-        ValueError: in one short line, if the text is no JSON, is nested too deeply, has a number of
-            too many digits, or names a key of an object twice.
+        ValueError: in one short line, if the text is no JSON, too long, nested too deeply, has a
+            number of too many digits, or names a key of an object twice.
     """
+    if len(text) > MOST_JSON:
+        raise ValueError(_too_large(MOST_JSON))
     try:
         data = json.loads(text, object_pairs_hook=_object)
     except RecursionError:
@@ -85,7 +206,7 @@ def read_json(path: Path) -> Any:
         ValueError: as `parse_json`, or if it is no text; the message names the file.
     """
     try:
-        return parse_json(path.read_text(encoding="utf-8"))
+        return parse_json(_read_text(path, MOST_JSON))
     except ValueError as error:
         raise ValueError(f"{path}: not a whole JSON file: {error}") from None
 
@@ -95,13 +216,25 @@ def read_toml(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: if it cannot be read.
-        ValueError: in one short line that names the file, if it is no text or no TOML, is nested
-            too deeply, or has a key of too many parts or a number of too many digits.
+        ValueError: in one short line that names the file, if it is no text or no TOML, too large,
+            nested too deeply, or has a key of too many parts or a number of too many digits.
     """
     try:
-        return _parse_toml(path.read_text(encoding="utf-8"))
+        return _parse_toml(_read_text(path, MOST_TOML))
     except ValueError as error:  # no TOML, or no UTF-8
         raise ValueError(f"{path}: not a TOML file: {plain(str(error), 200)}") from None
+
+
+def _read_text(path: Path, most: int) -> str:
+    """Return the text of a plain file: a pipe might never end, or never begin."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise ValueError(f"expected a file, it is {kind_of(mode)}")
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(_too_large(most))
+    return data.decode()
 
 
 def _parse_toml(text: str) -> dict[str, Any]:
@@ -125,6 +258,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {shown(twice)} comes twice")
     return data
+
+
+def _too_large(most: int) -> str:
+    return f"too large: expected at most {most >> 20} MiB"
 
 
 def _too_deep() -> str:

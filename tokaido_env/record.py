@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.checks import IllegalMove, SeedError, check_seed, plain, shown
+from tokaido_env.core.checks import MOST_NAME, IllegalMove, SeedError, check_seed, plain, shown
 from tokaido_env.core.plain import result_of
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import parse_json, write_text
@@ -50,6 +50,14 @@ class Record:
     format: str = FORMAT
     version: int = VERSION
     rules: int = RULES_VERSION
+
+    def __post_init__(self) -> None:
+        # A dataset keeps as much for each name as the longest takes.
+        longest = max(map(len, self.players))
+        if longest > MOST_NAME:
+            raise RecordError(
+                f"players: expected names of at most {MOST_NAME} characters, got one of {longest}"
+            )
 
     def to_json(self) -> str:
         """Return the record as one line."""

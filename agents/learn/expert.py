@@ -48,7 +48,7 @@ from tokaido_env.agents.learn.network import (
     seed32,
 )
 from tokaido_env.agents.learn.rating import place
-from tokaido_env.agents.learn.settings import check_width
+from tokaido_env.agents.learn.settings import check_width, sweep
 from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inputs import read_positions
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes
@@ -68,6 +68,8 @@ MAX_SIMS = 2**16 - 1
 """The most simulations for a decision: what samples can hold as the visits of one action."""
 
 RATING_GAMES = 400  # against each opponent in a rating
+
+_FILES = r"\d+|lessons-\d+\.npz|rounds\.jsonl|settings\.json"  # that are written
 
 _SIMS = Parameter(int, 1, MAX_SIMS)
 
@@ -303,6 +305,7 @@ def iterate(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
+        sweep(folder, _FILES)
         return _iterate(folder, settings, report)
 
 

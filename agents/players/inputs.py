@@ -57,6 +57,9 @@ _LEAST_UNIT = 0.02  # so that terms of little weight in the evaluation are seen 
 TERM_UNITS = np.maximum(np.abs(load_weights()).max(axis=0), _LEAST_UNIT).astype(np.float32)
 TERM_UNITS.flags.writeable = False
 
+LARGEST = max(1.0, 2.0**16 * float(TERM_UNITS.max()))
+"""What no input exceeds: terms are 16-bit integers, everything else lies in [-1, 1]."""
+
 INPUTS_HASH = hashlib.sha256(
     repr((LAYOUT_HASH, TERMS, load_weights().tolist(), float(WORST))).encode()
 ).hexdigest()[:16]

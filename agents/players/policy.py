@@ -28,7 +28,7 @@ from numba import prange
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.players.heuristic import N_TERMS
 from tokaido_env.agents.players.inference import Floats, Network, evaluate_all, for_threads
-from tokaido_env.agents.players.inputs import INPUTS_HASH, N_TRUNK
+from tokaido_env.agents.players.inputs import INPUTS_HASH, LARGEST, N_TRUNK
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.checks import plain, shown
@@ -39,6 +39,8 @@ from tokaido_env.files import parse_json, whole_file
 
 FORMAT = "tokaido-duo-policy"
 VERSION = 2
+
+MOST = 1e30  # far below float32's largest, so that the last sums cannot pass it either
 
 
 class PolicyError(AgentError):
@@ -223,6 +225,7 @@ def _choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) ->
     for i in prange(len(out)):
         best = -np.inf
         mask = legal[i]
+        out[i] = lowest(mask)  # of scores that are all -inf, as for a temperature of 1e-310
         while mask != np.uint64(0):
             action = lowest(mask)
             mask &= mask - np.uint64(1)
@@ -288,14 +291,35 @@ def _check_header(path: Path, header: dict[str, str]) -> dict[str, Any]:
 
 
 def _check_tensors(path: Path, tensors: dict[str, Floats]) -> None:
-    wanted = shapes_of(_sizes_of(tensors))
+    sizes = _sizes_of(tensors)
+    wanted = shapes_of(sizes)
     if sorted(tensors) != sorted(wanted):
         wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
         raise PolicyError(f"{path}: tensors missing or unknown: {plain(wrong, 200)}")
+    if not all(sizes):
+        raise PolicyError(f"{path}: expected layers of one unit or more, got {tuple(sizes)}")
     for name, shape in wanted.items():
         tensor = tensors[name]
         if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():
             raise PolicyError(f"{path}: {name}: expected finite float32 numbers of shape {shape}")
+    if _largest(tensors) > MOST:
+        raise PolicyError(
+            f"{path}: weights so large that its numbers could pass float32's: expected at most "
+            f"{MOST:.0e} in a forward pass, up to {_largest(tensors):.0e} are possible"
+        )
+
+
+def _largest(tensors: dict[str, Floats]) -> float:
+    """Return what no number of a forward pass exceeds: the largest inputs, and no sign."""
+    t = {name: np.abs(tensor.astype(np.float64)) for name, tensor in tensors.items()}
+    first = t["trunk.0.weight"].sum(axis=1) * LARGEST + t["trunk.0.bias"]
+    second = t["trunk.1.weight"] @ first + t["trunk.1.bias"]
+    hidden = t["result.weight"].sum(axis=1) * LARGEST + t["context.weight"] @ second
+    hidden += t["move.bias"].max(axis=0)
+    actions = t["action.weight"] @ second + t["action.bias"]
+    logit = actions.max() + t["move.weight"] @ hidden + t["outlook.weight"][0] * LARGEST
+    value = t["value.weight"] @ second + t["value.bias"]
+    return float(max(first.max(), second.max(), hidden.max(), logit, value[0]))
 
 
 def _sizes_of(tensors: dict[str, Floats]) -> Sizes:

@@ -36,11 +36,12 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.generator import plausible_board
 from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES
+from tokaido_env.core.checks import check_seed
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.rules import reward, total
 from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
-from tokaido_env.files import write_text
+from tokaido_env.files import check_outputs, write_text
 from tokaido_env.trajectory import in_parts
 
 VERSION = 1
@@ -383,6 +384,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
+        check_seed(options.seed)
+        if options.plausible < 0:
+            raise ValueError(f"--plausible: expected a number from 0, got {options.plausible}")
+        check_outputs(options.json, read=options.boards)
         _analyse(options)
     except (ValueError, OSError, AgentFailed) as error:
         print(f"analysis: {error}", file=sys.stderr)

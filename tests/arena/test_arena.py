@@ -152,7 +152,7 @@ def test_the_number_of_processes_makes_no_difference() -> None:
     assert len(np.unique(matches[0].actions[..., 0])) > 1
 
 
-def test_games_are_kept_in_order_by_several_processes() -> None:
+def test_several_processes_keep_every_game_once() -> None:
     a, b = make("random"), make("greedy")
     sheet = Sheet(a.spec, b.spec, 30, 0, Board.load())
     kept: list[int] = []
@@ -163,7 +163,7 @@ def test_games_are_kept_in_order_by_several_processes() -> None:
         progress=finished.append,
         processes=2,
     )
-    assert kept == list(range(30))
+    assert sorted(kept) == list(range(30))
     assert sum(finished) == 30
     assert (sheet.match().games == play_match(a, b, 30, 0).games).all()
 

@@ -270,6 +270,52 @@ def test_a_policy_with_other_tensors_is_refused(policy_file: Path, what: str) ->
     assert message in refusal(policy_file)
 
 
+def test_layers_without_a_unit_are_refused(policy_file: Path) -> None:
+    none = {name: np.zeros(s, np.float32) for name, s in shapes_of(Sizes(0, 0, 0)).items()}
+    rewritten(policy_file, tensors=lambda t: none)
+    assert "expected layers of one unit or more, got (0, 0, 0)" in refusal(policy_file)
+
+
+@pytest.mark.parametrize("name", sorted(shapes_of(SMALL)))
+def test_weights_that_could_pass_the_largest_number_are_refused(
+    policy_file: Path, name: str
+) -> None:
+    rewritten(policy_file, tensors=lambda t: t | {name: np.full_like(t[name], 3e38)})
+    assert "weights so large that its numbers could pass float32's" in refusal(policy_file)
+
+
+def test_the_largest_weights_that_are_taken_give_numbers(tmp_path: Path) -> None:
+    """Whatever is not refused judges and chooses: no overflow, no NaN, no undefined action."""
+    boards, states, legal = decisions(BOARDS)
+    keys = np.arange(len(states), dtype=np.uint64)
+    sound, taken = random_policy(), 0
+    for power in range(3, 12):
+        for sign in (1.0, -1.0):
+            large = {n: np.abs(t) * np.float32(sign * 10**power) for n, t in sound.tensors.items()}
+            Policy(large).save(tmp_path / "large")
+            try:
+                agent = PolicyAgent(str(tmp_path / "large"), 1e-310)
+            except PolicyError:
+                continue
+            taken += 1
+            odds, values = agent.judge(boards, states, legal, keys)
+            assert np.isfinite(odds).all()
+            assert np.isfinite(values).all()
+            chosen = agent.act(boards, states, legal, keys)
+            assert rows(legal)[np.arange(len(chosen)), chosen].all()
+    assert 0 < taken < 18
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1e-310])
+def test_the_least_logits_choose_a_legal_action(temperature: float) -> None:
+    boards, states, legal = decisions(BOARDS)
+    policy = random_policy()
+    policy.tensors["action.bias"][:] = -1e9
+    agent = PolicyAgent.of(policy, "policy:low", temperature)
+    chosen = agent.act(boards, states, legal, np.arange(len(states), dtype=np.uint64))
+    assert rows(legal)[np.arange(len(chosen)), chosen].all()
+
+
 @pytest.mark.parametrize("size", [0, 5, 500, 5000, -1])
 def test_a_cut_file_is_refused(policy_file: Path, size: int) -> None:
     policy_file.write_bytes(policy_file.read_bytes()[:size])

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -315,8 +316,8 @@ def test_numbers_that_do_not_fit(tmp_path: Path) -> None:
     ("records", "out", "message"),
     [
         (GOLDEN, "games.csv", "expected a name that ends in .parquet or .npz"),
-        (GOLDEN, "nowhere/games.npz", "expected that the folder"),
-        (GOLDEN, "folder.npz", "expected a file, it is a folder"),
+        (GOLDEN, "nowhere/games.npz", "there is no folder"),
+        (GOLDEN, "folder.npz", "expected a file or nothing there, it is a folder"),
         (GOLDEN.with_name("nowhere.jsonl"), "games.npz", "nowhere.jsonl"),
         (GOLDEN.parent, "games.npz", str(GOLDEN.parent)),
         (Path(__file__), "games.npz", "line 1: not a whole line of JSON"),
@@ -337,6 +338,29 @@ def test_what_cannot_be_exported_is_one_line_and_status_1(
     assert message in error
     assert error.count("\n") == 1
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_a_dataset_does_not_replace_its_records(
+    tmp_path: Path, capsys: Output, suffix: str
+) -> None:
+    games = tmp_path / f"games{suffix}"
+    shutil.copy(GOLDEN, games)
+    assert main(["export", str(games), str(games)]) == 1
+    assert "is read too: expected another file to write" in capsys.readouterr().err
+    assert games.read_bytes() == GOLDEN.read_bytes()
+
+
+def test_a_name_of_a_megabyte_is_refused(tmp_path: Path) -> None:
+    """Each row of a table of names would be as long: 11 GiB for 1,400 games."""
+    record = json.loads(GOLDEN.read_text(encoding="utf-8").splitlines()[0])
+    record["players"][1] = "x" * 10**6
+    (tmp_path / "games.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    message = "line 1: players: expected names of at most 1000 characters, got one of 1000000$"
+    with pytest.raises(RecordError, match=message):
+        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz")
+    with pytest.raises(RecordError, match=message[8:]):
+        Game(seed=1).record(["a", "x" * 10**6])
 
 
 def test_without_pyarrow_there_is_npz(

@@ -1,6 +1,7 @@
 """`tokaido`: the table of commands, replay, and the table of features."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +86,10 @@ def test_a_broken_file_is_refused_with_its_line_and_prints_nothing(
         ((str(GOLDEN.parent),), str(GOLDEN.parent)),
         ((str(GOLDEN), "--board", "honshu"), "unknown board 'honshu'"),
         ((__file__,), "line 1: not a whole line of JSON"),
+        ((str(GOLDEN), "--html", str(GOLDEN)), "games.jsonl: is read too: expected another file"),
+        ((str(GOLDEN), "--gif", str(GOLDEN), "--game", "1"), "games.jsonl: is read too"),
+        ((str(GOLDEN), "--html", os.devnull), "expected a file or nothing there, it is a device"),
+        ((str(GOLDEN), "--html", "/nowhere/a"), "/nowhere/a: there is no folder /nowhere"),
     ],
 )
 def test_what_cannot_be_replayed_is_one_line_and_status_1(

@@ -20,7 +20,7 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import brief
+from tokaido_env.core.checks import MOST_NAME, brief
 from tokaido_env.files import read_toml
 
 PROVENANCES = ("rulebook", "public source", "inferred", "reconstruction", "box")
@@ -75,7 +75,8 @@ class _BoardFile:
 
     def _name(self) -> str:
         name = self.data["name"]
-        self._expect(isinstance(name, str) and name != "", "name", "a word", name)
+        right = isinstance(name, str) and 0 < len(name) <= MOST_NAME
+        self._expect(right, "name", f"a word of at most {MOST_NAME} characters", name)
         return str(name)
 
     def _dice(self) -> tuple[tuple[int, ...], ...]:

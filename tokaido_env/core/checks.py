@@ -12,6 +12,7 @@ CHANCES = ("sampled", "explicit")
 
 MAX_SEED = 2**53 - 1
 
+MOST_NAME = 1000  # characters of a player's name, a spec or a board's name
 MOST_SHOWN = 100  # characters of a value that a stranger wrote, in a message
 
 

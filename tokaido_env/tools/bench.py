@@ -24,7 +24,7 @@ from typing import Any
 import numba
 
 import tokaido_env
-from tokaido_env.files import write_text
+from tokaido_env.files import check_outputs, write_text
 from tokaido_env.tools.bench_games import GAMES
 from tokaido_env.tools.bench_rows import RATIOS, ROWS, Ratio, Row
 from tokaido_env.tools.program import program
@@ -72,7 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known, asked = ", ".join(row.key for row in ROWS), " ".join(options.only)
         print(f"bench: --only: expected one of {known}, got {asked}", file=sys.stderr)
         return 1
-    _measure(options.runs, options.only, options.json)
+    try:
+        check_outputs(options.json)
+        _measure(options.runs, options.only, options.json)
+    except OSError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -58,7 +58,7 @@ from tokaido_env.core.episode import SLOT
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, check_fits, units
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
-from tokaido_env.files import whole_file
+from tokaido_env.files import check_outputs, whole_file
 from tokaido_env.record import Record, RecordError, check_luck, replay
 from tokaido_env.trajectory import Trajectory
 
@@ -122,6 +122,7 @@ def export(
     """
     source, target = Path(records), Path(out)
     write = _writer_of(target)
+    check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
     rows = count_decisions(source)
     if not rows:
         raise ValueError(f"{source}: expected games with decisions, found none")
@@ -237,9 +238,6 @@ def _results(played: Trajectory, seats: npt.NDArray[np.int8]) -> Arrays:
 def _writer_of(out: Path) -> Callable[[IO[bytes], Iterator[Played], int, str], None]:
     if out.suffix not in SUFFIXES:
         raise ValueError(f"{out}: expected a name that ends in .parquet or .npz")
-    if out.is_dir() or not out.parent.is_dir():
-        what = "a file, it is a folder" if out.is_dir() else f"that the folder {out.parent} exists"
-        raise OSError(f"{out}: expected {what}")
     if out.suffix == ".npz":
         return _write_npz
     try:

@@ -43,12 +43,13 @@ from tokaido_env.agents.arena.tournament import (
     play,
     round_robin,
 )
+from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import tables
 from tokaido_env.agents.report.as_json import results_to_dict
 from tokaido_env.agents.report.progress import learner_bars, match_bar
 from tokaido_env.boards.board import Board
 from tokaido_env.core.checks import check_seed
-from tokaido_env.files import write_text
+from tokaido_env.files import check_outputs, write_text
 from tokaido_env.tools.program import described, program
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ def _evaluate(options: argparse.Namespace) -> int:
         _save(options, board, [agent.spec for agent in agents], results, ratings)
     _show(results, ratings, options, board)
     if stopped is None:
+        if records is not None:
+            records.sort()
         return _draw(results, ratings, options, board)
     return _tell_stopped(stopped, sheets, options)
 
@@ -154,26 +157,18 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--error: expected together with --until-decided")
     options.error = check_error(ERROR if options.error is None else options.error)
     check_processes(options.processes)
-    _check_files(options.json, options.records, options.report, folder=options.plots)
+    _check_outputs(options)
     drawn = options.plots is not None or options.report is not None
     if drawn and importlib.util.find_spec("matplotlib") is None:
         raise ValueError("figures need matplotlib: pip install 'tokaido-env[plots]'")
 
 
-def _check_files(*files: Path | None, folder: Path | None = None) -> None:
-    """Refuse files, and a folder, that could not be written."""
-    given = [path for path in (*files, folder) if path is not None]
-    for path in given:
-        above = path.absolute().parent
-        if not above.is_dir():
-            raise ValueError(f"{path}: there is no folder {above}")
-        if not os.access(path if path.exists() else above, os.W_OK):
-            raise ValueError(f"{path}: not writable")
-        if path.exists() and path.is_dir() != (path is folder):
-            kinds = ("file", "folder") if path is not folder else ("folder", "file")
-            raise ValueError(f"{path}: expected a {kinds[0]}, it is a {kinds[1]}")
-    if len({path.absolute() for path in given}) < len(given):
-        raise ValueError(f"{given[0]}: each output needs a name of its own")
+def _check_outputs(options: argparse.Namespace) -> None:
+    # Records are appended: a link to them stays one.
+    records = None if options.records is None else options.records.resolve()
+    files = options.json, options.report, records
+    policies = map(policy_of, options.agents)
+    check_outputs(*files, folder=options.plots, read=[options.board, *policies])
 
 
 def _play(
@@ -311,6 +306,8 @@ def _rate(arguments: list[str]) -> int:
         help="agents on the ladder that run your own code, or policies outside its folder",
     )
     options, board = _ladder_options(parser, arguments)
+    policy = policy_of(options.agent)
+    check_outputs(options.json, read=[options.ladder, options.board, policy])
     spec = make(options.agent).spec
     rated = placing.rate(
         spec,
@@ -338,6 +335,8 @@ def _ladder(arguments: list[str]) -> int:
     add("--ladder", type=Path, required=True, metavar="FILE")
     add("--reach", type=int, default=1000, help="meet only so many places away")
     options, board = _ladder_options(parser, arguments)
+    policies = map(policy_of, options.agents)
+    check_outputs(options.json, options.ladder, read=[options.board, *policies])
     specs = [make(spec).spec for spec in options.agents]
     games = ladder.games_in_order(specs, options.games, options.reach)
     play_two = _player(options, board)
@@ -354,7 +353,6 @@ def _ladder_options(
     options = parser.parse_args(arguments)
     check_seed(options.seed)
     check_processes(options.processes)
-    _check_files(options.json, options.ladder)
     return options, Board.load(options.board)
 
 
@@ -421,7 +419,8 @@ def _exploit_options(arguments: list[str], steps: int, games: int) -> argparse.N
     add("--run", type=Path, metavar="FOLDER", help="keep the run there; go on with a stopped one")
     options = parser.parse_args(arguments)
     check_seed(options.seed)
-    _check_files(options.json)
+    policy = policy_of(options.agent)
+    check_outputs(options.json, read=[options.board, options.start_from, policy])
     return options
 
 

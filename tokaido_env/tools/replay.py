@@ -11,7 +11,7 @@ import numpy as np
 
 from tokaido_env.core.checks import plain
 from tokaido_env.core.state import CHANCE_PHASES, Phase
-from tokaido_env.files import write_text
+from tokaido_env.files import check_outputs, write_text
 from tokaido_env.record import Record, RecordError, load, replay
 from tokaido_env.tools.program import program
 
@@ -20,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
+        check_outputs(options.html, options.gif, read=[options.file, options.board])
         records = load(options.file, options.board)
         if options.game is not None and not 1 <= options.game <= len(records):
             raise RecordError(f"--game: expected 1 to {len(records)}, got {options.game}")
@@ -73,8 +74,6 @@ def _write_page(records: Sequence[Record], options: argparse.Namespace) -> int:
     from tokaido_env.web.replay_page import replay_page
 
     out = Path(options.html)
-    if out.is_dir() or not out.parent.is_dir():
-        raise ValueError(f"--html: expected a file in a folder that exists, got {options.html!r}")
     chosen = records if options.game is None else [records[options.game - 1]]
     page = replay_page(chosen, options.board, policy=options.policy)
     write_text(out, page)
