@@ -123,11 +123,12 @@ PLANS = (
 def files(folder: Path) -> Files:
     """Return the sizes of all files in a folder, by their paths within it; folders too, as -1."""
     found: Files = {}
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            found[path.relative_to(folder).as_posix()] = (
-                -1 if path.is_dir() else path.stat().st_size
-            )
+    for room, folders, names in os.walk(folder):
+        place = Path(room).relative_to(folder)
+        found |= {(place / name).as_posix(): -1 for name in folders}
+        for name in names:
+            with suppress(FileNotFoundError):
+                found[(place / name).as_posix()] = Path(room, name).stat().st_size
     return found
 
 
