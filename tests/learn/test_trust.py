@@ -393,6 +393,25 @@ def test_metrics_that_find_no_room_are_told_with_the_file_and_gone_on_with(
     assert [json.loads(line)["steps"] for line in lines] == [256, 512]
 
 
+def test_logs_that_find_no_room_are_told_in_a_line_too(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorBoard writes them in a thread of its own."""
+    write = ppo.TensorBoardOutputFormat.write
+
+    def limited(self: Any, *arguments: Any, **options: Any) -> None:
+        with files_up_to(500):
+            write(self, *arguments, **options)
+
+    monkeypatch.setattr(ppo.TensorBoardOutputFormat, "write", limited)
+    assert train(["--resume", str(run), "--steps", "512"]) == 1
+    assert capsys.readouterr().err == f"train: [Errno 27] File too large: '{run / 'tb'}'\n"
+    monkeypatch.undo()
+    assert train(["--resume", str(run)]) == 0
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["steps"] for line in lines] == [256, 512]
+
+
 # Litter
 
 
