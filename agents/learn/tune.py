@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.agents.arena.tournament import MOST_GAMES, play_match
 from tokaido_env.agents.players.heuristic import (
     N_TERMS,
     SCRATCH,
@@ -36,6 +36,7 @@ from tokaido_env.agents.players.heuristic import (
     quieted,
 )
 from tokaido_env.agents.players.search import MctsAgent
+from tokaido_env.agents.registry import MAX_SIMULATIONS
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bits import actions_of
@@ -230,10 +231,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse what can be refused before a game is played."""
-    for name in ("rounds", "games", "sims"):
-        if getattr(options, name) < 1:
-            got = getattr(options, name)
-            raise ValueError(f"--{name}: expected a number from 1, got {got}")
+    for name, most in (("rounds", 1000), ("games", MOST_GAMES), ("sims", MAX_SIMULATIONS)):
+        got = getattr(options, name)
+        if not 1 <= got <= most:
+            raise ValueError(f"--{name}: expected a number from 1 to {most:,}, got {got}")
     check_seed(options.seed)
     check_outputs(options.out, read=[options.board])
 

@@ -128,9 +128,10 @@ def test_progress_counts_every_game() -> None:
     assert sum(finished) == 30
 
 
-@pytest.mark.parametrize("games", [-2, 0, 1, 7])
+@pytest.mark.parametrize("games", [-2, 0, 1, 7, 10**7 + 2, 10**30])
 def test_an_odd_number_of_games_is_refused(games: int) -> None:
-    with pytest.raises(ValueError, match=f"games: expected an even number from 2, .* got {games}"):
+    message = f"games: expected an even number from 2 to 10,000,000, .* got {games}"
+    with pytest.raises(ValueError, match=message):
         play_match(make("random"), make("random"), games, seed=0)
 
 

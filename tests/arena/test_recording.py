@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from positions import shikoku_data, write_board
+from processes import files_up_to
 
 from tokaido_env import Game
 from tokaido_env.__main__ import main as command
@@ -173,6 +174,26 @@ def test_ctrl_c_while_games_are_written_neither_loses_nor_repeats_one(
         play(games, make("greedy"), make("random"), keep=keep)
     assert same(games, match)
     assert Records(path, [sheet()]).taken == 8
+
+
+def test_a_full_disk_is_told_with_the_file_and_the_games_that_found_room_stay(
+    match: Sheet, file: Path, tmp_path: Path
+) -> None:
+    path, games = tmp_path / "part.jsonl", sheet()
+    records = Records(path, [games])
+
+    def keep(numbers: Any) -> None:
+        records.append(games, numbers)
+
+    with files_up_to(file.stat().st_size // 2), pytest.raises(OSError, match="too large") as error:
+        play(games, make("greedy"), make("random"), keep=keep)
+    assert error.value.filename == str(path)
+    again = sheet()
+    records = Records(path, [again])
+    assert 0 < records.taken < 8
+    assert records.dropped > 0
+    play(again, make("greedy"), make("random"), keep=lambda n: records.append(again, n))
+    assert path.read_bytes() == file.read_bytes()
 
 
 def test_sorted_the_file_is_the_same_in_whatever_order_games_came(

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from networks import random_policy
+from processes import files_up_to
 from signed import write_state
 from test_files import held_elsewhere
 
@@ -367,6 +368,29 @@ def test_a_damaged_line_of_metrics_is_named_and_nothing_is_lost(
     assert f"{file}, {message}" in error
     assert error.endswith("mend the line, or delete it\n")
     assert file.read_text(encoding="utf-8") == text
+
+
+def test_metrics_that_find_no_room_are_told_with_the_file_and_gone_on_with(
+    run: Path, finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = run / "metrics.jsonl"
+    before = file.read_bytes()
+    write = ppo._JsonLines.write
+
+    def limited(self: Any, *arguments: Any, **options: Any) -> None:
+        with files_up_to(len(before) + 100):
+            write(self, *arguments, **options)
+
+    monkeypatch.setattr(ppo._JsonLines, "write", limited)
+    assert train(["--resume", str(run), "--steps", "512"]) == 1
+    error = capsys.readouterr().err
+    assert error == f"train: [Errno 27] File too large: '{file}'\n"
+    assert len(file.read_bytes()) == len(before) + 100
+    monkeypatch.undo()
+    assert train(["--resume", str(run)]) == 0
+    lines = file.read_bytes().splitlines(keepends=True)
+    assert lines[0] == before
+    assert [json.loads(line)["steps"] for line in lines] == [256, 512]
 
 
 # Litter

@@ -75,8 +75,8 @@ def test_games_without_a_result_are_refused(tmp_path: Path, capsys: Output) -> N
         (("--board", "honshu"), "tune: unknown board 'honshu'"),
         (("--out", "/nowhere/a"), "tune: /nowhere/a: there is no folder /nowhere"),
         (("--seed", "-1"), "tune: seed: expected an integer from 0"),
-        (("--games", "-1"), "tune: --games: expected a number from 1, got -1"),
-        (("--sims", "0"), "tune: --sims: expected a number from 1, got 0"),
+        (("--games", "-1"), "tune: --games: expected a number from 1 to 10,000,000, got -1"),
+        (("--sims", "0"), "tune: --sims: expected a number from 1 to 1,000,000, got 0"),
     ],
 )
 def test_an_error_is_one_line_and_status_1(
