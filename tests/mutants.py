@@ -237,7 +237,8 @@ def _flip(rng: random.Random, data: bytes, at: int, long: int) -> bytes:
 
 
 def _overwrite(rng: random.Random, data: bytes, at: int, long: int) -> bytes:
-    return data[:at] + rng.randbytes(long) + data[at + long :]
+    new = rng.randbytes(long) if rng.random() < 0.3 else bytes(rng.choices(range(32, 127), k=long))
+    return data[:at] + new + data[at + long :]
 
 
 def _cut(rng: random.Random, data: bytes, at: int, long: int) -> bytes:
