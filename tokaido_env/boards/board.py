@@ -11,6 +11,7 @@ import functools
 import hashlib
 import itertools
 import json
+import operator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.geometry import area_paths, graph, neighbours, paths, simple_walks
-from tokaido_env.boards.reader import BoardError, read_board_file
+from tokaido_env.boards.reader import MOST_SOURCE, BoardError, read_board_file
 from tokaido_env.core.box import (
     AREAS,
     BOARD,
@@ -29,7 +30,7 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import shown
+from tokaido_env.core.checks import plain, shown
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
 
@@ -67,6 +68,10 @@ class Board:
         """
         if isinstance(board, Board):
             return board
+        if not isinstance(board, str | Path):
+            raise BoardError(
+                f"board: expected a name, the path of a .toml or a Board, got {shown(board)}"
+            )
         path = Path(board)
         if path.suffix != ".toml":
             path = BOARDS_FOLDER / f"{board}.toml"
@@ -76,8 +81,8 @@ class Board:
                     f"unknown board {shown(str(board))}: expected one of {names}, or a path to a "
                     ".toml"
                 )
-        if not path.is_file():
-            raise BoardError(f"{path}: no such board file")
+        if not _is_file(path):
+            raise BoardError(f"{plain(str(path), MOST_SOURCE)}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)
 
@@ -120,6 +125,13 @@ class Board:
     def record(self) -> npt.NDArray[np.void]:
         """The lookup tables of the kernels: a `BOARD` array of shape (1,)."""
         return _compile(self)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # no name that a file can have
+        return False
 
 
 def built_in_boards() -> list[str]:
@@ -182,13 +194,13 @@ def _fill_merchant_reach(row: np.void, board: Board) -> None:
 
 
 def _fill_artist_reach(row: np.void, board: Board) -> None:
+    icons = [1 << ICONS.index(icon) for icon in board.area_icons]
     for start in range(8):
         for path in simple_walks(board.neighbours, (start,)):
             distance, end = len(path) - 1, path[-1]
             row["area_reach"][distance, start] |= 1 << end
-            for area in path:
-                icon = ICONS.index(board.area_icons[area])
-                row["icons_touched"][distance, start, end] |= 1 << icon
+            touched = functools.reduce(operator.or_, (icons[area] for area in path))
+            row["icons_touched"][distance, start, end] |= touched
 
 
 def _fill_dice_and_tokens(row: np.void, board: Board) -> None:
