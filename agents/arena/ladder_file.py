@@ -31,7 +31,7 @@ def hash_of(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def check_ladder(path: str | Path, data: Any) -> None:
+def check_ladder(path: str, data: Any) -> None:
     """Check that a file holds a ladder of this version, as it was written."""
     if not isinstance(data, dict) or "matches" not in data:
         raise LadderError(f"{path}: not a ladder: expected the keys {', '.join(KEYS)}")
@@ -53,7 +53,7 @@ def check_ladder(path: str | Path, data: Any) -> None:
     _check_types(path, data)
 
 
-def _check_types(path: str | Path, data: Mapping[str, Any]) -> None:
+def _check_types(path: str, data: Mapping[str, Any]) -> None:
     for key in ("board", "board_hash", "anchor"):
         _expect(isinstance(data[key], str), path, key, "a text", data[key])
     _check_seed(path, "seed", data["seed"])
@@ -72,7 +72,7 @@ def _check_types(path: str | Path, data: Mapping[str, Any]) -> None:
     _expect(right, path, "agents", "those of its matches, the anchor among them", sorted(rated))
 
 
-def _check_rating(path: str | Path, rating: Mapping[str, Any]) -> None:
+def _check_rating(path: str, rating: Mapping[str, Any]) -> None:
     agent, ci95 = rating["agent"], rating["ci95"]
     _expect(isinstance(agent, str), path, "agents", "the specs of agents", agent)
     right = isinstance(ci95, list) and len(ci95) == 2
@@ -84,7 +84,7 @@ def _check_rating(path: str | Path, rating: Mapping[str, Any]) -> None:
     _expect(right, path, f"{shown(agent)}: games", "a count", count)
 
 
-def _check_match(path: str | Path, match: Mapping[str, Any]) -> None:
+def _check_match(path: str, match: Mapping[str, Any]) -> None:
     a, b, pairs = match["a"], match["b"], match["pairs"]
     right = isinstance(a, str) and isinstance(b, str) and a != b
     _expect(right, path, "matches", "two agents", (a, b))
@@ -96,21 +96,19 @@ def _check_match(path: str | Path, match: Mapping[str, Any]) -> None:
     _expect(right and 0 < sum(pairs) <= MOST_GAMES, path, f"{where}: pairs", wanted, pairs)
 
 
-def _check_seed(path: str | Path, where: str, seed: object) -> None:
+def _check_seed(path: str, where: str, seed: object) -> None:
     try:
         check_seed(seed)
     except SeedError:
         _expect(False, path, where, "a seed", seed)
 
 
-def _expect(right: bool, path: str | Path, where: str, wanted: str, got: object) -> None:
+def _expect(right: bool, path: str, where: str, wanted: str, got: object) -> None:
     if not right:
         raise LadderError(f"{path}: {where}: expected {wanted}, got {shown(got)}")
 
 
-def check_board(
-    path: str | Path, data: Mapping[str, Any], board: str | Path | Board | None
-) -> None:
+def check_board(path: str, data: Mapping[str, Any], board: str | Path | Board | None) -> None:
     """Check that a ladder was made on a board, by default the built-in one that it names."""
     try:
         loaded = Board.named(data["board"]) if board is None else Board.load(board)

@@ -29,7 +29,8 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import shown
+from tokaido_env.core.checks import MOST_PATH, brief, shown
+from tokaido_env.files import FILE, standing
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
 
@@ -76,8 +77,8 @@ class Board:
                     f"unknown board {shown(str(board))}: expected one of {names}, or a path to a "
                     ".toml"
                 )
-        if not path.is_file():
-            raise BoardError(f"{path}: no such board file")
+        if standing(path) != FILE:
+            raise BoardError(f"{brief(path, MOST_PATH)}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)
 
