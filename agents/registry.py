@@ -186,6 +186,19 @@ def cost_of(spec: str) -> int:
     return kind.cost(parameters)
 
 
+def policy_of(spec: str) -> Path | None:
+    """Return the policy file that an agent plays from, None if it does so from none.
+
+    Raises:
+        AgentError: as for `make`.
+    """
+    _, parameters = _read(spec)
+    if PATH not in parameters:
+        return None
+    path = Path(parameters[PATH])
+    return path / "best" if path.is_dir() else path
+
+
 def check_from_file(spec: str, where: str, folder: Path, named: Container[str] = ()) -> str:
     """Return a spec that stands in a file, to be made; refuse what is not safe to make.
 

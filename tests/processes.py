@@ -1,9 +1,13 @@
-"""Processes of their own, which load and compile the package anew."""
+"""Processes of their own, which load and compile the package anew; and limits of this one."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -21,3 +25,15 @@ def run_script(script: str, folder: Path = ROOT, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """Let no file grow beyond so many bytes, as on a full disk: what fits is written."""
+    resource = pytest.importorskip("resource", reason="there are no such limits")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -22,8 +22,8 @@ from tokaido_env.core.checks import (
     check_choice,
     check_seed,
 )
-from tokaido_env.core.episode import advance, weights_of
-from tokaido_env.core.luck import LUCK, MAX_EVENTS, entropy_seed, fork_luck, start_luck
+from tokaido_env.core.episode import NO_ROOM, advance, weights_of
+from tokaido_env.core.luck import LUCK, entropy_seed, fork_luck, start_luck
 from tokaido_env.core.outcomes import outcome_label, outcomes_by_label, refusal
 from tokaido_env.core.plain import optional, result_of
 from tokaido_env.core.rules import MAX_OUTCOMES, winner_of
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tokaido_env.trajectory import Trajectory
 
 _NO_MOVE = -1
+_ROOM = 512  # events that a game has room for at first: half of the games have fewer
 
 
 class Game:
@@ -123,17 +124,31 @@ class Game:
         self._luck = np.zeros(1, LUCK)
         start_luck(self._luck, 0, seed)
         self._sampled = chance == "sampled"
-        self._drawn = np.zeros(MAX_EVENTS, np.uint8)
-        self._events = bytearray()
+        self._history = np.zeros(_ROOM, np.int32)  # as `advance` takes it
         self._advance(_NO_MOVE)
 
     def _advance(self, move: int) -> None:
-        self.legal_mask, player, drawn = advance(
-            self.boards, self.states, self._luck, 0, move, self._sampled, self._drawn
-        )
+        """Play a move that is on offer, or none, and chance: all of it or, at Ctrl-C, nothing."""
+        try:
+            legal, player = advance(
+                self.boards, self.states, self._luck, 0, move, self._sampled, self._history
+            )
+            while legal == NO_ROOM:
+                self._history = np.concatenate([self._history, np.zeros_like(self._history)])
+                legal, player = advance(
+                    self.boards, self.states, self._luck, 0, move, self._sampled, self._history
+                )
+            self.legal_mask = legal
+            self.player = None if player == NOBODY else player
+        except BaseException:  # Ctrl-C came before the kernel ran, or after it
+            self._note_turn()
+            raise
+
+    def _note_turn(self) -> None:
+        """Note what is legal and who decides where the game stands."""
+        here = self.boards, self.states, self._luck, 0
+        self.legal_mask, player = advance(*here, _NO_MOVE, False, self._history)
         self.player = None if player == NOBODY else player
-        if drawn:
-            self._events += self._drawn[:drawn].tobytes()
 
     # What is going on
 
@@ -195,17 +210,18 @@ class Game:
 
         Raises:
             IllegalMove: if it is not on offer; nothing has changed then.
+            KeyboardInterrupt: at Ctrl-C: the move is played, with all that follows, or it is not.
         """
-        if self.legal_mask:
+        legal = self.legal_mask
+        if legal:
             if isinstance(move, str):
                 action = IDS.get(move, _NO_MOVE)
             else:
                 action = move if type(move) is int else _as_int(move)
-            if action < 0 or not self.legal_mask >> action & 1:
+            if action < 0 or not legal >> action & 1:
                 raise self._refused(move)
         else:
             action = self._outcome_id(move)
-        self._events.append(action)
         self._advance(action)
 
     def copy(self, luck: Literal["fresh", "same"] = "fresh", seed: int | None = None) -> Game:
@@ -220,8 +236,7 @@ class Game:
         other = copy.copy(self)
         other.states = copy_rows(self.states)
         other._luck = copy_rows(self._luck)
-        other._drawn = self._drawn.copy()
-        other._events = self._events.copy()
+        other._history = self._history.copy()
         if seed is not None:
             other.seed = None
             start_luck(other._luck, 0, check_seed(seed))
@@ -304,7 +319,8 @@ class Game:
         """Return everything that happened since the start, with the position before each event."""
         from tokaido_env.trajectory import of_ids
 
-        return of_ids(self.board, np.frombuffer(bytes(self._events), np.uint8), self._start)
+        events = self._history[1 : 1 + self._history[0]]
+        return of_ids(self.board, events.astype(np.uint8), self._start)
 
     def events(self) -> list[str]:
         """Return the labels of all actions and outcomes since the start, in order."""

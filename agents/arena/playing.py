@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,10 @@ from tokaido_env.validity import checked_moves
 
 Numbers = npt.NDArray[np.int64]
 Finish = Callable[[Numbers, npt.NDArray[np.int8]], None]
+"""Called with the numbers of games that have finished and their actions as in `Match`, int8
+(k, longest): with every game, and a second time where the first call was interrupted."""
+
+SECONDS = 1.0  # between two times that a batch hands over what has finished
 
 
 class AgentFailed(RuntimeError):  # noqa: N818  says who
@@ -58,8 +63,8 @@ def play_games(
         b: the other.
         job: the games.
         board: of all of them.
-        finish: called once, with the numbers of the finished games and their actions as in
-            `Match`, int8 (k, longest): also when playing stops early, by an error or Ctrl-C.
+        finish: see `Finish`; called about once a second, at the end, and when playing stops early,
+            by an error or Ctrl-C.
         progress: called with the number of games finished now and then.
 
     Raises:
@@ -69,6 +74,7 @@ def play_games(
         agent.prepare([board])
     batch = Batch(len(job.numbers), board, autoreset=False, observation=None)
     actions = np.full((len(batch), 256), -1, np.int8)
+    given, given_at = np.zeros(len(batch), np.bool_), time.monotonic()
     try:
         batch.begin(np.arange(len(batch)), job.seeds)
         running = np.arange(len(batch))
@@ -84,12 +90,30 @@ def play_games(
             running = running[~batch.over[running]]
             if len(running) < before:
                 progress(before - len(running))
-    finally:
-        # Where Ctrl-C came between a decision and its note, the game is not finished.
-        noted = (actions >= 0).sum(axis=1) == batch.slots["decisions"]
-        finished = np.flatnonzero(batch.over & noted)
-        longest = int(batch.slots["decisions"][finished].max(initial=0))
+            if not len(running) or time.monotonic() - given_at > SECONDS:
+                _hand_over(batch, actions, given, job, finish)
+                given_at = time.monotonic()
+    finally:  # what is left where playing, or handing over, was stopped
+        _hand_over(batch, actions, given, job, finish)
+
+
+def _hand_over(
+    batch: Batch,
+    actions: npt.NDArray[np.int8],
+    given: npt.NDArray[np.bool_],
+    job: Job,
+    finish: Finish,
+) -> None:
+    """Hand over the games that have finished and are not among those given, then note them there.
+
+    Where Ctrl-C came between a decision and its note, the game is not finished.
+    """
+    noted = (actions >= 0).sum(axis=1) == batch.slots["decisions"]
+    finished = np.flatnonzero(batch.over & noted & ~given)
+    if len(finished):
+        longest = int(batch.slots["decisions"][finished].max())
         finish(job.numbers[finished], actions[finished, :longest])
+        given[finished] = True
 
 
 def _decide(agent: Agent, batch: Batch, games: Numbers, job: Job) -> npt.NDArray[np.int64]:

@@ -1,8 +1,11 @@
-"""Matches as record files: games are appended as they finish, and taken over by a later run."""
+"""Matches as record files: games are appended as they finish, and taken over by a later run.
+
+Once all are there, their lines are put into the order of the games: the file is the same, whatever
+was stopped, in however many processes the games were played.
+"""
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -19,7 +22,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.checks import plain, shown
 from tokaido_env.core.state import ENDS
-from tokaido_env.files import lock
+from tokaido_env.files import lock, naming, sync, sync_folder, whole_file
 from tokaido_env.record import FORMAT, Record, RecordError, replay
 from tokaido_env.trajectory import in_parts
 
@@ -52,28 +55,64 @@ class Records:
         if rest and not (rest.startswith(HEAD) or HEAD.startswith(rest)):
             raise RecordError(f"{path}: not a record file: it ends with {rest[:40]!r}")
         lines = whole.split(b"\n") if whole else []
-        _take_over(path, lines, sheets)
+        self._path = path
+        self._sheets = list(sheets)
+        self._firsts = np.cumsum([0, *map(len, sheets)])
+        # Where the line of each game, of all matches, begins and ends in the file; 0, 0: nowhere.
+        self._lines = np.zeros((int(self._firsts[-1]), 2), np.int64)
+        taken = np.array(_take_over(path, lines, sheets), np.int64).reshape(-1, 2)
+        games = self._firsts[taken[:, 0]] + taken[:, 1]
+        self._note(games, np.array([len(line) + 1 for line in lines], np.int64))
         self.taken = len(lines)
         self.dropped = len(rest)
-        self._path = path
-        self._size = len(text) - len(rest)
         path.touch()
         self._write(b"")
+        sync_folder(path.resolve().parent)
 
     def append(self, sheet: Sheet, numbers: Numbers) -> None:
-        """Write finished games of a match and see them on the disk."""
-        records = records_of(sheet, numbers)
-        self._write("".join(record.to_json() + "\n" for record in records).encode())
+        """Write finished games of a match and see them on the disk, but those that are there."""
+        games = self._first(sheet) + numbers
+        new = self._lines[games, 1] == 0
+        records = records_of(sheet, numbers[new])
+        lines = [(record.to_json() + "\n").encode() for record in records]
+        self._write(b"".join(lines))
+        self._note(games[new], np.array([len(line) for line in lines], np.int64))
+
+    def sort(self) -> None:
+        """Put the lines into the order of the games."""
+        there = np.flatnonzero(self._lines[:, 1])
+        lines = self._lines[there]
+        if (np.diff(lines[:, 0]) > 0).all():
+            return
+        with whole_file(self._path.resolve()) as new, self._path.open("rb") as old:
+            for begin, end in lines.tolist():
+                old.seek(begin)
+                new.write(old.read(end - begin))
+        self._lines[:] = 0
+        self._note(there, np.diff(lines)[:, 0])
+
+    @property
+    def _size(self) -> int:
+        """How many bytes of the file are whole lines."""
+        return int(self._lines.max(initial=0))
+
+    def _first(self, sheet: Sheet) -> int:
+        """Return the number, among the games of all matches, of the first of a match."""
+        place = next(i for i, one in enumerate(self._sheets) if one is sheet)
+        return int(self._firsts[place])
+
+    def _note(self, games: Numbers, sizes: Numbers) -> None:
+        """Note lines that follow the others in the file: at once, Ctrl-C may come any time."""
+        ends = self._size + np.cumsum(sizes)
+        self._lines[games] = np.stack([ends - sizes, ends], axis=1)
 
     def _write(self, lines: bytes) -> None:
         """Write after the last whole line, whatever an interrupted write has left there."""
-        with self._path.open("r+b") as file:
+        with naming(self._path), self._path.open("r+b") as file:
             file.seek(self._size)
             file.truncate()
             file.write(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        self._size += len(lines)
+            sync(file)
 
 
 def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
@@ -92,9 +131,14 @@ def _events_of(
             yield played.labels(game)
 
 
-def _take_over(path: Path, lines: list[bytes], sheets: Sequence[Sheet]) -> None:
-    """Fill the games of some lines into the sheets that they belong to, each verified."""
+def _take_over(path: Path, lines: list[bytes], sheets: Sequence[Sheet]) -> list[tuple[int, int]]:
+    """Fill the games of some lines into the sheets that they belong to, each verified.
+
+    Returns:
+        Which game each line is: sheet, and number within it.
+    """
     places = _places(sheets) if lines else {}
+    taken = []
     for first in range(0, len(lines), AT_ONCE):
         found: dict[int, list[_Found]] = defaultdict(list)  # by sheet
         for i, line in enumerate(lines[first : first + AT_ONCE], start=first + 1):
@@ -108,9 +152,11 @@ def _take_over(path: Path, lines: list[bytes], sheets: Sequence[Sheet]) -> None:
                     "comes twice: other agents, another --seed or fewer --games; name another file"
                 )
             sheet, game = games.pop(0)
+            taken.append((sheet, game))
             found[sheet].append(_Found(game, record, where))
         for sheet in sorted(found):
             _fill_in(sheets[sheet], found[sheet])
+    return taken
 
 
 class _Found(NamedTuple):

@@ -22,6 +22,7 @@ from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
 
 CHUNK = 4096  # games at once
+MOST_GAMES = 10_000_000  # of a match: it keeps the actions of all, about 100 bytes a game
 
 Report = Callable[[int], None]
 
@@ -74,9 +75,10 @@ class Sheet:
     """
 
     def __init__(self, a: str, b: str, games: int, seed: int, board: Board) -> None:
-        if games < 2 or games % 2:
+        if not 2 <= games <= MOST_GAMES or games % 2:
             raise ValueError(
-                f"games: expected an even number from 2, seats are swapped; got {games}"
+                f"games: expected an even number from 2 to {MOST_GAMES:,}, seats are swapped; "
+                f"got {games}"
             )
         check_seed(seed)
         self.a, self.b, self.board = a, b, board

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, cast
+from typing import NamedTuple, cast
 
 import numba
 import numpy as np
@@ -49,33 +49,41 @@ def play_in_processes(
         jobs: the games.
         board: of all games.
         processes: how many.
-        finish: called with finished games in the order of the jobs; when playing stops early, last
-            with those that were finished out of order.
+        finish: see `Finish`; called with the games of each job as they come.
         progress: as for `play_games`.
 
     Raises:
         IllegalMove, AgentFailed: as `play_games`; jobs that ran beside were played to their end.
     """
     crew = _Crew(a, b, board, min(processes, len(jobs)))
-    finished: dict[int, Games] = {}  # by job, those that wait for an earlier one
+    finished: list[Games] = []  # those that have not been handed over
     errors: dict[int, Exception] = {}
-    following = 0
     try:
-        for number, games, error in crew.play(jobs):
-            finished[number] = games
-            progress(len(games[0]))
-            if error is not None:
-                errors[number] = error
-            while following in finished and not errors:
-                finish(*finished.pop(following))
-                following += 1
+        for number, message in crew.play(jobs):
+            if message.error is not None:
+                errors[number] = message.error
+            if message.games is not None:
+                finished.append(message.games)
+                progress(len(message.games[0]))
+                _hand_over(finished, finish)
     finally:
-        for number, games in crew.stop():
-            finished[number] = games
-        for number in sorted(finished):
-            finish(*finished[number])
+        finished += crew.stop()
+        _hand_over(finished, finish)
     if errors:
         raise errors[min(errors)]
+
+
+def _hand_over(finished: list[Games], finish: Finish) -> None:
+    while finished:
+        finish(*finished[0])
+        del finished[0]
+
+
+class _Message(NamedTuple):
+    """What a process says of its job: some games of it that have finished, or that it is over."""
+
+    games: Games | None
+    error: Exception | None = None
 
 
 class _Crew:
@@ -93,27 +101,31 @@ class _Crew:
                 theirs.close()
                 self.workers[mine] = worker
 
-    def play(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Games, Exception | None]]:
-        """Yield each job's number, finished games and error; after an error begin no more."""
+    def play(self, jobs: Sequence[Job]) -> Iterator[tuple[int, _Message]]:
+        """Yield what is said of each job, by its number; after an error begin no more."""
         waiting = iter(range(len(jobs)))
         for pipe in self.workers:
             self._give(pipe, waiting, jobs)
         while self.running:
             for pipe in cast(list[Connection], wait(list(self.running))):
-                number = self.running[pipe]
-                games, error = self._received(pipe, jobs[number])
-                del self.running[pipe]
-                if error is not None:
-                    waiting = iter(())
-                self._give(pipe, waiting, jobs)
-                yield number, games, error
+                number = self.running.pop(pipe)  # of half a message the rest is not to be read
+                message = self._received(pipe, jobs[number])
+                if message.games is not None:
+                    self.running[pipe] = number
+                else:
+                    if message.error is not None:
+                        waiting = iter(())
+                    self._give(pipe, waiting, jobs)
+                yield number, message
 
-    def stop(self) -> Iterator[tuple[int, Games]]:
+    def stop(self) -> Iterator[Games]:
         """Yield what has been finished meanwhile, then end all processes."""
-        for pipe, number in self.running.items():
+        for pipe in self.running:
             with suppress(EOFError, OSError):
-                if pipe.poll():
-                    yield number, pipe.recv()[0]
+                while pipe.poll():
+                    message: _Message = pipe.recv()
+                    if message.games is not None:
+                        yield message.games
         for pipe, worker in self.workers.items():
             worker.terminate()
             worker.join()
@@ -126,9 +138,10 @@ class _Crew:
             with suppress(OSError):  # it has ended: reading from it will tell
                 pipe.send(jobs[number])
 
-    def _received(self, pipe: Connection, job: Job) -> Any:
+    def _received(self, pipe: Connection, job: Job) -> _Message:
         try:
-            return pipe.recv()
+            message: _Message = pipe.recv()
+            return message
         except (EOFError, OSError):
             worker = self.workers[pipe]
             worker.join()
@@ -156,25 +169,24 @@ def _work(pipe: Connection, a: str, b: str, board: Board) -> None:
             job = pipe.recv()
         except EOFError:
             return
-        pipe.send(_played(agents, (a, b), job, board))
+        error = _played(agents, (a, b), job, board, lambda *games: pipe.send(_Message(games)))
+        pipe.send(_Message(None, error))
 
 
 def _played(
-    agents: list[Agent], specs: tuple[str, str], job: Job, board: Board
-) -> tuple[Games, Exception | None]:
-    """Play a job; make the agents first if there are none yet."""
-    finished: list[Games] = []
-    error: Exception | None = None
+    agents: list[Agent], specs: tuple[str, str], job: Job, board: Board, finish: Finish
+) -> Exception | None:
+    """Play a job; make the agents first if there are none yet. Return what has stopped it."""
     try:
         if not agents:
             agents += [make(spec) for spec in specs]
         a, b = agents
-        play_games(a, b, job, board, lambda *games: finished.append(games))
+        play_games(a, b, job, board, finish)
     except (IllegalMove, AgentFailed) as failed:
-        error = type(failed)(str(failed))
+        return type(failed)(str(failed))
     except Exception as failed:  # made anew: not every error can be sent
-        error = AgentFailed(f"{type(failed).__name__}: {failed}")
-    return finished[0] if finished else (job.numbers[:0], np.zeros((0, 0), np.int8)), error
+        return AgentFailed(f"{type(failed).__name__}: {failed}")
+    return None
 
 
 @contextmanager

@@ -1,9 +1,14 @@
-"""Checkpoints: all that a run needs to go on exactly, in files that hold data only."""
+"""Checkpoints: all that a run needs to go on exactly, in files that hold data only.
+
+A checkpoint is a folder of four files and their checksums. It is on the disk, whole, before it has
+its name, and has lost its name before it is deleted: no kill and no power cut leaves half of one.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +22,13 @@ from safetensors.torch import load_file, save
 
 from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.core.checks import plain
-from tokaido_env.files import read_json, write_text
+from tokaido_env.files import UNFINISHED, read_json, sync, sync_folder
 
 KEPT = 2
+_LEARNER, _OPTIMIZER = "learner.safetensors", "optimizer.safetensors"
+_GAMES, _STATE = "games.npz", "state.json"
+_SUMS = "SHA256SUMS"  # of the others, as `sha256sum --check` reads it
+
 _TORCH = "torch_rng"  # the name of its random state
 
 # What reading a cut, foreign or incomplete checkpoint can raise.
@@ -64,19 +73,14 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         RunError: if it cannot be written; those before are as they were.
     """
     final = folder / "checkpoints" / f"{checkpoint.steps:09d}"
-    unfinished = final.with_name(final.name + ".tmp")
+    unfinished = final.with_name(final.name + UNFINISHED)
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         unfinished.mkdir(parents=True)
-        _write(unfinished / "learner.safetensors", save(dict(checkpoint.weights)))
-        _write(unfinished / "optimizer.safetensors", save(_optimizer_tensors(checkpoint)))
-        with (unfinished / "games.npz").open("wb") as file:
-            np.savez(file, **checkpoint.games)
-        state = dict(checkpoint.counters)
-        state |= {"updates": checkpoint.updates, "numpy": _numpy_state()}
-        write_text(unfinished / "state.json", json.dumps(state, indent=1))
-        shutil.rmtree(final, ignore_errors=True)
+        sync_folder(folder)
+        _write(unfinished, checkpoint)
         unfinished.replace(final)
+        sync_folder(final.parent)
     except OSError as error:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise RunError(
@@ -84,7 +88,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
             "make room, then go on with --resume"
         ) from None
     for old in checkpoints(folder)[:-KEPT]:
-        shutil.rmtree(old)
+        _delete(old)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -93,10 +97,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
     Raises:
         One of `BROKEN`.
     """
-    counters: dict[str, Any] = read_json(path / "state.json")
-    weights = load_file(path / "learner.safetensors")
-    tensors = load_file(path / "optimizer.safetensors")
-    with (path / "games.npz").open("rb") as file, np.load(file) as arrays:
+    counters: dict[str, Any] = read_json(_checked(path / _STATE))
+    weights = load_file(_checked(path / _LEARNER))
+    tensors = load_file(_checked(path / _OPTIMIZER))
+    with _checked(path / _GAMES).open("rb") as file, np.load(file) as arrays:
         games = dict(arrays)
     torch.set_rng_state(tensors.pop(_TORCH))
     _set_numpy_state(counters["numpy"])
@@ -116,7 +120,7 @@ def snapshots_needed(folder: Path) -> set[str]:
     needed: set[str] = set()
     for path in checkpoints(folder):
         try:
-            pool = read_json(path / "state.json")["pool"]
+            pool = read_json(_checked(path / _STATE))["pool"]
             needed |= {*pool["snapshots"], *pool["seated"]}  # one that was dropped may still sit
         except BROKEN as error:
             raise broken(path, error, "delete it") from None
@@ -142,11 +146,57 @@ def check_links(folder: Path) -> None:
             raise RunError(f"{path}: is a link: expected a part of the run itself")
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write the files of a checkpoint, the sums last, and see them on the disk."""
+    state = dict(checkpoint.counters)
+    state |= {"updates": checkpoint.updates, "numpy": _numpy_state()}
+    _write_file(folder / _LEARNER, save(dict(checkpoint.weights)))
+    _write_file(folder / _OPTIMIZER, save(_optimizer_tensors(checkpoint)))
+    _write_file(folder / _GAMES, _npz(checkpoint.games))
+    _write_file(folder / _STATE, json.dumps(state, indent=1).encode())
+    sums = "".join(_sum(folder / name) + "\n" for name in (_LEARNER, _OPTIMIZER, _GAMES, _STATE))
+    _write_file(folder / _SUMS, sums.encode())
+    sync_folder(folder)
+
+
+def _write_file(path: Path, data: bytes) -> None:
     with path.open("wb") as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        sync(file)
+
+
+def _delete(path: Path) -> None:
+    """Delete a checkpoint, its name first."""
+    unnamed = path.with_name(path.name + UNFINISHED)
+    shutil.rmtree(unnamed, ignore_errors=True)
+    path.replace(unnamed)
+    sync_folder(path.parent)
+    shutil.rmtree(unnamed)
+
+
+def _checked(path: Path) -> Path:
+    """Return the path of a file of a checkpoint that is as it was written.
+
+    Checkpoints from before there were sums are taken as they are.
+
+    Raises:
+        ValueError: naming the file, if it was changed.
+    """
+    sums = path.with_name(_SUMS)
+    if sums.exists() and _sum(path).encode() not in sums.read_bytes().splitlines():
+        raise ValueError(f"{path.name}: was changed: its SHA-256 is not the one in {_SUMS}")
+    return path
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}"
+
+
+def _npz(arrays: Mapping[str, Any]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
 
 
 def _optimizer_tensors(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +49,7 @@ from tokaido_env.agents.learn.network import (
     seed32,
 )
 from tokaido_env.agents.learn.rating import place
-from tokaido_env.agents.learn.settings import MOST_DECISIONS, check_most, check_width
+from tokaido_env.agents.learn.settings import MOST_DECISIONS, check_most, check_width, sweep
 from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inputs import read_positions
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes
@@ -57,7 +58,7 @@ from tokaido_env.agents.registry import Parameter
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.state import STATE, copy_rows
 from tokaido_env.files import locked, read_json, whole_file, write_text
@@ -68,6 +69,8 @@ MAX_SIMS = 2**16 - 1
 """The most simulations for a decision: what samples can hold as the visits of one action."""
 
 RATING_GAMES = 400  # against each opponent in a rating
+
+_FILES = r"\d+|lessons-\d+\.npz|rounds\.jsonl|settings\.json"  # that are written
 
 _SIMS = Parameter(int, 1, MAX_SIMS)
 
@@ -305,6 +308,7 @@ def iterate(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
+        sweep(folder, _FILES)
         return _iterate(folder, settings, report)
 
 
@@ -380,9 +384,17 @@ def _save_samples(path: Path, samples: Samples) -> None:
 
 
 def _load_samples(path: Path) -> Samples:
-    with np.load(path, allow_pickle=False) as arrays:
-        columns = {name: arrays[name] for name in Samples._fields}
-    return Samples(**columns | {"states": columns["states"].reshape(-1).view(STATE)})
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            columns = {name: arrays[name] for name in Samples._fields}
+        return Samples(**columns | {"states": columns["states"].reshape(-1).view(STATE)})
+    except (BadZipFile, ValueError, KeyError, EOFError, TypeError, AttributeError) as error:
+        what = plain(f"{type(error).__name__}: {error}", 200)
+        number = path.stem.removeprefix("lessons-")
+        raise RunError(
+            f"{path}: broken samples: {what}: delete it, and the policies {number} and later, to "
+            "have them made again"
+        ) from None
 
 
 def _open_folder(folder: Path, settings: ExpertSettings) -> None:

@@ -8,7 +8,6 @@ was done again after a power cut.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
@@ -58,7 +57,7 @@ from tokaido_env.agents.learn.settings import (
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import check_from_file, make
 from tokaido_env.core.checks import brief, shown
-from tokaido_env.files import parse_json, write_text
+from tokaido_env.files import naming, parse_json, sync, write_text
 
 NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
 OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
@@ -373,7 +372,8 @@ class _JsonLines(KVWriter):
     def __init__(self, path: Path, steps: int) -> None:
         kept = [line for done, line in _lines(path) if done <= steps]
         write_text(path, "".join(line + "\n" for line in kept))
-        self.file = path.open("a", encoding="utf-8")
+        self.path = path
+        self.file = path.open("ab", buffering=0)  # nothing waits to be written when this fails
 
     def write(
         self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0
@@ -384,12 +384,15 @@ class _JsonLines(KVWriter):
             for key, value in sorted(key_values.items())
             if self.NAME not in (key_excluded.get(key) or ())
         }
-        self.file.write(json.dumps({"steps": step} | values) + "\n")
-        self.file.flush()
+        line = (json.dumps({"steps": step} | values) + "\n").encode()
+        with naming(self.path):
+            while line:
+                line = line[self.file.write(line) :]
 
     def sync(self) -> None:
         """Wait until all is on the disk."""
-        os.fsync(self.file.fileno())
+        with naming(self.path):
+            sync(self.file)
 
     def close(self) -> None:
         """Close the file."""

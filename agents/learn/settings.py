@@ -4,7 +4,8 @@ A run folder holds
 
     config.toml           all settings, versions and layouts
     metrics.jsonl, tb/    what was logged, for programs and for TensorBoard
-    checkpoints/<steps>/  learner.safetensors, optimizer.safetensors, games.npz, state.json
+    checkpoints/<steps>/  learner.safetensors, optimizer.safetensors, games.npz, state.json, and
+                          SHA256SUMS of these, which runs from before it may lack
     pool/                 <steps>: frozen copies, as policy files; pool.json: results against them
     last, best            policy files: the newest, and the one that was rated highest
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 import json
 import platform
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -45,14 +47,16 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.checks import MOST_SHOWN, check_seed, shown
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import LOCK, locked, read_toml, write_text
+from tokaido_env.files import LOCK, UNFINISHED, locked, read_toml, write_text
 
 CONFIG = "config.toml"
 MOST_DECISIONS = 2**24  # at once, of about 5 KB
 MOST_WIDTH = 2**14  # the weights of a network so wide take 300 MB
 TABLES = ("settings", "layout", "versions")  # of config.toml
 
-_LITTER = (LOCK, CONFIG + ".tmp")  # what a command that was killed may leave in a new folder
+_LITTER = (LOCK, CONFIG + UNFINISHED)  # what a command that was killed may leave in a new folder
+_FILES = r"config\.toml|metrics\.jsonl|best|last|pool/\d+|pool/pool\.json"  # that a run writes
+_CHECKPOINTS = r"checkpoints/\d+"
 _SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
 
@@ -273,7 +277,7 @@ def resume_run(folder: str | Path, asked: Mapping[str, Any]) -> None:
 
 @contextmanager
 def kept_run(folder: str | Path) -> Iterator[Settings]:
-    """Keep a run for this process and give its settings.
+    """Keep a run for this process, sweep it, and give its settings.
 
     Raises:
         RunError: as `load_settings`, or if the run's board has changed since it was begun.
@@ -291,7 +295,28 @@ def kept_run(folder: str | Path) -> Iterator[Settings]:
                 f"{path}: versions.board_hash: begun on a board of hash {shown(begun)}, "
                 f"{settings.board} now has {known}: restore the board, or train anew"
             )
+        sweep(folder, _FILES, _CHECKPOINTS)
         yield settings
+
+
+def sweep(folder: Path, files: str, folders: str = "$^") -> None:
+    """Delete what a command that was killed has left half-written in a folder that is kept.
+
+    Args:
+        folder: of this command; what lies behind links in it is left alone.
+        files: a regular expression, of the paths within the folder at which files are written.
+        folders: the same of the folders that are written whole.
+    """
+    rooms = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+    for room in (folder, *rooms):
+        for path in room.glob("*" + UNFINISHED):
+            name = path.relative_to(folder).as_posix().removesuffix(UNFINISHED)
+            if path.is_symlink():
+                continue
+            if path.is_dir() and re.fullmatch(folders, name):
+                shutil.rmtree(path)
+            elif path.is_file() and re.fullmatch(files, name):
+                path.unlink()
 
 
 def load_settings(folder: str | Path) -> Settings:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.agents.arena.tournament import MOST_GAMES, play_match
 from tokaido_env.agents.players.heuristic import (
     N_TERMS,
     SCRATCH,
@@ -36,12 +36,14 @@ from tokaido_env.agents.players.heuristic import (
     quieted,
 )
 from tokaido_env.agents.players.search import MctsAgent
+from tokaido_env.agents.registry import MAX_SIMULATIONS
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bits import actions_of
+from tokaido_env.core.checks import check_seed
 from tokaido_env.core.jit import allocator, parallel
 from tokaido_env.core.state import END_TRIGGERS
-from tokaido_env.files import write_text
+from tokaido_env.files import check_outputs, write_text
 
 Weights = npt.NDArray[np.float32]
 
@@ -216,20 +218,45 @@ def _count_one(board: Any, guide: Any, s: Any, terms: Any, taper: Any) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
+    options = _parser().parse_args(arguments)
+    command = " ".join(["python -m tokaido_env.agents.learn.tune", *(arguments or sys.argv[1:])])
+    try:
+        _check(options)
+        _tune(options, command)
+    except (ValueError, OSError) as error:
+        print(f"tune: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse what can be refused before a game is played."""
+    for name, most in (("rounds", 1000), ("games", MOST_GAMES), ("sims", MAX_SIMULATIONS)):
+        got = getattr(options, name)
+        if not 1 <= got <= most:
+            raise ValueError(f"--{name}: expected a number from 1 to {most:,}, got {got}")
+    check_seed(options.seed)
+    check_outputs(options.out, read=[options.board])
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tokaido_env.agents.learn.tune",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--rounds", type=int, default=4, help="of self-play and fit (4)")
-    parser.add_argument("--games", type=int, default=4096, help="of self-play in a round (4096)")
-    parser.add_argument("--sims", type=int, default=200, help="of the search (200)")
-    parser.add_argument("--seed", type=int, default=0, help="of the luck (0)")
-    parser.add_argument("--board", default="shikoku", help="a built-in board or a file (shikoku)")
-    parser.add_argument("--zero", action="store_true", help="begin from points alone")
-    parser.add_argument("--out", type=Path, default=WEIGHTS_FILE, help="the weights file to write")
-    options = parser.parse_args(arguments)
-    command = " ".join(["python -m tokaido_env.agents.learn.tune", *(arguments or sys.argv[1:])])
+    add = parser.add_argument
+    add("--rounds", type=int, default=4, help="of self-play and fit (4)")
+    add("--games", type=int, default=4096, help="of self-play in a round (4096)")
+    add("--sims", type=int, default=200, help="of the search (200)")
+    add("--seed", type=int, default=0, help="of the luck (0)")
+    add("--board", default="shikoku", help="a built-in board or a file (shikoku)")
+    add("--zero", action="store_true", help="begin from points alone")
+    add("--out", type=Path, default=WEIGHTS_FILE, help="the weights file, written each round")
+    return parser
+
+
+def _tune(options: argparse.Namespace, command: str) -> None:
     board = Board.load(options.board)
     weights = _first_weights() if options.zero else load_weights()
     last: list[Positions] = []
@@ -237,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seed = options.seed + number * options.games
         last = [*last[-1:], self_play(board, weights, options.games, options.sims, seed)]
         if not len(last[-1].label):
-            parser.error("no game had a result: expected more --games, or more --sims")
+            raise ValueError("no game had a result: expected more --games, or more --sims")
         fitted, loss = fit(join(last))
         match = play_match(
             WeightedMcts(board, fitted, options.sims),
@@ -253,8 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             flush=True,
         )
         weights = fitted
-    write_text(options.out, weights_text(weights, command))
-    return 0
+        write_text(options.out, weights_text(weights, command))
 
 
 def _first_weights() -> Weights:

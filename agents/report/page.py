@@ -17,6 +17,9 @@ from tokaido_env.agents.report.results import Results
 from tokaido_env.agents.report.style import FAINT, INK, PAPER, drawing
 from tokaido_env.files import write_text
 
+# Styles stand in the page and in its figures; no script and nothing from elsewhere ever runs here.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
 _FIGURE = """<figure class="wide">{svg}</figure>"""
 
 _PAGE = """<!DOCTYPE html>
@@ -24,6 +27,7 @@ _PAGE = """<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; --ink: #1b1e24; --soft: #5b616c; --faint: #c9ccd3;
@@ -102,6 +106,7 @@ def write_report(
             for name, caption, figure in figures(results)
         ]
     page = _PAGE.format(
+        policy=_POLICY,
         title=escape(title),
         facts=_facts(facts, results),
         agents=_agents_table(results),

@@ -30,20 +30,23 @@ from numba import prange
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.match import POINTS, TRIGGERS, replay_games
 from tokaido_env.agents.arena.playing import AgentFailed, Job, play_games
+from tokaido_env.agents.arena.tournament import MOST_GAMES
 from tokaido_env.agents.registry import make
 from tokaido_env.agents.study.estimates import Figure, Values, mean_of, share_of
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.generator import plausible_board
 from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES
+from tokaido_env.core.checks import check_seed
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.rules import reward, total
 from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
-from tokaido_env.files import write_text
+from tokaido_env.files import check_outputs, write_text
 from tokaido_env.trajectory import in_parts
 
 VERSION = 1
+MOST_BOARDS = 1_000_000  # drawn at random
 TILES = (*(side for sides in SIDES for side in sides), "hot spring")
 SWAP_ROUNDS = (5, 12)
 """At the beginning of these rounds tiles change hands: early, and halfway through a game."""
@@ -383,6 +386,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
+        check_seed(options.seed)
+        for name, most in (("games", MOST_GAMES), ("plausible", MOST_BOARDS)):
+            got = getattr(options, name)
+            if not 0 <= got <= most:
+                raise ValueError(f"--{name}: expected a number from 0 to {most:,}, got {got}")
+        check_outputs(options.json, read=options.boards)
         _analyse(options)
     except (ValueError, OSError, AgentFailed) as error:
         print(f"analysis: {error}", file=sys.stderr)

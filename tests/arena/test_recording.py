@@ -3,14 +3,16 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from positions import shikoku_data, write_board
+from processes import files_up_to
 
 from tokaido_env import Game
 from tokaido_env.__main__ import main as command
-from tokaido_env.agents import make
+from tokaido_env.agents import Agent, make
 from tokaido_env.agents.arena.records import Records, records_of
 from tokaido_env.agents.arena.tournament import Sheet, play
 from tokaido_env.boards.board import Board
@@ -37,7 +39,7 @@ def match() -> Sheet:
 @pytest.fixture
 def file(match: Sheet, tmp_path: Path) -> Path:
     path = tmp_path / "games.jsonl"
-    records = Records(path, [sheet()])
+    records = Records(path, [match])
     for some in np.split(np.arange(len(match)), [3, 4]):
         records.append(match, some)
     return path
@@ -115,7 +117,7 @@ def test_a_longer_match_takes_over_a_shorter_one_and_several_share_a_file(file: 
 def test_an_agent_against_itself_has_each_game_twice(tmp_path: Path) -> None:
     mirror = sheet(4, 0, "random", "random")
     play(mirror, make("random"), make("random"))
-    records = Records(tmp_path / "games.jsonl", [sheet(4, 0, "random", "random")])
+    records = Records(tmp_path / "games.jsonl", [mirror])
     records.append(mirror, np.array([0, 2]))
     again = sheet(4, 0, "random", "random")
     assert Records(tmp_path / "games.jsonl", [again]).taken == 2
@@ -124,12 +126,105 @@ def test_an_agent_against_itself_has_each_game_twice(tmp_path: Path) -> None:
 
 def test_an_interrupted_write_is_written_over(match: Sheet, tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
-    records = Records(path, [sheet()])
+    records = Records(path, [match])
     records.append(match, np.array([0]))
     with path.open("ab") as file:
         file.write(b'{"format": "tokaido-duo", "ver')
     records.append(match, np.array([1]))
     assert Records(path, [sheet()]).taken == 2
+
+
+def test_games_are_in_the_file_while_others_are_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tokaido_env.agents.arena.playing.SECONDS", 0.0)
+    seen: list[int] = []
+
+    class Looks(Agent):
+        spec = "greedy"
+
+        def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+            seen.append(path.read_bytes().count(b"\n"))
+            return make("greedy").act(boards, states, legal, keys)
+
+    path, games = tmp_path / "games.jsonl", sheet(60)
+    records = Records(path, [games])
+    play(games, Looks(), make("random"), keep=lambda numbers: records.append(games, numbers))
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 10
+    assert path.read_bytes().count(b"\n") == 60
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_ctrl_c_while_games_are_written_neither_loses_nor_repeats_one(
+    match: Sheet, tmp_path: Path, written: bool
+) -> None:
+    path, games = tmp_path / "games.jsonl", sheet()
+    records = Records(path, [games])
+    calls = []
+
+    def keep(numbers: Any) -> None:
+        calls.append(numbers)
+        if written or len(calls) > 1:
+            records.append(games, numbers)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        play(games, make("greedy"), make("random"), keep=keep)
+    assert same(games, match)
+    assert Records(path, [sheet()]).taken == 8
+
+
+def test_a_full_disk_is_told_with_the_file_and_the_games_that_found_room_stay(
+    match: Sheet, file: Path, tmp_path: Path
+) -> None:
+    path, games = tmp_path / "part.jsonl", sheet()
+    records = Records(path, [games])
+
+    def keep(numbers: Any) -> None:
+        records.append(games, numbers)
+
+    with files_up_to(file.stat().st_size // 2), pytest.raises(OSError, match="too large") as error:
+        play(games, make("greedy"), make("random"), keep=keep)
+    assert error.value.filename == str(path)
+    again = sheet()
+    records = Records(path, [again])
+    assert 0 < records.taken < 8
+    assert records.dropped > 0
+    play(again, make("greedy"), make("random"), keep=lambda n: records.append(again, n))
+    assert path.read_bytes() == file.read_bytes()
+
+
+def test_sorted_the_file_is_the_same_in_whatever_order_games_came(
+    match: Sheet, file: Path, tmp_path: Path
+) -> None:
+    other = played(6, 3, "random", "greedy")
+    whole = (
+        file.read_bytes()
+        + "".join(record.to_json() + "\n" for record in records_of(other, np.arange(6))).encode()
+    )
+    rng = np.random.default_rng(0)
+    for name in "abc":
+        path = tmp_path / name
+        records = Records(path, [match, other])
+        for number in rng.permutation(14):
+            games, first = (match, 0) if number < 8 else (other, 8)
+            records.append(games, np.array([number - first]))
+        assert path.read_bytes() != whole
+        records.sort()
+        assert path.read_bytes() == whole
+        records.sort()
+        path.write_bytes(b"".join(rng.permutation(path.read_bytes().splitlines(keepends=True))))
+        records = Records(path, [sheet(), Sheet("random", "greedy", 6, 3, BOARD)])
+        records.sort()
+        assert path.read_bytes() == whole
+
+
+def test_what_is_in_order_is_not_written_again(match: Sheet, file: Path) -> None:
+    before = file.stat()
+    Records(file, [sheet()]).sort()
+    assert file.stat().st_ino == before.st_ino
 
 
 def edited(old: str, new: str) -> Callable[[str], str]:

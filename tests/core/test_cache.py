@@ -1,11 +1,14 @@
 """What is compiled is kept: never stale, made once, and never in the way of playing."""
 
+import hashlib
 import json
 import os
+import pickle
 import pkgutil
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -47,6 +50,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Where this process keeps what it compiles meanwhile."""
     monkeypatch.setattr(cache, "_folder", lambda: tmp_path)
     cache._warn_unkept.cache_clear()
+    cache._warn_untrusted.cache_clear()
     return tmp_path
 
 
@@ -237,6 +241,91 @@ def test_a_game_is_played_where_nothing_can_be_written(package: Path, tmp_path: 
     short = "from tokaido_env import Game; g = Game(seed=1); g.play('pilgrim'); print(g.rounds)"
     assert run_script(short, package, **cached_in(tmp_path / "file")) == "1\n"
     assert sorted(package.rglob("*")) == before
+
+
+# Whose it is
+
+needs_owners = pytest.mark.skipif(sys.platform == "win32", reason="files have no modes there")
+
+
+class Payload:
+    """What somebody else could put there: it leaves a file as it is loaded."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.trace,)
+
+
+def plant(file: Path, trace: Path) -> None:
+    contents = pickle.dumps(Payload(trace))
+    file.write_bytes(hashlib.sha256(contents).digest() + contents)
+
+
+@needs_compiler
+@needs_owners
+@pytest.mark.parametrize("whose", ["ours", "writable by others", "another's"])
+def test_only_what_the_user_alone_may_write_is_loaded(
+    folder: Path, whose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry(doubled)(4)
+    (file,) = kept(folder)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    plant(file, folder / "trace")
+    compiled: Any = entry(doubled)
+    if whose == "ours":
+        with pytest.raises(TypeError):  # it is loaded, and was never a kernel
+            compiled(4)
+        assert (folder / "trace").exists()
+        return
+    if whose == "another's":
+        monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    else:
+        file.chmod(0o620)
+    with pytest.warns(RuntimeWarning) as warned:
+        assert compiled(4) + entry(lambda x: 3 * x)(4) == 8 + 12
+    assert not (folder / "trace").exists()
+    (told,) = {str(each.message) for each in warned}
+    assert told.startswith(f"{folder}: does not load compiled kernels, which are code: ")
+    assert told.endswith("own" if whose == "another's" else "chmod -R go-w takes that from them")
+
+
+@needs_owners
+@pytest.mark.parametrize("whose", ["writable by others", "another's"])
+@pytest.mark.parametrize("part", [".", "kernels"])
+def test_a_folder_that_others_may_write_is_left_alone(
+    whose: str, part: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    before = os.umask(0)
+    try:
+        folder = cache.cache_folder()
+    finally:
+        os.umask(before)
+    assert folder == tmp_path / "tokaido_env" / "kernels"
+    for each in (folder, folder.parent):
+        assert stat.S_IMODE(each.stat().st_mode) == 0o700
+    owner = folder.stat().st_uid
+    if whose == "another's":
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    else:
+        (folder.parent / part).chmod(0o770)
+    cache._warn_untrusted.cache_clear()
+    with pytest.warns(RuntimeWarning, match=f"^{folder}: does not load") as warned:
+        assert [cache.cache_folder(), cache.cache_folder()] == [None, None]
+    assert len(warned) == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_a_relative_place_would_be_one_in_the_folder_of_a_stranger(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "theirs")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "mine"))
+    assert cache.cache_folder() == tmp_path / "mine" / "tokaido_env" / "kernels"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 # Damage

@@ -18,7 +18,7 @@ from tokaido_env import Board, Game
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.box import AREAS, CHARACTERS
 from tokaido_env.core.episode import advance
-from tokaido_env.core.luck import LUCK, MAX_EVENTS
+from tokaido_env.core.luck import LUCK
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase
 
@@ -477,7 +477,7 @@ def test_r4_6__the_draw_stops_short_when_the_bag_runs_out(
     robust = {"merchant": ("robust", 0)}
     state = game_at(dice=(1, 1, 1), mine={"merchant": "C8"}, waves=robust).state
     state["bag"] = bag
-    luck, events = np.zeros(1, LUCK), np.zeros(MAX_EVENTS, np.uint8)
+    luck, events = np.zeros(1, LUCK), np.zeros(99, np.int32)
     advance(board, state, luck, 0, IDS["merchant:M1"], False, events)
     legal = legal_mask(board, state, 0)
     assert {label: bool(legal >> IDS[label] & 1) for label in offered} == offered

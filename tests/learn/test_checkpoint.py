@@ -1,5 +1,8 @@
 """Checkpoints: a network, its optimizer and the random states, without any trainer."""
 
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import torch
 from networks import SMALL
 from torch.optim import Adam
 
+from tokaido_env.agents.learn import checkpoint
 from tokaido_env.agents.learn.checkpoint import (
     KEPT,
     Checkpoint,
@@ -76,6 +80,63 @@ def test_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
         write_checkpoint(tmp_path, taken(steps, *parts))
     assert [int(path.name) for path in checkpoints(tmp_path)] == [100, 1000]
     assert KEPT == 2
+
+
+def test_half_deleted_is_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill comes when one file of the oldest is gone; what is left is swept the next time."""
+
+    class Killed(BaseException):
+        pass
+
+    def killed(path: Path, **options: Any) -> None:
+        if path.exists():
+            (path / "state.json").unlink()
+            raise Killed
+
+    parts = learner()
+    for steps in (5, 10):
+        write_checkpoint(tmp_path, taken(steps, *parts))
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.shutil, "rmtree", killed)
+        with pytest.raises(Killed):
+            write_checkpoint(tmp_path, taken(15, *parts))
+    assert [read_checkpoint(path).steps for path in checkpoints(tmp_path)] == [10, 15]
+    write_checkpoint(tmp_path, taken(20, *parts))
+    assert [path.name for path in checkpoints(tmp_path)] == ["000000015", "000000020"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files have no names there")
+def test_a_checkpoint_is_on_the_disk_before_its_name_and_loses_it_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, done = learner(), []
+    for steps in (5, 10):
+        write_checkpoint(tmp_path, taken(steps, *parts))
+    fsync, replace, rmtree = os.fsync, Path.replace, shutil.rmtree
+
+    def synced(handle: int) -> None:
+        done.append(f"sync {Path(f'/proc/self/fd/{handle}').readlink().name}")
+        fsync(handle)
+
+    def renamed(self: Path, target: Path) -> Path:
+        done.append(f"{self.name} becomes {target.name}")
+        return replace(self, target)
+
+    def removed(path: Path, **options: Any) -> None:
+        if path.exists():
+            done.append(f"delete {path.name}")
+        rmtree(path, **options)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", renamed)
+    monkeypatch.setattr(checkpoint.shutil, "rmtree", removed)
+    write_checkpoint(tmp_path, taken(15, *parts))
+    files = ("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json")
+    assert done[1:] == [
+        *(f"sync {name}" for name in (*files, "SHA256SUMS", "000000015.tmp")),
+        *("000000015.tmp becomes 000000015", "sync checkpoints"),
+        *("000000005 becomes 000000005.tmp", "sync checkpoints", "delete 000000005.tmp"),
+    ]
 
 
 def test_a_checkpoint_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -231,6 +232,38 @@ def test_a_run_goes_on_where_it_was_stopped(
     policy = iterate(tmp_path / "run", TINY)
     assert contents(tmp_path / "run") == contents(finished)
     assert policy.tensors.keys() == Policy.load(finished / "02").tensors.keys()
+
+
+def test_what_a_kill_has_left_is_swept_and_the_rest_is_not(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    for name in ("settings.json", "rounds.jsonl", "lessons-02.npz", "02", "mine"):
+        (run / f"{name}.tmp").write_text("half", encoding="utf-8")
+    iterate(run, TINY)
+    assert contents(run) == contents(finished) | {"mine.tmp": b"half"}
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped", "another"])
+def test_broken_samples_are_named_and_can_be_made_again(
+    finished: Path, tmp_path: Path, how: str
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (run / "02").unlink()
+    path = run / "lessons-01.npz"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data[: len(data) // 2] if how == "cut" else data)
+    if how == "another":
+        np.savez(path, legal=np.arange(3))
+    with pytest.raises(
+        RunError, match=r"broken samples: .*delete it, and the policies 01 and later"
+    ):
+        iterate(run, TINY)
+    path.unlink()
+    (run / "01").unlink()
+    iterate(run, TINY)
+    assert contents(run) == contents(finished)
 
 
 def test_only_the_samples_of_the_last_rounds_are_kept(tmp_path: Path) -> None:

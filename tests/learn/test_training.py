@@ -1,8 +1,10 @@
 """Training: short real runs, whole folders, exact resumption, and refusals that say why."""
 
 import errno
+import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,12 +18,13 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from signed import write_state
 from stable_baselines3.common.callbacks import BaseCallback
 
 from tokaido_env import Game
 from tokaido_env.agents import Policy, make
 from tokaido_env.agents.arena.ladder import LADDER
-from tokaido_env.agents.learn import checkpoint, ppo
+from tokaido_env.agents.learn import ppo
 from tokaido_env.agents.learn.ppo_policy import (
     learner_env,
     learning_rate,
@@ -45,6 +48,9 @@ SMALL = [
     word for name, value in VALUES.items() for word in (f"--{name}".replace("_", "-"), str(value))
 ]
 SHORT = ("--steps", "2048", *SMALL)
+CHECKPOINT = (
+    *("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json", "SHA256SUMS"),
+)
 
 
 def train(run: Path, *options: str) -> int:
@@ -90,11 +96,10 @@ def run(finished: Path, tmp_path: Path) -> Path:
 
 def test_a_run_folder_has_exactly_its_parts(finished: Path) -> None:
     parts = set(contents(finished, logs=False))
-    files = ("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json")
     pool = {name for name in parts if name.startswith("pool/")}
     assert parts - pool == {
         *("config.toml", "metrics.jsonl", "last", "best"),
-        *(f"checkpoints/{steps:09d}/{name}" for steps in (1536, 2048) for name in files),
+        *(f"checkpoints/{steps:09d}/{name}" for steps in (1536, 2048) for name in CHECKPOINT),
     }
     told = json.loads((finished / "pool" / "pool.json").read_text(encoding="utf-8"))
     assert len(told["snapshots"]) == VALUES["pool_size"]
@@ -116,6 +121,8 @@ def test_nothing_in_a_run_folder_can_run_code(finished: Path) -> None:
             assert json.loads(path.read_text(encoding="utf-8"))
         elif path.name == "metrics.jsonl":
             assert metrics(finished)
+        elif path.name == "SHA256SUMS":
+            assert re.fullmatch(r"([0-9a-f]{64}  [a-z.]+\n){4}", path.read_text(encoding="utf-8"))
         elif path.suffix == ".toml":
             assert tomllib.loads(path.read_text(encoding="utf-8"))
         else:
@@ -549,22 +556,40 @@ def test_a_run_of_another_kind_is_refused(
     assert contents(run) == before
 
 
-@pytest.mark.parametrize("how", ["cut", "empty", "missing"])
-@pytest.mark.parametrize(
-    "name", ["learner.safetensors", "optimizer.safetensors", "games.npz", "state.json"]
-)
+@pytest.mark.parametrize("how", ["cut", "empty", "missing", "flipped"])
+@pytest.mark.parametrize("name", CHECKPOINT)
 def test_a_broken_checkpoint_is_refused(
     run: Path, capsys: pytest.CaptureFixture[str], name: str, how: str
 ) -> None:
     path = run / "checkpoints" / "000002048" / name
-    whole = path.read_bytes()
+    whole = bytearray(path.read_bytes())
     path.write_bytes(whole[: len(whole) // 2] if how == "cut" else b"")
+    if how == "flipped":
+        whole[len(whole) * 3 // 4] ^= 1
+        path.write_bytes(whole)
     if how == "missing":
         path.unlink()
+        if name == "SHA256SUMS":  # as runs from before it have none
+            assert resume(run) == 0
+            return
     assert resume(run) == 1
     error = refusal(capsys)
     assert f"{path.parent}: broken checkpoint: " in error
     assert f"delete it to go on from {run / 'checkpoints' / '000001536'}" in error
+    if how == "flipped":
+        assert "was changed: its SHA-256 is not the one in SHA256SUMS" in error
+        assert name in error
+    shutil.rmtree(path.parent)
+    assert resume(run) == 0
+
+
+def test_the_sums_are_those_of_sha256sum(finished: Path) -> None:
+    folder = finished / "checkpoints" / "000002048"
+    sums = (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    assert [line.split("  ")[1] for line in sums] == list(CHECKPOINT[:-1])
+    for line in sums:
+        digest, name = line.split("  ")
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
 
 
 def test_a_checkpoint_without_a_counter_is_refused(
@@ -574,7 +599,7 @@ def test_a_checkpoint_without_a_counter_is_refused(
     counters = json.loads(path.read_text(encoding="utf-8"))
     for key in counters:
         kept = {k: v for k, v in counters.items() if k != key}
-        path.write_text(json.dumps(kept), encoding="utf-8")
+        write_state(path.parent, json.dumps(kept))
         assert resume(run) == 1
         assert "broken checkpoint" in refusal(capsys)
 
@@ -585,7 +610,7 @@ def seated_snapshot(run: Path) -> Path:
     counters = json.loads(path.read_text(encoding="utf-8"))
     name = counters["pool"]["snapshots"][1]
     counters["pool"]["seated"][0] = name
-    path.write_text(json.dumps(counters), encoding="utf-8")
+    write_state(path.parent, json.dumps(counters))
     return run / "pool" / str(name)
 
 
@@ -611,12 +636,12 @@ def test_a_copy_with_other_inputs_is_named(
 def test_another_ladder_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = run / "checkpoints" / "000002048" / "state.json"
     counters = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(counters | {"ladder": "0123456789abcdef"}), encoding="utf-8")
+    write_state(path.parent, json.dumps(counters | {"ladder": "0123456789abcdef"}))
     assert resume(run) == 1
     assert "rated on the ladder 0123456789abcdef, the file is now" in refusal(capsys)
 
 
-@pytest.mark.parametrize("full_at", ["optimizer.safetensors", "state.json", "rename", "last"])
+@pytest.mark.parametrize("full_at", [*CHECKPOINT, "rename", "last"])
 def test_a_full_disk_leaves_what_was_saved_before(
     full_at: str,
     finished: Path,
@@ -653,11 +678,7 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> N
 
         monkeypatch.setattr(place, name, write)
 
-    if full_at == "optimizer.safetensors":
-        refuse(checkpoint, "_write", unfinished / full_at)
-    elif full_at == "state.json":
-        refuse(checkpoint, "write_text", unfinished / full_at)
-    elif full_at == "rename":
+    if full_at == "rename":
         refuse(Path, "replace", unfinished)
     else:
-        refuse(Path, "open", run / "last.tmp")
+        refuse(Path, "open", run / "last.tmp" if full_at == "last" else unfinished / full_at)

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 from networks import random_policy
+from processes import files_up_to
+from signed import write_state
 from test_files import held_elsewhere
 
 from tokaido_env import Game
@@ -151,7 +153,7 @@ def test_who_is_seated_in_a_checkpoint(
     state = run / "checkpoints" / "000000256" / "state.json"
     counters = json.loads(state.read_text(encoding="utf-8"))
     counters["pool"]["seated"][0] = spec
-    state.write_text(json.dumps(counters), encoding="utf-8")
+    write_state(state.parent, json.dumps(counters))
     assert train(["--resume", str(run), "--steps", "512"]) == 1
     error = capsys.readouterr().err
     assert "broken checkpoint: ValueError: pool: expected the number of a snapshot, latest" in error
@@ -294,7 +296,7 @@ def test_a_snapshot_has_a_number(run: Path, name: Any, capsys: pytest.CaptureFix
     state = run / "checkpoints" / "000000256" / "state.json"
     counters = json.loads(state.read_text(encoding="utf-8"))
     counters["pool"]["snapshots"][0] = name
-    state.write_text(json.dumps(counters), encoding="utf-8")
+    write_state(state.parent, json.dumps(counters))
     assert train(["--resume", str(run), "--steps", "512"]) == 1
     error = capsys.readouterr().err
     assert "broken checkpoint: ValueError: pool: expected the number of a snapshot, got" in error
@@ -307,7 +309,7 @@ def test_a_broken_state_is_told_in_a_line(
     run: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = run / "checkpoints" / "000000256" / "state.json"
-    state.write_text(text, encoding="utf-8")
+    write_state(state.parent, text)
     assert train(["--resume", str(run), "--steps", "512"]) == 1
     error = capsys.readouterr().err
     assert f"{state.parent}: broken checkpoint: " in error
@@ -370,6 +372,29 @@ def test_a_damaged_line_of_metrics_is_named_and_nothing_is_lost(
     assert file.read_text(encoding="utf-8") == text
 
 
+def test_metrics_that_find_no_room_are_told_with_the_file_and_gone_on_with(
+    run: Path, finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = run / "metrics.jsonl"
+    before = file.read_bytes()
+    write = ppo._JsonLines.write
+
+    def limited(self: Any, *arguments: Any, **options: Any) -> None:
+        with files_up_to(len(before) + 100):
+            write(self, *arguments, **options)
+
+    monkeypatch.setattr(ppo._JsonLines, "write", limited)
+    assert train(["--resume", str(run), "--steps", "512"]) == 1
+    error = capsys.readouterr().err
+    assert error == f"train: [Errno 27] File too large: '{file}'\n"
+    assert len(file.read_bytes()) == len(before) + 100
+    monkeypatch.undo()
+    assert train(["--resume", str(run)]) == 0
+    lines = file.read_bytes().splitlines(keepends=True)
+    assert lines[0] == before
+    assert [json.loads(line)["steps"] for line in lines] == [256, 512]
+
+
 # Litter
 
 
@@ -381,6 +406,42 @@ def test_what_a_kill_has_left_is_no_content(tmp_path: Path, litter: str) -> None
     start_run(run, Settings(**VALUES))
     assert load_settings(run) == Settings(**VALUES)
     assert [path.name for path in run.iterdir()] == ["config.toml"]
+
+
+OURS = (
+    *("config.toml.tmp", "metrics.jsonl.tmp", "best.tmp", "last.tmp"),
+    *("pool/000000256.tmp", "pool/pool.json.tmp", "checkpoints/000000512.tmp/state.json"),
+)
+NOT_OURS = (
+    *("notes.tmp", "pool/mine.tmp", "tb/000000256.tmp", "checkpoints/old.tmp/best"),
+    *("best.tmp.tmp/best.tmp", "mine/best.tmp", "pool/best.tmp", "000000256.tmp"),
+)
+
+
+def test_what_a_kill_has_left_in_a_run_is_swept(run: Path) -> None:
+    before = {path for path in run.rglob("*") if path.is_file()}
+    for name in OURS + NOT_OURS:
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).write_text("half", encoding="utf-8")
+    assert train(["--resume", str(run)]) == 0
+    after = {path for path in run.rglob("*") if path.is_file() and "events" not in path.name}
+    before = {path for path in before if "events" not in path.name}
+    assert after == before | {run / name for name in NOT_OURS}
+    assert not (run / "checkpoints" / "000000512.tmp").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_nothing_is_swept_through_a_link(run: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "000000256.tmp").write_text("precious", encoding="utf-8")
+    shutil.rmtree(run / "pool")
+    (run / "pool").symlink_to(elsewhere)
+    (run / "best.tmp").symlink_to(elsewhere / "000000256.tmp")
+    (run / "checkpoints" / "000000512.tmp").symlink_to(elsewhere)
+    assert train(["--resume", str(run)]) == 1
+    assert (elsewhere / "000000256.tmp").read_text(encoding="utf-8") == "precious"
+    assert (run / "best.tmp").is_symlink()
 
 
 # One folder, one command

@@ -1,6 +1,7 @@
 """Tuning: the fit finds weights that are known, and the script writes a file that loads."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,47 @@ def test_positions_are_joined_in_order() -> None:
 
 def test_games_without_a_result_are_refused(tmp_path: Path, capsys: Output) -> None:
     arguments = ["--zero", "--rounds", "1", "--games", "4", "--sims", "2", "--seed", "7"]
-    with pytest.raises(SystemExit):
-        tune.main([*arguments, "--out", str(tmp_path / "a")])
-    assert "no game had a result" in capsys.readouterr().err
+    assert tune.main([*arguments, "--out", str(tmp_path / "a")]) == 1
+    assert "tune: no game had a result" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--board", "honshu"), "tune: unknown board 'honshu'"),
+        (("--out", "/nowhere/a"), "tune: /nowhere/a: there is no folder /nowhere"),
+        (("--seed", "-1"), "tune: seed: expected an integer from 0"),
+        (("--games", "-1"), "tune: --games: expected a number from 1 to 10,000,000, got -1"),
+        (("--sims", "0"), "tune: --sims: expected a number from 1 to 1,000,000, got 0"),
+    ],
+)
+def test_an_error_is_one_line_and_status_1(
+    tmp_path: Path, capsys: Output, arguments: tuple[str, ...], message: str
+) -> None:
+    quick = ["--zero", "--rounds", "1", "--games", "4", "--sims", "2", "--out", str(tmp_path / "a")]
+    assert tune.main([*quick, *arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(message)
+    assert error.count("\n") == 1
+    assert not (tmp_path / "a").exists()
+
+
+def test_what_was_tuned_before_it_is_stopped_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in the second round leaves what the first has found."""
+    rounds = []
+
+    def interrupted(*arguments: Any) -> Any:
+        rounds.append(1)
+        if len(rounds) == 2:
+            raise KeyboardInterrupt
+        return self_play(*arguments)
+
+    self_play = tune.self_play
+    monkeypatch.setattr(tune, "self_play", interrupted)
+    arguments = ["--zero", "--rounds", "2", "--games", "12", "--sims", "4", "--seed", "7"]
+    with pytest.raises(KeyboardInterrupt):
+        tune.main([*arguments, "--out", str(tmp_path / "a")])
+    assert load_weights(tmp_path / "a").any()

@@ -419,10 +419,14 @@ def test_the_command_writes_the_same_bytes_again(
     assert "player_0 scores" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", ["--agent clever", "--boards honshu", "--games 0"])
+@pytest.mark.parametrize(
+    "words", ["--agent clever", "--boards honshu", "--games 0", "--seed -1", "--plausible -1"]
+)
 def test_the_command_says_what_is_wrong(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert analysis.main([*words.split(), *["--swaps", "0", "--plausible", "0"]]) == 1
-    assert "analysis: " in capsys.readouterr().err
+    assert analysis.main(["--swaps", "0", "--plausible", "0", *words.split()]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("analysis: ")
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)

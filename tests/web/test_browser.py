@@ -1,28 +1,21 @@
 """Replay pages in a real browser: what stands on the screen is what Python says of the move."""
 
 import itertools
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import Browser
 from test_page import HOSTILE, Reader, Temple, films_of, played
 
 from tokaido_env.record import Record
 from tokaido_env.render.svg import PANELS
 from tokaido_env.web.replay_page import replay_page, scrubber
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-if CHROMIUM is None or DRIVER is None:
-    pytest.skip("no chromium with chromedriver", allow_module_level=True)
-
-webdriver = pytest.importorskip("selenium.webdriver")
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+pytest.importorskip("selenium.webdriver")
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 
 # What the page shows, gathered in one call.
 LOOK = """
@@ -43,26 +36,6 @@ return {
   hash: location.hash,
 };
 """
-
-Browser = Any
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A browser that is given, with its driver: nothing is looked for or fetched."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    profile = tmp_path_factory.mktemp("profile")
-    for argument in (
-        *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
-        *("--disable-extensions", "--disable-background-networking", "--no-first-run"),
-        *("--window-size=1280,800", f"--user-data-dir={profile}"),
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER, log_output=os.devnull))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,14 @@
 
 Of several processes that need the same entry at once, one compiles it, the others wait and load it.
 What the disk refuses, or has damaged, is compiled again and told.
+
+An entry is code, which runs as it is loaded, and its checksum keeps out damage, not people. So it
+is read only where folder and file are the user's own and nobody else may write them, as they are
+made here. Others are left alone, by root in somebody's home too: what is compiled stays in memory,
+and a warning says what helps. Windows keeps the caches of users apart by itself.
+
+The folder is `tokaido_env/kernels` in NUMBA_CACHE_DIR, in XDG_CACHE_HOME or in the user's cache. A
+relative one does not count: it would be a part of whatever folder a command runs in.
 """
 
 from __future__ import annotations
@@ -11,6 +19,7 @@ import hashlib
 import multiprocessing
 import os
 import pickle
+import stat
 import sys
 import threading
 import time
@@ -57,13 +66,33 @@ def keep(dispatcher: Any) -> None:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder for compiled entries, None if it cannot be written."""
+    """Return the folder for compiled entries; None if it cannot be written, or others may too."""
     try:
-        folder = _cache_root() / "tokaido_env" / "kernels"
-        folder.mkdir(parents=True, exist_ok=True)
+        outer = _cache_root() / "tokaido_env"
+        folder = outer / "kernels"
+        for part in (outer, folder):
+            part.mkdir(0o700, parents=True, exist_ok=True)
+            _check_own(part.stat())
+    except UntrustedError as error:
+        _warn_untrusted(folder, str(error))
+        return None
     except (OSError, RuntimeError):  # nothing can be written; there is no home
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+class UntrustedError(Exception):
+    """Files that somebody else could have written: the message says what helps."""
+
+
+def _check_own(found: os.stat_result) -> None:
+    """Raise `UntrustedError` unless a file or folder is the user's and nobody else may write it."""
+    if sys.platform == "win32":
+        return
+    if found.st_uid != os.geteuid():
+        raise UntrustedError("some are another user's: XDG_CACHE_HOME names a folder of your own")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UntrustedError("other users may write some: chmod -R go-w takes that from them")
 
 
 class KernelCache:
@@ -125,9 +154,10 @@ def _folder() -> Path | None:
 
 
 def _cache_root() -> Path:
-    chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    if chosen:
-        return Path(chosen)
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        chosen = Path(os.environ.get(name, ""))
+        if chosen.is_absolute():
+            return chosen
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", Path.home()))
     return Path.home() / ".cache"
@@ -136,11 +166,16 @@ def _cache_root() -> Path:
 def _load(path: Path, target: Any) -> Any:
     """Return what a file keeps, None if there is none or it is damaged, which is told."""
     try:
-        contents = path.read_bytes()
+        with path.open("rb") as file:
+            _check_own(os.fstat(file.fileno()))
+            contents = file.read()
         if hashlib.sha256(contents[_CHECKSUM:]).digest() != contents[:_CHECKSUM]:
             path.unlink()
             raise OSError("it is damaged and has been removed")
     except FileNotFoundError:
+        return None
+    except UntrustedError as error:
+        _warn_untrusted(path.parent, str(error))
         return None
     except OSError as error:
         _warn(f"{path}: cannot read a compiled kernel: {error.strerror or error}")
@@ -151,12 +186,24 @@ def _load(path: Path, target: Any) -> Any:
 def _write(path: Path, contents: bytes) -> None:
     """Write a file: whole or not at all."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    unfinished.unlink(missing_ok=True)
     try:
-        unfinished.write_bytes(contents)
+        with open(unfinished, "xb", opener=_for_us) as file:
+            file.write(contents)
         unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def _for_us(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+@functools.cache
+def _warn_untrusted(folder: Path, reason: str) -> None:
+    """Warn, once, that what lies in a folder is not loaded."""
+    _warn(f"{folder}: does not load compiled kernels, which are code: {reason}")
 
 
 @functools.cache
@@ -192,7 +239,7 @@ def _turn(path: Path) -> Iterator[None]:
 @functools.cache
 def _lock_file(folder: Path) -> int:
     """Open a folder's lock file for good: closing it anywhere would end all locks on it."""
-    return os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    return os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
 
 
 class Notice:

@@ -10,6 +10,7 @@ from tokaido_env.core.bots import GREEDY, NO_BOT, greedy_action, random_action
 from tokaido_env.core.box import Mask, Row, Seat
 from tokaido_env.core.jit import entry, int64, kernel, subroutine
 from tokaido_env.core.luck import (
+    MAX_EVENTS,
     agent_key,
     agent_key_of_seed,
     begin_luck,
@@ -65,6 +66,7 @@ MODE = np.dtype(
 )
 
 NO_MOVE = -1
+NO_ROOM = 1 << 63  # no legal mask: no action has this bit
 MASK_BITS = 64  # of a legal mask
 
 
@@ -211,28 +213,37 @@ def new_luck(luck: Row, slot: Row) -> None:
 
 @entry
 def advance(
-    boards: Any, states: Any, lucks: Any, i: int, move: int, sampled: bool, events: Any
-) -> tuple[int, int, int]:
+    boards: Any, states: Any, lucks: Any, i: int, move: int, sampled: bool, history: Any
+) -> tuple[int, int]:
     """Play one move of game `i`, then let chance resolve itself if `sampled`.
+
+    All that changes is written within one call from Python: Ctrl-C comes before or after it.
 
     Args:
         move: an action, at chance an outcome, or -1 for none.
-        events: a uint8 array of `MAX_EVENTS`; receives the outcomes that chance drew.
+        history: int32, how many events there were, and these; the move and the outcomes that
+            chance drew are added.
 
     Returns:
-        The legal mask, the player to decide (-1 for nobody) and the number of outcomes drawn.
+        The legal mask and the player to decide (-1 for nobody). NO_ROOM for the mask, if the
+        history has no room for a move and `MAX_EVENTS`: then nothing has changed.
     """
     board = boards[i]
     s = states[i]
+    n = int64(history[0]) + 1
+    if n + MAX_EVENTS >= len(history) and (move >= 0 or sampled):
+        return int(np.uint64(NO_ROOM)), NOBODY
     if move >= 0:
+        history[n] = move
+        n += 1
         if is_chance(s):
             apply_outcome(board, s, move)
         else:
             apply(board, s, move)
-    drawn = 0
     if sampled:
-        drawn = resolve(board, s, lucks[i], events)
-    return int(legal(board, s)), int(s["player"]), drawn
+        n = resolve(board, s, lucks[i], history, n)
+    history[0] = n - 1
+    return int(legal(board, s)), int(s["player"])
 
 
 @entry

@@ -125,9 +125,8 @@ def settle(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
 
 
 @kernel
-def resolve(board: Row, s: Row, luck: Row, events: Any) -> int:
-    """Play outcomes until a decision or the end; write them to `events` and return how many."""
-    n = 0
+def resolve(board: Row, s: Row, luck: Row, events: Any, n: int) -> int:
+    """Play outcomes until a decision or the end; write them from `events[n]` on, return the end."""
     while is_chance(s):
         outcome = sample(board, s, luck)
         events[n] = outcome

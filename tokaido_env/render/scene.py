@@ -34,7 +34,8 @@ Events = npt.NDArray[np.int16]
 SEATS = ("player_0", "player_1")
 
 # What a step takes where chance is left alone.
-_NO_LUCK, _NO_EVENTS = np.zeros(1, LUCK), np.zeros(MAX_EVENTS, np.uint8)
+_NO_LUCK = np.zeros(1, LUCK)
+_ROOM = MAX_EVENTS + 3  # what `advance` asks for
 
 
 class Choice(NamedTuple):
@@ -163,7 +164,7 @@ def choices_of(board: Board, states: States, shares: Shares | None = None) -> li
         place = None
         if action <= ARTIST_STAY:
             after = copy_rows(states)
-            advance(board.record, after, _NO_LUCK, 0, action, False, _NO_EVENTS)
+            advance(board.record, after, _NO_LUCK, 0, action, False, np.zeros(_ROOM, np.int32))
             place = step_of(board, states[0], action, after[0]).end
         share = None if shares is None else float(shares[action])
         choices.append(Choice(LABELS[action], place, share))

@@ -43,6 +43,7 @@ from tokaido_env.agents.arena.tournament import (
     play,
     round_robin,
 )
+from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import tables
 from tokaido_env.agents.report.as_json import results_to_dict
 from tokaido_env.agents.report.progress import learner_bars, match_bar
@@ -143,6 +144,8 @@ def _evaluate(options: argparse.Namespace) -> int:
         _save(options, board, [agent.spec for agent in agents], results, ratings)
     _show(results, ratings, options, board)
     if stopped is None:
+        if records is not None:
+            records.sort()
         return _draw(results, ratings, options, board)
     return _tell_stopped(stopped, sheets, options)
 
@@ -164,7 +167,8 @@ def _check_outputs(options: argparse.Namespace) -> None:
     # Records are appended: a link to them stays one.
     records = None if options.records is None else options.records.resolve()
     files = options.json, options.report, records
-    check_outputs(*files, folder=options.plots, read=[options.board])
+    policies = map(policy_of, options.agents)
+    check_outputs(*files, folder=options.plots, read=[options.board, *policies])
 
 
 def _play(
@@ -302,7 +306,8 @@ def _rate(arguments: list[str]) -> int:
         help="agents on the ladder that run your own code, or policies outside its folder",
     )
     options, board = _ladder_options(parser, arguments)
-    check_outputs(options.json, read=[options.ladder, options.board])
+    policy = policy_of(options.agent)
+    check_outputs(options.json, read=[options.ladder, options.board, policy])
     spec = make(options.agent).spec
     rated = placing.rate(
         spec,
@@ -330,7 +335,8 @@ def _ladder(arguments: list[str]) -> int:
     add("--ladder", type=Path, required=True, metavar="FILE")
     add("--reach", type=int, default=1000, help="meet only so many places away")
     options, board = _ladder_options(parser, arguments)
-    check_outputs(options.json, options.ladder, read=[options.board])
+    policies = map(policy_of, options.agents)
+    check_outputs(options.json, options.ladder, read=[options.board, *policies])
     specs = [make(spec).spec for spec in options.agents]
     games = ladder.games_in_order(specs, options.games, options.reach)
     play_two = _player(options, board)
@@ -413,7 +419,8 @@ def _exploit_options(arguments: list[str], steps: int, games: int) -> argparse.N
     add("--run", type=Path, metavar="FOLDER", help="keep the run there; go on with a stopped one")
     options = parser.parse_args(arguments)
     check_seed(options.seed)
-    check_outputs(options.json, read=[options.board, options.start_from])
+    policy = policy_of(options.agent)
+    check_outputs(options.json, read=[options.board, options.start_from, policy])
     return options
 
 

@@ -1,0 +1,39 @@
+"""A browser for the tests of pages: Chromium, where the system has it and its driver."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
+DRIVER = shutil.which("chromedriver")
+
+Browser = Any
+
+
+@contextmanager
+def browsing(profile: Path) -> Iterator[Browser]:
+    """A browser that is given, with its driver: nothing is looked for or fetched."""
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("no chromium with chromedriver")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in (
+        *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+        *("--disable-extensions", "--disable-background-networking", "--no-first-run"),
+        *("--window-size=1280,800", f"--user-data-dir={profile}"),
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER, log_output=os.devnull))
+    try:
+        yield driver
+    finally:
+        driver.quit()
