@@ -244,7 +244,13 @@ def _read_text(path: Path, most: int) -> str:
         data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(_too_large(most))
-    return data.decode()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"line {line}: expected UTF-8, got {data[error.start : error.end]!r}"
+        ) from None
 
 
 def _parse_toml(text: str) -> dict[str, Any]:
