@@ -105,8 +105,8 @@ class Cases:
 
     def _write(self, rng: random.Random) -> None:
         """Write a damaged configuration: a wrong tree mostly, or a wrong text."""
-        if rng.random() < 0.7:
-            self.path.write_bytes(toml(_damaged(rng, self.data)))
+        if rng.random() < 0.8:
+            self.path.write_bytes(mutants.as_toml(rng, _renamed(rng, self.data)))
         else:
             self.path.write_bytes(mutants.text(rng, self.config, 2))
 
@@ -231,40 +231,13 @@ def _furnish(folder: Path) -> None:
     shutil.copy(LADDER, folder / "ladder.json")
 
 
-def _damaged(rng: random.Random, data: Any) -> Any:
-    """A wrong tree; what is named may be there."""
-    data = mutants.tree(rng, data)
-    names = ("board.toml", "ladder.json", "best", "run", "fifo", "link", "my.toml", "/dev/zero")
-    if rng.random() < 0.3 and isinstance(data, dict) and isinstance(data.get("settings"), dict):
-        key = rng.choice(("board", "ladder", "start_from", "agents", "agents"))
-        specs = rng.sample(SPECS, rng.randint(1, 3))
-        data["settings"][key] = " ".join(specs) if key == "agents" else rng.choice(names)
-        data["settings"]["rate_every"] = rng.choice((0, 100))
-    return data
-
-
-def toml(data: Any) -> bytes:
-    """A tree as TOML, or as near to it as it can be told."""
-    if not isinstance(data, dict):
-        return _inline(data).encode("utf-8", "surrogatepass")
-    plain = {key: value for key, value in data.items() if not isinstance(value, dict)}
-    tables = {key: value for key, value in data.items() if isinstance(value, dict)}
-    lines = [f"{_key(key)} = {_inline(value)}" for key, value in plain.items()]
-    for name, table in tables.items():
-        lines.append(f"[{_key(name)}]")
-        lines += [f"{_key(key)} = {_inline(value)}" for key, value in table.items()]
-    return "\n".join(lines).encode("utf-8", "surrogatepass")
-
-
-def _inline(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(k)} = {_inline(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_inline, value)) + "]"
-    if isinstance(value, float):
-        return repr(value)
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _key(key: Any) -> str:
-    return json.dumps(str(key), ensure_ascii=False)
+def _renamed(rng: random.Random, data: dict[str, Any]) -> dict[str, Any]:
+    """The same with the names of others, which may be there."""
+    if rng.random() < 0.6:
+        return data
+    key = rng.choice(("board", "ladder", "start_from", "agents", "agents"))
+    name = rng.choice(FILES)
+    if key == "agents":
+        name = " ".join(rng.sample(SPECS, rng.randint(1, 3)))
+    changed = {key: name, "rate_every": rng.choice((0, 100))}
+    return data | {"settings": data["settings"] | changed}

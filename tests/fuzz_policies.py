@@ -181,8 +181,7 @@ class Cases:
 
     def _weights_case(self, rng: random.Random) -> bool:
         if rng.random() < 0.5:
-            table: Any = mutants.tree(rng, tomllib.loads(self.weights), 2)
-            self.path.write_bytes(mutants.as_toml(table))
+            self.path.write_bytes(mutants.as_toml(rng, tomllib.loads(self.weights)))
         else:
             self.path.write_bytes(mutants.text(rng, self.weights, 2))
         with refusal(ValueError, names=self.path) as messages:

@@ -56,7 +56,7 @@ def brief(value: object, most: int = MOST_SHOWN) -> str:
 def _text(convert: Callable[[object], str], value: object) -> str:
     try:
         return convert(value)
-    except (ValueError, RecursionError):  # too many digits, nested too deeply
+    except Exception:  # too many digits, nested too deeply, or a stranger's own
         return f"{type(value).__name__} of a size that cannot be shown"
 
 
