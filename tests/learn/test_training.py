@@ -24,7 +24,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from tokaido_env import Game
 from tokaido_env.agents import Policy, make
 from tokaido_env.agents.arena.ladder import LADDER
-from tokaido_env.agents.learn import ppo
+from tokaido_env.agents.learn import checkpoint, ppo
 from tokaido_env.agents.learn.ppo_policy import (
     learner_env,
     learning_rate,
@@ -302,6 +302,29 @@ def test_a_checkpoint_goes_on_as_if_the_run_had_not_stopped(finished: Path, run:
     metrics_file = run / "metrics.jsonl"
     metrics_file.write_bytes(metrics_file.read_bytes()[:-30])
     assert resume(run) == 0
+    assert contents(run, logs=False) == contents(finished, logs=False)
+
+
+@pytest.mark.parametrize("place", [(checkpoint, "drop_old"), (ppo, "snapshots_needed")])
+def test_a_kill_after_the_last_checkpoint_leaves_nothing_old(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(folder: Path) -> Any:
+        if (folder / "checkpoints" / "000002048").exists():
+            raise Killed
+        return kept(folder)
+
+    run, kept = tmp_path / "run", getattr(*place)
+    ppo.begin(run, load_settings(finished))
+    with monkeypatch.context() as patch:
+        patch.setattr(*place, killed)
+        with pytest.raises(Killed):
+            ppo.train(run)
+    assert contents(run, logs=False) != contents(finished, logs=False)
+    assert ppo.train(run)
     assert contents(run, logs=False) == contents(finished, logs=False)
 
 
