@@ -245,7 +245,9 @@ def test_policies_of_a_file_lie_in_its_folder(
     assert check_from_file("policy:pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
     assert check_from_file('policy:"a,b=c"', "x", folder) == f'policy:"{folder}/a,b=c"'
     assert check_from_file("policy:mine", "x", folder) == f"policy:{folder}/mine"
-    outside = (str(folder / "pool" / "5"), "theirs/../mine", "link", "run", "up/mine", "..")
+    (folder / "loop").symlink_to("loop")
+    outside = [str(folder / "pool" / "5"), "theirs/../mine", "link", "run", "up/mine", ".."]
+    outside += ["a\x00b", "a\ud800", "loop"]
     for path in outside:
         for kind in ("policy", "policy_search"):
             spec = f"{kind}:{path}"

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.geometry import area_paths, graph, neighbours, paths, simple_walks
-from tokaido_env.boards.reader import MOST_SOURCE, BoardError, read_board_file
+from tokaido_env.boards.reader import BoardError, read_board_file
 from tokaido_env.core.box import (
     AREAS,
     BOARD,
@@ -30,7 +30,8 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.checks import MOST_PATH, brief, shown
+from tokaido_env.files import FILE, standing
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
 
@@ -81,8 +82,8 @@ class Board:
                     f"unknown board {shown(str(board))}: expected one of {names}, or a path to a "
                     ".toml"
                 )
-        if not _is_file(path):
-            raise BoardError(f"{plain(str(path), MOST_SOURCE)}: no such board file")
+        if standing(path) != FILE:
+            raise BoardError(f"{brief(path, MOST_PATH)}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)
 
@@ -125,13 +126,6 @@ class Board:
     def record(self) -> npt.NDArray[np.void]:
         """The lookup tables of the kernels: a `BOARD` array of shape (1,)."""
         return _compile(self)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # no name that a file can have
-        return False
 
 
 def built_in_boards() -> list[str]:

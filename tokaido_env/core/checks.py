@@ -14,6 +14,7 @@ MAX_SEED = 2**53 - 1
 
 MOST_NAME = 1000  # characters of a player's name, a spec or a board's name
 MOST_SHOWN = 100  # characters of a value that a stranger wrote, in a message
+MOST_PATH = 250  # characters of a path, there: a stranger's file may name one
 
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
