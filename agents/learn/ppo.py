@@ -32,6 +32,7 @@ from tokaido_env.agents.learn.checkpoint import (
     broken,
     check_links,
     checkpoints,
+    drop_old,
     read_checkpoint,
     snapshots_needed,
     write_checkpoint,
@@ -153,6 +154,7 @@ class _Run:
         found = checkpoints(self.folder)
         if found:
             self._load(found)
+            self._tidy()  # a kill may have come just before
             self._assign()
         else:
             if self.settings.start_from:
@@ -275,8 +277,13 @@ class _Run:
         }
         write_checkpoint(folder, self._checkpoint(games))
         self.saved_at = self.model.num_timesteps
-        needed = snapshots_needed(folder)
-        for path in (folder / "pool").iterdir():
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Delete what is too old: checkpoints, and copies of the pool that none of them needs."""
+        drop_old(self.folder)
+        needed = snapshots_needed(self.folder)
+        for path in (self.folder / "pool").iterdir():
             if path.name.isdigit() and path.name not in needed:
                 path.unlink()
 
