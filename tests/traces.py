@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -331,20 +332,8 @@ def weights_file(path: Path) -> None:
 def analysis() -> int:
     from tokaido_env.agents.study.analysis import main
 
-    return main(
-        [
-            "--agent",
-            "random",
-            "--boards",
-            "theirs.toml",
-            "--games",
-            "2",
-            "--swaps",
-            "1",
-            "--plausible",
-            "0",
-        ]
-    )
+    words = "--agent random --boards theirs.toml --games 2 --swaps 1 --plausible 0"
+    return main(words.split())
 
 
 def expert_main(folder: Path) -> int:
@@ -651,6 +640,7 @@ def main(folder: Path) -> dict[str, dict[str, Any]]:
     sys.path.insert(0, "")
     ear = Ear()
     _hear_safetensors(ear)
+    _start_threads()
     found = {}
     for name, loading in LOADINGS.items():
         if sys.argv[3:] and name not in sys.argv[3:]:
@@ -672,7 +662,6 @@ def main(folder: Path) -> dict[str, dict[str, Any]]:
                 told = _told(loading.load)
             found[f"{name}: {why}"] = {"heard": heard + ["trace"] * Path("trace").exists()} | told
     for why, (_, act) in CONTROLS.items():
-        sys.modules.pop("payload", None)
         _prepare(why)
         with ear.listening() as heard:
             told = _told(act)
@@ -692,6 +681,8 @@ def _prepare(name: str) -> Path:
     policy_file(secret / "policy")
     (secret / "note.toml").write_text(f"word = '{WORD}'\n", encoding="utf-8")
     os.chdir(place)
+    sys.modules.pop("payload", None)
+    importlib.invalidate_caches()
     return place
 
 
@@ -719,6 +710,13 @@ def _quiet() -> Iterator[io.StringIO]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         yield out
+
+
+def _start_threads() -> None:
+    """Let Numba load what it starts its threads with."""
+    from tokaido_env import Batch
+
+    Batch(4096).reset(seed=0)
 
 
 def _hear_safetensors(ear: Ear) -> None:
