@@ -7,13 +7,14 @@ import json
 import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
-from math import inf, isfinite, nan
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.players.policy import path_in_spec
 from tokaido_env.core.checks import MOST_NAME, plain, shown
+from tokaido_env.files import FOLDER, standing
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,13 @@ class Parameter:
             number: int | float = self.type(text)
         except ValueError:
             number = nan
-        if isfinite(number) and self.low <= number <= self.high:
+        if self.holds(number):
             return number
         raise ValueError(f"expected {self.expected}, got {shown(text)}")
+
+    def holds(self, number: float) -> bool:
+        """Return whether a number, an integer of any size too, is finite and within the bounds."""
+        return -inf < number < inf and self.low <= number <= self.high
 
     @property
     def expected(self) -> str:
@@ -232,8 +237,11 @@ def check_from_file(spec: str, where: str, folder: Path, named: Container[str] =
 
 def _lies_in(path: Path, folder: Path) -> bool:
     """Return whether a file, or the best policy of a run, is in a folder, links followed."""
-    files = [path, path / "best"] if path.is_dir() else [path]
-    return all(file.resolve().is_relative_to(folder.resolve()) for file in files)
+    files = [path, path / "best"] if standing(path) == FOLDER else [path]
+    try:
+        return all(file.resolve().is_relative_to(folder.resolve()) for file in files)
+    except (ValueError, RuntimeError):  # no path at all; links that lead to each other
+        return False
 
 
 def _with_path(spec: str, path: Path) -> str:

@@ -1,10 +1,19 @@
-"""Damage: bytes, texts and trees of JSON types, changed at random in ways that files are wrong."""
+"""Damage: bytes, texts, trees and objects, changed at random in ways that input is wrong."""
 
 import copy
+import decimal
+import enum
+import fractions
 import json
+import math
 import random
+from collections import OrderedDict, UserDict
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+import numpy as np
 
 # What a wrong value may be: of every type, at the ends of what types hold, long, deep, hostile.
 NUMBERS: tuple[Any, ...] = (
@@ -59,14 +68,14 @@ def tree(rng: random.Random, data: Any, most: int = 3) -> Any:
     """A copy of a tree of dicts, lists and plain values with one to `most` changes."""
     data = copy.deepcopy(data)
     for _ in range(rng.randint(1, most)):
-        places = list(_places(data))
-        if not places:
+        found = places(data)
+        if not found:
             return value(rng)
-        rng.choices(CHANGES, WEIGHTS)[0](rng, places)
+        rng.choices(CHANGES, WEIGHTS)[0](rng, found)
     return value(rng) if rng.random() < 0.01 else data
 
 
-def _places(data: Any) -> list[tuple[Any, Any]]:
+def places(data: Any) -> list[tuple[Any, Any]]:
     """Every place of a tree: what holds it and its key there."""
     found: list[tuple[Any, Any]] = []
     left = [data]
@@ -146,6 +155,65 @@ CHANGES: tuple[Change, ...] = (_replace, _nudge, _swap, _drop, _add, _rename, _r
 WEIGHTS = (5, 6, 3, 2, 2, 1, 1)
 
 
+# Objects of Python that no file has
+
+
+class Mute(int):
+    """An integer that tells nothing of itself."""
+
+    def _fail(self, *others: object) -> NoReturn:
+        raise RuntimeError("not to be\nasked")
+
+    __index__ = __int__ = __repr__ = __str__ = __eq__ = _fail  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+
+class One(enum.IntEnum):
+    """An integer with a name."""
+
+    ONE = 1
+
+
+class Word(str):
+    """Text of another type."""
+
+
+def stranger(rng: random.Random) -> Any:
+    """A value that no file has."""
+    number = rng.choice((-1, 0, 1, 2, 7, 255, 2**31, 2**63))
+    kinds: tuple[Callable[[], Any], ...] = (
+        lambda: rng.choice((np.int8(1), np.int64(3), np.uint64(2**64 - 1), np.float64("nan"))),
+        lambda: rng.choice((np.bool_(True), np.str_("C1"), np.datetime64("2026-01-01"), One.ONE)),
+        lambda: rng.choice((Mute(number % 5), object(), int, len, NotImplemented, ..., Word("C1"))),
+        lambda: rng.choice((b"C1", 1j, decimal.Decimal(1), fractions.Fraction(1), Path("C1"))),
+        lambda: rng.choice((set(), {number}, range(3), iter(()), (x for x in (1, 2)), ())),
+        lambda: rng.choice((np.arange(3), np.zeros((2, 2)), np.array(number), np.array(["C1"]))),
+        lambda: np.array([None, Mute(1)], object),
+        lambda: [[1, 2], [3]],
+    )
+    return rng.choice(kinds)()
+
+
+def disguised(rng: random.Random, data: Any, most: int = 2) -> Any:
+    """A copy of a tree in which one to `most` values look like what they were, or are strangers."""
+    data = copy.deepcopy(data)
+    for _ in range(rng.randint(1, most)):
+        holder, key = rng.choice(places(data))
+        if isinstance(holder, dict | list):
+            alike = _ALIKE.get(type(holder[key]))
+            holder[key] = rng.choice(alike)(holder[key]) if alike else stranger(rng)
+    return data
+
+
+_ALIKE: dict[type, tuple[Callable[[Any], Any], ...]] = {
+    dict: (OrderedDict, UserDict, MappingProxyType, list, lambda table: list(table.items())),
+    list: (tuple, np.array, iter, lambda items: dict(enumerate(items)), str),
+    int: (np.int64, np.int8, float, str, Mute, np.array, lambda n: n + 0j, bool, decimal.Decimal),
+    str: (Word, np.str_, str.encode, str.upper, list, Path),
+    bool: (int, np.bool_, str, float),
+}
+
+
 # Texts and bytes
 
 
@@ -169,7 +237,8 @@ def _flip(rng: random.Random, data: bytes, at: int, long: int) -> bytes:
 
 
 def _overwrite(rng: random.Random, data: bytes, at: int, long: int) -> bytes:
-    return data[:at] + rng.randbytes(long) + data[at + long :]
+    new = rng.randbytes(long) if rng.random() < 0.3 else bytes(rng.choices(range(32, 127), k=long))
+    return data[:at] + new + data[at + long :]
 
 
 def _cut(rng: random.Random, data: bytes, at: int, long: int) -> bytes:
@@ -221,6 +290,29 @@ def as_json(rng: random.Random, data: Any) -> bytes:
         data = tree(rng, data)
     line = dumps(data)
     return line if rng.random() < 0.75 else damaged(rng, line)
+
+
+def as_toml(rng: random.Random, data: dict[str, Any]) -> bytes:
+    """As `as_json`, of a table as TOML, a line a key."""
+    changed = tree(rng, data) if rng.random() < 0.75 else data
+    table = changed if isinstance(changed, dict) else {"": changed}
+    line = "".join(f"{_quoted(key)} = {_toml(item)}\n" for key, item in table.items())
+    return text(rng, line) if rng.random() < 0.25 else line.encode("utf-8", "surrogatepass")
+
+
+def _toml(item: Any) -> str:
+    if isinstance(item, dict):
+        pairs = (f"{_quoted(key)} = {_toml(inner)}" for key, inner in item.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(item, list):
+        return "[" + ", ".join(map(_toml, item)) + "]"
+    if isinstance(item, float) and not math.isfinite(item):
+        return repr(item)
+    return json.dumps(item)
+
+
+def _quoted(key: str) -> str:
+    return key if key.isascii() and key.isidentifier() else json.dumps(key)
 
 
 def dumps(data: Any) -> bytes:

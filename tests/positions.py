@@ -160,6 +160,29 @@ def random_position(rng: random.Random) -> Position:
     )
 
 
+def disturbed(given: Position, rng: random.Random) -> Position:
+    """A position moved to another phase with little thought, wares drawn from the bag."""
+    die = rng.choice(CHARACTERS)
+    left = [who for who in given["dice_left"] if who != die]
+    phase = rng.choice(["EFFECT", "DRAW", "REVEAL", "DISCARD", "REPEAT"])
+    hands = [dict(player["wares"]) for player in given["players"]]
+    bag = dict(given["bag"])
+    for ware in WARES:
+        drawn = rng.randint(0, min(2, bag[ware]))
+        bag[ware] -= drawn
+        rng.choice(hands)[ware] += drawn
+    return given | {
+        "phase": phase,
+        "die": die,
+        "dice_left": left,
+        "player": rng.randint(0, 1) if phase in DECISIONS else None,
+        "origin": rng.choice(AREAS) if die == "artist" and phase in ("EFFECT", "REVEAL") else None,
+        "pending": rng.randint(1, 5) if phase in ("DRAW", "REVEAL") else 0,
+        "bag": bag,
+        "players": [p | {"wares": hand} for p, hand in zip(given["players"], hands, strict=True)],
+    }
+
+
 def _player(seat: int, given: Mapping[str, Any]) -> dict[str, Any]:
     """One player's entries; hidden and gifted follow from each other and the easel."""
     plain = dict.fromkeys(("temple", "garden"), 1) | dict.fromkeys(("coins", "gold"), 0)

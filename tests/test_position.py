@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from mutants import Mute, Word
 from positions import (
-    AREAS,
-    CHARACTERS,
-    DECISIONS,
     DROP,
-    WARES,
     Position,
     changed,
+    disturbed,
     other_board_data,
     position,
     random_position,
@@ -177,6 +176,7 @@ MISTAKES = [
     (AT_MOVE, "dice_left", [], "dice_left: expected 1 to 3 dice at MOVE, got 0"),
     (AT_MOVE, "dice_left", ["monk"], "dice_left: expected one of pilgrim, merchant, artist"),
     (AT_MOVE, "dice_left", ["artist"] * 2, "dice_left"),
+    (AT_MOVE, "dice_left", ["artist"] * 10**6, "dice_left: expected 3 dice at most, got 1000000"),
     (AT_MOVE, "die", "pilgrim", "die at MOVE: expected null"),
     (AT_MOVE, "origin", "A1", "origin at MOVE: expected null"),
     (AT_MOVE, "pending", 1, "pending: expected 0 to 0 at MOVE"),
@@ -211,6 +211,8 @@ MISTAKES = [
     # tokens
     (AT_MOVE, "boutiques.C1", None, "boutiques and waves: expected drawn in order"),
     (AT_MOVE, "boutiques.C1", ["kimono", 3], "boutiques.C1: expected one of ('kimono', 4)"),
+    (AT_MOVE, "boutiques.C1", ["kimono", 4.0], "boutiques.C1: expected one of ('kimono', 4)"),
+    (AT_MOVE, "boutiques.C8", ["fan", 2, 2], "boutiques.C8: expected one of ('kimono', 4)"),
     (AT_MOVE, "boutiques.C1", "kimono/4", "boutiques.C1: expected a list"),
     (AT_MOVE, "boutiques.C8", DROP, "boutiques: expected the key 'C8'"),
     (AT_MOVE, "hot_spring", 2, "hot_spring: expected a whole number from 0 to 1"),
@@ -238,6 +240,7 @@ MISTAKES = [
     (AT_MOVE, "board", DROP, "the position: expected an object whose key 'board' names a board"),
     (AT_MOVE, "board", 3, "the position: expected an object whose key 'board' names a board"),
     (AT_MOVE, "players", AT_MOVE["players"][:1], "players: expected 2 of them"),
+    (AT_MOVE, "players", [{}] * 9, "players: expected 2 of them, got 9"),
     (AT_MOVE, "players", {}, "players: expected a list"),
     (AT_MOVE, "players.1", None, "players[1]: expected an object"),
     (AT_MOVE, "players.1.hat", "red", "players[1]: expected only the keys"),
@@ -254,6 +257,26 @@ def test_a_mistake_is_refused_by_the_name_of_its_key(
     with pytest.raises(PositionError) as error:
         Game.from_dict(changed(right, key, value))
     assert wanted in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wanted"),
+    [
+        ("board", np.array(["a", "b"]), "board: expected 'shikoku', got"),
+        ("round", np.int64(1), "round: expected a whole number from 0 to 200, got 1 of type int64"),
+        ("die", Word("artist"), "die: expected one of pilgrim, .*, got artist of type Word$"),
+        ("dice_left", np.array(["artist"]), "dice_left: expected a list, got .* of type ndarray$"),
+        ("waves", [], "waves: expected an object, got \\[\\]$"),
+    ],
+)
+def test_what_json_has_not_is_refused(key: str, value: Any, wanted: str) -> None:
+    with pytest.raises(PositionError, match=f"^{wanted}"):
+        Game.from_dict(AT_MOVE | {key: value}, board="shikoku")
+
+
+def test_what_tells_nothing_of_itself_is_refused() -> None:
+    with pytest.raises(PositionError, match=r"^round: expected a whole number .*, got Mute of a"):
+        Game.from_dict(AT_MOVE | {"round": Mute(1)})
 
 
 FANS = {"wares": {"fan": 6}}
@@ -338,26 +361,3 @@ def test_what_is_accepted_can_be_played_and_stays_acceptable() -> None:
             game.play(some_move(game, rng))
             assert reads(game.to_dict()) == game.to_dict(), f"seed {seed}, step {step}"
     assert accepted > 10
-
-
-def disturbed(given: Position, rng: random.Random) -> Position:
-    """A position moved to another phase with little thought, wares drawn from the bag."""
-    die = rng.choice(CHARACTERS)
-    left = [who for who in given["dice_left"] if who != die]
-    phase = rng.choice(["EFFECT", "DRAW", "REVEAL", "DISCARD", "REPEAT"])
-    hands = [dict(player["wares"]) for player in given["players"]]
-    bag = dict(given["bag"])
-    for ware in WARES:
-        drawn = rng.randint(0, min(2, bag[ware]))
-        bag[ware] -= drawn
-        rng.choice(hands)[ware] += drawn
-    return given | {
-        "phase": phase,
-        "die": die,
-        "dice_left": left,
-        "player": rng.randint(0, 1) if phase in DECISIONS else None,
-        "origin": rng.choice(AREAS) if die == "artist" and phase in ("EFFECT", "REVEAL") else None,
-        "pending": rng.randint(1, 5) if phase in ("DRAW", "REVEAL") else 0,
-        "bag": bag,
-        "players": [p | {"wares": hand} for p, hand in zip(given["players"], hands, strict=True)],
-    }

@@ -330,6 +330,13 @@ def test_a_number_beyond_its_limits_is_refused(how: str) -> None:
     assert contents(batch) == before
 
 
+@pytest.mark.parametrize("wrong", [5, 0.5, "ab", b"ab", {1, 2}, iter(()), object()], ids=repr)
+def test_what_are_no_positions_is_refused(wrong: Any) -> None:
+    batch = in_the_middle(2)
+    with pytest.raises(PositionError, match=r"^positions: expected a position, a sequence of them"):
+        batch.reset(positions=wrong)
+
+
 def test_one_state_for_all_games_is_looked_at_too() -> None:
     batch = in_the_middle()
     before, one = contents(batch), a_state()

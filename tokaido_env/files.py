@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
 
 MOST_NESTED = 64  # lists and objects within each other, and parts of a key
 
@@ -161,8 +161,17 @@ def kind_of(mode: int) -> str:
     return _KINDS.get(stat.S_IFMT(mode), "a device")
 
 
+def standing(path: Path) -> str:
+    """Say what stands at a path, links followed: NOTHING if nothing does, or can."""
+    try:
+        return kind_of(path.stat().st_mode)
+    except (OSError, ValueError):  # too long, links that lead to each other; no path at all
+        return NOTHING
+
+
+FILE, FOLDER, NOTHING = "a file", "a folder", "nothing"
 _KINDS = {
-    **{stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link"},
+    **{stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: "a link"},
     **{stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"},
 }
 
@@ -208,7 +217,7 @@ def read_json(path: Path) -> Any:
     try:
         return parse_json(_read_text(path, MOST_JSON))
     except ValueError as error:
-        raise ValueError(f"{path}: not a whole JSON file: {error}") from None
+        raise ValueError(f"{brief(path, MOST_PATH)}: not a whole JSON file: {error}") from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -222,7 +231,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return _parse_toml(_read_text(path, MOST_TOML))
     except ValueError as error:  # no TOML, or no UTF-8
-        raise ValueError(f"{path}: not a TOML file: {plain(str(error), 200)}") from None
+        what = plain(str(error), 200)
+        raise ValueError(f"{brief(path, MOST_PATH)}: not a TOML file: {what}") from None
 
 
 def _read_text(path: Path, most: int) -> str:
@@ -234,7 +244,13 @@ def _read_text(path: Path, most: int) -> str:
         data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(_too_large(most))
-    return data.decode()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"line {line}: expected UTF-8, got {data[error.start : error.end]!r}"
+        ) from None
 
 
 def _parse_toml(text: str) -> dict[str, Any]:

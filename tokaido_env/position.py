@@ -29,7 +29,7 @@ from tokaido_env.core.box import (
     WARE_COUNTS,
     WARES,
 )
-from tokaido_env.core.checks import brief
+from tokaido_env.core.checks import brief, shown
 from tokaido_env.core.episode import picker_of, wares_of
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import (
@@ -95,7 +95,8 @@ class _PositionReader:
     def _read_turn(self) -> None:
         row, position = self.row, self.position
         name = position["board"]
-        self._expect(name == self.board.name, "board", repr(self.board.name), name)
+        right = isinstance(name, str) and name == self.board.name
+        self._expect(right, "board", shown(self.board.name), name)
         row["phase"] = Phase[self._one_of("phase", position["phase"], Phase.__members__)]
         row["player"] = self._seat_or_null("player", position["player"])
         row["lead"] = self._integer("lead", position["lead"], 0, 1)
@@ -103,6 +104,7 @@ class _PositionReader:
         if position["dice"] is not None:
             row["dice"] = self._integers("dice", position["dice"], CHARACTERS, 1, 6)
         dice = self._list("dice_left", position["dice_left"])
+        self._expect(len(dice) <= len(CHARACTERS), "dice_left", "3 dice at most", len(dice))
         for die in dice:
             row["dice_left"] |= 1 << self._index("dice_left", die, CHARACTERS)
         right = len(dice) == int(row["dice_left"]).bit_count()
@@ -121,8 +123,7 @@ class _PositionReader:
         for coast, town in enumerate(COASTAL_TOWNS):
             token = position["boutiques"][town]
             if token is not None:
-                token = tuple(self._list(f"boutiques.{town}", token))
-                row["boutiques"][coast] = self._index(f"boutiques.{town}", token, self.board.kinds)
+                row["boutiques"][coast] = self._kind(f"boutiques.{town}", token)
         row["bag"] = self._integers("bag", position["bag"], WARES, 0, max(WARE_COUNTS))
         row["hot_spring"] = self._seat_or_null("hot_spring", position["hot_spring"])
         self._expect_keys("waves", position["waves"], CHARACTERS)
@@ -131,6 +132,12 @@ class _PositionReader:
             self._expect_keys(key, wave, ("side", "owner"))
             row["wave_side"][i] = self._index_or_null(f"{key}.side", wave["side"], SIDES[i])
             row["wave_owner"][i] = self._seat_or_null(f"{key}.owner", wave["owner"])
+
+    def _kind(self, key: str, token: Any) -> int:
+        given, kinds = tuple(self._list(key, token)), self.board.kinds
+        right = [type(part) for part in given] == [str, int] and given in kinds
+        self._expect(right, key, "one of " + ", ".join(map(str, kinds)), given)
+        return kinds.index(given)
 
     def _read_player(self, seat: int, player: Mapping[str, Any]) -> None:
         row, key = self.row, f"players[{seat}]"
@@ -336,22 +343,23 @@ class _PositionReader:
         return int(held), int(room)
 
     def _expect_keys(self, key: str, table: Any, keys: Sequence[str] | Mapping[str, Any]) -> None:
-        self._expect(isinstance(table, Mapping), key, "an object", table)
+        self._expect_type(isinstance(table, Mapping), key, "an object", table)
         for name in keys:
             self._expect(name in table, key, f"the key {name!r}", "no such key")
         for name in table:
             self._expect(name in keys, key, "only the keys " + ", ".join(keys), name)
 
     def _expect_length(self, key: str, value: Any, length: int) -> None:
-        self._expect(len(self._list(key, value)) == length, key, f"{length} of them", value)
+        given = len(self._list(key, value))
+        self._expect(given == length, key, f"{length} of them", given)
 
     def _list(self, key: str, value: Any) -> list[Any]:
-        self._expect(isinstance(value, list | tuple), key, "a list", value)
+        self._expect_type(isinstance(value, list | tuple), key, "a list", value)
         return list(value)
 
     def _one_of(self, key: str, value: Any, names: Any) -> Any:
         right = any(type(value) is type(name) and value == name for name in names)
-        self._expect(right, key, "one of " + ", ".join(map(str, names)), value)
+        self._expect_type(right, key, "one of " + ", ".join(map(str, names)), value)
         return value
 
     def _index(self, key: str, value: Any, names: Sequence[Any]) -> int:
@@ -371,8 +379,15 @@ class _PositionReader:
 
     def _integer(self, key: str, value: Any, low: int, high: int) -> int:
         right = type(value) is int and low <= value <= high
-        self._expect(right, key, f"a whole number from {low} to {high}", value)
+        self._expect_type(right, key, f"a whole number from {low} to {high}", value)
         return int(value)
+
+    def _expect_type(self, right: bool, key: str, wanted: str, got: object) -> None:
+        """As `_expect`; what JSON has not may look right, so its type is told."""
+        if not right:
+            known = got is None or type(got) in (bool, int, float, str, list, dict)
+            kind = "" if known else f" of type {type(got).__name__}"
+            _refuse(f"{key}: expected {wanted}, got {brief(got)}{kind}")
 
     def _expect(self, right: Any, key: str, wanted: str, got: object) -> None:
         if not right:

@@ -15,7 +15,7 @@ from tokaido_env import position
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
 from tokaido_env.core.box import Row
-from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed
+from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed, shown
 from tokaido_env.core.episode import SLOT
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.possible import FINE, bounds, first_impossible, limits
@@ -147,6 +147,10 @@ def states_from(
         check_states(boards, records, which, games, held)
         return held
     each = [positions] * len(games) if isinstance(positions, Mapping) else positions
+    if not isinstance(each, Sequence) or isinstance(each, str | bytes):
+        raise position.PositionError(
+            f"positions: expected a position, a sequence of them or STATE, got {shown(each)}"
+        )
     if len(each) != len(games):
         raise ValueError(f"positions: expected {len(games)}, one for each, got {len(each)}")
     states = np.empty(len(games), STATE)

@@ -33,7 +33,7 @@ from tokaido_env.agents.arena.ratings import (
 )
 from tokaido_env.agents.registry import check_from_file, cost_of
 from tokaido_env.boards.board import Board
-from tokaido_env.core.checks import check_seed, shown
+from tokaido_env.core.checks import MOST_PATH, brief, check_seed, shown
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import locked, read_json, write_text
 
@@ -141,11 +141,12 @@ class Ladder:
             AgentError: if it names an agent that a file may not name.
         """
         ladder = cls._load(Path(path), board)
+        where = brief(path, MOST_PATH)
         names = [name for match in ladder.matches for name in (match.a, match.b)]
         for spec in dict.fromkeys([*(rating.agent for rating in ladder.agents), *names]):
-            if check_from_file(spec, str(path), Path(path).parent, named) != spec:
+            if check_from_file(spec, where, Path(path).parent, named) != spec:
                 raise LadderError(
-                    f"{path}: {shown(spec)}: a ladder names policies by their paths from where "
+                    f"{where}: {shown(spec)}: a ladder names policies by their paths from where "
                     "the command runs: there is none in its folder"
                 )
         return ladder
@@ -153,14 +154,17 @@ class Ladder:
     @classmethod
     def _load(cls, path: Path, board: str | Path | Board | None) -> Ladder:
         """Read a ladder that only names agents: none of them is going to be made."""
+        where = brief(path, MOST_PATH)
         try:
             data = read_json(path)
         except FileNotFoundError:
-            raise LadderError(f"{path}: no such ladder") from None
+            raise LadderError(f"{where}: no such ladder") from None
+        except OSError as error:
+            raise LadderError(f"{where}: cannot be read: {error.strerror}") from None
         except ValueError as error:
             raise LadderError(str(error)) from None
-        check_ladder(path, data)
-        check_board(path, data, board)
+        check_ladder(where, data)
+        check_board(where, data, board)
         return cls(
             board=data["board"],
             board_hash=data["board_hash"],

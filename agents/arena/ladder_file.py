@@ -10,7 +10,7 @@ from typing import Any
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.checks import SeedError, check_seed, plain, shown
+from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed, plain, shown
 from tokaido_env.core.rules import RULES_VERSION
 
 VERSION = 1
@@ -31,7 +31,7 @@ def hash_of(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def check_ladder(path: str | Path, data: Any) -> None:
+def check_ladder(path: str, data: Any) -> None:
     """Check that a file holds a ladder of this version, as it was written."""
     if not isinstance(data, dict) or "matches" not in data:
         raise LadderError(f"{path}: not a ladder: expected the keys {', '.join(KEYS)}")
@@ -53,28 +53,28 @@ def check_ladder(path: str | Path, data: Any) -> None:
     _check_types(path, data)
 
 
-def _check_types(path: str | Path, data: Mapping[str, Any]) -> None:
+def _check_types(path: str, data: Mapping[str, Any]) -> None:
     for key in ("board", "board_hash", "anchor"):
         _expect(isinstance(data[key], str), path, key, "a text", data[key])
     _check_seed(path, "seed", data["seed"])
     for key, names in (("agents", RATING_KEYS), ("matches", MATCH_KEYS)):
         _expect(isinstance(data[key], list), path, key, "a list", data[key])
-        for one in data[key]:
+        for i, one in enumerate(data[key]):
             right = isinstance(one, dict) and set(one) == set(names)
-            _expect(right, path, key, f"objects with the keys {', '.join(names)}", one)
-    for rating in data["agents"]:
-        _check_rating(path, rating)
-    for match in data["matches"]:
-        _check_match(path, match)
+            _expect(right, path, f"{key}[{i}]", f"an object with the keys {', '.join(names)}", one)
+    for i, rating in enumerate(data["agents"]):
+        _check_rating(path, f"agents[{i}]", rating)
+    for i, match in enumerate(data["matches"]):
+        _check_match(path, f"matches[{i}]", match)
     rated = {rating["agent"] for rating in data["agents"]}
     played = {match[side] for match in data["matches"] for side in "ab"}
     right = not rated or (rated == played and data["anchor"] in rated)
     _expect(right, path, "agents", "those of its matches, the anchor among them", sorted(rated))
 
 
-def _check_rating(path: str | Path, rating: Mapping[str, Any]) -> None:
+def _check_rating(path: str, place: str, rating: Mapping[str, Any]) -> None:
     agent, ci95 = rating["agent"], rating["ci95"]
-    _expect(isinstance(agent, str), path, "agents", "the specs of agents", agent)
+    _expect(isinstance(agent, str), path, f"{place}: agent", "a spec", agent)
     right = isinstance(ci95, list) and len(ci95) == 2
     numbers = [rating["elo"], *ci95] if right else []
     right = right and all(type(x) in (int, float) and abs(x) <= MOST_ELO for x in numbers)
@@ -84,10 +84,10 @@ def _check_rating(path: str | Path, rating: Mapping[str, Any]) -> None:
     _expect(right, path, f"{shown(agent)}: games", "a count", count)
 
 
-def _check_match(path: str | Path, match: Mapping[str, Any]) -> None:
+def _check_match(path: str, place: str, match: Mapping[str, Any]) -> None:
     a, b, pairs = match["a"], match["b"], match["pairs"]
     right = isinstance(a, str) and isinstance(b, str) and a != b
-    _expect(right, path, "matches", "two agents", (a, b))
+    _expect(right, path, f"{place}: a and b", "the specs of two agents", (a, b))
     where = f"{shown(a)} against {shown(b)}"
     _check_seed(path, f"{where}: seed", match["seed"])
     right = isinstance(pairs, list) and len(pairs) == 5
@@ -96,21 +96,19 @@ def _check_match(path: str | Path, match: Mapping[str, Any]) -> None:
     _expect(right and 0 < sum(pairs) <= MOST_GAMES, path, f"{where}: pairs", wanted, pairs)
 
 
-def _check_seed(path: str | Path, where: str, seed: object) -> None:
+def _check_seed(path: str, where: str, seed: object) -> None:
     try:
         check_seed(seed)
     except SeedError:
-        _expect(False, path, where, "a seed", seed)
+        _expect(False, path, where, f"an integer from 0 to {MAX_SEED}", seed)
 
 
-def _expect(right: bool, path: str | Path, where: str, wanted: str, got: object) -> None:
+def _expect(right: bool, path: str, where: str, wanted: str, got: object) -> None:
     if not right:
         raise LadderError(f"{path}: {where}: expected {wanted}, got {shown(got)}")
 
 
-def check_board(
-    path: str | Path, data: Mapping[str, Any], board: str | Path | Board | None
-) -> None:
+def check_board(path: str, data: Mapping[str, Any], board: str | Path | Board | None) -> None:
     """Check that a ladder was made on a board, by default the built-in one that it names."""
     try:
         loaded = Board.named(data["board"]) if board is None else Board.load(board)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from math import isfinite
 from typing import Any
 
 from tokaido_env.agents.registry import Parameter
-from tokaido_env.core.checks import shown
+from tokaido_env.core.checks import MAX_SEED, shown
 
 TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
 RATE = Parameter(float, 1e-9, 1)
+
+MOST_TEXT = 4000  # characters of a setting
 
 
 class RunError(ValueError):
@@ -57,14 +58,16 @@ class Declared:
             RunError: if it is of another type or out of range.
         """
         allowed = cls._allowed(name)
-        if allowed.type is float and type(value) is int:
-            value = float(value)
-        right = type(value) is allowed.type
+        right = type(value) in (allowed.type, *((int,) if allowed.type is float else ()))
         if right and not isinstance(value, str):
-            right = isfinite(value) and allowed.low <= value <= allowed.high
+            right = allowed.holds(value)
         if not right:
             raise RunError(f"{name}: expected {allowed.expected}, got {shown(value)}")
-        return value
+        if isinstance(value, str):
+            _check_text(name, value)
+        elif abs(value) > MAX_SEED:  # more is no longer exact as a float
+            raise RunError(f"{name}: expected at most {MAX_SEED} (2**53 - 1), got {shown(value)}")
+        return allowed.type(value)
 
     @classmethod
     def read(cls, name: str, text: str) -> Any:
@@ -74,7 +77,9 @@ class Declared:
             RunError: if it stands for nothing that is allowed.
         """
         try:
-            return cls._allowed(name).read(text)
+            return cls.checked(name, cls._allowed(name).read(text))
+        except RunError:
+            raise
         except ValueError as error:
             raise RunError(f"{name}: {error}") from None
 
@@ -104,6 +109,18 @@ class Declared:
     def _allowed(cls, name: str) -> Parameter:
         parameter: Parameter = cls.__dataclass_fields__[name].metadata["allowed"]
         return parameter
+
+
+def _check_text(name: str, text: str) -> None:
+    """Refuse what a file of settings cannot hold."""
+    if len(text) > MOST_TEXT:
+        raise RunError(
+            f"{name}: expected at most {MOST_TEXT} characters, got {len(text)}: {shown(text)}"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise RunError(f"{name}: expected a text in Unicode, got {shown(text)}") from None
 
 
 def differences(own: Mapping[str, Any], asked: Mapping[str, Any]) -> str:

@@ -49,7 +49,7 @@ from tokaido_env.agents.learn.network import (
     seed32,
 )
 from tokaido_env.agents.learn.rating import place
-from tokaido_env.agents.learn.settings import check_width, sweep
+from tokaido_env.agents.learn.settings import MOST_DECISIONS, check_most, check_width, sweep
 from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inputs import read_positions
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes
@@ -94,7 +94,7 @@ class ExpertSettings(Declared):
     games: int = setting(1024, COUNT, "games side by side")
     epochs: float = setting(
         2.0,
-        Parameter(float, 1e-9),
+        Parameter(float, 1e-9, 1_000_000),
         "times that each position of a round is seen in the round, on average",
     )
     minibatch: int = setting(2048, COUNT, "positions")
@@ -111,6 +111,8 @@ class ExpertSettings(Declared):
         super().__post_init__()
         check_seed(self.seed)
         check_width(self.width)
+        check_most("games", self.games, MOST_DECISIONS)
+        check_most("minibatch", self.minibatch, MOST_DECISIONS)
         if self.sampled + self.uniform > 1:
             shares = f"{self.sampled:g} + {self.uniform:g}"
             raise RunError(f"sampled + uniform: expected at most 1, got {shares}")

@@ -50,6 +50,8 @@ from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import LOCK, UNFINISHED, locked, read_toml, write_text
 
 CONFIG = "config.toml"
+MOST_DECISIONS = 2**24  # at once, of about 5 KB
+MOST_WIDTH = 2**14  # the weights of a network so wide take 300 MB
 TABLES = ("settings", "layout", "versions")  # of config.toml
 
 _LITTER = (LOCK, CONFIG + UNFINISHED)  # what a command that was killed may leave in a new folder
@@ -110,6 +112,7 @@ class Settings(Declared):
         check_seed(check_seed(self.seed) + self.games - 1)  # of the last game
         if self.rating_games % 2:
             raise RunError(f"rating_games: expected an even number, got {self.rating_games}")
+        check_most("games * rollout", self.games * self.rollout, MOST_DECISIONS)
         _check_divisor("minibatch", self.minibatch, "games * rollout", self.games * self.rollout)
         _check_divisor("slots", self.slots, "games", self.games)
         check_width(self.width)
@@ -360,6 +363,13 @@ def check_width(width: int) -> None:
     """Raise `RunError` unless a network can have a first layer of so many units."""
     if width % 8:
         raise RunError(f"width: expected a multiple of 8, got {width}")
+    check_most("width", width, MOST_WIDTH)
+
+
+def check_most(name: str, value: int, most: int) -> None:
+    """Raise `RunError` if a setting asks for more memory than any machine has for it."""
+    if value > most:
+        raise RunError(f"{name}: expected at most {most}, got {value}")
 
 
 def _check_divisor(name: str, value: int, of: str, whole: int) -> None:
@@ -431,6 +441,6 @@ def _config(settings: Settings) -> str:
 
 
 def _line(name: str, value: Any) -> str:
-    # JSON's numbers and strings are TOML's too.
-    line = f"{name} = {json.dumps(value, ensure_ascii=False)}"
+    # JSON's numbers and strings are TOML's too, but for one that TOML wants escaped.
+    line = f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
     return f"{line:<40}  # {MEANINGS[name]}\n" if name in MEANINGS else line + "\n"

@@ -31,11 +31,11 @@ from tokaido_env.agents.players.inference import Floats, Network, evaluate_all, 
 from tokaido_env.agents.players.inputs import INPUTS_HASH, LARGEST, N_TRUNK
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.bits import lowest
-from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import hash_bits
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import parse_json, whole_file
+from tokaido_env.files import FILE, FOLDER, NOTHING, parse_json, standing, whole_file
 
 FORMAT = "tokaido-duo-policy"
 VERSION = 2
@@ -149,11 +149,12 @@ class Policy:
             PolicyError: if the file is none, is broken, or was made for other inputs or rules.
         """
         path = Path(path)
-        if path.is_dir():
+        if standing(path) == FOLDER:
             path = path / "best"
-        header, tensors = _read(path)
-        training = _check_header(path, header)
-        _check_tensors(path, tensors)
+        where = brief(path, MOST_PATH)
+        header, tensors = _read(path, where)
+        training = _check_header(where, header)
+        _check_tensors(where, tensors)
         return cls(tensors, training)
 
 
@@ -255,56 +256,59 @@ def _turned(weight: Floats) -> Floats:
     return np.ascontiguousarray(weight.T)
 
 
-def _read(path: Path) -> tuple[dict[str, str], dict[str, Floats]]:
+def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
     try:
         from safetensors import SafetensorError, safe_open
     except ModuleNotFoundError:
         raise PolicyError(
             "policies need safetensors: pip install 'tokaido-env[policies]'"
         ) from None
-    if not path.is_file():
-        raise PolicyError(f"{path}: no such policy file")
+    found = standing(path)
+    if found == NOTHING:
+        raise PolicyError(f"{where}: no such policy file")
+    if found != FILE:
+        raise PolicyError(f"{where}: expected a policy file, it is {found}")
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, TypeError) as error:  # TypeError: a kind of number NumPy has not
-        raise PolicyError(f"{path}: not a policy file: {plain(str(error), 200)}") from None
+        raise PolicyError(f"{where}: not a policy file: {plain(str(error), 200)}") from None
 
 
-def _check_header(path: Path, header: dict[str, str]) -> dict[str, Any]:
+def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     """Check for whom the policy was trained; return what it says of its training."""
     if header.get("format") != FORMAT:
-        raise PolicyError(f"{path}: not a policy of this project: no header {FORMAT!r}")
+        raise PolicyError(f"{where}: not a policy of this project: no header {FORMAT!r}")
     for key, known in _HEADER.items():
         if header.get(key) != str(known):
             raise PolicyError(
-                f"{path}: made for {key} {shown(header.get(key))}, "
+                f"{where}: made for {key} {shown(header.get(key))}, "
                 f"this version has {str(known)!r}: train it again, or use the version it was made "
                 "with"
             )
     try:
         training = parse_json(header.get("training", "{}"))
     except ValueError as error:
-        raise PolicyError(f"{path}: training: expected JSON: {error}") from None
+        raise PolicyError(f"{where}: training: expected JSON: {error}") from None
     return training if isinstance(training, dict) else {"summary": training}
 
 
-def _check_tensors(path: Path, tensors: dict[str, Floats]) -> None:
+def _check_tensors(where: str, tensors: dict[str, Floats]) -> None:
     sizes = _sizes_of(tensors)
     wanted = shapes_of(sizes)
     if sorted(tensors) != sorted(wanted):
         wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
-        raise PolicyError(f"{path}: tensors missing or unknown: {plain(wrong, 200)}")
+        raise PolicyError(f"{where}: tensors missing or unknown: {plain(wrong, 200)}")
     if not all(sizes):
-        raise PolicyError(f"{path}: expected layers of one unit or more, got {tuple(sizes)}")
+        raise PolicyError(f"{where}: expected layers of one unit or more, got {tuple(sizes)}")
     for name, shape in wanted.items():
         tensor = tensors[name]
         if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():
-            raise PolicyError(f"{path}: {name}: expected finite float32 numbers of shape {shape}")
+            raise PolicyError(f"{where}: {name}: expected finite float32 numbers of shape {shape}")
     if _largest(tensors) > MOST:
         raise PolicyError(
-            f"{path}: weights so large that its numbers could pass float32's: expected at most "
+            f"{where}: weights so large that its numbers could pass float32's: expected at most "
             f"{MOST:.0e} in a forward pass, up to {_largest(tensors):.0e} are possible"
         )
 

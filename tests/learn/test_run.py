@@ -54,6 +54,12 @@ def write(path: Path, text: str) -> Path:
         ({"learning_rate": float("nan")}, "learning_rate: expected a number"),
         ({"entropy": float("inf")}, "entropy: expected a number from 0 to 10, got inf"),
         ({"gae_lambda": 1.01}, "gae_lambda: expected a number from 0 to 1, got 1.01"),
+        ({"steps": 10**400}, "steps: expected at most 9007199254740991 (2**53 - 1), got 1000"),
+        ({"entropy": 10**400}, "entropy: expected a number from 0 to 10, got 1000"),
+        ({"width": 16392}, "width: expected at most 16384, got 16392"),
+        ({"games": 10**9}, "games * rollout: expected at most 16777216, got 32000000000"),
+        ({"board": "x" * 4001}, "board: expected at most 4000 characters, got 4001: 'xxx"),
+        ({"ladder": "a\udcff"}, "ladder: expected a text in Unicode, got 'a\\udcff'"),
         ({"pool_size": 1}, "pool_size: expected an integer from 2, got 1"),
         ({"rating_games": 7}, "rating_games: expected an even number, got 7"),
         ({"minibatch": 100}, "minibatch: expected a divisor of games * rollout = 16384, got 100"),
@@ -122,7 +128,7 @@ def test_config_toml_tells_every_value_with_its_meaning(folder: Path) -> None:
 
 
 def test_texts_survive_in_config_toml(tmp_path: Path) -> None:
-    ladder = tmp_path / 'a "ladder" # é 🎲.json'
+    ladder = tmp_path / 'a "ladder" # é 🎲\x00\x1b\x7f\x85\\.json'
     settings = Settings(rate_every=0, ladder=str(ladder))
     start_run(tmp_path / "run", settings)
     assert load_settings(tmp_path / "run") == settings
@@ -167,6 +173,17 @@ def test_a_wrong_config_file_is_told(tmp_path: Path, text: str, message: str) ->
     [
         ({"board": "honshu"}, BoardError, "unknown board 'honshu'"),
         ({"agents": "greedy gredy"}, AgentError, "unknown agent 'gredy'"),
+        ({"ladder": "\x1b" * 900}, LadderError, "…: cannot be read: File name too long; --"),
+        ({"ladder": "a\x00"}, LadderError, "a\\x00: not a whole JSON file: embedded null byte; --"),
+        ({"board": "\x1b.toml"}, BoardError, "\\x1b.toml: no such board file"),
+        ({"board": "n" * 300 + ".toml"}, BoardError, "n…: no such board file"),
+        ({"agents": "policy:" + "n" * 300}, AgentError, "n: no such policy file"),
+        (
+            {"agents": "policy:/dev/null"},
+            AgentError,
+            "null: expected a policy file, it is a device",
+        ),
+        ({"agents": "policy:\x1b"}, AgentError, "\\x1b: no such policy file"),
         ({"ladder": "nowhere.json"}, LadderError, "nowhere.json: no such ladder; --ladder FILE"),
         ({"board": "shikoku_ring"}, LadderError, "on another board; --ladder FILE names another"),
     ],
@@ -174,8 +191,10 @@ def test_a_wrong_config_file_is_told(tmp_path: Path, text: str, message: str) ->
 def test_what_is_not_there_is_told_before_a_folder_is_made(
     tmp_path: Path, values: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=re.escape(message)):
+    with pytest.raises(error, match=re.escape(message)) as refused:
         start_run(tmp_path / "run", Settings(**values))
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 500
     assert not (tmp_path / "run").exists()
 
 

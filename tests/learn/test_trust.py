@@ -228,7 +228,9 @@ def test_policies_of_a_file_lie_in_its_folder(
     assert check_from_file("policy:pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
     assert check_from_file('policy:"a,b=c"', "x", folder) == f'policy:"{folder}/a,b=c"'
     assert check_from_file("policy:mine", "x", folder) == f"policy:{folder}/mine"
-    outside = (str(folder / "pool" / "5"), "theirs/../mine", "link", "run", "up/mine", "..")
+    (folder / "loop").symlink_to("loop")
+    outside = [str(folder / "pool" / "5"), "theirs/../mine", "link", "run", "up/mine", ".."]
+    outside += ["a\x00b", "a\ud800", "loop"]
     for path in outside:
         for kind in ("policy", "policy_search"):
             spec = f"{kind}:{path}"
@@ -373,6 +375,25 @@ def test_metrics_that_find_no_room_are_told_with_the_file_and_gone_on_with(
     assert train(["--resume", str(run)]) == 0
     lines = file.read_bytes().splitlines(keepends=True)
     assert lines[0] == before
+    assert [json.loads(line)["steps"] for line in lines] == [256, 512]
+
+
+def test_logs_that_find_no_room_are_told_in_a_line_too(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorBoard writes them in a thread of its own."""
+    write = ppo.TensorBoardOutputFormat.write
+
+    def limited(self: Any, *arguments: Any, **options: Any) -> None:
+        with files_up_to(500):
+            write(self, *arguments, **options)
+
+    monkeypatch.setattr(ppo.TensorBoardOutputFormat, "write", limited)
+    assert train(["--resume", str(run), "--steps", "512"]) == 1
+    assert capsys.readouterr().err == f"train: [Errno 27] File too large: '{run / 'tb'}'\n"
+    monkeypatch.undo()
+    assert train(["--resume", str(run)]) == 0
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["steps"] for line in lines] == [256, 512]
 
 

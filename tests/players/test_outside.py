@@ -235,6 +235,8 @@ def test_a_parameter_is_read(text: str, value: int | str) -> None:
             "expected an integer from 0 to 9 or 'full', got",
         ),
         (Parameter(float, 0, 10), "nan", "expected a number from 0 to 10, got 'nan'"),
+        (Parameter(int, 1, 4), "9" * 400, "expected an integer from 1 to 4, got '9999"),
+        (Parameter(float), "1e999", "expected a number, got '1e999'"),
         (Parameter(float), "much", "expected a number, got 'much'"),
     ],
 )

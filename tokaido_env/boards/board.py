@@ -11,6 +11,7 @@ import functools
 import hashlib
 import itertools
 import json
+import operator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +30,8 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import shown
+from tokaido_env.core.checks import MOST_PATH, brief, shown
+from tokaido_env.files import FILE, standing
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
 
@@ -67,6 +69,10 @@ class Board:
         """
         if isinstance(board, Board):
             return board
+        if not isinstance(board, str | Path):
+            raise BoardError(
+                f"board: expected a name, the path of a .toml or a Board, got {shown(board)}"
+            )
         path = Path(board)
         if path.suffix != ".toml":
             path = BOARDS_FOLDER / f"{board}.toml"
@@ -76,8 +82,8 @@ class Board:
                     f"unknown board {shown(str(board))}: expected one of {names}, or a path to a "
                     ".toml"
                 )
-        if not path.is_file():
-            raise BoardError(f"{path}: no such board file")
+        if standing(path) != FILE:
+            raise BoardError(f"{brief(path, MOST_PATH)}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)
 
@@ -182,13 +188,13 @@ def _fill_merchant_reach(row: np.void, board: Board) -> None:
 
 
 def _fill_artist_reach(row: np.void, board: Board) -> None:
+    icons = [1 << ICONS.index(icon) for icon in board.area_icons]
     for start in range(8):
         for path in simple_walks(board.neighbours, (start,)):
             distance, end = len(path) - 1, path[-1]
             row["area_reach"][distance, start] |= 1 << end
-            for area in path:
-                icon = ICONS.index(board.area_icons[area])
-                row["icons_touched"][distance, start, end] |= 1 << icon
+            touched = functools.reduce(operator.or_, (icons[area] for area in path))
+            row["icons_touched"][distance, start, end] |= touched
 
 
 def _fill_dice_and_tokens(row: np.void, board: Board) -> None:

@@ -14,6 +14,7 @@ MAX_SEED = 2**53 - 1
 
 MOST_NAME = 1000  # characters of a player's name, a spec or a board's name
 MOST_SHOWN = 100  # characters of a value that a stranger wrote, in a message
+MOST_PATH = 250  # characters of a path, there: a stranger's file may name one
 
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
@@ -55,7 +56,7 @@ def brief(value: object, most: int = MOST_SHOWN) -> str:
 def _text(convert: Callable[[object], str], value: object) -> str:
     try:
         return convert(value)
-    except (ValueError, RecursionError):  # too many digits, nested too deeply
+    except Exception:  # too many digits, nested too deeply, or a stranger's own
         return f"{type(value).__name__} of a size that cannot be shown"
 
 

@@ -1,0 +1,243 @@
+"""Configurations: settings of files, of Python and of command lines; spec strings."""
+
+import io
+import json
+import os
+import random
+import shutil
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import mutants
+from fuzz import check_message, refusal
+from networks import random_policy
+from positions import shikoku_data, write_board
+
+from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.arena.ladder import LADDER
+from tokaido_env.agents.arena.ladder_file import LadderError
+from tokaido_env.agents.learn.declared import Declared, RunError
+from tokaido_env.agents.learn.expert import ExpertSettings
+from tokaido_env.agents.learn.settings import (
+    Settings,
+    load_settings,
+    read_settings,
+    resume_run,
+    start_run,
+)
+from tokaido_env.agents.registry import check_from_file, make
+from tokaido_env.boards.reader import BoardError
+from tokaido_env.core.checks import SeedError
+from tokaido_env.tools import train
+
+REFUSED = (RunError, AgentError, BoardError, LadderError, SeedError)
+SPECS = (
+    *("random", "greedy", "greedy:epsilon=0.1", "heuristic", "expectimax:depth=3", "expectimax:2"),
+    *("mcts", "mcts:sims=100,rollout=20", "mcts:25,rollout=full", "champion", "champion:sims=8"),
+    *("policy:best", "policy:best,temperature=1", "policy:\"a,b='c'\",temperature=0.5"),
+    *("policy_search:best,sims=8", "policy:path=best", 'policy_search:path="run",sims=2'),
+    *("policy:run", "policy:a b", "policy:missing", "policy:fifo", "policy:link"),
+    *("python:outsiders:Trace,path=trace", "python:subprocess:Popen,args=echo"),
+)
+WORDS = (
+    "sims=",
+    "temperature=",
+    "path=",
+    ",",
+    ":",
+    '"',
+    "\\",
+    "=",
+    "policy:",
+    "../",
+    "/",
+    "'",
+    " ",
+)
+TINY: dict[str, Any] = {
+    **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "slots": 4, "steps": 128},
+    **{"agents": "greedy 'mcts:sims=8'", "rate_every": 0},
+}
+
+
+class Cases:
+    """A run's config.toml, and what it may name, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        os.chdir(folder)  # paths in specs are from here
+        self.folder = folder
+        self.path = folder / "my.toml"
+        self.run = folder / "new"
+        _furnish(folder)
+        start_run(self.run, Settings(**TINY))
+        self.config = (self.run / "config.toml").read_text(encoding="utf-8")
+        self.data = tomllib.loads(self.config)
+        shutil.rmtree(self.run)
+        # Whatever a command is to train, is not trained.
+        train.__dict__["_train"] = lambda folder, named: 0
+
+    def check_sound(self) -> None:
+        self.path.write_text(self.config, encoding="utf-8")
+        self._check_file()
+        self._check_settings(Settings, TINY)
+        self._check_settings(ExpertSettings, {"rounds": 2})
+        for spec in SPECS[:-5]:
+            self._check_spec(spec, None)
+        assert not self._run(["--config", str(self.path)])
+
+    def case(self, rng: random.Random) -> bool:
+        kinds: tuple[Callable[[random.Random], bool], ...]
+        kinds = (self._file, self._values, self._texts, self._spec, self._command)
+        return rng.choices(kinds, (8, 3, 3, 8, 1))[0](rng)
+
+    # A file
+
+    def _file(self, rng: random.Random) -> bool:
+        self._write(rng)
+        with refusal(*REFUSED) as messages:
+            self._check_file()
+        self._names_something(messages)
+        return not messages
+
+    def _write(self, rng: random.Random) -> None:
+        """Write a damaged configuration: a wrong tree mostly, or a wrong text."""
+        if rng.random() < 0.8:
+            self.path.write_bytes(mutants.as_toml(rng, _renamed(rng, self.data)))
+        else:
+            self.path.write_bytes(mutants.text(rng, self.config, 2))
+
+    def _check_file(self) -> None:
+        """What is taken of a file begins a run, whose own file says the same."""
+        with refusal(RunError, AgentError, names=self.path) as messages:
+            given = read_settings(self.path)
+        if messages:
+            raise RunError(messages[0])
+        settings = Settings(**TINY | given)
+        try:
+            start_run(self.run, settings)
+            assert load_settings(self.run) == settings
+            config = (self.run / "config.toml").read_bytes()
+            resume_run(self.run, given)
+            assert (self.run / "config.toml").read_bytes() == config
+        finally:
+            shutil.rmtree(self.run, ignore_errors=True)
+
+    # Values and texts
+
+    def _values(self, rng: random.Random) -> bool:
+        kind, values = rng.choice(((Settings, self.data["settings"]), (ExpertSettings, {})))
+        names = [field.name for field in fields(kind)]
+        changed = {rng.choice(names): mutants.value(rng) for _ in range(rng.randint(1, 3))}
+        with refusal(RunError, SeedError) as messages:
+            self._check_settings(kind, values | changed)
+        self._names_one_of(messages, names)
+        return not messages
+
+    def _check_settings(self, kind: type[Declared], values: Mapping[str, Any]) -> None:
+        settings = kind(**values)
+        assert kind(**asdict(settings)) == settings
+        for name, value in asdict(settings).items():
+            assert kind.read(name, str(value)) == value
+
+    def _texts(self, rng: random.Random) -> bool:
+        kind = rng.choice((Settings, ExpertSettings))
+        name = rng.choice([field.name for field in fields(kind)])
+        text = str(getattr(kind(), name))
+        if rng.random() < 0.3:
+            text = str(mutants.value(rng))
+        else:
+            text = mutants.text(rng, text, 2).decode("utf-8", "surrogateescape")
+        with refusal(RunError, names=name) as messages:
+            value = kind.read(name, text)
+            assert kind.checked(name, value) == value
+            json.dumps(value, allow_nan=False)
+        return not messages
+
+    # Specs
+
+    def _spec(self, rng: random.Random) -> bool:
+        spec = rng.choice(SPECS)
+        for _ in range(rng.choice((1, 1, 1, 2, 3))):
+            at = rng.randrange(len(spec) + 1)
+            if rng.random() < 0.6:
+                added = rng.choice((*WORDS, *mutants.TEXTS, str(mutants.value(rng))[:2000]))
+                spec = spec[:at] + added + spec[at:]
+            else:
+                spec = mutants.text(rng, spec, 1).decode("utf-8", "surrogateescape")
+        with refusal(AgentError) as messages:
+            self._check_spec(spec, rng)
+        return not messages
+
+    def _check_spec(self, spec: str, rng: random.Random | None) -> None:
+        """What a file may name runs no code, lies in its folder, and is made: it has a name."""
+        where = "x"
+        if rng is None or rng.random() < 0.7 or spec.startswith("python:"):
+            with refusal(AgentError, names=f"{where}: ") as messages:
+                spec = check_from_file(spec, where, self.folder)
+                assert not spec.startswith("python:")
+            if messages:
+                raise AgentError(messages[0])
+        agent = make(spec)
+        assert isinstance(agent, Agent)
+        again = make(agent.spec)
+        assert (again.spec, again.cost) == (agent.spec, agent.cost)
+
+    # The command
+
+    def _command(self, rng: random.Random) -> bool:
+        self._write(rng)
+        words = ["--config", str(self.path)]
+        for _ in range(rng.randint(0, 2)):
+            name = rng.choice(fields(Settings)).name
+            words += ["--" + name.replace("_", "-") + f"={mutants.value(rng)}"]
+        wrong = self._run(words)
+        if wrong:
+            check_message(wrong.removesuffix("\n"), "train: ")
+        return not wrong
+
+    def _run(self, words: list[str]) -> str:
+        """Run `train` up to where it would train; return what it has to say against that."""
+        wrong = io.StringIO()
+        try:
+            with redirect_stderr(wrong), redirect_stdout(io.StringIO()):
+                status = train.main(["--run", str(self.run), *words])
+            assert self.run.exists() == (status == 0)
+        finally:
+            shutil.rmtree(self.run, ignore_errors=True)
+        assert bool(status) == bool(wrong.getvalue())
+        return wrong.getvalue()
+
+    def _names_something(self, messages: list[str]) -> None:
+        """A message says of which setting, agent or file it is."""
+        names = [field.name for field in fields(Settings)]
+        self._names_one_of(messages, [*names, "agent", "policy", self.path.name])
+
+    def _names_one_of(self, messages: list[str], names: list[str]) -> None:
+        assert not messages or any(name in messages[0] for name in names), messages
+
+
+def _furnish(folder: Path) -> None:
+    """What settings and specs may name, good and bad."""
+    (folder / "run").mkdir()
+    for name in ("best", "a,b='c'", "a b", "run/best"):
+        random_policy().save(folder / name)
+    (folder / "link").symlink_to("/etc/hostname")
+    os.mkfifo(folder / "fifo")
+    write_board(folder / "board.toml", shikoku_data() | {"max_rounds": 40})
+    shutil.copy(LADDER, folder / "ladder.json")
+
+
+def _renamed(rng: random.Random, data: dict[str, Any]) -> dict[str, Any]:
+    """The same with the names of others, which may be there."""
+    if rng.random() < 0.6:
+        return data
+    key = rng.choice(("board", "ladder", "start_from", "agents", "agents"))
+    name = rng.choice(FILES)
+    if key == "agents":
+        name = " ".join(rng.sample(SPECS, rng.randint(1, 3)))
+    changed = {key: name, "rate_every": rng.choice((0, 100))}
+    return data | {"settings": data["settings"] | changed}

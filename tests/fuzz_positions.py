@@ -1,0 +1,229 @@
+"""Positions: as dictionaries, from JSON, with strangers in them: played to the end, or refused."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mutants
+from fuzz import check_message, refusal
+from garbage import check
+from positions import (
+    WARES,
+    disturbed,
+    other_board_data,
+    random_position,
+    random_walk,
+    shikoku_data,
+    some_move,
+    write_board,
+)
+
+from tokaido_env import Board, BoardError, Game, PositionError
+from tokaido_env.aec import env
+from tokaido_env.batch import Batch
+from tokaido_env.files import parse_json
+from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
+from tokaido_env.record import Record, RecordError, replay
+from tokaido_env.render import ansi, svg
+from tokaido_env.versus import Versus
+
+WALKS = 12  # of each board
+STEPS = 900
+
+
+class Cases:
+    """Positions of random games on three boards, and some that are made up."""
+
+    def __init__(self, folder: Path) -> None:
+        short = shikoku_data() | {"name": "short", "max_rounds": 7}
+        other = write_board(folder / "other.toml", other_board_data())
+        paths = ["shikoku", other, write_board(folder / "short.toml", short)]
+        self.boards = [Board.load(path) for path in paths]
+        self.batches = [Batch(1, board, autoreset=False) for board in self.boards]
+        self.positions = [_positions_of_games(board) for board in self.boards]
+
+    def check_sound(self) -> None:
+        for which, positions in enumerate(self.positions):
+            for given in positions[:: len(positions) // 40]:
+                assert self._try(which, given, random.Random(0))
+        for which, board in enumerate(self.boards):
+            for ask in WAYS.values():
+                ask(board, self.positions[which][0])
+            _draw(Game(board, seed=0))  # how a board is laid out is kept
+
+    def case(self, rng: random.Random) -> bool:
+        which = rng.choices((0, 1, 2), (4, 2, 1))[0]
+        given = self._damaged(which, rng)
+        if rng.random() < 0.02:
+            self._ask_all(which, given)
+        return self._try(which, given, rng)
+
+    def _damaged(self, which: int, rng: random.Random) -> Any:
+        right = rng.choice(self.positions[which])
+        if which == 0 and rng.random() < 0.3:
+            right = random_position(rng)
+            if rng.random() < 0.8:
+                right = disturbed(right, rng)
+        how = rng.random()
+        if how < 0.2:
+            return _exchanged(right, rng.choice(self.positions[which]), rng)
+        if how < 0.3:
+            return _rich(right, rng)
+        if how < 0.6:
+            return mutants.tree(rng, right, rng.choice((1, 3)))
+        if how < 0.75:
+            return mutants.disguised(rng, right)
+        if how < 0.995:
+            return _from_json(mutants.as_json(rng, right))
+        return right | rng.choice(HUGE)
+
+    def _try(self, which: int, given: Any, rng: random.Random) -> bool:
+        """Take a position as a game does: where it is taken, it stands as it says, and plays."""
+        board, named = self.boards[which], which == 0 and rng.random() < 0.2
+        with refusal(PositionError, *((BoardError,) if named else ())) as messages:
+            game = Game.from_dict(given, board=None if named else board, chance="explicit")
+        if messages:
+            check_refused(messages[0])
+            return False
+        assert _canonical(game.to_dict()) == _canonical(given)
+        self._play(which, game, rng)
+        return True
+
+    def _play(self, which: int, game: Game, rng: random.Random) -> None:
+        """Play to the end, now and then by hand, drawn, in an episode that is replayed."""
+        batch = self.batches[which]
+        batch.reset(rng.randrange(1000), game.states)
+        if rng.random() < 0.2:
+            check(batch)
+        turn = batch.finish(rng.choice(("random", "greedy")))
+        assert batch.over.all()
+        assert turn.observation.min() >= 0
+        assert turn.observation.max() <= 1
+        if rng.random() < 0.05:
+            check(batch)
+        if rng.random() < 0.02:
+            _draw(game)
+        if rng.random() < 0.05:
+            while not game.is_over:
+                game.play(some_move(game, rng))
+            replay(Record.from_json(game.record().to_json()), game.board)
+            assert Game.from_dict(game.to_dict(), board=game.board) == game
+
+    def _ask_all(self, which: int, given: Any) -> None:
+        """All that begin from positions say the same of one."""
+        if given is None:  # not from a position then
+            return
+        board, said = self.boards[which], {}
+        for name, ask in WAYS.items():
+            with refusal(PositionError) as messages:
+                ask(board, given)
+            said[name] = messages
+        assert len({bool(messages) for messages in said.values()}) == 1, said
+
+
+def _draw(game: Game) -> None:
+    svg.draw(game.scene())
+    ansi.draw(game.scene())
+
+
+def _positions_of_games(board: Board) -> list[dict[str, Any]]:
+    """Positions in all phases, the late ones too."""
+    found = []
+    for seed in range(WALKS):
+        rng, game = random.Random(seed), random_walk(seed, 0, board)
+        for _ in range(STEPS):
+            if game.is_over:
+                break
+            if rng.random() < 0.2:
+                found.append(game.to_dict())
+            game.play(some_move(game, rng))
+        found.append(game.to_dict())
+    return found
+
+
+def _exchanged(given: dict[str, Any], other: dict[str, Any], rng: random.Random) -> Any:
+    """One key, or player, of another position."""
+    if rng.random() < 0.3:
+        return given | {"players": [given["players"][0], other["players"][1]]}
+    keys = rng.sample(sorted(given), rng.randint(1, 2))
+    return given | {key: other[key] for key in keys}
+
+
+def _rich(given: dict[str, Any], rng: random.Random) -> Any:
+    """Pegs, coins and wares of a player changed with some thought."""
+    seat = rng.randrange(2)
+    player = dict(given["players"][seat])
+    ware = rng.choice(sorted(WARES))
+    moved = rng.choice((-1, 1, 2))
+    player |= {"temple": rng.randint(1, 8), "garden": rng.randint(1, 5)}
+    player |= {"coins": rng.choice((0, 9, 10, 63, 64)), "gold": rng.choice((0, 5, 6))}
+    player["wares"] = player["wares"] | {ware: player["wares"][ware] + moved}
+    players = [player if i == seat else each for i, each in enumerate(given["players"])]
+    bag = given["bag"] | {ware: given["bag"][ware] - moved}
+    return given | {"players": players, "bag": bag, "end_triggered": player["gold"] == 6}
+
+
+def _from_json(line: bytes) -> Any:
+    """What a text of JSON says; nothing if it is none."""
+    with refusal(ValueError):
+        return parse_json(line.decode(errors="replace"))
+    return None
+
+
+HUGE: tuple[dict[str, Any], ...] = (
+    {"players": [{}] * 10**6},
+    {"dice_left": ["artist"] * 10**6},
+    {"boutiques": {str(i): None for i in range(10**5)}},
+    {"board": "x" * 10**7},
+    {"phase": list(range(10**6))},
+    {"round": 10**4000},
+    {"x" * 10**6: 1},
+    {"board": mutants.deep(900)},
+)
+
+
+def check_refused(message: str) -> None:
+    """A refusal says what was expected, and where."""
+    assert "expected" in message, message
+    where, _, _ = message.partition(": expected")
+    assert any(key in where for key in KEYS), message
+
+
+KEYS = (
+    *("the position", "board", "phase", "player", "lead", "round", "dice", "die", "origin"),
+    *("pending", "end", "boutiques", "bag", "hot_spring", "waves", "merchant"),
+)
+
+
+def _canonical(given: Any) -> str:
+    """JSON; dice that are left have no order."""
+    return json.dumps(
+        given | {"dice_left": sorted(given["dice_left"])}, sort_keys=True, default=dict
+    )
+
+
+def _ask_record(board: Board, given: Any) -> None:
+    plain = Game(board, seed=1).record().__dict__ | {"start": given, "events": (), "seed": None}
+    try:
+        replay(Record(**plain), board)
+    except RecordError as error:
+        if str(error).startswith("start: "):
+            raise PositionError(str(error)) from None
+        check_message(str(error))
+
+
+WAYS: dict[str, Callable[[Board, Any], object]] = {
+    "Game": lambda board, given: Game.from_dict(given, board=board),
+    "Batch": lambda board, given: Batch(2, board).reset(0, [given, given]),
+    "Versus": lambda board, given: Versus(1, "random", board=board).reset(0, given),
+    "env": lambda board, given: env(board).reset(0, {"state": given}),
+    "Gymnasium": lambda board, given: TokaidoDuoEnv("random", board=board).reset(
+        seed=0, options={"state": given}
+    ),
+    "Gymnasium vector": lambda board, given: TokaidoDuoVectorEnv(2, board=board).reset(
+        seed=0, options={"state": given}
+    ),
+    "record": _ask_record,
+}
