@@ -408,6 +408,12 @@ def in_checkpoint(name: str, spoil: Callable[..., None], *arguments: Any) -> Mak
     return spoil_it
 
 
+def begun_with_code(folder: Path) -> None:
+    """A run that has no checkpoint yet, so that all its agents are made."""
+    shutil.rmtree(folder / "checkpoints")
+    edited(folder / "config.toml", ('"greedy"', json.dumps(SPEC)))
+
+
 def linked(name: str, to: str) -> Maker:
     """Put a link to what is secret in the place of a part."""
 
@@ -479,6 +485,7 @@ RUNS: dict[str, Maker] = {
         f"its {why}": within("config.toml", edited, ('"greedy"', json.dumps(f"greedy '{spec}'")))
         for why, spec in AGENTS.items()
     },
+    "its agents are code from the start": begun_with_code,
     "code is seated": in_checkpoint("state.json", edited, ('"latest"', json.dumps(SPEC))),
     "a path is seated": in_checkpoint(
         "state.json", edited, ('"latest"', json.dumps(f"../../{SECRET}/policy"))
