@@ -201,7 +201,10 @@ def disguised(rng: random.Random, data: Any, most: int = 2) -> Any:
         holder, key = rng.choice(places(data))
         if isinstance(holder, dict | list):
             alike = _ALIKE.get(type(holder[key]))
-            holder[key] = rng.choice(alike)(holder[key]) if alike else stranger(rng)
+            try:
+                holder[key] = rng.choice(alike)(holder[key]) if alike else stranger(rng)
+            except (OverflowError, ValueError):  # too large a number, or NaN
+                holder[key] = stranger(rng)
     return data
 
 
