@@ -164,7 +164,8 @@ class Running:
                 stderr=out,
                 env=os.environ | environment,
             )
-        self._case, self._since = first, time.monotonic()
+        self._first = self._case = first
+        self._since = time.monotonic()
 
     def ended(self) -> bool:
         """Look after the process; return whether its share is done."""
@@ -172,7 +173,7 @@ class Running:
         if case != self._case:
             self._case, self._since = case, time.monotonic()
         if self._process.poll() is None:
-            if time.monotonic() - self._since < MOST_SECONDS * (1 + 4 * (case == self.share.first)):
+            if time.monotonic() - self._since < MOST_SECONDS * (1 + 4 * (case == self._first)):
                 return False
             self._process.kill()
             self._process.wait()
