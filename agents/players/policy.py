@@ -155,7 +155,7 @@ class Policy:
         where = brief(path, MOST_PATH)
         header, tensors = _read(path, where)
         training = _check_header(where, header)
-        _check_tensors(where, tensors)
+        check_tensors(where, tensors)
         return cls(tensors, training)
 
 
@@ -297,7 +297,16 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     return training if isinstance(training, dict) else {"summary": training}
 
 
-def _check_tensors(where: str, tensors: dict[str, Floats]) -> None:
+def check_tensors(where: str, tensors: dict[str, Floats]) -> None:
+    """Check that tensors are those of a network whose numbers are finite in any position.
+
+    Args:
+        where: they stand, for the message.
+        tensors: by their names.
+
+    Raises:
+        PolicyError: saying what was expected.
+    """
     sizes = _sizes_of(tensors)
     wanted = shapes_of(sizes)
     if sorted(tensors) != sorted(wanted):
