@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 TESTS = Path(__file__).resolve().parent
-KINDS = ("records", "boards", "positions", "configs", "ladders", "policies", "batch")
+KINDS = (*("records", "boards", "positions", "batch", "configs", "ladders", "runs", "policies"),)
 
 GIB = 1 << 30
 MOST_SECONDS = 60.0  # for a case; the first ones of a process may compile
@@ -164,7 +164,8 @@ class Running:
                 stderr=out,
                 env=os.environ | environment,
             )
-        self._case, self._since = first, time.monotonic()
+        self._first = self._case = first
+        self._since = time.monotonic()
 
     def ended(self) -> bool:
         """Look after the process; return whether its share is done."""
@@ -172,7 +173,7 @@ class Running:
         if case != self._case:
             self._case, self._since = case, time.monotonic()
         if self._process.poll() is None:
-            if time.monotonic() - self._since < MOST_SECONDS * (1 + 4 * (case == self.share.first)):
+            if time.monotonic() - self._since < MOST_SECONDS * (1 + 4 * (case == self._first)):
                 return False
             self._process.kill()
             self._process.wait()

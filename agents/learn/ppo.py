@@ -25,19 +25,21 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.ladder import Ladder
+from tokaido_env.agents.arena.ladder_file import MOST_ELO, check_rating
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.learn.checkpoint import (
     BROKEN,
     Checkpoint,
     broken,
     check_links,
+    check_moments,
     checkpoints,
     drop_old,
     read_checkpoint,
     snapshots_needed,
     write_checkpoint,
 )
-from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.learn.declared import RunError, enough_memory
 from tokaido_env.agents.learn.network import load_weights, repeatable
 from tokaido_env.agents.learn.pool import LATEST, Pool
 from tokaido_env.agents.learn.ppo_policy import (
@@ -56,12 +58,14 @@ from tokaido_env.agents.learn.settings import (
     split_specs,
     start_run,
 )
-from tokaido_env.agents.players.policy import Policy, PolicyAgent
+from tokaido_env.agents.players.policy import Policy, PolicyAgent, check_tensors
 from tokaido_env.agents.registry import check_from_file, make
 from tokaido_env.core.checks import brief, shown
-from tokaido_env.files import naming, parse_json, sync, write_text
+from tokaido_env.files import naming, parse_json, read_text, sync, write_text
+from tokaido_env.validity import checked_arrays
 
 NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
+MOST_METRICS = 256 << 20  # bytes
 OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
 
 
@@ -73,8 +77,9 @@ def begin(folder: str | Path, settings: Settings) -> None:
         Others: as `start_run`.
     """
     if settings.start_from:
-        env = learner_env(settings, "random")
-        load_weights(network_of(new_learner(env, settings)), Policy.load(settings.start_from))
+        with enough_memory(folder):
+            learner = new_learner(learner_env(settings, "random"), settings)
+        load_weights(network_of(learner), Policy.load(settings.start_from))
     start_run(folder, settings)
 
 
@@ -103,7 +108,9 @@ def train(
     """
     folder = Path(folder)
     with kept_run(folder) as settings, _told_once():
-        return _train(_Run(folder, settings, named), report)
+        with enough_memory(folder):
+            run = _Run(folder, settings, named)
+        return _train(run, report)
 
 
 def _train(run: _Run, report: Callable[[Progress], None]) -> bool:
@@ -327,12 +334,16 @@ class _Run:
     def _restore(self, checkpoint: Path) -> None:
         found = read_checkpoint(checkpoint)
         self.model.policy.load_state_dict(found.weights)
+        check_tensors("learner.safetensors", policy_of(self.model).tensors)
         optimizer = self.model.policy.optimizer
+        check_moments(optimizer.param_groups[0]["params"], found.moments)
         optimizer.load_state_dict(optimizer.state_dict() | {"state": found.moments})
         self.model.num_timesteps, self.model._n_updates = found.steps, found.updates
         games, counters = dict(found.games), found.counters
-        self.model._last_episode_starts = games.pop("episode_starts")
-        whole = games.pop("whole")
+        starts, whole = (games.pop(name, None) for name in ("episode_starts", "whole"))
+        flags = {"episode_starts": starts, "whole": whole}
+        checked_arrays(flags, dict.fromkeys(flags, self.pool.whole), self.env.num_envs)
+        self.model._last_episode_starts = np.resize(starts, self.env.num_envs)
         self.env.restore(games)
         self.pool.restore(counters["pool"])
         self.pool.whole[:] = whole
@@ -340,9 +351,16 @@ class _Run:
         self.settled_at = self.saved_at = self.model.num_timesteps
         self.rng.bit_generator.state = counters["rng"]
         self.rated_on = counters["ladder"]
-        rating = counters["rating"]
-        self.rating = Rating(**rating | {"ci95": tuple(rating["ci95"])}) if rating else None
-        self.best_elo = counters["best_elo"]
+        self.rating, self.best_elo = _rating_of(counters["rating"]), counters["best_elo"]
+        if self.best_elo is not None and not -MOST_ELO <= self.best_elo <= MOST_ELO:
+            raise ValueError(f"state.json: best_elo: expected a number, got {self.best_elo}")
+
+
+def _rating_of(data: Any) -> Rating | None:
+    if data is None:
+        return None
+    check_rating("state.json", "rating", data)
+    return Rating(**data | {"ci95": tuple(data["ci95"])})
 
 
 class _Stopped(Exception):  # noqa: N818  not an error
@@ -435,8 +453,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         RunError: naming a line that is none, so that nothing is lost silently.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else [""]
-    except UnicodeDecodeError as error:
+        lines = read_text(path, MOST_METRICS).split("\n") if path.is_file() else [""]
+    except ValueError as error:
         raise RunError(f"{path}: not a text file: {error}") from None
     for number, line in enumerate(lines, start=1):
         try:

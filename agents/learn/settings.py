@@ -51,7 +51,7 @@ from tokaido_env.files import LOCK, UNFINISHED, locked, read_toml, sync_folder, 
 
 CONFIG = "config.toml"
 MOST_DECISIONS = 2**24  # at once, of about 5 KB
-MOST_WIDTH = 2**14  # the weights of a network so wide take 300 MB
+MOST_WIDTH = 2**12  # a policy file so wide takes 27 MB
 TABLES = ("settings", "layout", "versions")  # of config.toml
 
 _LITTER = (LOCK, CONFIG + UNFINISHED)  # what a command that was killed may leave in a new folder
