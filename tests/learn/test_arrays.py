@@ -43,7 +43,7 @@ def npy(descr: str, shape: str, data: bytes = bytes(8), version: bytes = b"\x01\
         (npy("|O", "(1,)"), "a.npy: expected object of shape (1,), got 8 bytes"),
         (npy("<i8", "(-1,)"), "a.npy: expected int64 of shape (-1,), got 8 bytes"),
         (npy("<i8", "(True,)"), "a.npy: expected int64 of shape (True,), got 8 bytes"),
-        (npy("<i8", "(" * 50), "Cannot parse header"),
+        (npy("<i8", "(" * 50), "a.npy: a header that cannot be read"),
         (npy("<i8", "(1,)", version=b"\x02\x00"), "a.npy: expected version 1.0 of the format"),
         (npy("x", "(1,)"), "descr is not a valid dtype descriptor: 'x'"),
         (b"", "EOF: reading magic string"),

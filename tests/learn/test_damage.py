@@ -78,7 +78,7 @@ RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
         (put("pool.results", {"greedy": {"points": "1", "games": 2}}), "'greedy': expected points"),
         (put("pool.results", {"greedy": {"points": 3, "games": 2}}), "'greedy': expected points"),
         (put("pool.results", {"greedy": {"points": 0, "games": 0}}), "'greedy': expected points"),
-        (lambda state: state.pop("rng"), "broken checkpoint: no key 'rng': train anew"),
+        (lambda state: state.pop("rng"), "no key 'rng': train anew"),
     ],
 )
 def test_counters(run: Path, change: Callable[[Any], None], message: str) -> None:
@@ -86,7 +86,7 @@ def test_counters(run: Path, change: Callable[[Any], None], message: str) -> Non
     state = json.loads(file.read_text(encoding="utf-8"))
     change(state)
     file.write_text(json.dumps(state), encoding="utf-8")
-    check_refused(run, f"128: broken checkpoint: .*{re.escape(message)[-60:]}")
+    check_refused(run, f"128: broken checkpoint: .*{re.escape(message)}")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_counters(run: Path, change: Callable[[Any], None], message: str) -> Non
             "optimizer",
             "99.step",
             lambda t: t,
-            "optimizer.safetensors: 99: expected what Adam keeps",
+            "optimizer.safetensors: 99: expected what Adam",
         ),
     ],
 )
@@ -163,9 +163,7 @@ def test_metrics_as_large_as_a_disk_are_not_read(run: Path) -> None:
 def test_too_little_memory_is_told() -> None:
     for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
         with (
-            pytest.raises(
-                RunError, match="runs/x: more memory than there is: expected fewer games"
-            ),
+            pytest.raises(RunError, match="runs/x: more memory than there is: expected fewer"),
             enough_memory("runs/x"),
         ):
             raise error

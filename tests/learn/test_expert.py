@@ -135,7 +135,7 @@ def test_samples_that_are_pickled_are_not_loaded(tmp_path: Path) -> None:
             return (Path.touch, (touched,))
 
     np.savez(path, **dict.fromkeys(Samples._fields, np.array([Trap()], object)))
-    with pytest.raises(RunError, match="npz: not a file of arrays: .*expected object of shape"):
+    with pytest.raises(RunError, match=r"npz: not a file of arrays: .*expected object of shape"):
         expert.load_samples(path, "shikoku")
     path.write_bytes(pickle.dumps(Trap()))
     with pytest.raises(RunError, match="npz: not a file of arrays: File is not a zip file"):
