@@ -2,15 +2,17 @@
 # make test       set up, check, run the tests
 # make test-long  the same rules walk over many more games: make test-long GAMES=20000
 # make fuzz       damaged input of every kind: make fuzz N=100000
+# make kills      commands that are killed and go on: make kills N=100
 # make bench      print the speeds of this machine
 
 PYTHON ?= python3
 RUN ?= runs/first
 GAMES ?= 20000
 N ?= 10000
+kills: N = 100
 PY := .venv/bin/python
 
-.PHONY: setup train test test-long fuzz check bench browser
+.PHONY: setup train test test-long fuzz kills check bench browser
 
 setup: .venv/ready
 
@@ -50,6 +52,9 @@ test-long: setup
 
 fuzz: setup
 	$(PY) tests/fuzz.py $(N)
+
+kills: setup
+	$(PY) benchmarks/kills.py --kills $(N)
 
 bench: setup
 	$(PY) -m tokaido_env bench

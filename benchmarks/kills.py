@@ -10,8 +10,8 @@ killed with all its processes (SIGKILL) and called again, until it has ended as 
 for so many kills. Every file must then be what the undisturbed command wrote, and nothing else may
 be left: only TensorBoard's logs, which hold times, are not compared.
 
-A kill comes at a moment drawn from the time that the command takes to start and a third of what it
-does then, so that it gets on; or at a change of the folder, drawn likewise; or when a file or
+A kill comes at a moment drawn from the time that the command takes to start and an eighth of what
+it does then, so that it gets on; or at a change of the folder, drawn likewise; or when a file or
 folder stands there unfinished. The row says how many kills left something half-written: a file
 with the name of an unfinished one, or a last line without its end.
 """
@@ -35,9 +35,12 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 600  # the longest that a command may take
-PART = 3  # a kill comes within so large a part of a command, so that the next gets further
+PART = 8  # a kill comes within so large a part of a command: the next one gets further
 
 Words = list[str]
+Command = Callable[[Path], Words]
+"""What is called, given the folder that its files are in."""
+
 Files = dict[str, int]  # sizes, by path
 
 
@@ -46,12 +49,12 @@ class Plan(NamedTuple):
 
     Attributes:
         name: of the row.
-        commands: one after another; what each is called with, given the folder.
+        commands: one after another.
         share: of the kills.
     """
 
     name: str
-    commands: tuple[Callable[[Path], Words], ...]
+    commands: tuple[Command, ...]
     share: float
 
 
@@ -79,14 +82,17 @@ _RUN = """
 """
 
 
-def _train(folder: Path) -> Words:
+def train(folder: Path) -> Words:
+    """Return the command that begins a run in the folder, or goes on with it."""
     run = folder / "run"
     if (run / "config.toml").exists():
         return ["train.py", "--resume", str(run)]
     return ["train.py", "--run", str(run), *_RUN.split()]
 
 
-def _evaluate(words: str) -> Callable[[Path], Words]:
+def evaluate(words: str) -> Command:
+    """Return the command that plays matches, with records and results in the folder."""
+
     def command(folder: Path) -> Words:
         files = ["--records", str(folder / "games.jsonl"), "--json", str(folder / "results.json")]
         return ["evaluate.py", *words.split(), *files]
@@ -94,23 +100,29 @@ def _evaluate(words: str) -> Callable[[Path], Words]:
     return command
 
 
-def _ladder(words: str) -> Callable[[Path], Words]:
-    return lambda folder: ["evaluate.py", *words.split(), "--ladder", str(folder / "ladder.json")]
+def ladder(words: str) -> Command:
+    """Return the command that makes a ladder of agents, in the folder."""
+
+    def command(folder: Path) -> Words:
+        path = folder / "ladder.json"
+        return ["evaluate.py", "ladder", *words.split(), "--ladder", str(path)]
+
+    return command
 
 
 PLANS = (
-    Plan("train", (_train,), 1.0),
-    Plan("evaluate", (_evaluate("mcts:sims=600 greedy random --games 240"),), 0.25),
+    Plan("train", (train,), 1.0),
+    Plan("evaluate", (evaluate("mcts:sims=600 greedy random --games 240"),), 0.25),
     Plan(
         "evaluate, 2 processes",
-        (_evaluate("mcts:sims=600 greedy --games 400 --processes 2"),),
+        (evaluate("mcts:sims=600 greedy --games 400 --processes 2"),),
         0.25,
     ),
     Plan(
         "ladder",
         (
-            _ladder("ladder random greedy heuristic --games 2000"),
-            _ladder("ladder random greedy heuristic mcts:sims=100 --games 400"),
+            ladder("random greedy heuristic --games 2000"),
+            ladder("random greedy heuristic mcts:sims=100 --games 400"),
         ),
         0.1,
     ),
@@ -143,11 +155,12 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def started(words: Words, log: Path) -> subprocess.Popen[bytes]:
     """Start a command, with a process group of its own; its output goes to the end of a file."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, *words],
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": path},
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -272,6 +285,7 @@ def row(plan: Plan, count: int, seed: int, work: Path) -> str:
         kills += disturbed(plan, folder, paces, log, rng, count - len(kills))
         if wrong := difference(expected, contents(folder)):
             raise RuntimeError(f"{plan.name}: {folder}: not the same: {', '.join(wrong)}")
+        print(f"{plan.name}: {len(kills)} of {count} kills, {runs} runs", file=sys.stderr)
     kinds = [kill.kind for kill in kills]
     told = [len(kills), *map(kinds.count, ("moment", "change", "unfinished"))]
     cells = [plan.name, runs, *told, sum(kill.half for kill in kills), f"{len(expected)} the same"]

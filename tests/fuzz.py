@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 TESTS = Path(__file__).resolve().parent
-KINDS = ("records", "positions", "configs", "ladders", "policies", "runs")
+KINDS = (*("records", "boards", "positions", "batch", "configs", "ladders", "runs", "policies"),)
 
 GIB = 1 << 30
 MOST_SECONDS = 60.0  # for a case; the first ones of a process may compile

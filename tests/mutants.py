@@ -201,7 +201,10 @@ def disguised(rng: random.Random, data: Any, most: int = 2) -> Any:
         holder, key = rng.choice(places(data))
         if isinstance(holder, dict | list):
             alike = _ALIKE.get(type(holder[key]))
-            holder[key] = rng.choice(alike)(holder[key]) if alike else stranger(rng)
+            try:
+                holder[key] = rng.choice(alike)(holder[key]) if alike else stranger(rng)
+            except (OverflowError, ValueError):  # too large a number, or NaN
+                holder[key] = stranger(rng)
     return data
 
 
@@ -237,7 +240,8 @@ def _flip(rng: random.Random, data: bytes, at: int, long: int) -> bytes:
 
 
 def _overwrite(rng: random.Random, data: bytes, at: int, long: int) -> bytes:
-    return data[:at] + rng.randbytes(long) + data[at + long :]
+    new = rng.randbytes(long) if rng.random() < 0.3 else bytes(rng.choices(range(32, 127), k=long))
+    return data[:at] + new + data[at + long :]
 
 
 def _cut(rng: random.Random, data: bytes, at: int, long: int) -> bytes:

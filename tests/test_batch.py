@@ -1196,17 +1196,22 @@ def test_a_batch_goes_on_after_an_illegal_action_as_if_nothing_had_been() -> Non
     assert contents(batch) == contents(other)
 
 
-@pytest.mark.parametrize(("wrong", "more"), [(3, ""), (10, ""), (13, "; and 3 more games")])
-def test_many_illegal_actions_are_named(wrong: int, more: str) -> None:
+@pytest.mark.parametrize("wrong", [1, 2, 3, 13])
+def test_many_illegal_actions_are_named(wrong: int) -> None:
+    """As many as an error of 500 characters has room for."""
     batch = Batch(20)
     batch.reset(seed=0)
     moves = own_actions(batch, all_of(batch))
     moves[5 : 5 + wrong] = 99
     with pytest.raises(IllegalMove) as error:
         batch.step(moves)
-    told = str(error.value).removesuffix(more).split("; ")
-    assert [part.partition(":")[0] for part in told] == [f"game {5 + i}" for i in range(wrong)[:10]]
-    assert str(error.value).endswith(more)
+    told = str(error.value).split("; ")
+    named = [part.partition(":")[0] for part in told if part.startswith("game")]
+    assert named == [f"game {5 + i}" for i in range(len(named))]
+    rest = [f"and {wrong - len(named)} more games"] if wrong > len(named) else []
+    assert told[len(named) :] == rest
+    assert len(named) == wrong or len(str(error.value)) > 250
+    assert len(str(error.value)) <= 500
 
 
 def test_the_games_that_are_advanced_are_named_by_their_indices() -> None:
@@ -1316,8 +1321,8 @@ def test_wrong_seeds_are_refused_and_change_nothing(seeds: Any, message: str) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "n: expected one game or more, got 0"),
-        ({"n": -3}, "n: expected one game or more, got -3"),
+        ({"n": 0}, "n: expected one game or more, .*got 0"),
+        ({"n": -3}, "n: expected one game or more, .*got -3"),
         ({"chance": "loaded"}, "chance: expected one of 'sampled', 'explicit', got 'loaded'"),
         ({"reward": "both"}, "reward: expected one of 'win', 'margin', got 'both'"),
         ({"observation": "int8"}, "observation: expected one of 'float32', 'uint8', None"),

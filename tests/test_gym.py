@@ -489,11 +489,11 @@ def test_wrong_options_of_vector_environments_are_refused() -> None:
         TokaidoDuoVectorEnv(2, autoreset_mode=AutoresetMode.NEXT_STEP)
     with pytest.raises(ValueError, match="autoreset_mode"):
         TokaidoDuoVectorEnv(2, autoreset_mode="NextStep")
-    with pytest.raises(ValueError, match="'Never' is not a valid AutoresetMode"):
+    with pytest.raises(ValueError, match=r"mode: expected one of .*'SameStep', .*got 'Never'"):
         TokaidoDuoVectorEnv(2, autoreset_mode="Never")
     with pytest.raises(ValueError, match="render_mode"):
         TokaidoDuoVectorEnv(2, render_mode="ansi")
-    with pytest.raises(ValueError, match="one game or more, got 0"):
+    with pytest.raises(ValueError, match=r"one game or more, .*got 0"):
         TokaidoDuoVectorEnv(0)
 
 

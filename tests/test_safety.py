@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from garbage import check
+from mutants import Mute, deep
 from positions import (
     changed,
     game_at,
@@ -26,8 +27,10 @@ from positions import (
 )
 
 from tokaido_env import Game, PositionError
+from tokaido_env.agent import AgentError
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
+from tokaido_env.core import loops
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import N_FEATURES, encode_game
@@ -209,7 +212,9 @@ def test_a_game_that_is_named_twice_is_not_changed(method: str) -> None:
 def test_other_integers_name_games_too(method: str) -> None:
     right = in_the_middle(plies=0)  # the pilgrim may move
     told = METHODS[method](right, np.array([3, 1]))
-    for same in ([3, 1], np.array([3, 1], np.uint8), np.array([9, 3, 9, 1])[1::2]):
+    kept = np.array([3, 1])
+    kept.flags.writeable = False
+    for same in ([3, 1], np.array([3, 1], np.uint8), np.array([9, 3, 9, 1])[1::2], kept):
         again = in_the_middle(plies=0)
         assert as_bytes(METHODS[method](again, same)) == as_bytes(told)
         if method != "begin":  # with a seed from the operating system
@@ -244,6 +249,123 @@ def test_a_seat_that_is_none_is_refused(seats: Any, message: str) -> None:
     for kind in kinds:
         with pytest.raises(ValueError, match=f"^{message}$"):
             batch.observe(np.array([1, 2]), given.astype(kind))
+
+
+def test_an_unsigned_number_is_not_taken_for_nobody() -> None:
+    with pytest.raises(ValueError, match=r"^seats: expected -1 to 1, got 9223372036854775807$"):
+        in_the_middle().observe(np.array([1]), np.array([2**64 - 1], np.uint64))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64])
+def test_seats_of_any_order_are_read(kind: Any) -> None:
+    batch, games = in_the_middle(), np.arange(N)
+    right = batch.observe(games, np.array([0, 1, 1, 0], kind))
+    strided, kept = np.array([0, 9, 1, 9, 1, 9, 0, 9], kind)[::2], np.array([0, 1, 1, 0], kind)
+    kept.flags.writeable = False
+    compiled = len(loops.observe.signatures) if hasattr(loops.observe, "signatures") else 0
+    for same in (strided, kept, np.array([0, 1, 1, 0], np.dtype(kind).newbyteorder(">"))):
+        assert np.array_equal(batch.observe(games, same), right)
+    if compiled:
+        assert len(loops.observe.signatures) == compiled
+
+
+NO_COUNTS = [0, -1, 10**12, 2**24 + 1, True, 2.0, "3", None, [3], np.array(3)]
+
+
+@pytest.mark.parametrize("wrong", NO_COUNTS, ids=repr)
+@pytest.mark.parametrize("make", [Batch, lambda n: Versus(n, "random")], ids=["Batch", "Versus"])
+def test_a_number_of_games_that_is_none_is_refused(make: Any, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"^n: expected one game or more, up to 16777216, got "):
+        make(wrong)
+
+
+@pytest.mark.parametrize("name", ["chance", "reward", "observation", "autoreset", "check", "copy"])
+@pytest.mark.parametrize("wrong", [np.array(["win", "x"]), Mute(2), [1], "yes", {}], ids=type)
+def test_an_option_that_is_none_is_refused(name: str, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: expected one of .*, got "):
+        Batch(2, **{name: wrong})
+
+
+RAGGED: list[Any] = [[[1, 2], [3]], np.array([Mute(1)], object), deep(100)]
+
+
+@pytest.mark.parametrize("wrong", RAGGED, ids=["ragged", "mute", "deep"])
+def test_what_is_no_array_is_refused_by_name(wrong: Any) -> None:
+    batch, games = in_the_middle(), np.array([1])
+    calls: dict[str, Callable[[], object]] = {
+        "moves": lambda: batch.step(wrong),
+        "games": lambda: batch.masks(wrong),
+        "seats": lambda: batch.observe(games, wrong),
+        "bots": lambda: batch.seat_bots(games, wrong),
+        "seed": lambda: batch.begin(games, wrong),
+    }
+    before = contents(batch)
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=f"^{name}: expected ") as error:
+            call()
+        assert str(error.value).isprintable()
+    assert contents(batch) == before
+
+
+def test_a_dtype_with_a_long_name_is_not_told_whole() -> None:
+    long = np.zeros(N, [("a" * 9999, "i8")])
+    with pytest.raises(ValueError, match=r"^moves: expected .*… of shape \(4,\)$") as error:
+        in_the_middle().step(long)
+    assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("games", [[N], [-1], [10**9]])
+def test_moves_of_games_that_are_none_are_not_told_of(games: list[int]) -> None:
+    with pytest.raises(IndexError, match="games: expected 0 to 3"):
+        in_the_middle().refuse(np.array(games), np.array([48]))
+    with pytest.raises(ValueError, match="games: expected one or more with an illegal move"):
+        in_the_middle().refuse(np.arange(0), np.arange(0))
+
+
+class Nameless:
+    """Decides as it is told, and has no name."""
+
+    def __init__(self, actions: Any) -> None:
+        self.actions = actions
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        return self.actions
+
+
+def test_an_agent_that_is_none_is_refused() -> None:
+    batch, wrong = in_the_middle(), (None, 5, "random", object(), [[1, 2], [3]])
+    before = contents(batch)
+    for agent in (None, 5, object()):
+        with pytest.raises(AgentError, match=r"^expected an agent, which has act"):
+            batch.decide(agent, np.array([0]))  # type: ignore[arg-type]
+    for actions in wrong:
+        with pytest.raises(ValueError, match=r"^agent 'Nameless': moves: expected"):
+            batch.decide(Nameless(actions), np.array([0]))  # type: ignore[arg-type]
+    assert contents(batch) == before
+
+
+@pytest.mark.parametrize("games", [[0, 9], [-1], [1, 1], [0.5], "0"])
+def test_opponents_of_games_that_are_none_are_not_assigned(games: Any) -> None:
+    versus = Versus(N, "random")
+    versus.reset(seed=0)
+    before = versus.opponents
+    with pytest.raises((IndexError, ValueError), match=r"^games: expected"):
+        versus.assign("greedy", games)
+    assert versus.opponents == before
+    versus.step(versus.masks().argmax(axis=1))
+
+
+def test_a_step_that_an_opponent_fails_leaves_what_the_last_one_told() -> None:
+    versus = Versus(2, "random", seat=0)
+    versus.reset(seed=0)
+    while not (versus.terminated | versus.truncated).any():
+        versus.step(versus.masks().argmax(axis=1))
+    told = [each.copy() for each in (versus.reward, versus.terminated, versus.truncated)]
+    versus.assign(Nameless("nothing"))
+    with pytest.raises(ValueError, match="agent 'Nameless'"):
+        versus.step(versus.masks().argmax(axis=1))
+    now = versus.reward, versus.terminated, versus.truncated
+    assert [each.tolist() for each in now] == [each.tolist() for each in told]
 
 
 def test_nobody_sees_what_seat_0_sees() -> None:

@@ -698,7 +698,7 @@ def test_the_first_reset_needs_no_seed() -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="n: expected one game or more, got 0"):
+    with pytest.raises(ValueError, match=r"n: expected one game or more, .*got 0"):
         Versus(0, "random")
     with pytest.raises(ValueError, match="seat: expected one of 0, 1, 'alternate', 'random'"):
         Versus(1, "random", seat=2)  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.rules import rewards_of
 from tokaido_env.game import Game
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.spaces import action_space, vector_space
+from tokaido_env.spaces import action_space, options_of, vector_space
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
@@ -117,11 +117,11 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the observation space of an agent, always the same object."""
-        return self.observation_spaces[agent]
+        return self.observation_spaces[AGENTS[_seat_of(agent)]]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the action space of an agent, always the same object."""
-        return self.action_spaces[agent]
+        return self.action_spaces[AGENTS[_seat_of(agent)]]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a game.
@@ -137,7 +137,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         """
         base, episode = self._next_episode(seed)
         luck = int(episode_seed(base, episode))
-        position = (options or {}).get("state")
+        position = options_of(options).get("state")
         if position is None:
             game = Game(self.board, seed=luck)
         else:
@@ -163,7 +163,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 
     def observe(self, agent: str) -> Any:
         """Return what an agent sees, whether it is to decide or not."""
-        seat = AGENTS.index(agent)
+        seat = _seat_of(agent)
         game = self.game
         vector = np.empty(N_FEATURES, np.float32)
         encode_game(game.boards, game.states, 0, seat, vector)
@@ -347,6 +347,11 @@ class _CheckedIterator(AECIterator[str, Any, "int | None"]):
         assert self.env._moved, "need to call step() or reset() in a loop over `agent_iter`"
         self.env._moved = False
         return agent
+
+
+def _seat_of(agent: object) -> int:
+    check_choice("agent", agent, AGENTS)
+    return AGENTS.index(str(agent))
 
 
 def _observation_space(observation: str) -> spaces.Space[Any]:

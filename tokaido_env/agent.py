@@ -208,6 +208,6 @@ def as_agent(agent: object) -> Agent:
     if not callable(getattr(agent, "act", None)) or isinstance(agent, type):
         raise AgentError(
             "expected an agent, which has act(boards, states, legal, keys), or a spec string, "
-            f"got {agent!r}"
+            f"got {shown(agent)}"
         )
     return Given(agent)

@@ -10,7 +10,6 @@ Game `i` with seed `s` is `Game(seed=s + i)`, whatever the number of games and o
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import validity
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Agent, as_agent
 from tokaido_env.boards.board import Board
 from tokaido_env.core import loops
 from tokaido_env.core.actions import N_ACTIONS
@@ -29,8 +28,12 @@ from tokaido_env.core.checks import (
     CHANCES,
     Chance,
     IllegalMove,
+    as_array,
+    as_integer,
+    brief,
     check_choice,
     check_seed,
+    shown,
 )
 from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
 from tokaido_env.core.luck import LUCK, entropy_seed
@@ -43,7 +46,9 @@ from tokaido_env.validity import Games, Positions
 Boards = str | Path | Board | Sequence[str | Path | Board]
 Seeds = int | npt.ArrayLike | None
 
-_SHOWN = 10  # illegal moves named in an error
+_MOST_TOLD = 450  # characters of an error about several games
+_MOST_SPEC = 60  # characters of an agent's name, there
+_MOST_GAMES = 2**24  # far more than any of ours: 1.5 KB each
 
 
 class Turn(NamedTuple):
@@ -119,16 +124,13 @@ class Batch:
         check: bool = True,
         copy: bool = True,
     ) -> None:
-        n = operator.index(n)
-        if n < 1:
-            raise ValueError(f"n: expected one game or more, got {n}")
+        n = _checked_count(n)
         check_choice("chance", chance, CHANCES)
         check_choice("reward", reward, ("win", "margin"))
         check_choice("observation", observation, (*OBSERVATION_DTYPES, None))
-        given = [board] if isinstance(board, str | Path | Board) else board
-        self.board_list = [Board.load(each) for each in given]
-        if not self.board_list:
-            raise ValueError("board: expected one board or more, got an empty sequence")
+        for name, flag in (("autoreset", autoreset), ("check", check), ("copy", copy)):
+            check_choice(name, flag, (True, False))
+        self.board_list = _boards(board)
         self.boards = np.concatenate([each.record for each in self.board_list])
         self._hashes = np.array([each.hash for each in self.board_list])
         self._fresh = start(self.boards)
@@ -144,7 +146,7 @@ class Batch:
         self._observation = observation
         self._check = check
         self._copy = copy
-        self._mode = _mode(chance == "sampled", autoreset, reward == "margin")
+        self._mode = _mode(chance == "sampled", bool(autoreset), reward == "margin")
         self.all_games = np.arange(n)
         self._met = np.zeros(n, np.bool_)
         self._words = np.zeros((n, MASK_BYTES // 8), np.uint64)
@@ -286,9 +288,18 @@ class Batch:
 
     def refuse(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
         """Raise `IllegalMove`, naming moves that `illegal` has found and what was legal."""
-        refusals = [self._refusal(int(games[j]), int(moves[j])) for j in range(len(games))[:_SHOWN]]
-        more = f"; and {len(games) - _SHOWN} more games" if len(games) > _SHOWN else ""
-        raise IllegalMove("; ".join(refusals) + more)
+        games = self._some(games)
+        moves = validity.checked_moves(moves, len(games))
+        if not len(games):
+            raise ValueError("games: expected one or more with an illegal move, got none")
+        told = ""
+        for j, (game, move) in enumerate(zip(games.tolist(), moves.tolist(), strict=True)):
+            refused = self._refusal(game, move)
+            if told and len(told) + len(refused) > _MOST_TOLD:
+                told += f"; and {len(games) - j} more games"
+                break
+            told += f"; {refused}" if told else refused
+        raise IllegalMove(told)
 
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play a decision of each of the given games; return them, int64 (k,).
@@ -297,6 +308,8 @@ class Batch:
             IllegalMove: naming the agent and the game, or a game in which there is nothing to
                 decide; nothing has been played then.
         """
+        if not callable(getattr(agent, "act", None)):
+            as_agent(agent)
         games = self._some(games, apart=True)
         self._need_begun(games)
         idle = games[self.legal[games] == 0]
@@ -308,7 +321,9 @@ class Batch:
         try:
             self.advance(games, actions)
         except ValueError as error:
-            raise type(error)(f"agent {agent.spec!r}: {error}") from None
+            raise type(error)(
+                f"agent {brief(as_agent(agent).spec, _MOST_SPEC)!r}: {error}"
+            ) from None
         return actions
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
@@ -472,7 +487,7 @@ class Batch:
             if new.any():
                 bases[new] = (entropy_seed() >> 1) + games[new]
             return bases
-        if np.ndim(seed) == 0:
+        if as_array("seed", seed).ndim == 0:
             first = check_seed(seed)
             check_seed(first + len(self) - 1)
             return first + games
@@ -489,6 +504,21 @@ class Batch:
         board = int(self.slots["board"][game])
         here = self.boards[board:][:1], self.states[game:][:1], 0
         return f"game {game}: {refusal(self.board_list[board].kinds, *here, move)}"
+
+
+def _checked_count(n: object) -> int:
+    count = as_integer(n)
+    if count is None or not 1 <= count <= _MOST_GAMES:
+        raise ValueError(f"n: expected one game or more, up to {_MOST_GAMES}, got {shown(n)}")
+    return count
+
+
+def _boards(board: Boards) -> list[Board]:
+    several = isinstance(board, Sequence) and not isinstance(board, str)
+    loaded = [Board.load(each) for each in (board if several else [board])]  # type: ignore[arg-type,union-attr]
+    if not loaded:
+        raise ValueError("board: expected one board or more, got an empty sequence")
+    return loaded
 
 
 def _mode(sampled: bool, autoreset: bool, margin: bool) -> npt.NDArray[np.void]:

@@ -263,13 +263,13 @@ class Game:
         """
         from tokaido_env.record import Record
 
-        first, second = players
+        names = tuple(players) if isinstance(players, Sequence) else players
         return Record(
             board=self.board.name,
             board_hash=self.board.hash,
             seed=self.seed,
             start=self.start_position,
-            players=(first, second),
+            players=names,  # type: ignore[arg-type]
             events=self.trajectory().labels(),
             **result_of(self.boards, self.states),
         )
@@ -327,10 +327,18 @@ class Game:
         return list(self.trajectory().labels())
 
     def label(self, move: int) -> str:
-        """Return the label of an action or, at a chance phase, of an outcome."""
+        """Return the label of an action or, at a chance phase, of an outcome.
+
+        Raises:
+            IllegalMove: if there is no such action or outcome.
+        """
+        weights, step = self._weights()
+        known, number = len(LABELS) if self.legal_mask else len(weights), _as_int(move)
+        if not 0 <= number < known:
+            raise self._refused(move)
         if self.legal_mask:
-            return LABELS[move]
-        return outcome_label(self.board.kinds, self.phase, self._weights()[1], move)
+            return LABELS[number]
+        return outcome_label(self.board.kinds, self.phase, step, number)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Game):
@@ -369,5 +377,5 @@ def _as_int(move: object) -> int:
         return _NO_MOVE
     try:
         return operator.index(move)  # type: ignore[arg-type]
-    except TypeError:
+    except Exception:  # none, or a stranger's own
         return _NO_MOVE

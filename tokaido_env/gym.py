@@ -15,6 +15,7 @@ An illegal action loses the game. `tokaido_env.versus` plays the games; this tra
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium
@@ -26,10 +27,10 @@ from gymnasium.vector.utils import batch_space
 from tokaido_env.agent import as_agent
 from tokaido_env.batch import Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.checks import check_choice
+from tokaido_env.core.checks import as_array, check_choice, check_seed, form
 from tokaido_env.core.state import NOBODY
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.spaces import action_space, vector_space
+from tokaido_env.spaces import action_space, options_of, vector_space
 from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 if TYPE_CHECKING:
@@ -89,8 +90,9 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
             seed: of the episode's luck, 0 to 2**53 - 1; None: the next episode of the last seed.
             options: `{"state": position}` begins from a position as `Game.to_dict` gives it.
         """
+        seed = None if seed is None else check_seed(seed)
+        self.games.reset(seed, options_of(options).get("state"))
         super().reset(seed=seed)
-        self.games.reset(seed, (options or {}).get("state"))
         if self.render_mode == "human":
             self.render()
         return self.games.observe()[0], self._info()
@@ -98,7 +100,10 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
     def step(self, action: Any) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
         """Play a decision and the opponent's answers."""
         games = self.games
-        games.step(np.asarray(action).reshape(1))
+        move = as_array("action", action)
+        if move.size != 1:
+            raise ValueError(f"action: expected an integer, got {form(move)}")
+        games.step(move.reshape(1))
         if self.render_mode == "human":
             self.render()
         ends = bool(games.terminated[0]), bool(games.truncated[0])
@@ -159,6 +164,8 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
         render_mode: str | None = None,
     ) -> None:
         check_choice("render_mode", render_mode, (None,))
+        if not isinstance(autoreset_mode, AutoresetMode):
+            check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         mode = AutoresetMode(autoreset_mode)
         check_choice("autoreset_mode", mode, AUTORESET_MODES)
         self.metadata = {"render_modes": [], "autoreset_mode": mode}
@@ -195,12 +202,14 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
             raise ValueError(
                 f"seed: expected one for each of {self.num_envs} environments, got {len(seed)}"
             )
-        super().reset(seed=seed if isinstance(seed, int) else None)
-        options = options or {}
-        flags = self._reset_mask(options)
+        if seed is not None and not isinstance(seed, list):
+            seed = check_seed(seed)
+        given = options_of(options)
+        flags = self._reset_mask(given)
         games = np.flatnonzero(flags)
-        chosen = np.asarray(seed)[games] if isinstance(seed, list) else seed
-        self.games.reset(chosen, options.get("state"), games)
+        chosen = as_array("seed", seed)[games] if isinstance(seed, list) else seed
+        self.games.reset(chosen, given.get("state"), games)
+        super().reset(seed=seed if isinstance(seed, int) else None)
         return self.games.observe(), _flagged(_facts(self.games), flags)
 
     def step(
@@ -225,15 +234,14 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
         """Return the legal actions of every game: bool (num_envs, N_ACTIONS)."""
         return self.games.masks()
 
-    def _reset_mask(self, options: dict[str, Any]) -> npt.NDArray[np.bool_]:
+    def _reset_mask(self, options: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         """Return which environments to reset, all by default."""
         if "reset_mask" not in options:
             return np.ones(self.num_envs, np.bool_)
-        mask = np.asarray(options["reset_mask"])
+        mask = as_array("reset_mask", options["reset_mask"])
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
             raise ValueError(
-                f"reset_mask: expected bool of shape ({self.num_envs},), "
-                f"got {mask.dtype} of shape {mask.shape}"
+                f"reset_mask: expected bool of shape ({self.num_envs},), got {form(mask)}"
             )
         return mask
 

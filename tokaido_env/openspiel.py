@@ -37,7 +37,7 @@ except ModuleNotFoundError as error:
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS, PAINTINGS
-from tokaido_env.core.checks import check_choice
+from tokaido_env.core.checks import as_integer, check_choice, shown
 from tokaido_env.core.episode import weights_of
 from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.rules import MAX_OUTCOMES, rewards_of
@@ -86,7 +86,7 @@ class TokaidoDuoGame(pyspiel.Game):
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        params = _DEFAULTS | dict(params or {})
+        params = _DEFAULTS | dict(_checked_parameters(params))
         check_choice("reward", params["reward"], REWARDS)
         self.board = Board.load(params["board"])
         self.margin = params["reward"] == "margin"
@@ -169,7 +169,10 @@ class TokaidoDuoState(pyspiel.State):
 
     def _action_to_string(self, player: int, action: int) -> str:
         """Return the label of an action or, with the chance player, of an outcome."""
-        return self.game.label(action) if player == pyspiel.PlayerId.CHANCE else LABELS[action]
+        if player == pyspiel.PlayerId.CHANCE:
+            return self.game.label(action)
+        check_choice("action", action, range(N_ACTIONS))
+        return LABELS[action]
 
     def is_terminal(self) -> bool:
         """Return whether the game has ended, by a trigger or the cap on rounds."""
@@ -198,21 +201,30 @@ class TokaidoDuoObserver:
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        if params:
-            raise ValueError(f"observers have no parameters, got {params}")
+        if _checked_parameters(params):
+            raise ValueError(
+                f"params: expected none, observers have no parameters, got {shown(params)}"
+            )
         self.tensor = np.zeros(N_FEATURES, np.float32)
         # One piece: OpenSpiel copies each piece apart, which is slow for as many as FEATURES has.
         self.dict = {"observation": self.tensor}
 
     def set_from(self, state: TokaidoDuoState, player: int) -> None:
         """Write what a seat sees to `tensor`."""
-        if player not in SEATS:
-            raise ValueError(f"player: expected 0 or 1, got {player}")
-        encode_game(state.game.boards, state.game.states, 0, player, self.tensor)
+        seat = as_integer(player)
+        if seat not in SEATS:
+            raise ValueError(f"player: expected 0 or 1, got {shown(player)}")
+        encode_game(state.game.boards, state.game.states, 0, seat, self.tensor)
 
     def string_from(self, state: TokaidoDuoState, player: int) -> str:
         """Return the position, the same for both seats."""
         return str(state)
+
+
+def _checked_parameters(params: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if params is not None and not isinstance(params, Mapping):
+        raise ValueError(f"params: expected a dict of parameters or None, got {shown(params)}")
+    return params or {}
 
 
 pyspiel.register_game(_TYPE, TokaidoDuoGame)

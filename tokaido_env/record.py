@@ -52,6 +52,12 @@ class Record:
     rules: int = RULES_VERSION
 
     def __post_init__(self) -> None:
+        right = isinstance(self.players, tuple) and len(self.players) == 2
+        if not right or not all(isinstance(name, str) for name in self.players):
+            raise RecordError(f"players: expected two names, got {shown(self.players)}")
+        for name in (*self.players, self.board):
+            if any("\ud800" <= sign <= "\udfff" for sign in name):
+                raise RecordError(f"expected names of whole characters, got {shown(name)}")
         # A dataset keeps as much for each name as the longest takes.
         longest = max(map(len, self.players))
         if longest > MOST_NAME:

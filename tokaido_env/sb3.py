@@ -14,8 +14,9 @@ import numpy.typing as npt
 from stable_baselines3.common.vec_env import VecEnv
 
 from tokaido_env.batch import Boards
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.checks import as_integer, check_seed, shown
 from tokaido_env.spaces import action_space, vector_space
+from tokaido_env.validity import checked_games
 from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 
@@ -123,6 +124,7 @@ class TokaidoVecEnv(VecEnv):
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """Return an attribute of each game ("opponent", "seat") or of this environment."""
+        _check_name("attr_name", attr_name)
         games = self._games(indices).tolist()
         if attr_name == "opponent":
             return [self.games.opponents[game] for game in games]
@@ -132,6 +134,7 @@ class TokaidoVecEnv(VecEnv):
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Set "opponent" of some games, or an attribute of this environment."""
+        _check_name("attr_name", attr_name)
         if attr_name == "opponent":
             self.assign(value, indices)
         elif attr_name == "seat":
@@ -143,8 +146,8 @@ class TokaidoVecEnv(VecEnv):
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
         """Call `action_masks`, the one method that single environments of this kind have."""
-        if method_name != "action_masks":
-            raise AttributeError(f"env_method: expected 'action_masks', got {method_name!r}")
+        if not isinstance(method_name, str) or method_name != "action_masks":
+            raise AttributeError(f"env_method: expected 'action_masks', got {shown(method_name)}")
         masks = self.action_masks()
         return list(masks if indices is None else masks[self._games(indices)])
 
@@ -153,7 +156,15 @@ class TokaidoVecEnv(VecEnv):
         return [False for _ in self._games(indices)]
 
     def _games(self, indices: Any) -> npt.NDArray[np.int64]:
-        return np.array(list(self._get_indices(indices)), np.int64)
+        if indices is None:
+            return self.games.batch.all_games
+        one = as_integer(indices)
+        return checked_games(indices if one is None else [one], self.num_envs)
 
     def _get_indices(self, indices: int | Iterable[int] | None) -> Iterable[int]:
         return super()._get_indices(indices)
+
+
+def _check_name(argument: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"{argument}: expected a name, got {shown(name)}")

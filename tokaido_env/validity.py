@@ -15,7 +15,7 @@ from tokaido_env import position
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
 from tokaido_env.core.box import Row
-from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed, shown
+from tokaido_env.core.checks import MAX_SEED, SeedError, as_array, check_seed, form, shown
 from tokaido_env.core.episode import SLOT
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.possible import FINE, bounds, first_impossible, limits
@@ -67,9 +67,10 @@ def checked_seats(
     seats: npt.ArrayLike, k: int, lowest: int = NOBODY, *, name: str = "seats"
 ) -> npt.NDArray[np.signedinteger[Any]]:
     """Return seats, from `lowest` to 1, as int8 or int64 (k,), or raise `ValueError`."""
-    chosen: npt.NDArray[np.signedinteger[Any]] = np.asarray(seats)
-    if chosen.dtype != np.int8 or chosen.ndim != 1:
-        chosen = _integers(name, seats)
+    chosen: npt.NDArray[np.signedinteger[Any]] = as_array(name, seats)
+    usual = chosen.dtype == np.int8 and chosen.ndim == 1
+    if not (usual and chosen.flags.carray):
+        chosen = chosen.astype(np.int8) if usual else _integers(name, seats)
     if len(chosen) != k:
         raise ValueError(f"{name}: expected {k}, one for each game, got {len(chosen)}")
     wrong = first_outside(chosen, lowest, 1)
@@ -80,24 +81,21 @@ def checked_seats(
 
 def checked_moves(moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     """Return moves as int64 (n,), or raise `ValueError`."""
-    array = np.asarray(moves)
+    array = as_array("moves", moves)
     if array.shape != (n,) or array.dtype.kind not in "iu":
         raise ValueError(
-            f"moves: expected integers of shape ({n},), one for each game, "
-            f"got {array.dtype} of shape {array.shape}"
+            f"moves: expected integers of shape ({n},), one for each game, got {form(array)}"
         )
-    return np.ascontiguousarray(array, np.int64)
+    return _as_int64(array)
 
 
 def checked_bots(bots: npt.ArrayLike, k: int) -> npt.NDArray[np.signedinteger[Any]]:
     """Return who plays the seats of k games as integers (k, 2), or raise `ValueError`."""
-    seated = np.asarray(bots)
+    seated = as_array("bots", bots)
     if seated.shape != (k, 2) or seated.dtype.kind not in "iu":
-        raise ValueError(
-            f"bots: expected integers of shape ({k}, 2), got {seated.dtype} of shape {seated.shape}"
-        )
+        raise ValueError(f"bots: expected integers of shape ({k}, 2), got {form(seated)}")
     if not np.isin(seated, (NO_BOT, *BOTS.values())).all():
-        raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {bots!r}")
+        raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {shown(bots)}")
     if (seated != NO_BOT).all(axis=-1).any():
         raise ValueError("bots: expected a seat without a bot in each game")
     return seated
@@ -110,11 +108,10 @@ def checked_seeds(seeds: npt.ArrayLike, games: Games) -> npt.NDArray[np.int64]:
         SeedError: naming the game whose seed is none.
         ValueError: these are no integers (k,).
     """
-    array = np.asarray(seeds)
+    array = as_array("seed", seeds)
     if array.shape != games.shape or array.dtype.kind not in "iu":
         raise ValueError(
-            f"seed: expected an integer or integers of shape {games.shape}, "
-            f"got {array.dtype} of shape {array.shape}"
+            f"seed: expected an integer or integers of shape {games.shape}, got {form(array)}"
         )
     for game, each in zip(games.tolist(), array.tolist(), strict=True):
         try:
@@ -140,8 +137,7 @@ def states_from(
     if isinstance(positions, np.ndarray):
         if positions.dtype != STATE or positions.shape not in ((1,), games.shape):
             raise ValueError(
-                f"positions: expected STATE of shape ({len(games)},) or (1,), "
-                f"got {positions.dtype} of shape {positions.shape}"
+                f"positions: expected STATE of shape ({len(games)},) or (1,), got {form(positions)}"
             )
         held = copy_rows(np.require(positions, STATE, ["C", "E"]))
         check_states(boards, records, which, games, held)
@@ -238,12 +234,18 @@ def check_slots(boards: Rows, which: Games, arrays: Mapping[str, npt.NDArray[Any
 
 
 def _integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name}: expected integers of shape (k,), got {array.dtype} of shape {array.shape}"
-        )
-    return np.ascontiguousarray(array, np.int64)
+        raise ValueError(f"{name}: expected integers of shape (k,), got {form(array)}")
+    return _as_int64(array)
+
+
+def _as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return integers as kernels are compiled for them: one type, contiguous, to be written to."""
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:  # half of them would turn negative
+        array = np.minimum(array, np.iinfo(np.int64).max)
+    whole = np.ascontiguousarray(array, np.int64)
+    return whole if whole.flags.writeable else whole.copy()
 
 
 def _explained(board: Board, row: np.void) -> str:

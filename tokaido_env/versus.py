@@ -22,7 +22,14 @@ from tokaido_env.core.checks import check_choice
 from tokaido_env.core.luck import seats_of_seeds
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import NOBODY
-from tokaido_env.validity import Games, Positions, checked_arrays, checked_moves, checked_seats
+from tokaido_env.validity import (
+    Games,
+    Positions,
+    checked_arrays,
+    checked_games,
+    checked_moves,
+    checked_seats,
+)
 
 Seating = Literal[0, 1, "alternate", "random"]
 SEATS: tuple[Seating, ...] = (0, 1, "alternate", "random")
@@ -126,11 +133,12 @@ class Versus:
         """
         if isinstance(opponents, str) or not isinstance(opponents, Sequence):
             opponents = [opponents]
+        opponents = list(opponents)
         if not opponents:
             raise ValueError("opponents: expected one or more, got none")
+        chosen = self._chosen(games)
         known = {id(one): as_agent(one) for one in opponents}
         agents = [known[id(one)] for one in opponents]
-        chosen = self._all if games is None else games
         if not self._agents:
             self._agents = agents[:1] * len(self)
         for j, game in enumerate(chosen.tolist()):
@@ -150,7 +158,7 @@ class Versus:
             SeedError, PositionError, IllegalMove: the last of an opponent, naming it and the game;
                 all games stand as before then.
         """
-        chosen = self._all if games is None else games
+        chosen = self._chosen(games)
         with self._all_or_nothing():
             self._begin(chosen, seed, positions)
             self._play_opponents(chosen, [])
@@ -214,6 +222,11 @@ class Versus:
 
     # Below the verbs
 
+    def _chosen(self, games: Games | None) -> Games:
+        if games is None:
+            return self._all
+        return checked_games(games, len(self), np.zeros(len(self), np.bool_))
+
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         arrays: dict[str, npt.NDArray[Any]] = {"seats": self.seats, "lengths": self._lengths}
         return arrays | {"done": self.done, "player": self.player}
@@ -221,12 +234,15 @@ class Versus:
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Put all games back if an opponent fails; those in the kernel do not."""
-        before = self.snapshot() if self._outside else None
+        results = self.reward, self.terminated, self.truncated
+        before = (self.snapshot(), [each.copy() for each in results]) if self._outside else None
         try:
             yield
         except BaseException:
             if before is not None:
-                self.restore(before)
+                self.restore(before[0])
+                for each, was in zip(results, before[1], strict=True):
+                    each[:] = was
             raise
 
     def _begin(self, games: Games, seed: Seeds, positions: Positions | None) -> None:

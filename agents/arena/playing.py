@@ -16,7 +16,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.bits import actions_of
-from tokaido_env.core.checks import IllegalMove, brief
+from tokaido_env.core.checks import IllegalMove, brief, shown
 from tokaido_env.core.state import copy_rows
 from tokaido_env.validity import checked_moves
 
@@ -145,7 +145,7 @@ def _failure(agent: Agent, batch: Batch, games: Numbers, job: Job, error: BaseEx
         if alone is not None:
             where = _place(agent, batch, game, job)
             return f"{where}: {_told(alone)}: {_legal(batch, game)}"
-    return f"agent {agent.spec!r}: asked about {len(games)} games at once: {_told(error)}"
+    return f"agent {shown(agent.spec)}: asked about {len(games)} games at once: {_told(error)}"
 
 
 def _error_alone(agent: Agent, batch: Batch, game: int) -> BaseException | None:
@@ -159,7 +159,7 @@ def _error_alone(agent: Agent, batch: Batch, game: int) -> BaseException | None:
 def _place(agent: Agent, batch: Batch, game: int, job: Job) -> str:
     where = f"game {job.numbers[game] + 1} of {job.total}, seed {job.seeds[game]}"
     seat, decision = batch.states["player"][game], batch.slots["decisions"][game]
-    return f"agent {agent.spec!r}: {where}, seat {seat}, decision {decision}"
+    return f"agent {shown(agent.spec)}: {where}, seat {seat}, decision {decision}"
 
 
 def _legal(batch: Batch, game: int) -> str:

@@ -90,6 +90,11 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
             f"{final}: not saved: {error.strerror or error}: the checkpoints before it are whole: "
             "make room, then go on with --resume"
         ) from None
+    drop_old(folder)
+
+
+def drop_old(folder: Path) -> None:
+    """Delete all but the newest checkpoints of a run."""
     for old in checkpoints(folder)[:-KEPT]:
         _delete(old)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ from tokaido_env.agents.learn.checkpoint import (
     check_links,
     check_moments,
     checkpoints,
+    drop_old,
     read_checkpoint,
     snapshots_needed,
     write_checkpoint,
@@ -105,7 +107,7 @@ def train(
         InUseError: if another command works in the folder.
     """
     folder = Path(folder)
-    with kept_run(folder) as settings:
+    with kept_run(folder) as settings, _told_once():
         with enough_memory(folder):
             run = _Run(folder, settings, named)
         return _train(run, report)
@@ -159,6 +161,7 @@ class _Run:
         found = checkpoints(self.folder)
         if found:
             self._load(found)
+            self._tidy()  # a kill may have come just before
             self._assign()
         else:
             if self.settings.start_from:
@@ -170,7 +173,7 @@ class _Run:
             self.model._last_episode_starts = np.ones(self.env.num_envs, bool)
             self.pool.whole[:] = True
         self.metrics = _JsonLines(self.folder / "metrics.jsonl", self.model.num_timesteps)
-        outputs = [self.metrics, TensorBoardOutputFormat(str(self.folder / "tb"))]
+        outputs = [self.metrics, _TensorBoard(self.folder / "tb")]
         self.model.set_logger(Logger(str(self.folder), outputs))
         self.began = (self.model.num_timesteps, time.perf_counter())
 
@@ -281,8 +284,13 @@ class _Run:
         }
         write_checkpoint(folder, self._checkpoint(games))
         self.saved_at = self.model.num_timesteps
-        needed = snapshots_needed(folder)
-        for path in (folder / "pool").iterdir():
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Delete what is too old: checkpoints, and copies of the pool that none of them needs."""
+        drop_old(self.folder)
+        needed = snapshots_needed(self.folder)
+        for path in (self.folder / "pool").iterdir():
             if path.name.isdigit() and path.name not in needed:
                 path.unlink()
 
@@ -417,6 +425,27 @@ class _JsonLines(KVWriter):
         self.file.close()
 
 
+class _TensorBoard(TensorBoardOutputFormat):
+    """Writes TensorBoard's logs; what goes wrong names their folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with naming(folder):
+            super().__init__(str(folder))
+
+    def write(
+        self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0
+    ) -> None:
+        """Write what is logged."""
+        with naming(self.folder):
+            super().write(key_values, key_excluded, step)
+
+    def close(self) -> None:
+        """Close the file."""
+        with naming(self.folder):
+            super().close()
+
+
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file of metrics, each with its steps, but for a last one cut short.
 
@@ -442,6 +471,22 @@ def _steps_of(line: str) -> int:
     if type(steps) is not int:
         raise ValueError(f'expected an object with "steps", got {shown(data)}')
     return steps
+
+
+@contextmanager
+def _told_once() -> Iterator[None]:
+    """Let TensorBoard's thread not print what its owner raises again: a full disk."""
+    previous = threading.excepthook
+
+    def tell(failure: threading.ExceptHookArgs) -> None:
+        if not isinstance(failure.exc_value, OSError):
+            previous(failure)
+
+    threading.excepthook = tell
+    try:
+        yield
+    finally:
+        threading.excepthook = previous
 
 
 @contextmanager

@@ -15,7 +15,10 @@ from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.report.figures import as_svg, figures, whole
 from tokaido_env.agents.report.results import Results
 from tokaido_env.agents.report.style import FAINT, INK, PAPER, drawing
+from tokaido_env.core.checks import plain
 from tokaido_env.files import write_text
+
+MOST = 2000  # characters of a spec, a command or the title that are shown
 
 # Styles stand in the page and in its figures; no script and nothing from elsewhere ever runs here.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -107,7 +110,7 @@ def write_report(
         ]
     page = _PAGE.format(
         policy=_POLICY,
-        title=escape(title),
+        title=_text(title),
         facts=_facts(facts, results),
         agents=_agents_table(results),
         matches=_matches_table(results),
@@ -116,11 +119,16 @@ def write_report(
     write_text(Path(path), page)
 
 
+def _text(text: str) -> str:
+    """Return text that a stranger may have written as HTML: short, in the order it was written."""
+    return escape(plain(text, MOST))
+
+
 def _facts(facts: Mapping[str, object], results: Results) -> str:
     games = sum(match.results.size for match in results.matches)
     known = {name: value for name, value in facts.items() if value is not None}
     known |= {"agents": len(results.agents), "games": f"{games:,}"}
-    shown = {name: escape(str(value)) for name, value in known.items()}
+    shown = {name: _text(str(value)) for name, value in known.items()}
     if "command" in shown:
         shown["command"] = f"<code>{shown['command']}</code>"
     return "\n".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in shown.items())
@@ -153,7 +161,7 @@ def _dot(results: Results, spec: str) -> str:
 
 def _name(results: Results, spec: str) -> str:
     """Return what the figures call an agent, with its colour and its spec to point at."""
-    name = f'<span title="{escape(spec)}">{escape(results.names[spec])}</span>'
+    name = f'<span title="{_text(spec)}">{escape(results.names[spec])}</span>'
     return _dot(results, spec) + name
 
 
@@ -163,7 +171,7 @@ def _agents_table(results: Results) -> str:
     for spec in results.agents:
         rating = rated.get(spec)
         games = len(results.games_of(spec)) if rating is None else rating.games
-        row = [_dot(results, spec) + escape(spec), *(_rating_cells(rating) if rated else [])]
+        row = [_dot(results, spec) + _text(spec), *(_rating_cells(rating) if rated else [])]
         rows.append([*row, f"{games:,}", escape(results.names[spec])])
     heads = ["agent", *(["Elo", "95 % interval"] if rated else []), "games", "in the figures"]
     note = "Elo in points, best first." if rated else "Best first, by score in all games."

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.core.checks import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,7 +69,7 @@ def match_bar(title: str, games: int, finished: int) -> Iterator[Finished]:
     )
     hidden = not console.is_terminal
     with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(escape(title), total=games, completed=finished, speed="–")
+        task = bar.add_task(escape(plain(title)), total=games, completed=finished, speed="–")
 
         def report(games: int) -> None:
             bar.advance(task, games)
@@ -100,7 +101,7 @@ def learner_bars(agent: str, steps: int, games: int) -> Iterator[LearnerBars]:
     )
     hidden = not console.is_terminal
     with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        training = bar.add_task(escape(f"learner – {agent}"), total=steps, unit="steps")
+        training = bar.add_task(escape(plain(f"learner – {agent}")), total=steps, unit="steps")
 
         def trained(steps: int, score: float | None) -> None:
             newest = "" if score is None else f", scored {score:.1%}"

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from tokaido_env.agents.arena.match import POINTS, Match
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.arena.series import Result
+from tokaido_env.core.checks import plain
 
 if TYPE_CHECKING:
     from tokaido_env.agents.arena.ladder import Ladder
+
+MOST = 300  # characters of a title or a cell that are printed
 
 
 class Table(NamedTuple):
@@ -31,7 +34,11 @@ class Table(NamedTuple):
 
 
 def print_table(table: Table) -> None:
-    """Print a table by rich, if that is installed, else in plain columns."""
+    """Print a table by rich, if that is installed, else in plain columns.
+
+    Specs and names of boards may come from strangers: what steers a terminal is shown, not printed.
+    """
+    table = _printable(table)
     if find_spec("rich") is None:
         print(plain_table(table))
         return
@@ -53,6 +60,12 @@ def print_table(table: Table) -> None:
     # As wide as it is where no terminal sets a width.
     console = console if console.is_terminal else Console(width=max(console.width, 120))
     console.print(shown)
+
+
+def _printable(table: Table) -> Table:
+    """Return a table in which every text is short and on a line of its own."""
+    rows = [tuple(plain(cell, MOST) for cell in row) for row in table.rows]
+    return table._replace(title=plain(table.title, MOST), rows=rows)
 
 
 def plain_table(table: Table) -> str:
@@ -126,9 +139,10 @@ def verdict(result: Result, error: float) -> str:
         error: the rate that it was decided with.
     """
     match = result.match
+    a, b = plain(match.a, MOST), plain(match.b, MOST)
     if result.decided is None:
-        return f"{match.a} and {match.b}: undecided after {match.results.size:,} games"
-    first, second = (match.a, match.b) if result.decided == "a" else (match.b, match.a)
+        return f"{a} and {b}: undecided after {match.results.size:,} games"
+    first, second = (a, b) if result.decided == "a" else (b, a)
     after = f"decided after {match.results.size:,} games, error at most {error:.3g}"
     return f"{first} is better than {second}: {after}"
 

@@ -37,7 +37,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.generator import plausible_board
 from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.rules import reward, total
@@ -450,9 +450,10 @@ def _summary(row: Figure) -> str:
     """Return the main figures of a study in one line."""
     triggers = ", ".join(f"{name} {each['mean']:.0%}" for name, each in row["triggers"].items())
     score, points = row["player_0"]["score"], row["points"]["total"]["mean"]
+    who = f"{plain(row['board'])}, {plain(row['agent'])}"
     return (
-        f"{row['board']}, {row['agent']}, {row['games']} games: {row['rounds']['mean']:.1f} "
-        f"rounds, {points:.1f} points; ends {triggers}; player_0 scores {score['mean']:.3f} "
+        f"{who}, {row['games']} games: {row['rounds']['mean']:.1f} rounds, {points:.1f} points; "
+        f"ends {triggers}; player_0 scores {score['mean']:.3f} "
         f"({score['ci95'][0]:.3f} to {score['ci95'][1]:.3f})"
     )
 

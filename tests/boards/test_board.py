@@ -338,6 +338,31 @@ def test_mistake__no_such_file(tmp_path: Path) -> None:
         Board.load(tmp_path / "folder.toml")
 
 
+@pytest.mark.parametrize("name", ["a" * 9999, "\0", "\ud800", "a\nb", "\x1b[31m"])
+def test_mistake__what_no_file_is_called(name: str) -> None:
+    with pytest.raises(BoardError, match=r": no such board file$") as error:
+        Board.load(f"{name}.toml")
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 300
+
+
+def test_mistake__a_file_with_a_hostile_name(tmp_path: Path) -> None:
+    path = write_board(tmp_path / "\x1b[31m\n.toml", changed(shikoku_data(), "format", 2))
+    with pytest.raises(
+        BoardError, match=r"x1b\[31m\\n\.toml: format: expected .* 1, got 2$"
+    ) as error:
+        Board.load(path)
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, 5, True, b"shikoku", ["shikoku"], {}, np.arange(3)], ids=str
+)
+def test_mistake__what_is_no_board(wrong: Any) -> None:
+    with pytest.raises(BoardError, match=r"^board: expected a name, .* or a Board, got "):
+        Game(wrong)
+
+
 @pytest.mark.parametrize("name", ["kyoto", "", "../boards/shikoku", "Shikoku"])
 def test_mistake__an_unknown_name(name: str) -> None:
     with pytest.raises(BoardError, match=r"unknown board .*: expected one of .*shikoku.*\.toml"):

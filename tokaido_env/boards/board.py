@@ -11,6 +11,7 @@ import functools
 import hashlib
 import itertools
 import json
+import operator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,6 +69,10 @@ class Board:
         """
         if isinstance(board, Board):
             return board
+        if not isinstance(board, str | Path):
+            raise BoardError(
+                f"board: expected a name, the path of a .toml or a Board, got {shown(board)}"
+            )
         path = Path(board)
         if path.suffix != ".toml":
             path = BOARDS_FOLDER / f"{board}.toml"
@@ -183,13 +188,13 @@ def _fill_merchant_reach(row: np.void, board: Board) -> None:
 
 
 def _fill_artist_reach(row: np.void, board: Board) -> None:
+    icons = [1 << ICONS.index(icon) for icon in board.area_icons]
     for start in range(8):
         for path in simple_walks(board.neighbours, (start,)):
             distance, end = len(path) - 1, path[-1]
             row["area_reach"][distance, start] |= 1 << end
-            for area in path:
-                icon = ICONS.index(board.area_icons[area])
-                row["icons_touched"][distance, start, end] |= 1 << icon
+            touched = functools.reduce(operator.or_, (icons[area] for area in path))
+            row["icons_touched"][distance, start, end] |= touched
 
 
 def _fill_dice_and_tokens(row: np.void, board: Board) -> None:

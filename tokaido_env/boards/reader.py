@@ -20,7 +20,7 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import MOST_NAME, brief
+from tokaido_env.core.checks import MOST_NAME, MOST_PATH, brief, plain
 from tokaido_env.files import read_toml
 
 PROVENANCES = ("rulebook", "public source", "inferred", "reconstruction", "box")
@@ -39,7 +39,7 @@ def read_board_file(path: Path) -> dict[str, Any]:
     try:
         data = read_toml(path)
     except ValueError as error:
-        raise BoardError(str(error)) from None
+        raise BoardError(plain(str(error), MOST_PATH + 250)) from None
     return _BoardFile(str(path), data).fields()
 
 
@@ -229,7 +229,8 @@ class _BoardFile:
 
     def _expect(self, right: bool, key: str, wanted: str, got: object) -> None:
         if not right:
-            raise BoardError(f"{self.source}: {key}: expected {wanted}, got {brief(got)}")
+            source = plain(self.source, MOST_PATH)
+            raise BoardError(f"{source}: {key}: expected {wanted}, got {brief(got)}")
 
 
 _LABELS = ("provenance", "note")

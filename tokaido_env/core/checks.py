@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 Chance = Literal["sampled", "explicit"]
 CHANCES = ("sampled", "explicit")
@@ -14,7 +15,7 @@ MAX_SEED = 2**53 - 1
 
 MOST_NAME = 1000  # characters of a player's name, a spec or a board's name
 MOST_SHOWN = 100  # characters of a value that a stranger wrote, in a message
-MOST_PATH = 300  # characters of a path, there: a stranger's file may name one
+MOST_PATH = 250  # characters of a path, there: a stranger's file may name one
 
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
@@ -27,20 +28,47 @@ class SeedError(ValueError):
 
 def check_seed(seed: object) -> int:
     """Return a seed as an int, or raise `SeedError`: JSON keeps exactly these integers."""
-    right = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not right or not 0 <= int(seed) <= MAX_SEED:  # type: ignore[call-overload]
+    number = as_integer(seed)
+    if number is None or not 0 <= number <= MAX_SEED:
         raise SeedError(
             f"seed: expected an integer from 0 to {MAX_SEED} (2**53 - 1), got {shown(seed)}"
         )
-    return int(seed)  # type: ignore[call-overload, no-any-return]
+    return number
+
+
+def as_integer(value: object) -> int | None:
+    """Return an integer of Python or NumPy as an int; None if it is something else, or a bool."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        return None
+    try:
+        return int(value)
+    except Exception:  # a stranger's own
+        return None
 
 
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
     """Raise `ValueError` unless an argument is one of some choices."""
     known = tuple(choices)
-    if value not in known:
+    try:
+        right = not isinstance(value, np.ndarray) and value in known
+    except Exception:  # a stranger's own comparison
+        right = False
+    if not right:
         one = ", ".join(map(repr, known))
         raise ValueError(f"{name}: expected one of {one}, got {shown(value)}")
+
+
+def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return what an argument holds as an array, as NumPy makes it, or raise `ValueError`."""
+    try:
+        return np.asarray(values)
+    except Exception:  # ragged, nested too deeply, or a stranger's own
+        raise ValueError(f"{name}: expected an array, got {shown(values)}") from None
+
+
+def form(array: npt.NDArray[Any]) -> str:
+    """Return dtype and shape of an array, for a message."""
+    return f"{brief(array.dtype)} of shape {brief(array.shape)}"
 
 
 def shown(value: object, most: int = MOST_SHOWN) -> str:

@@ -30,6 +30,7 @@ PLACE = 256
 
 _STEPS = len(COASTAL_TOWNS) + len(CHARACTERS)
 _SHOWN = 10  # outcomes named in an error
+_MOST_MOVE = 50  # characters of a move, there
 
 # Of the chance phases whose labels do not depend on the board.
 _OUTCOME_LABELS = {
@@ -106,16 +107,16 @@ def refusal(
     phase = Phase(states["phase"][i])
     move = int(move) if isinstance(move, np.integer) else move
     if phase == OVER:
-        return f"illegal action {shown(move)}: the game is over"
+        return f"illegal action {shown(move, _MOST_MOVE)}: the game is over"
     actions = actions_of(legal_mask(boards, states, i))
     if actions:
         name = f" ({LABELS[move]})" if isinstance(move, int) and move in range(len(LABELS)) else ""
         legal = ", ".join(f"{LABELS[action]} ({action})" for action in actions)
         who = f"player {states['player'][i]} at {phase.name}"
-        return f"illegal action {shown(move)}{name}: legal are {legal} for {who}"
+        return f"illegal action {shown(move, _MOST_MOVE)}{name}: legal are {legal} for {who}"
     weights = np.zeros(MAX_OUTCOMES, np.int64)
     _, step = weights_of(boards, states, i, weights)
     possible = np.flatnonzero(weights).tolist()
     listed = ", ".join(f"{outcome_label(kinds, phase, step, k)} ({k})" for k in possible[:_SHOWN])
     more = ", …" if len(possible) > _SHOWN else ""
-    return f"no outcome {shown(move)} at {phase.name}: possible are {listed}{more}"
+    return f"no outcome {shown(move, _MOST_MOVE)} at {phase.name}: possible are {listed}{more}"

@@ -48,7 +48,7 @@ from tokaido_env.agents.report import tables
 from tokaido_env.agents.report.as_json import results_to_dict
 from tokaido_env.agents.report.progress import learner_bars, match_bar
 from tokaido_env.boards.board import Board
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.tools.program import described, program
 
@@ -431,7 +431,9 @@ def _folder(run: Path | None) -> AbstractContextManager[str | Path]:
 
 def _warn_if_slow(agent: Agent, steps: int) -> None:
     if agent.cost:
-        warning = f"{agent.spec} thinks long, and decides about as often as the learner: {steps:,}"
+        warning = (
+            f"{plain(agent.spec)} thinks long, and decides about as often as the learner: {steps:,}"
+        )
         print(f"evaluate: {warning} times; fewer --steps take less time", file=sys.stderr)
 
 

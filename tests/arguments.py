@@ -1,0 +1,165 @@
+"""Arguments for the fuzz of objects: right ones, what looks like them, and wrong ones."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import mutants
+import numpy as np
+from positions import random_position, random_walk
+
+from tokaido_env.batch import Batch
+
+N = 3  # games
+_RNG = random.Random(0)
+POSITIONS = [random_walk(seed, 40 * seed).to_dict() for seed in range(10)]
+POSITIONS += [random_position(_RNG) for _ in range(10)]
+SEED = 2**53 - 1 - N
+
+
+class Give:
+    """Hands out arguments: the right one, one that looks like it, or a wrong one."""
+
+    def __init__(self, rng: random.Random, wrong: float) -> None:
+        self.rng = rng
+        self.wrong = wrong
+
+    def __call__(self, right: Any) -> Any:
+        if self.rng.random() >= self.wrong:
+            return right
+        how = self.rng.random()
+        if how < 0.4:
+            return alike(self.rng, right)
+        wrong = mutants.value(self.rng) if how < 0.7 else mutants.stranger(self.rng)
+        return None if isinstance(wrong, str) and "sims=" in wrong else wrong  # it would search
+
+
+def alike(rng: random.Random, right: Any) -> Any:
+    """The same in another form, or nearly the same."""
+    if isinstance(right, np.ndarray) and right.dtype.names is None:
+        return _other_array(rng, right)
+    if isinstance(right, dict):
+        return rng.choice((mutants.tree, mutants.disguised))(rng, right) if right else [right]
+    if isinstance(right, bool) or right is None:
+        return rng.choice((0, 1, "", "true", np.bool_(True), not right, [], [right]))
+    if isinstance(right, int):
+        near = (right + 1, -right, -1, float(right), str(right), [right], np.int64(right))
+        return rng.choice((*near, np.array(right), np.array([right]), mutants.Mute(right)))
+    if isinstance(right, str):
+        return rng.choice(
+            (right.upper(), right + " ", right[:-1], right.encode(), [right], {right})
+        )
+    return [right, right]
+
+
+DTYPES = ("i1", "u1", ">i8", "<i4", "u8", "f4", "f8", "?", "O", "U")
+
+
+def _other_array(rng: random.Random, right: np.ndarray[Any, Any]) -> Any:
+    """Of another shape, dtype, order or type; with a number that is none; the right one as list."""
+    spoilt = right.astype(object)
+    if spoilt.size:
+        spoilt.reshape(-1)[rng.randrange(spoilt.size)] = mutants.value(rng)
+    forms: tuple[Callable[[], Any], ...] = (
+        right.tolist,
+        lambda: tuple(right.tolist()),
+        lambda: set(right.reshape(-1).tolist()),
+        lambda: (x for x in right),
+        lambda: right.astype(rng.choice(DTYPES)),
+        lambda: np.repeat(right, 2, axis=0)[::2],
+        lambda: _read_only(right),
+        lambda: right[::-1],
+        lambda: right[1:],
+        lambda: np.concatenate([right, right[:1]]),
+        lambda: right[None],
+        lambda: np.broadcast_to(right[:1], right.shape),
+        lambda: np.ma.masked_array(right, True),
+        lambda: right + rng.choice((1, -1, 2, 3, 100, 2**40)),
+        lambda: right.view(np.matrix) if right.ndim < 3 else right,
+        lambda: right.astype(np.uint64) + np.uint64(2**64 - 1),
+        lambda: spoilt,
+        spoilt.tolist,
+        lambda: np.array(right.tolist(), dtype=[(mutants.TEXTS[3], "i8")]),
+    )
+    return rng.choice(forms)()
+
+
+def _read_only(right: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    other = right.copy()
+    other.flags.writeable = False
+    return other
+
+
+def spoilt(give: Give, snapshot: dict[str, Any]) -> Any:
+    """A snapshot of which an array is changed, or exchanged for something else."""
+    if give.rng.random() >= give.wrong:
+        return snapshot
+    rng, name = give.rng, give.rng.choice(sorted(snapshot))
+    array = snapshot[name]
+    forms: tuple[Callable[[], Any], ...] = (
+        lambda: _with_other_bytes(rng, array),
+        lambda: _with_other_bytes(rng, array),
+        lambda: array[::-1],
+        lambda: array[:1],
+        lambda: np.concatenate([array, array]),
+        lambda: array[None],
+        lambda: snapshot[rng.choice(sorted(snapshot))],
+        lambda: array.astype(object),
+        lambda: mutants.value(rng),
+        lambda: mutants.stranger(rng),
+    )
+    return snapshot | {name: rng.choice(forms)()}
+
+
+def _with_other_bytes(rng: random.Random, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    other = array.copy()
+    if other.dtype.kind != "U":
+        raw = other.view(np.uint8)
+        raw[rng.randrange(len(raw))] = rng.randrange(256)
+    return other
+
+
+class Player:
+    """An opponent that decides as it is told, right or wrong."""
+
+    def __init__(self, give: Give) -> None:
+        self.give = give
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        return self.give(np.array([(int(mask) & -int(mask)).bit_length() - 1 for mask in legal]))
+
+
+def some(give: Give) -> Any:
+    """Some games."""
+    games = np.array(give.rng.sample(range(N), give.rng.randint(1, N)))
+    return give(games)
+
+
+def size(games: Any) -> int:
+    return (
+        games.size
+        if isinstance(games, np.ndarray)
+        else len(games)
+        if isinstance(games, list)
+        else 1
+    )
+
+
+def start(give: Give) -> Any:
+    """A position on the default board, or none."""
+    return give(give.rng.choice((POSITIONS[0], None, None)))
+
+
+def starts(batch: Batch, give: Give) -> Any:
+    """A position for each game of a batch, one for all, or none."""
+    if len(batch.boards) == 1:
+        several = [give.rng.choice(POSITIONS) for _ in range(N)]
+        return give(give.rng.choice((POSITIONS[0], several, batch.states.copy(), None)))
+    return give(give.rng.choice((batch.states.copy(), None)))
+
+
+def begins(give: Give) -> Any:
+    """Options of a reset."""
+    if give.rng.random() < 0.8:
+        return {"state": start(give)}
+    return give({"state": POSITIONS[0]})

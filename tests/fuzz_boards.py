@@ -1,0 +1,254 @@
+"""Board files: played, drawn and recorded, or refused."""
+
+import io
+import json
+import random
+import tomllib
+from contextlib import redirect_stderr, redirect_stdout
+from itertools import count
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import mutants
+import numpy as np
+from fuzz import check_message, refusal
+from garbage import check
+from positions import (
+    AREAS,
+    COASTAL,
+    ICONS,
+    SHIKOKU,
+    TOWNS,
+    WARES,
+    other_board_data,
+    write_board,
+)
+
+from tokaido_env import Board, BoardError, Game
+from tokaido_env.__main__ import main as command
+from tokaido_env.batch import Batch
+from tokaido_env.boards.board import BOARDS_FOLDER
+from tokaido_env.boards.generator import plausible_toml
+from tokaido_env.core.box import CHARACTERS, MAX_ROUNDS, RING_SIZES, STATIONS
+from tokaido_env.core.observation import SCALES
+from tokaido_env.record import load, save
+from tokaido_env.render import ansi, svg
+
+GOLDEN = Path(__file__).with_name("golden") / "games.jsonl"
+GAMES = 3
+PLIES = 30
+MOST_IN_BYTES = 255  # rounds
+
+
+class Cases:
+    """The boards of the package, some like them, and boards that are as odd as they may be."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.numbers = count()  # a board is read once for each name, size and time
+        paths = sorted(BOARDS_FOLDER.glob("*.toml"))
+        self.texts = [path.read_text(encoding="utf-8") for path in paths]
+        self.texts += [plausible_toml(seed) for seed in range(4)]
+        self.tables = [_plain(tomllib.loads(text)) for text in self.texts] + [other_board_data()]
+
+    def check_sound(self) -> None:
+        for text in self.texts:
+            assert self._try(text.encode(), random.Random(0))
+        check(Batch(1))  # compiled
+        for seed in range(30):
+            path = write_board(self._path(), self._odd(random.Random(seed)))
+            self._check_taken(path, random.Random(seed))
+        _draw(Game(path, seed=0), random.Random(0))
+        assert self._run(SHIKOKU) == 0
+
+    def case(self, rng: random.Random) -> bool:
+        how = rng.random()
+        if how < 0.03:
+            return _spec(rng)
+        if how < 0.25:
+            return self._try(mutants.text(rng, rng.choice(self.texts), 2), rng)
+        table = self._odd(rng) if rng.random() < 0.4 else rng.choice(self.tables)
+        return self._try(mutants.as_toml(rng, table), rng)
+
+    def _path(self) -> Path:
+        return self.folder / f"{next(self.numbers)}.toml"
+
+    def _try(self, line: bytes, rng: random.Random) -> bool:
+        path = self._path()
+        path.write_bytes(line)
+        with refusal(BoardError, names=path) as messages:
+            Board.load(path)
+        if messages:
+            assert "expected" in messages[0] or "not a TOML file: " in messages[0], messages
+        else:
+            self._check_taken(path, rng)
+        if rng.random() < 0.02:
+            assert self._run(path) == 1 or not messages
+        path.unlink()
+        return not messages
+
+    def _check_taken(self, path: Path, rng: random.Random) -> None:
+        """What is taken can be played to the end, seen, drawn, recorded and read again."""
+        board = Board.load(path)
+        self._play_many(board, rng)
+        if rng.random() < 0.08:
+            self._play_one(board, path, rng)
+
+    def _play_many(self, board: Board, rng: random.Random) -> None:
+        kind = rng.choice(("float32", "uint8"))
+        with refusal(ValueError) as messages:
+            batch = Batch(GAMES, board, autoreset=False, observation=kind)  # type: ignore[arg-type]
+        assert bool(messages) == (kind == "uint8" and board.max_rounds > MOST_IN_BYTES), messages
+        if messages:
+            return
+        turn = batch.reset(rng.randrange(1000))
+        for _ in range(rng.randrange(PLIES)):
+            turn = batch.play("random")
+        if rng.random() < 0.1 and kind == "float32":
+            check(batch)
+        _check_seen(turn.observation)
+        _check_seen(batch.finish(rng.choice(("random", "greedy"))).observation)
+        assert batch.over.all()
+
+    def _play_one(self, board: Board, path: Path, rng: random.Random) -> None:
+        game = Game(path, seed=rng.randrange(1000))
+        while not game.is_over:
+            game.play(rng.choice(game.legal_actions()))
+            if rng.random() < 0.01:
+                given = json.loads(json.dumps(game.to_dict()))
+                assert Game.from_dict(given, board=board).to_dict() == given
+        if rng.random() < 0.1:
+            _draw(game, rng)
+        records = path.with_suffix(".jsonl")
+        save([game.record()], records)
+        assert load(records, path)[0] == game.record()
+        records.unlink()
+
+    def _run(self, path: Path) -> int:
+        """Say that the board is none, or not that of the games: in one line that names it."""
+        told, wrong = io.StringIO(), io.StringIO()
+        with redirect_stdout(told), redirect_stderr(wrong):
+            status = command(["replay", str(GOLDEN), "--quiet", "--board", str(path)])
+        if status:
+            check_message(wrong.getvalue().removesuffix("\n").replace(str(GOLDEN), ""))
+            assert str(path) in wrong.getvalue() or "board_hash" in wrong.getvalue()
+        return status
+
+    def _odd(self, rng: random.Random) -> dict[str, Any]:
+        """A board that breaks no rule, and some."""
+        table: dict[str, Any] = json.loads(json.dumps(rng.choice(self.tables)))
+        parts = _odd_parts(rng, table)
+        for where in rng.sample(sorted(parts), rng.randint(1, len(parts))):
+            entry, _, key = where.partition(".")
+            if key:
+                table[entry] = table[entry] | {key: parts[where]}
+            else:
+                table[entry] = parts[where]
+        while not _has_room(table):
+            table["starts"] = table["starts"] | _starts(rng, len(table["ring"]["stations"]))
+        return table
+
+
+def _check_seen(observation: Any) -> None:
+    most = SCALES if observation.dtype == np.uint8 else 1
+    assert (observation >= 0).all()
+    assert (observation <= most).all()
+
+
+def _odd_parts(rng: random.Random, table: dict[str, Any]) -> dict[str, Any]:
+    label = {"provenance": "reconstruction"}
+    return {
+        "name": rng.choice([text for text in mutants.TEXTS if 0 < len(text) < 1000][:-1]),
+        "max_rounds": rng.choice((1, 2, 3, 20, 200, 255, 256, MAX_ROUNDS)),
+        "dice": {who: {"faces": _faces(rng), **label} for who in CHARACTERS},
+        "ring.stations": _ring(rng),
+        "routes.pairs": _turned(rng, table["routes"]["pairs"]),
+        "mountains.numbers": {f"M{i}": rng.randint(2, 4) for i in range(1, 5)},
+        "areas.icons": dict(zip(AREAS, rng.choices(ICONS[: rng.randint(1, 4)], k=8), strict=True)),
+        "boutiques.tokens": [[rng.choice(sorted(WARES)), rng.randint(2, 4)] for _ in range(8)],
+        "commerce.points": _numbers(rng, 7),
+        "culture.points": _numbers(rng, 11),
+        "temple.numbers": _numbers(rng, 9),
+        "garden.numbers": _numbers(rng, 6),
+    }
+
+
+def _faces(rng: random.Random) -> list[int]:
+    return rng.choices(rng.sample(range(1, 7), rng.randint(1, 6)), k=6)
+
+
+def _ring(rng: random.Random) -> list[str]:
+    """Towns may be neighbours, and the rest all of a kind."""
+    kinds = rng.sample(STATIONS[1:], rng.randint(1, len(STATIONS) - 1))
+    others = rng.choices(kinds, k=rng.randint(*RING_SIZES) - len(COASTAL))
+    ring = [None] * len(others) + list(COASTAL)
+    rng.shuffle(ring)
+    ring = ring[(at := next(i for i, town in enumerate(ring) if town)) :] + ring[:at]
+    towns, rest = iter(COASTAL), iter(others)
+    return [next(towns if town else rest) for town in ring]
+
+
+def _turned(rng: random.Random, pairs: list[list[str]]) -> list[list[str]]:
+    """The same routes from other towns; what did not cross does not."""
+    turn, hills = rng.randrange(8), rng.sample(TOWNS[8:], 4)
+    names = {town: COASTAL[(i + turn) % 8] for i, town in enumerate(COASTAL)}
+    names |= dict(zip(TOWNS[8:], hills, strict=True))
+    return [rng.sample([names.get(a, a), names.get(b, b)], 2) for a, b in pairs]
+
+
+def _starts(rng: random.Random, ring: int) -> dict[str, Any]:
+    return {
+        f"player_{seat}": {
+            "pilgrim": rng.randrange(ring),
+            "merchant": rng.choice(TOWNS),
+            "artist": rng.choice(AREAS),
+        }
+        for seat in range(2)
+    }
+
+
+def _has_room(table: dict[str, Any]) -> bool:
+    """No two characters stand on one station."""
+    ring = table["ring"]["stations"]
+    starts = [table["starts"][f"player_{seat}"] for seat in range(2)]
+    spaces = [start["pilgrim"] for start in starts]
+    spaces = [ring.index(space) if isinstance(space, str) else space for space in spaces]
+    spaces += [ring.index(s["merchant"]) for s in starts if s["merchant"] in COASTAL]
+    return max(spaces) < len(ring) and len(set(spaces)) == len(spaces)
+
+
+def _numbers(rng: random.Random, length: int) -> list[int]:
+    return sorted(rng.choices(range(rng.choice((1, 10, 256))), k=length))
+
+
+def _draw(game: Game, rng: random.Random) -> None:
+    """Draw a picture, which is XML whatever the board is called; text, which takes seconds."""
+    ElementTree.fromstring(svg.draw(game.scene()))
+    if rng.random() < 0.1:
+        lines = ansi.draw(game.scene(), color=False).split("\n")
+        assert all(line.isprintable() for line in lines)
+
+
+def _spec(rng: random.Random) -> bool:
+    """A board is a name, a path or a `Board`: anything else is refused."""
+    spec = rng.choice((mutants.value, mutants.stranger, _word))(rng)
+    if isinstance(spec, str) and spec == "shikoku":
+        return True
+    with refusal(BoardError) as messages:
+        Game(spec)
+    assert "expected" in messages[0] or "no such board file" in messages[0], messages
+    return False
+
+
+def _word(rng: random.Random) -> str:
+    return rng.choice(mutants.TEXTS) + rng.choice((".toml", "/", ".TOML", "\n.toml", "/x.toml"))
+
+
+def _plain(table: dict[str, Any]) -> dict[str, Any]:
+    """A board file without notes, which take most of the time to read."""
+    return {
+        key: _plain(item) if isinstance(item, dict) else item
+        for key, item in table.items()
+        if key != "note"
+    }

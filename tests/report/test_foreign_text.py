@@ -1,0 +1,128 @@
+"""What strangers wrote, shown by every command that shows it: it steers no terminal and no reader.
+
+Names of players and boards, and specs with the names of files, may hold anything.
+"""
+
+import json
+import re
+import runpy
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+
+import pytest
+from networks import random_policy
+from positions import shikoku_data, write_board
+from processes import ROOT
+
+from tokaido_env import Game
+from tokaido_env.__main__ import main as command
+from tokaido_env.agents.study import analysis
+from tokaido_env.core.checks import plain
+from tokaido_env.files import read_json
+
+# The end of a style for rich, a title and colours for a terminal, another order for who reads, an
+# end of the line, formulas and formats for what draws.
+HOSTILE = "[/x]\x1b]0;gone\x07\x1b[31m\u202eabc\u2066\r\n\x9b2J\x00$x_{y$<b>{0}%s"
+
+evaluate: Callable[[list[str]], int] = runpy.run_path(str(ROOT / "evaluate.py"))["main"]
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> str:
+    return str(write_board(tmp_path / "theirs.toml", shikoku_data() | {"name": HOSTILE}))
+
+
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The spec of a policy in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    name = HOSTILE.replace("/", "").replace("\x00", "")
+    random_policy().save(name)
+    return f"policy:{name}"
+
+
+@pytest.fixture
+def records(tmp_path: Path, board: str) -> str:
+    game = Game(board=board, seed=0)
+    for _ in range(8):
+        game.play(game.legal_actions()[0])
+    path = tmp_path / "games.jsonl"
+    path.write_text(game.record([HOSTILE, "\u202e" * 1000]).to_json() + "\n", encoding="utf-8")
+    return str(path)
+
+
+def calm(text: str) -> bool:
+    """Whether a text is printed as it is read."""
+    lines = text.split("\n")
+    return all(line.isprintable() for line in lines) and max(map(len, lines)) < 500
+
+
+def text_of(path: Path) -> str:
+    """What is read of a page, and what is said of its parts."""
+    page = re.sub(r"<(style|script)\b.*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.S)
+    return unescape(page)
+
+
+def test_what_is_hostile_would_not_be_calm() -> None:
+    assert not calm(HOSTILE)
+    assert not calm("x" * 10**6)
+    assert calm(plain(HOSTILE))
+
+
+def test_replays(
+    records: str, board: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = str(tmp_path / "page.html")
+    for words in ([], ["--quiet"], ["--html", page], ["--gif", str(tmp_path / "game.gif")]):
+        assert command(["replay", records, "--board", board, *words]) == 0
+    assert command(["replay", records]) == 1
+    assert command(["export", records, str(tmp_path / "o.npz"), "--board", board]) == 0
+    told = capsys.readouterr()
+    assert calm(told.out)
+    assert calm(told.err)
+    assert r"[/x]\x1b]0;gone\x07\x1b[31m\u202eabc\u2066\r\n\x9b2J\x00$x_{y$<b>{0}%s" in told.out
+    assert text_of(tmp_path / "page.html").replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_matches(
+    policy: str,
+    board: str,
+    rich: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not rich:
+        monkeypatch.setattr("tokaido_env.agents.report.tables.find_spec", lambda name: None)
+    words = ["random", policy, "--games", "8", "--board", board, "--until-decided", "--luck"]
+    files = ["--json", "r.json", "--records", "g.jsonl", "--report", "r.html", "--plots", "plots"]
+    assert evaluate([*words, *files[: 8 if rich else 4]]) == 0
+    told = capsys.readouterr()
+    assert calm(told.out)
+    assert calm(told.err)
+    assert r"policy:[x]\x1b]0;gone" in told.out
+    assert read_json(Path("r.json"))["agents"] == ["random", policy]
+    if rich:
+        assert text_of(Path("r.html")).replace("\n", "").isprintable()
+        for path in Path("plots").glob("*.svg"):
+            assert text_of(path).replace("\n", "").isprintable()
+
+
+def test_ladders(policy: str, board: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--games", "4", "--board", board, "--ladder", "l.json"]
+    assert evaluate(["ladder", "random", policy, *options]) == 0
+    assert evaluate(["rate", "greedy", *options]) == 0
+    told = capsys.readouterr()
+    assert calm(told.out)
+    assert calm(told.err)
+    assert told.out.count(r"policy:[x]\x1b]0;gone") >= 2
+
+
+def test_analysis(policy: str, board: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--agent", policy, "--boards", board, "--games", "4", "--swaps", "1"]
+    assert analysis.main([*words, "--json", "a.json"]) == 0
+    told = capsys.readouterr()
+    assert calm(told.out)
+    assert json.dumps(HOSTILE) in Path("a.json").read_text(encoding="utf-8")

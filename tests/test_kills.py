@@ -1,0 +1,47 @@
+"""Real commands that are killed and called again write what they would have written undisturbed.
+
+A kill each of short commands; `benchmarks/kills.py` has many, of longer ones and of training.
+"""
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from tokaido_env.tools.evaluate import main
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import kills  # noqa: E402  the path has just been told
+
+PACE = kills.Pace(start=2.0, end=4.0, changes=12)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize(
+    "command",
+    [
+        kills.evaluate("python:outsiders:Dice greedy --games 16 --processes 1"),
+        kills.ladder("random greedy --games 20"),
+    ],
+)
+def test_a_killed_command_goes_on_to_the_same_bytes(
+    command: kills.Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole.mkdir()
+    parts.mkdir()
+    assert main(command(whole)[1:]) == 0
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    monkeypatch.setenv("SECONDS_A_DECISION", "0.002")
+    plan, log = kills.Plan("a command", (command,), 1.0), tmp_path / "log"
+    assert len(kills.disturbed(plan, parts, [PACE], log, random.Random(0), 1)) == 1
+    assert kills.difference(kills.contents(whole), kills.contents(parts)) == []
+
+
+def test_what_is_not_the_same_is_told() -> None:
+    expected = {"a": b"1", "b": b"2"}
+    assert kills.difference(expected, expected | {"a.lock": b""}) == []
+    assert kills.difference(expected, {"a": b"3", "b": b"2", "a.tmp": b""}) == ["a", "a.tmp"]
