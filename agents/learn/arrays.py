@@ -18,8 +18,8 @@ from tokaido_env.core.checks import MOST_SHOWN, plain
 from tokaido_env.files import FILE, standing
 
 _WRONG = (
-    *(BadZipFile, struct.error, tokenize.TokenError, EOFError, RuntimeError),
-    *(ValueError, TypeError, KeyError, IndexError, SyntaxError, OverflowError),
+    *(BadZipFile, struct.error, EOFError, RuntimeError),
+    *(ValueError, TypeError, KeyError, IndexError, OverflowError),
 )
 
 
@@ -74,7 +74,10 @@ def _array(name: str, data: bytes) -> npt.NDArray[Any]:
     file = io.BytesIO(data)
     if npy.read_magic(file) != (1, 0):
         raise ValueError(f"{name}: expected version 1.0 of the format")
-    shape, in_columns, dtype = npy.read_array_header_1_0(file)
+    try:
+        shape, in_columns, dtype = npy.read_array_header_1_0(file)
+    except (SyntaxError, tokenize.TokenError, RecursionError):
+        raise ValueError(f"{name}: a header that cannot be read") from None
     rest = data[file.tell() :]
     right = all(type(size) is int and size >= 0 for size in shape)
     if dtype.hasobject or not right or prod(shape) * dtype.itemsize != len(rest):

@@ -213,8 +213,8 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
 def _read_state(path: Path) -> dict[str, Any]:
     """Return the counters of a checkpoint."""
     counters = read_json(_checked(path / _STATE))
-    if not isinstance(counters, dict) or not {"pool", "updates", "numpy"} <= set(counters):
-        raise ValueError(f"{_STATE}: expected an object with pool, updates, numpy and others")
+    if not isinstance(counters, dict) or not {"updates", "numpy"} <= set(counters):
+        raise ValueError(f"{_STATE}: expected an object with updates, numpy and others")
     if type(counters["updates"]) is not int:
         raise ValueError(f"{_STATE}: updates: expected a count, got {shown(counters['updates'])}")
     return counters
