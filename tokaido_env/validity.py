@@ -6,6 +6,7 @@ Kernels index by what these hold and look at none of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,15 @@ from tokaido_env import position
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
 from tokaido_env.core.box import Row
-from tokaido_env.core.checks import MAX_SEED, SeedError, as_array, check_seed, form, shown
+from tokaido_env.core.checks import (
+    MAX_SEED,
+    SeedError,
+    as_array,
+    as_integer,
+    check_seed,
+    form,
+    shown,
+)
 from tokaido_env.core.episode import SLOT
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.possible import FINE, bounds, first_impossible, limits
@@ -25,6 +34,10 @@ from tokaido_env.core.state import NOBODY, STATE, copy_rows
 Games = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
 Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
+
+Boards = str | Path | Board | Sequence[str | Path | Board]
+
+MOST_GAMES = 2**24  # of a batch, far more than any of ours: 1.5 KB each
 
 _SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
     "base": (NOBODY, MAX_SEED),
@@ -38,6 +51,23 @@ _SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
     "truncated": (0, 1),
     "bot": (NO_BOT, GREEDY),
 }
+
+
+def checked_count(n: object) -> int:
+    """Return how many games a batch is to have, or raise `ValueError`."""
+    count = as_integer(n)
+    if count is None or not 1 <= count <= MOST_GAMES:
+        raise ValueError(f"n: expected one game or more, up to {MOST_GAMES}, got {shown(n)}")
+    return count
+
+
+def checked_boards(board: Boards) -> list[Board]:
+    """Return one board or several, loaded, or raise `ValueError`."""
+    if isinstance(board, str) or not isinstance(board, Sequence):
+        return [Board.load(board)]
+    if not board:
+        raise ValueError("board: expected one board or more, got an empty sequence")
+    return [Board.load(each) for each in board]
 
 
 def checked_games(games: npt.ArrayLike, n: int, met: npt.NDArray[np.bool_] | None = None) -> Games:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tokaido_env.agents.arena.match import MOST_GAMES
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed, plain, shown
@@ -18,7 +19,6 @@ VERSION = 1
 KEYS = ("version", "board", "board_hash", "rules", "seed", "anchor", "agents", "matches", "hash")
 RATING_KEYS = ("agent", "elo", "ci95", "games")
 MATCH_KEYS = ("a", "b", "seed", "pairs", "score", "ci95")
-MOST_GAMES = 10_000_000  # that a ladder can tell of: more would need too much memory
 MOST_ELO = 1_000_000
 
 

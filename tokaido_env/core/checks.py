@@ -88,6 +88,16 @@ def _text(convert: Callable[[object], str], value: object) -> str:
         return f"{type(value).__name__} of a size that cannot be shown"
 
 
+def first_of(messages: Iterable[str], n: int, what: str, most: int = 450) -> str:
+    """Return some of `n` messages as one: the first, and others while it is short."""
+    told = ""
+    for number, message in enumerate(messages):
+        if told and len(told) + len(message) > most:
+            return f"{told}; and {n - number} more {what}"
+        told += f"; {message}" if told else message
+    return told
+
+
 def plain(text: str, most: int = MOST_SHOWN) -> str:
     """Return text that a stranger wrote, for a message or a terminal: short, in one line.
 
