@@ -10,8 +10,7 @@ Game `i` with seed `s` is `Game(seed=s + i)`, whatever the number of games and o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +18,6 @@ import numpy.typing as npt
 
 from tokaido_env import validity
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.boards.board import Board
 from tokaido_env.core import loops
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES
@@ -29,11 +27,10 @@ from tokaido_env.core.checks import (
     Chance,
     IllegalMove,
     as_array,
-    as_integer,
     brief,
     check_choice,
     check_seed,
-    shown,
+    joined,
 )
 from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
 from tokaido_env.core.luck import LUCK, entropy_seed
@@ -41,14 +38,9 @@ from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_f
 from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
-from tokaido_env.validity import Games, Positions
+from tokaido_env.validity import Boards, Games, Positions
 
-Boards = str | Path | Board | Sequence[str | Path | Board]
 Seeds = int | npt.ArrayLike | None
-
-_MOST_TOLD = 450  # characters of an error about several games
-_MOST_SPEC = 60  # characters of an agent's name, there
-_MOST_GAMES = 2**24  # far more than any of ours: 1.5 KB each
 
 
 class Turn(NamedTuple):
@@ -124,13 +116,13 @@ class Batch:
         check: bool = True,
         copy: bool = True,
     ) -> None:
-        n = _checked_count(n)
+        n = validity.checked_count(n)
         check_choice("chance", chance, CHANCES)
         check_choice("reward", reward, ("win", "margin"))
         check_choice("observation", observation, (*OBSERVATION_DTYPES, None))
         for name, flag in (("autoreset", autoreset), ("check", check), ("copy", copy)):
             check_choice(name, flag, (True, False))
-        self.board_list = _boards(board)
+        self.board_list = validity.checked_boards(board)
         self.boards = np.concatenate([each.record for each in self.board_list])
         self._hashes = np.array([each.hash for each in self.board_list])
         self._fresh = start(self.boards)
@@ -292,14 +284,8 @@ class Batch:
         moves = validity.checked_moves(moves, len(games))
         if not len(games):
             raise ValueError("games: expected one or more with an illegal move, got none")
-        told = ""
-        for j, (game, move) in enumerate(zip(games.tolist(), moves.tolist(), strict=True)):
-            refused = self._refusal(game, move)
-            if told and len(told) + len(refused) > _MOST_TOLD:
-                told += f"; and {len(games) - j} more games"
-                break
-            told += f"; {refused}" if told else refused
-        raise IllegalMove(told)
+        each = zip(games.tolist(), moves.tolist(), strict=True)
+        raise IllegalMove(joined((self._refusal(*one) for one in each), len(games), "games"))
 
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play a decision of each of the given games; return them, int64 (k,).
@@ -321,9 +307,7 @@ class Batch:
         try:
             self.advance(games, actions)
         except ValueError as error:
-            raise type(error)(
-                f"agent {brief(as_agent(agent).spec, _MOST_SPEC)!r}: {error}"
-            ) from None
+            raise type(error)(f"agent {brief(as_agent(agent).spec, 60)!r}: {error}") from None
         return actions
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
@@ -504,21 +488,6 @@ class Batch:
         board = int(self.slots["board"][game])
         here = self.boards[board:][:1], self.states[game:][:1], 0
         return f"game {game}: {refusal(self.board_list[board].kinds, *here, move)}"
-
-
-def _checked_count(n: object) -> int:
-    count = as_integer(n)
-    if count is None or not 1 <= count <= _MOST_GAMES:
-        raise ValueError(f"n: expected one game or more, up to {_MOST_GAMES}, got {shown(n)}")
-    return count
-
-
-def _boards(board: Boards) -> list[Board]:
-    several = isinstance(board, Sequence) and not isinstance(board, str)
-    loaded = [Board.load(each) for each in (board if several else [board])]  # type: ignore[arg-type,union-attr]
-    if not loaded:
-        raise ValueError("board: expected one board or more, got an empty sequence")
-    return loaded
 
 
 def _mode(sampled: bool, autoreset: bool, margin: bool) -> npt.NDArray[np.void]:

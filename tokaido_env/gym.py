@@ -25,12 +25,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from tokaido_env.agent import as_agent
-from tokaido_env.batch import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import as_array, check_choice, check_seed, form
 from tokaido_env.core.state import NOBODY
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.spaces import action_space, options_of, vector_space
+from tokaido_env.validity import Boards
 from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from stable_baselines3.common.vec_env import VecEnv
 
-from tokaido_env.batch import Boards
 from tokaido_env.core.checks import as_integer, check_seed, shown
 from tokaido_env.spaces import action_space, vector_space
-from tokaido_env.validity import checked_games
+from tokaido_env.validity import Boards, checked_games
 from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 

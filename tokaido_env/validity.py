@@ -6,6 +6,7 @@ Kernels index by what these hold and look at none of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,15 @@ from tokaido_env import position
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
 from tokaido_env.core.box import Row
-from tokaido_env.core.checks import MAX_SEED, SeedError, as_array, check_seed, form, shown
+from tokaido_env.core.checks import (
+    MAX_SEED,
+    SeedError,
+    as_array,
+    as_integer,
+    check_seed,
+    form,
+    shown,
+)
 from tokaido_env.core.episode import SLOT
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.possible import FINE, bounds, first_impossible, limits
@@ -23,8 +32,11 @@ from tokaido_env.core.rules import legal
 from tokaido_env.core.state import NOBODY, STATE, copy_rows
 
 Games = npt.NDArray[np.int64]
+Boards = str | Path | Board | Sequence[str | Path | Board]
 Rows = npt.NDArray[np.void]
 Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
+
+MOST_GAMES = 2**24  # far more than any of ours: 1.5 KB each
 
 _SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
     "base": (NOBODY, MAX_SEED),
@@ -38,6 +50,23 @@ _SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
     "truncated": (0, 1),
     "bot": (NO_BOT, GREEDY),
 }
+
+
+def checked_count(n: object) -> int:
+    """Return how many games a batch has, or raise `ValueError`."""
+    count = as_integer(n)
+    if count is None or not 1 <= count <= MOST_GAMES:
+        raise ValueError(f"n: expected one game or more, up to {MOST_GAMES}, got {shown(n)}")
+    return count
+
+
+def checked_boards(board: Boards) -> list[Board]:
+    """Return one board or more; `BoardError` if one is none, `ValueError` if there is none."""
+    several = isinstance(board, Sequence) and not isinstance(board, str)
+    loaded = [Board.load(each) for each in (board if several else [board])]  # type: ignore[arg-type,union-attr]
+    if not loaded:
+        raise ValueError("board: expected one board or more, got an empty sequence")
+    return loaded
 
 
 def checked_games(games: npt.ArrayLike, n: int, met: npt.NDArray[np.bool_] | None = None) -> Games:

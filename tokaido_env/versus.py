@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, Given, as_agent
-from tokaido_env.batch import Batch, Boards, Seeds
+from tokaido_env.batch import Batch, Seeds
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.checks import check_choice
 from tokaido_env.core.luck import seats_of_seeds
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import NOBODY
 from tokaido_env.validity import (
+    Boards,
     Games,
     Positions,
     checked_arrays,
