@@ -354,7 +354,7 @@ ENV: dict[str, Callable[[Any, Give], Any]] = {
         made.action_space(AGENTS[1]),
     ),
     "state": lambda made, give: made.state(),
-    "last": lambda made, give: made.last(observe=give(True)) if "game" in made.__dict__ else 0,
+    "last": lambda made, give: made.last() if "game" in made.__dict__ else 0,
     "copy": lambda made, give: copy.deepcopy(made),
     "close": lambda made, give: made.close(),
 }

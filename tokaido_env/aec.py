@@ -293,7 +293,8 @@ class TokaidoEnv(RawTokaidoEnv):
         inside = (
             type(action) is int and 0 <= action < N_ACTIONS
         )  # the common case, ten times faster
-        assert inside or self.action_spaces[agent].contains(action), "action is not in action space"
+        known = inside or _contains(self.action_spaces[agent], action)
+        assert known, "action is not in action space"
         if done:
             self._was_dead_step(action)
         elif self._raises or self.game.legal_mask >> int(action) & 1:  # type: ignore[arg-type]
@@ -347,6 +348,13 @@ class _CheckedIterator(AECIterator[str, Any, "int | None"]):
         assert self.env._moved, "need to call step() or reset() in a loop over `agent_iter`"
         self.env._moved = False
         return agent
+
+
+def _contains(space: spaces.Space[Any], action: object) -> bool:
+    try:
+        return space.contains(action)
+    except Exception:  # a stranger's own
+        return False
 
 
 def _seat_of(agent: object) -> int:

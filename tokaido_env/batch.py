@@ -29,7 +29,7 @@ from tokaido_env.core.checks import (
     as_array,
     check_choice,
     check_seed,
-    first_of,
+    joined,
     shown,
 )
 from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
@@ -287,7 +287,7 @@ class Batch:
         if not len(games):
             raise ValueError("games: expected one or more with an illegal move, got none")
         refusals = map(self._refusal, games.tolist(), moves.tolist())
-        raise IllegalMove(first_of(refusals, len(games), "games"))
+        raise IllegalMove(joined(refusals, len(games), "games"))
 
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play a decision of each of the given games; return them, int64 (k,).

@@ -171,8 +171,10 @@ class TokaidoDuoState(pyspiel.State):
         """Return the label of an action or, with the chance player, of an outcome."""
         if player == pyspiel.PlayerId.CHANCE:
             return self.game.label(action)
-        check_choice("action", action, range(N_ACTIONS))
-        return LABELS[action]
+        number = as_integer(action)
+        if number is None or not 0 <= number < N_ACTIONS:
+            raise ValueError(f"action: expected 0 to {N_ACTIONS - 1}, got {shown(action)}")
+        return LABELS[number]
 
     def is_terminal(self) -> bool:
         """Return whether the game has ended, by a trigger or the cap on rounds."""

@@ -32,10 +32,9 @@ from tokaido_env.core.rules import legal
 from tokaido_env.core.state import NOBODY, STATE, copy_rows
 
 Games = npt.NDArray[np.int64]
+Boards = str | Path | Board | Sequence[str | Path | Board]
 Rows = npt.NDArray[np.void]
 Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
-
-Boards = str | Path | Board | Sequence[str | Path | Board]
 
 MOST_GAMES = 2**24  # of a batch, far more than any of ours: 1.5 KB each
 

@@ -71,6 +71,16 @@ def form(array: npt.NDArray[Any]) -> str:
     return f"{brief(array.dtype)} of shape {brief(array.shape)}"
 
 
+def joined(errors: Iterable[str], n: int, things: str, most: int = 450) -> str:
+    """Return as many of n errors about things as there is room for, one at least."""
+    told = ""
+    for j, error in enumerate(errors):
+        if told and len(told) + len(error) > most:
+            return f"{told}; and {n - j} more {things}"
+        told += f"; {error}" if told else error
+    return told
+
+
 def shown(value: object, most: int = MOST_SHOWN) -> str:
     """Return a value that a stranger wrote as `repr` does, for a message: short, in one line."""
     return plain(_text(repr, value[: most + 1] if isinstance(value, str) else value), most)
@@ -86,16 +96,6 @@ def _text(convert: Callable[[object], str], value: object) -> str:
         return convert(value)
     except Exception:  # too many digits, nested too deeply, or a stranger's own
         return f"{type(value).__name__} of a size that cannot be shown"
-
-
-def first_of(messages: Iterable[str], n: int, what: str, most: int = 450) -> str:
-    """Return some of `n` messages as one: the first, and others while it is short."""
-    told = ""
-    for number, message in enumerate(messages):
-        if told and len(told) + len(message) > most:
-            return f"{told}; and {n - number} more {what}"
-        told += f"; {message}" if told else message
-    return told
 
 
 def plain(text: str, most: int = MOST_SHOWN) -> str:
