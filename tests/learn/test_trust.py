@@ -24,7 +24,7 @@ from test_files import held_elsewhere
 
 from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.arena.ladder import LADDER, Ladder
-from tokaido_env.agents.learn import expert, ppo
+from tokaido_env.agents.learn import expert, ppo, ppo_metrics
 from tokaido_env.agents.learn.settings import (
     RunError,
     Settings,
@@ -360,13 +360,13 @@ def test_metrics_that_find_no_room_are_told_with_the_file_and_gone_on_with(
 ) -> None:
     file = run / "metrics.jsonl"
     before = file.read_bytes()
-    write = ppo._JsonLines.write
+    write = ppo_metrics.JsonLines.write
 
     def limited(self: Any, *arguments: Any, **options: Any) -> None:
         with files_up_to(len(before) + 100):
             write(self, *arguments, **options)
 
-    monkeypatch.setattr(ppo._JsonLines, "write", limited)
+    monkeypatch.setattr(ppo_metrics.JsonLines, "write", limited)
     assert train(["--resume", str(run), "--steps", "512"]) == 1
     error = capsys.readouterr().err
     assert error == f"train: [Errno 27] File too large: '{file}'\n"
