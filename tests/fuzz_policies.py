@@ -196,4 +196,4 @@ class Cases:
         guide = guide_of(self.board, weights)
         assert np.abs(guide["weights"] / 4096 - weights).max() <= 1 / 8192
         self.path.write_text(weights_text(weights, "x"), encoding="utf-8")
-        assert np.abs(load_weights(self.path) - weights).max() <= 1 / 8192
+        assert np.abs(load_weights(self.path) - weights).max() <= 1 / 4096
