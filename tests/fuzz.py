@@ -30,6 +30,9 @@ from typing import Any, NamedTuple, Protocol
 TESTS = Path(__file__).resolve().parent
 KINDS = (*("records", "boards", "positions", "batch", "configs", "ladders", "runs", "policies"),)
 
+# Files that are seen on a disk cost some milliseconds each: here they need not be.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
 GIB = 1 << 30
 MOST_SECONDS = 60.0  # for a case; the first ones of a process may compile
 LONGEST = 500  # characters of a message
@@ -94,7 +97,10 @@ def check_message(message: str, names: object = "") -> None:
 def work(share: Share, progress: Path) -> None:
     """Go through a share, noting the case in hand; print a line of JSON for each defect."""
     module = importlib.import_module(f"fuzz_{share.kind}")
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder, progress.open("r+b") as file:
+    with (
+        tempfile.TemporaryDirectory(prefix="fuzz-", dir=MEMORY) as folder,
+        progress.open("r+b") as file,
+    ):
         cases: Cases = module.Cases(Path(folder))
         cases.check_sound()
         _limit_memory()
@@ -222,7 +228,7 @@ def fuzz(kinds: list[str], n: int, seed: int, processes: int) -> int:
         flush=True,
     )
     defects = 0
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=MEMORY) as folder:
         for kind in kinds:
             began = time.monotonic()
             shares = [Share(kind, seed, i, n, str(i)) for i in range(2)]
@@ -262,7 +268,7 @@ def _tell(kind: str, done: list[Running], seconds: float) -> int:
 def again(kind: str, seed: int, number: int) -> None:
     """One case, in this process."""
     module: Any = importlib.import_module(f"fuzz_{kind}")
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=MEMORY) as folder:
         taken = module.Cases(Path(folder)).case(rng_of(kind, seed, number))
     print("taken" if taken else "refused")
 
