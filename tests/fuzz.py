@@ -98,7 +98,7 @@ def work(share: Share, progress: Path) -> None:
     """Go through a share, noting the case in hand; print a line of JSON for each defect."""
     module = importlib.import_module(f"fuzz_{share.kind}")
     with (
-        tempfile.TemporaryDirectory(prefix="fuzz-", dir=MEMORY) as folder,
+        _folder() as folder,
         progress.open("r+b") as file,
     ):
         cases: Cases = module.Cases(Path(folder))
@@ -110,6 +110,10 @@ def work(share: Share, progress: Path) -> None:
                 note[:] = number.to_bytes(8, "little")
                 counts[_one(cases, share, number)] += 1
         print(json.dumps({"counts": counts, "memory": _peak() - before}))
+
+
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="fuzz-", dir=MEMORY)
 
 
 def _one(cases: Cases, share: Share, number: int) -> str:
@@ -228,7 +232,7 @@ def fuzz(kinds: list[str], n: int, seed: int, processes: int) -> int:
         flush=True,
     )
     defects = 0
-    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=MEMORY) as folder:
+    with _folder() as folder:
         for kind in kinds:
             began = time.monotonic()
             shares = [Share(kind, seed, i, n, str(i)) for i in range(2)]
@@ -268,7 +272,7 @@ def _tell(kind: str, done: list[Running], seconds: float) -> int:
 def again(kind: str, seed: int, number: int) -> None:
     """One case, in this process."""
     module: Any = importlib.import_module(f"fuzz_{kind}")
-    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=MEMORY) as folder:
+    with _folder() as folder:
         taken = module.Cases(Path(folder)).case(rng_of(kind, seed, number))
     print("taken" if taken else "refused")
 
