@@ -28,7 +28,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 TESTS = Path(__file__).resolve().parent
-KINDS = ("records", "boards", "positions", "configs", "ladders", "policies", "batch")
+KINDS = (*("records", "boards", "positions", "batch", "configs", "ladders", "runs", "policies"),)
+
+# Files that are seen on a disk cost some milliseconds each: here they need not be.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 GIB = 1 << 30
 MOST_SECONDS = 60.0  # for a case; the first ones of a process may compile
@@ -94,7 +97,10 @@ def check_message(message: str, names: object = "") -> None:
 def work(share: Share, progress: Path) -> None:
     """Go through a share, noting the case in hand; print a line of JSON for each defect."""
     module = importlib.import_module(f"fuzz_{share.kind}")
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder, progress.open("r+b") as file:
+    with (
+        _folder() as folder,
+        progress.open("r+b") as file,
+    ):
         cases: Cases = module.Cases(Path(folder))
         cases.check_sound()
         _limit_memory()
@@ -104,6 +110,10 @@ def work(share: Share, progress: Path) -> None:
                 note[:] = number.to_bytes(8, "little")
                 counts[_one(cases, share, number)] += 1
         print(json.dumps({"counts": counts, "memory": _peak() - before}))
+
+
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="fuzz-", dir=MEMORY)
 
 
 def _one(cases: Cases, share: Share, number: int) -> str:
@@ -164,7 +174,8 @@ class Running:
                 stderr=out,
                 env=os.environ | environment,
             )
-        self._case, self._since = first, time.monotonic()
+        self._first = self._case = first
+        self._since = time.monotonic()
 
     def ended(self) -> bool:
         """Look after the process; return whether its share is done."""
@@ -172,7 +183,7 @@ class Running:
         if case != self._case:
             self._case, self._since = case, time.monotonic()
         if self._process.poll() is None:
-            if time.monotonic() - self._since < MOST_SECONDS * (1 + 4 * (case == self.share.first)):
+            if time.monotonic() - self._since < MOST_SECONDS * (1 + 4 * (case == self._first)):
                 return False
             self._process.kill()
             self._process.wait()
@@ -221,7 +232,7 @@ def fuzz(kinds: list[str], n: int, seed: int, processes: int) -> int:
         flush=True,
     )
     defects = 0
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+    with _folder() as folder:
         for kind in kinds:
             began = time.monotonic()
             shares = [Share(kind, seed, i, n, str(i)) for i in range(2)]
@@ -261,7 +272,7 @@ def _tell(kind: str, done: list[Running], seconds: float) -> int:
 def again(kind: str, seed: int, number: int) -> None:
     """One case, in this process."""
     module: Any = importlib.import_module(f"fuzz_{kind}")
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+    with _folder() as folder:
         taken = module.Cases(Path(folder)).case(rng_of(kind, seed, number))
     print("taken" if taken else "refused")
 

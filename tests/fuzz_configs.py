@@ -43,6 +43,7 @@ SPECS = (
     *("policy:run", "policy:a b", "policy:missing", "policy:fifo", "policy:link"),
     *("python:outsiders:Trace,path=trace", "python:subprocess:Popen,args=echo"),
 )
+FILES = ("board.toml", "ladder.json", "best", "run", "fifo", "link", "my.toml", "/dev/zero")
 WORDS = (
     "sims=",
     "temperature=",

@@ -102,7 +102,8 @@ def _nudge(rng: random.Random, places: Places) -> None:
     if isinstance(old, bool):
         holder[key] = not old
     elif isinstance(old, int | float):
-        holder[key] = old + rng.choice((-1, 1, 2, -3, 10, 0.5))
+        part = 0.5 if abs(old) < 2**53 else 5  # of no float, if it is that large
+        holder[key] = old + rng.choice((-1, 1, 2, -3, 10, part))
     elif isinstance(old, str) and old:
         at = rng.randrange(len(old))
         holder[key] = old[:at] + rng.choice("abC1:.\x7f") + old[at + rng.randint(0, 1) :]

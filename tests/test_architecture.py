@@ -36,6 +36,7 @@ WITH_OPTIONAL = {
     "agents/learn/network.py": {"torch"},
     "agents/learn/checkpoint.py": {"torch", "safetensors"},
     "agents/learn/ppo.py": {"stable_baselines3"},
+    "agents/learn/ppo_metrics.py": {"stable_baselines3"},
     "agents/learn/ppo_policy.py": {"torch", "sb3_contrib"},
     "agents/learn/expert.py": {"torch"},
 }
@@ -43,7 +44,7 @@ WITH_OPTIONAL = {
 ONLY_IN = {
     "torch": ("agents/learn/", "tokaido_env/tools/"),
     "sb3_contrib": ("agents/learn/ppo_policy.py", "tokaido_env/tools/"),
-    "stable_baselines3": ("tokaido_env/sb3.py", "agents/learn/ppo.py", "tokaido_env/tools/"),
+    "stable_baselines3": ("tokaido_env/sb3.py", "agents/learn/ppo", "tokaido_env/tools/"),
 }
 
 Function = structure.Function

@@ -27,10 +27,10 @@ from tokaido_env.core.checks import (
     Chance,
     IllegalMove,
     as_array,
-    brief,
     check_choice,
     check_seed,
     joined,
+    shown,
 )
 from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
 from tokaido_env.core.luck import LUCK, entropy_seed
@@ -41,6 +41,8 @@ from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
 from tokaido_env.validity import Boards, Games, Positions
 
 Seeds = int | npt.ArrayLike | None
+
+_MOST_SPEC = 60  # characters of an agent's name, in an error
 
 
 class Turn(NamedTuple):
@@ -284,8 +286,8 @@ class Batch:
         moves = validity.checked_moves(moves, len(games))
         if not len(games):
             raise ValueError("games: expected one or more with an illegal move, got none")
-        each = zip(games.tolist(), moves.tolist(), strict=True)
-        raise IllegalMove(joined((self._refusal(*one) for one in each), len(games), "games"))
+        refusals = map(self._refusal, games.tolist(), moves.tolist())
+        raise IllegalMove(joined(refusals, len(games), "games"))
 
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play a decision of each of the given games; return them, int64 (k,).
@@ -294,8 +296,7 @@ class Batch:
             IllegalMove: naming the agent and the game, or a game in which there is nothing to
                 decide; nothing has been played then.
         """
-        if not callable(getattr(agent, "act", None)):
-            as_agent(agent)
+        agent = as_agent(agent)
         games = self._some(games, apart=True)
         self._need_begun(games)
         idle = games[self.legal[games] == 0]
@@ -307,7 +308,7 @@ class Batch:
         try:
             self.advance(games, actions)
         except ValueError as error:
-            raise type(error)(f"agent {brief(as_agent(agent).spec, 60)!r}: {error}") from None
+            raise type(error)(f"agent {shown(agent.spec, _MOST_SPEC)}: {error}") from None
         return actions
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:

@@ -215,7 +215,7 @@ def read_json(path: Path) -> Any:
         ValueError: as `parse_json`, or if it is no text; the message names the file.
     """
     try:
-        return parse_json(_read_text(path, MOST_JSON))
+        return parse_json(read_text(path, MOST_JSON))
     except ValueError as error:
         raise ValueError(f"{brief(path, MOST_PATH)}: not a whole JSON file: {error}") from None
 
@@ -229,14 +229,23 @@ def read_toml(path: Path) -> dict[str, Any]:
             nested too deeply, or has a key of too many parts or a number of too many digits.
     """
     try:
-        return _parse_toml(_read_text(path, MOST_TOML))
+        return _parse_toml(read_text(path, MOST_TOML))
     except ValueError as error:  # no TOML, or no UTF-8
         what = plain(str(error), 200)
         raise ValueError(f"{brief(path, MOST_PATH)}: not a TOML file: {what}") from None
 
 
-def _read_text(path: Path, most: int) -> str:
-    """Return the text of a plain file: a pipe might never end, or never begin."""
+def read_text(path: Path, most: int) -> str:
+    """Return the text of a plain file: a pipe might never end, or never begin.
+
+    Args:
+        path: of the file.
+        most: bytes of it.
+
+    Raises:
+        OSError: if it cannot be read.
+        ValueError: if it is something else, or larger.
+    """
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         raise ValueError(f"expected a file, it is {kind_of(mode)}")

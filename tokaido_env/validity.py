@@ -36,7 +36,7 @@ Boards = str | Path | Board | Sequence[str | Path | Board]
 Rows = npt.NDArray[np.void]
 Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
 
-MOST_GAMES = 2**24  # far more than any of ours: 1.5 KB each
+MOST_GAMES = 2**24  # of a batch, far more than any of ours: 1.5 KB each
 
 _SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
     "base": (NOBODY, MAX_SEED),
@@ -53,7 +53,7 @@ _SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
 
 
 def checked_count(n: object) -> int:
-    """Return how many games a batch has, or raise `ValueError`."""
+    """Return how many games a batch is to have, or raise `ValueError`."""
     count = as_integer(n)
     if count is None or not 1 <= count <= MOST_GAMES:
         raise ValueError(f"n: expected one game or more, up to {MOST_GAMES}, got {shown(n)}")
@@ -61,12 +61,12 @@ def checked_count(n: object) -> int:
 
 
 def checked_boards(board: Boards) -> list[Board]:
-    """Return one board or more; `BoardError` if one is none, `ValueError` if there is none."""
-    several = isinstance(board, Sequence) and not isinstance(board, str)
-    loaded = [Board.load(each) for each in (board if several else [board])]  # type: ignore[arg-type,union-attr]
-    if not loaded:
+    """Return one board or several, loaded, or raise `ValueError`."""
+    if isinstance(board, str) or not isinstance(board, Sequence):
+        return [Board.load(board)]
+    if not board:
         raise ValueError("board: expected one board or more, got an empty sequence")
-    return loaded
+    return [Board.load(each) for each in board]
 
 
 def checked_games(games: npt.ArrayLike, n: int, met: npt.NDArray[np.bool_] | None = None) -> Games:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tokaido_env.agents.arena.match import MOST_GAMES
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed, plain, shown
@@ -18,7 +19,6 @@ VERSION = 1
 KEYS = ("version", "board", "board_hash", "rules", "seed", "anchor", "agents", "matches", "hash")
 RATING_KEYS = ("agent", "elo", "ci95", "games")
 MATCH_KEYS = ("a", "b", "seed", "pairs", "score", "ci95")
-MOST_GAMES = 10_000_000  # that a ladder can tell of: more would need too much memory
 MOST_ELO = 1_000_000
 
 
@@ -60,10 +60,9 @@ def _check_types(path: str, data: Mapping[str, Any]) -> None:
     for key, names in (("agents", RATING_KEYS), ("matches", MATCH_KEYS)):
         _expect(isinstance(data[key], list), path, key, "a list", data[key])
         for i, one in enumerate(data[key]):
-            right = isinstance(one, dict) and set(one) == set(names)
-            _expect(right, path, f"{key}[{i}]", f"an object with the keys {', '.join(names)}", one)
+            _check_keys(path, f"{key}[{i}]", one, names)
     for i, rating in enumerate(data["agents"]):
-        _check_rating(path, f"agents[{i}]", rating)
+        check_rating(path, f"agents[{i}]", rating)
     for i, match in enumerate(data["matches"]):
         _check_match(path, f"matches[{i}]", match)
     rated = {rating["agent"] for rating in data["agents"]}
@@ -72,7 +71,9 @@ def _check_types(path: str, data: Mapping[str, Any]) -> None:
     _expect(right, path, "agents", "those of its matches, the anchor among them", sorted(rated))
 
 
-def _check_rating(path: str, place: str, rating: Mapping[str, Any]) -> None:
+def check_rating(path: str, place: str, rating: Any) -> None:
+    """Check that something is a rating as `Rating.to_dict` gives it, or raise `LadderError`."""
+    _check_keys(path, place, rating, RATING_KEYS)
     agent, ci95 = rating["agent"], rating["ci95"]
     _expect(isinstance(agent, str), path, f"{place}: agent", "a spec", agent)
     right = isinstance(ci95, list) and len(ci95) == 2
@@ -82,6 +83,11 @@ def _check_rating(path: str, place: str, rating: Mapping[str, Any]) -> None:
     count = rating["games"]
     right = type(count) is int and 0 <= count <= MOST_GAMES
     _expect(right, path, f"{shown(agent)}: games", "a count", count)
+
+
+def _check_keys(path: str, place: str, one: Any, names: Sequence[str]) -> None:
+    right = isinstance(one, dict) and set(one) == set(names)
+    _expect(right, path, place, f"an object with the keys {', '.join(names)}", one)
 
 
 def _check_match(path: str, place: str, match: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from tokaido_env.core.rules import reward, score
 from tokaido_env.trajectory import in_parts
 
 POINTS = ("faith", "commerce", "culture", "total")
+MOST_GAMES = 10_000_000  # of a match: it keeps the actions of all, about 100 bytes a game
 TRIGGERS = ("temple", "garden", "gold", "paintings")
 
 # One game. What belongs to an agent stands as [a, b], whatever their seats.

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.agents.arena.match import GAME, Match, replay_games
+from tokaido_env.agents.arena.match import GAME, MOST_GAMES, Match, replay_games
 from tokaido_env.agents.arena.playing import Job, Numbers, play_games
 from tokaido_env.agents.arena.workers import cpus, play_in_processes
 from tokaido_env.boards.board import Board
@@ -22,7 +22,6 @@ from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
 
 CHUNK = 4096  # games at once
-MOST_GAMES = 10_000_000  # of a match: it keeps the actions of all, about 100 bytes a game
 
 Report = Callable[[int], None]
 

@@ -164,13 +164,11 @@ def _work(pipe: Connection, a: str, b: str, board: Board) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the jobs
     numba.set_num_threads(1)
     agents: list[Agent] = []
-    while True:
-        try:
+    with suppress(EOFError, OSError):  # whoever gives the jobs has ended, however that was
+        while True:
             job = pipe.recv()
-        except EOFError:
-            return
-        error = _played(agents, (a, b), job, board, lambda *games: pipe.send(_Message(games)))
-        pipe.send(_Message(None, error))
+            error = _played(agents, (a, b), job, board, lambda *games: pipe.send(_Message(games)))
+            pipe.send(_Message(None, error))
 
 
 def _played(

@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -20,15 +20,18 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
+from tokaido_env.agents.learn.arrays import check_file, read_arrays
 from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.core.checks import plain
-from tokaido_env.files import UNFINISHED, read_json, sync, sync_folder
+from tokaido_env.core.checks import plain, shown
+from tokaido_env.files import FOLDER, NOTHING, UNFINISHED, read_json, standing, sync, sync_folder
 
 KEPT = 2
+MOST = 256 << 20  # bytes of a file of a checkpoint: the widest network's optimizer takes 60 MB
 _LEARNER, _OPTIMIZER = "learner.safetensors", "optimizer.safetensors"
 _GAMES, _STATE = "games.npz", "state.json"
 _SUMS = "SHA256SUMS"  # of the others, as `sha256sum --check` reads it
 
+_KEYS = 624  # of the Mersenne Twister
 _TORCH = "torch_rng"  # the name of its random state
 
 # What reading a cut, foreign or incomplete checkpoint can raise.
@@ -87,6 +90,11 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
             f"{final}: not saved: {error.strerror or error}: the checkpoints before it are whole: "
             "make room, then go on with --resume"
         ) from None
+    drop_old(folder)
+
+
+def drop_old(folder: Path) -> None:
+    """Delete all but the newest checkpoints of a run."""
     for old in checkpoints(folder)[:-KEPT]:
         _delete(old)
 
@@ -97,11 +105,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
     Raises:
         One of `BROKEN`.
     """
-    counters: dict[str, Any] = read_json(_checked(path / _STATE))
-    weights = load_file(_checked(path / _LEARNER))
-    tensors = load_file(_checked(path / _OPTIMIZER))
-    with _checked(path / _GAMES).open("rb") as file, np.load(file) as arrays:
-        games = dict(arrays)
+    counters = _read_state(path)
+    weights = _read_tensors(path / _LEARNER)
+    tensors = _read_tensors(path / _OPTIMIZER)
+    games = read_arrays(_checked(path / _GAMES), MOST)
     torch.set_rng_state(tensors.pop(_TORCH))
     _set_numpy_state(counters["numpy"])
     moments: dict[int, dict[str, torch.Tensor]] = {}
@@ -120,7 +127,7 @@ def snapshots_needed(folder: Path) -> set[str]:
     needed: set[str] = set()
     for path in checkpoints(folder):
         try:
-            pool = read_json(_checked(path / _STATE))["pool"]
+            pool = _read_state(path)["pool"]
             needed |= {*pool["snapshots"], *pool["seated"]}  # one that was dropped may still sit
         except BROKEN as error:
             raise broken(path, error, "delete it") from None
@@ -129,7 +136,8 @@ def snapshots_needed(folder: Path) -> set[str]:
 
 def broken(path: Path, error: Exception, advice: str) -> RunError:
     """Return what is to be said of a checkpoint that cannot be read."""
-    what = plain(f"{type(error).__name__}: {error}", 300)
+    said = str(error) if isinstance(error, ValueError | SafetensorError) else repr(error)
+    what = plain(f"no key {error}" if isinstance(error, KeyError) else said, 300)
     return RunError(f"{path}: broken checkpoint: {what}: {advice}")
 
 
@@ -144,6 +152,9 @@ def check_links(folder: Path) -> None:
     for path in parts:
         if path.is_symlink():
             raise RunError(f"{path}: is a link: expected a part of the run itself")
+    for path in parts[:3]:
+        if standing(path) not in (FOLDER, NOTHING):
+            raise RunError(f"{path}: expected a folder, it is {standing(path)}")
 
 
 def _write(folder: Path, checkpoint: Checkpoint) -> None:
@@ -183,9 +194,53 @@ def _checked(path: Path) -> Path:
         ValueError: naming the file, if it was changed.
     """
     sums = path.with_name(_SUMS)
-    if sums.exists() and _sum(path).encode() not in sums.read_bytes().splitlines():
+    check_file(path, MOST)
+    if standing(sums) == NOTHING:
+        return path
+    check_file(sums, MOST)
+    if _sum(path).encode() not in sums.read_bytes().splitlines():
         raise ValueError(f"{path.name}: was changed: its SHA-256 is not the one in {_SUMS}")
     return path
+
+
+def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(_checked(path))
+    except SafetensorError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    """Return the counters of a checkpoint."""
+    counters = read_json(_checked(path / _STATE))
+    if not isinstance(counters, dict) or not {"updates", "numpy"} <= set(counters):
+        raise ValueError(f"{_STATE}: expected an object with updates, numpy and others")
+    if type(counters["updates"]) is not int:
+        raise ValueError(f"{_STATE}: updates: expected a count, got {shown(counters['updates'])}")
+    return counters
+
+
+def check_moments(
+    parameters: Sequence[torch.Tensor], moments: Mapping[int, Mapping[str, torch.Tensor]]
+) -> None:
+    """Check that moments are Adam's of such parameters.
+
+    Raises:
+        ValueError: naming the tensor.
+    """
+    for number, own in moments.items():
+        if number >= len(parameters) or set(own) != {"step", "exp_avg", "exp_avg_sq"}:
+            raise ValueError(f"{_OPTIMIZER}: {number}: expected what Adam keeps of a parameter")
+        for name, tensor in own.items():
+            shape = () if name == "step" else tuple(parameters[number].shape)
+            right = tuple(tensor.shape) == shape and tensor.dtype == torch.float32
+            if not right or not bool(torch.isfinite(tensor).all()):
+                raise ValueError(
+                    f"{_OPTIMIZER}: {number}.{name}: expected finite float32 numbers of shape "
+                    f"{shape}, got {tensor.dtype} of shape {tuple(tensor.shape)}"
+                )
+            if name != "exp_avg" and bool((tensor < 0).any()):
+                raise ValueError(f"{_OPTIMIZER}: {number}.{name}: expected none below 0")
 
 
 def _sum(path: Path) -> str:
@@ -216,4 +271,9 @@ def _numpy_state() -> list[Any]:
 
 def _set_numpy_state(state: list[Any]) -> None:
     name, keys, position, has_gauss, gauss = state
+    right = isinstance(keys, list) and len(keys) == _KEYS and type(position) is int
+    if not right or not 0 <= position <= _KEYS:  # NumPy does not look at the place
+        raise ValueError(
+            f"{_STATE}: numpy: expected {_KEYS} keys and a place in them, got {shown(position)}"
+        )
     np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002

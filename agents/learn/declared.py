@@ -6,7 +6,8 @@ A setting reads, and is refused, alike on a command line, in a file and in Pytho
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -109,6 +110,19 @@ class Declared:
     def _allowed(cls, name: str) -> Parameter:
         parameter: Parameter = cls.__dataclass_fields__[name].metadata["allowed"]
         return parameter
+
+
+@contextmanager
+def enough_memory(where: object) -> Iterator[None]:
+    """Let `RunError` tell of settings that need more memory than there is."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:  # NumPy's and PyTorch's
+        if isinstance(error, RuntimeError) and "allocate" not in str(error):
+            raise
+        raise RunError(
+            f"{where}: more memory than there is: expected fewer games, rollout or width"
+        ) from None
 
 
 def _check_text(name: str, text: str) -> None:

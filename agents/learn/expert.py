@@ -23,7 +23,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +30,7 @@ import torch
 from torch.nn import functional
 
 from tokaido_env.agents.arena.ladder import LADDER, Ladder
+from tokaido_env.agents.learn.arrays import read_arrays
 from tokaido_env.agents.learn.declared import (
     COUNT,
     RATE,
@@ -39,6 +39,7 @@ from tokaido_env.agents.learn.declared import (
     Declared,
     RunError,
     differences,
+    enough_memory,
     setting,
 )
 from tokaido_env.agents.learn.network import (
@@ -59,14 +60,20 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import check_seed, plain
+from tokaido_env.core.jit import entry
 from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.possible import FINE
+from tokaido_env.core.rules import legal
 from tokaido_env.core.state import STATE, copy_rows
 from tokaido_env.files import locked, read_json, whole_file, write_text
+from tokaido_env.validity import check_states
 
 Search = Callable[..., tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]]
 
 MAX_SIMS = 2**16 - 1
 """The most simulations for a decision: what samples can hold as the visits of one action."""
+
+MOST_FILE = 4 << 30  # bytes of samples
 
 RATING_GAMES = 400  # against each opponent in a rating
 
@@ -309,7 +316,8 @@ def iterate(
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         sweep(folder, _FILES)
-        return _iterate(folder, settings, report)
+        with enough_memory(folder):
+            return _iterate(folder, settings, report)
 
 
 def _iterate(
@@ -362,7 +370,8 @@ def _samples_of_round(
     first = max(1, number - settings.kept_rounds + 1)
     for old in range(1, first):
         (folder / f"lessons-{old:02d}.npz").unlink(missing_ok=True)
-    kept = [_load_samples(folder / f"lessons-{n:02d}.npz") for n in range(first, number + 1)]
+    files = [folder / f"lessons-{n:02d}.npz" for n in range(first, number + 1)]
+    kept = [load_samples(file, settings.board) for file in files]
     return Samples(*(np.concatenate(column) for column in zip(*kept, strict=True)))
 
 
@@ -383,18 +392,63 @@ def _save_samples(path: Path, samples: Samples) -> None:
         np.savez(file, **arrays)
 
 
-def _load_samples(path: Path) -> Samples:
+def load_samples(path: Path, board: str) -> Samples:
+    """Read samples, and check that they are of games on a board.
+
+    Raises:
+        RunError: naming the file, what is wrong and what helps.
+    """
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            columns = {name: arrays[name] for name in Samples._fields}
-        return Samples(**columns | {"states": columns["states"].reshape(-1).view(STATE)})
-    except (BadZipFile, ValueError, KeyError, EOFError, TypeError, AttributeError) as error:
-        what = plain(f"{type(error).__name__}: {error}", 200)
+        samples = _as_samples(read_arrays(path, MOST_FILE))
+        _check_samples(samples, Board.load(board))
+        return samples
+    except (OSError, ValueError) as error:
+        what = plain(str(error), 300)
         number = path.stem.removeprefix("lessons-")
         raise RunError(
             f"{path}: broken samples: {what}: delete it, and the policies {number} and later, to "
             "have them made again"
         ) from None
+
+
+def _as_samples(arrays: dict[str, npt.NDArray[Any]]) -> Samples:
+    """Return arrays as samples, of the dtypes and shapes of these."""
+    n = len(arrays["legal"]) if "legal" in arrays and arrays["legal"].ndim else 0
+    like: dict[str, tuple[Any, tuple[int, ...]]]
+    like = {"states": (np.uint8, (n, STATE.itemsize)), "legal": (np.uint64, (n,))}
+    like |= {"visits": (np.uint16, (n, N_ACTIONS))}
+    like |= {name: (np.float32, (n,)) for name in ("values", "results")}
+    for name, (dtype, shape) in like.items():
+        array = arrays.get(name)
+        if array is None or array.dtype != dtype or array.shape != shape:
+            got = "none" if array is None else f"{array.dtype!s:.80} of shape {array.shape}"
+            raise ValueError(f"{name}: expected {np.dtype(dtype)} of shape {shape}, got {got}")
+    columns = {name: np.ascontiguousarray(arrays[name]) for name in like}
+    return Samples(**columns | {"states": columns["states"].reshape(-1).view(STATE)})
+
+
+def _check_samples(samples: Samples, board: Board) -> None:
+    """Check that games on a board can stand so, with such choices and results."""
+    games = np.arange(len(samples.legal))
+    check_states([board], board.record, np.zeros_like(games), games, samples.states)
+    wrong = first_wrong_mask(board.record, samples.states, samples.legal)
+    if wrong != FINE:
+        raise ValueError(f"game {wrong}: legal: expected what is legal in its state")
+    visits = samples.visits * legal_rows(samples.legal)
+    if (visits != samples.visits).any() or not visits.any(axis=1).all():
+        raise ValueError("visits: expected some in each position, of legal actions only")
+    for name in ("values", "results"):
+        if not (np.abs(getattr(samples, name)) <= 1).all():
+            raise ValueError(f"{name}: expected numbers from -1 to 1")
+
+
+@entry
+def first_wrong_mask(boards: Any, states: Any, masks: Any) -> int:
+    """Return the place of the first mask that is empty or not what is legal in its state, or -1."""
+    for j in range(len(masks)):
+        if masks[j] == 0 or masks[j] != legal(boards[0], states[j]):
+            return j
+    return FINE
 
 
 def _open_folder(folder: Path, settings: ExpertSettings) -> None:

@@ -11,6 +11,7 @@ Among snapshots the hard ones are met more often: prioritised fictitious self-pl
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.learn.settings import Settings, split_specs
-from tokaido_env.core.checks import shown
+from tokaido_env.core.checks import MAX_SEED, shown
 
 LATEST = "latest"
+_SNAPSHOT = re.compile("[0-9]{1,18}")
 PRIOR_GAMES = 10.0  # as if so many games, half of them won, had been played against everyone
 FORGET = 0.9  # what results still weigh after a seating: who is not met for long is tried again
 
@@ -134,10 +136,12 @@ class Pool:
         Raises:
             ValueError: if another name than these can have is among them: names are files.
         """
-        for name in data["snapshots"]:
-            _check_name(name, ())
-        for name in data["seated"]:
-            _check_name(name, (LATEST, *self._agents))
+        for key, known in (("snapshots", ()), ("seated", (LATEST, *self._agents))):
+            if not isinstance(data[key], list):
+                raise ValueError(f"pool: {key}: expected a list, got {shown(data[key])}")
+            for name in data[key]:
+                _check_name(name, known)
+        _check_results(data["results"])
         if len(data["seated"]) != len(self.seated):
             raise ValueError(f"seated: expected {len(self.seated)}, got {len(data['seated'])}")
         self.snapshots = list(data["snapshots"])
@@ -166,10 +170,24 @@ def draw(chances: Mapping[str, float], n: int, rng: np.random.Generator) -> list
 
 
 def _check_name(name: object, known: Sequence[str]) -> None:
-    right = isinstance(name, str) and (name in known or (name.isascii() and name.isdecimal()))
+    right = isinstance(name, str) and (name in known or bool(_SNAPSHOT.fullmatch(name)))
     if not right:
         expected = ", ".join(["the number of a snapshot", *known])
         raise ValueError(f"pool: expected {expected}, got {shown(name)}")
+
+
+def _check_results(results: object) -> None:
+    if not isinstance(results, dict):
+        raise ValueError(f"pool: results: expected an object, got {shown(results)}")
+    for name, result in results.items():
+        counts = result if isinstance(result, dict) else {}
+        points, games = counts.get("points", ""), counts.get("games", "")
+        right = type(points) in (int, float) and type(games) in (int, float)
+        if not right or not 0 <= points <= games <= MAX_SEED or not games:
+            raise ValueError(
+                f"pool: results: {shown(name)}: expected points, and at least as many games, got "
+                f"{shown(result)}"
+            )
 
 
 def _keeping_places(seated: Sequence[str], drawn: Sequence[str]) -> list[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
@@ -21,24 +20,28 @@ from typing import Any
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.logger import Logger
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.ladder import Ladder
+from tokaido_env.agents.arena.ladder_file import MOST_ELO, check_rating
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.learn.checkpoint import (
     BROKEN,
     Checkpoint,
     broken,
     check_links,
+    check_moments,
     checkpoints,
+    drop_old,
     read_checkpoint,
     snapshots_needed,
     write_checkpoint,
 )
-from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.learn.declared import RunError, enough_memory
 from tokaido_env.agents.learn.network import load_weights, repeatable
 from tokaido_env.agents.learn.pool import LATEST, Pool
+from tokaido_env.agents.learn.ppo_metrics import JsonLines, TensorBoard, told_once
 from tokaido_env.agents.learn.ppo_policy import (
     learner_env,
     network_of,
@@ -55,10 +58,11 @@ from tokaido_env.agents.learn.settings import (
     split_specs,
     start_run,
 )
-from tokaido_env.agents.players.policy import Policy, PolicyAgent
+from tokaido_env.agents.players.policy import Policy, PolicyAgent, check_tensors
 from tokaido_env.agents.registry import check_from_file, make
-from tokaido_env.core.checks import brief, shown
-from tokaido_env.files import naming, parse_json, sync, write_text
+from tokaido_env.core.checks import brief
+from tokaido_env.files import write_text
+from tokaido_env.validity import checked_arrays
 
 NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
 OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
@@ -72,8 +76,9 @@ def begin(folder: str | Path, settings: Settings) -> None:
         Others: as `start_run`.
     """
     if settings.start_from:
-        env = learner_env(settings, "random")
-        load_weights(network_of(new_learner(env, settings)), Policy.load(settings.start_from))
+        with enough_memory(folder):
+            learner = new_learner(learner_env(settings, "random"), settings)
+        load_weights(network_of(learner), Policy.load(settings.start_from))
     start_run(folder, settings)
 
 
@@ -101,8 +106,10 @@ def train(
         InUseError: if another command works in the folder.
     """
     folder = Path(folder)
-    with kept_run(folder) as settings, _told_once():
-        return _train(_Run(folder, settings, named), report)
+    with kept_run(folder) as settings, told_once():
+        with enough_memory(folder):
+            run = _Run(folder, settings, named)
+        return _train(run, report)
 
 
 def _train(run: _Run, report: Callable[[Progress], None]) -> bool:
@@ -153,6 +160,7 @@ class _Run:
         found = checkpoints(self.folder)
         if found:
             self._load(found)
+            self._tidy()  # a kill may have come just before
             self._assign()
         else:
             if self.settings.start_from:
@@ -163,8 +171,8 @@ class _Run:
             self.model._last_obs = self.env.reset()
             self.model._last_episode_starts = np.ones(self.env.num_envs, bool)
             self.pool.whole[:] = True
-        self.metrics = _JsonLines(self.folder / "metrics.jsonl", self.model.num_timesteps)
-        outputs = [self.metrics, _TensorBoard(self.folder / "tb")]
+        self.metrics = JsonLines(self.folder / "metrics.jsonl", self.model.num_timesteps)
+        outputs = [self.metrics, TensorBoard(self.folder / "tb")]
         self.model.set_logger(Logger(str(self.folder), outputs))
         self.began = (self.model.num_timesteps, time.perf_counter())
 
@@ -258,7 +266,7 @@ class _Run:
         self.lengths = []
         done, began = self.began
         speed = (steps - done) / (time.perf_counter() - began)
-        logger.record("time/steps_per_second", speed, exclude=_JsonLines.NAME)
+        logger.record("time/steps_per_second", speed, exclude=JsonLines.NAME)
         logger.dump(steps)
 
     def _save(self) -> None:
@@ -275,8 +283,13 @@ class _Run:
         }
         write_checkpoint(folder, self._checkpoint(games))
         self.saved_at = self.model.num_timesteps
-        needed = snapshots_needed(folder)
-        for path in (folder / "pool").iterdir():
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Delete what is too old: checkpoints, and copies of the pool that none of them needs."""
+        drop_old(self.folder)
+        needed = snapshots_needed(self.folder)
+        for path in (self.folder / "pool").iterdir():
             if path.name.isdigit() and path.name not in needed:
                 path.unlink()
 
@@ -320,12 +333,16 @@ class _Run:
     def _restore(self, checkpoint: Path) -> None:
         found = read_checkpoint(checkpoint)
         self.model.policy.load_state_dict(found.weights)
+        check_tensors("learner.safetensors", policy_of(self.model).tensors)
         optimizer = self.model.policy.optimizer
+        check_moments(optimizer.param_groups[0]["params"], found.moments)
         optimizer.load_state_dict(optimizer.state_dict() | {"state": found.moments})
         self.model.num_timesteps, self.model._n_updates = found.steps, found.updates
         games, counters = dict(found.games), found.counters
-        self.model._last_episode_starts = games.pop("episode_starts")
-        whole = games.pop("whole")
+        starts, whole = (games.pop(name, None) for name in ("episode_starts", "whole"))
+        flags = {"episode_starts": starts, "whole": whole}
+        checked_arrays(flags, dict.fromkeys(flags, self.pool.whole), self.env.num_envs)
+        self.model._last_episode_starts = np.resize(starts, self.env.num_envs)
         self.env.restore(games)
         self.pool.restore(counters["pool"])
         self.pool.whole[:] = whole
@@ -333,9 +350,16 @@ class _Run:
         self.settled_at = self.saved_at = self.model.num_timesteps
         self.rng.bit_generator.state = counters["rng"]
         self.rated_on = counters["ladder"]
-        rating = counters["rating"]
-        self.rating = Rating(**rating | {"ci95": tuple(rating["ci95"])}) if rating else None
-        self.best_elo = counters["best_elo"]
+        self.rating, self.best_elo = _rating_of(counters["rating"]), counters["best_elo"]
+        if self.best_elo is not None and not -MOST_ELO <= self.best_elo <= MOST_ELO:
+            raise ValueError(f"state.json: best_elo: expected a number, got {self.best_elo}")
+
+
+def _rating_of(data: Any) -> Rating | None:
+    if data is None:
+        return None
+    check_rating("state.json", "rating", data)
+    return Rating(**data | {"ci95": tuple(data["ci95"])})
 
 
 class _Stopped(Exception):  # noqa: N818  not an error
@@ -363,105 +387,6 @@ class _Keeper(BaseCallback):
     def _on_step(self) -> bool:
         self.run.note(self.locals["dones"], self.locals["infos"])
         return True
-
-
-class _JsonLines(KVWriter):
-    """Appends what is logged to a file, one object a line; drops what a resumed run repeats."""
-
-    NAME = "json"  # values that are recorded with `exclude` of this are left out
-
-    def __init__(self, path: Path, steps: int) -> None:
-        kept = [line for done, line in _lines(path) if done <= steps]
-        write_text(path, "".join(line + "\n" for line in kept))
-        self.path = path
-        self.file = path.open("ab", buffering=0)  # nothing waits to be written when this fails
-
-    def write(
-        self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0
-    ) -> None:
-        """Append one line."""
-        values = {
-            key: value.item() if isinstance(value, np.generic) else value
-            for key, value in sorted(key_values.items())
-            if self.NAME not in (key_excluded.get(key) or ())
-        }
-        line = (json.dumps({"steps": step} | values) + "\n").encode()
-        with naming(self.path):
-            while line:
-                line = line[self.file.write(line) :]
-
-    def sync(self) -> None:
-        """Wait until all is on the disk."""
-        with naming(self.path):
-            sync(self.file)
-
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
-
-
-class _TensorBoard(TensorBoardOutputFormat):
-    """Writes TensorBoard's logs; what goes wrong names their folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with naming(folder):
-            super().__init__(str(folder))
-
-    def write(
-        self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0
-    ) -> None:
-        """Write what is logged."""
-        with naming(self.folder):
-            super().write(key_values, key_excluded, step)
-
-    def close(self) -> None:
-        """Close the file."""
-        with naming(self.folder):
-            super().close()
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file of metrics, each with its steps, but for a last one cut short.
-
-    Raises:
-        RunError: naming a line that is none, so that nothing is lost silently.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else [""]
-    except UnicodeDecodeError as error:
-        raise RunError(f"{path}: not a text file: {error}") from None
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield _steps_of(line), line
-        except ValueError as error:
-            if number < len(lines):
-                where = f"{path}, line {number}: {error}: mend the line, or delete it"
-                raise RunError(where) from None
-
-
-def _steps_of(line: str) -> int:
-    data = parse_json(line)
-    steps = data.get("steps") if isinstance(data, dict) else None
-    if type(steps) is not int:
-        raise ValueError(f'expected an object with "steps", got {shown(data)}')
-    return steps
-
-
-@contextmanager
-def _told_once() -> Iterator[None]:
-    """Let TensorBoard's thread not print what its owner raises again: a full disk."""
-    previous = threading.excepthook
-
-    def tell(failure: threading.ExceptHookArgs) -> None:
-        if not isinstance(failure.exc_value, OSError):
-            previous(failure)
-
-    threading.excepthook = tell
-    try:
-        yield
-    finally:
-        threading.excepthook = previous
 
 
 @contextmanager

@@ -47,11 +47,11 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.checks import MOST_SHOWN, check_seed, shown
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import LOCK, UNFINISHED, locked, read_toml, write_text
+from tokaido_env.files import LOCK, UNFINISHED, locked, read_toml, sync_folder, write_text
 
 CONFIG = "config.toml"
 MOST_DECISIONS = 2**24  # at once, of about 5 KB
-MOST_WIDTH = 2**14  # the weights of a network so wide take 300 MB
+MOST_WIDTH = 2**12  # a policy file so wide takes 27 MB
 TABLES = ("settings", "layout", "versions")  # of config.toml
 
 _LITTER = (LOCK, CONFIG + UNFINISHED)  # what a command that was killed may leave in a new folder
@@ -246,6 +246,7 @@ def start_run(folder: str | Path, settings: Settings) -> None:
         make(spec)
     load_ladder(settings)
     folder.mkdir(parents=True, exist_ok=True)
+    sync_folder(folder.resolve().parent)
     with locked(folder):
         _check_empty(folder)
         write_text(folder / CONFIG, _config(settings))

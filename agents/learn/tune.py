@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from tokaido_env.agents.arena.tournament import MOST_GAMES, play_match
+from tokaido_env.agents.arena.match import MOST_GAMES
+from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.players.heuristic import (
     N_TERMS,
     SCRATCH,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,8 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.box import ARTIST, BOARD, CAPACITY, MAX_DIE, MERCHANT
+from tokaido_env.core.checks import plain, shown
+from tokaido_env.files import read_toml
 
 # A term is of a player; what counts is how far player_0 is ahead in it. "Now" is with the dice that
 # are left in the round, by the share of them that the player will pick, in sixths; "next" is with
@@ -64,6 +65,7 @@ GUIDE = np.dtype(
 )
 WEIGHT_UNIT = 1 / 4096
 """Weights are whole numbers of this much log-odds."""
+_MOST_WEIGHT = 7.99  # as 16 bits hold it in this unit
 
 # Row 0 of `gift_faces` counts the faces of the die whose move reaches the icon.
 ANY_DIE = 0
@@ -76,12 +78,22 @@ def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
     """Return the weights of a file, float32 (2, N_TERMS): opening, ending.
 
     Raises:
-        ValueError: if the file does not hold two numbers for each of `TERMS`.
+        ValueError: if the file does not hold two numbers, of at most 7.99 on either side of 0, for
+            each of `TERMS`.
     """
-    table = tomllib.loads(path.read_text(encoding="utf-8"))["weights"]
+    table = read_toml(path).get("weights")
+    if not isinstance(table, dict):
+        raise ValueError(f"{path}: expected a table [weights]")
     if sorted(table) != sorted(_NAMES):
         wrong = ", ".join(sorted(set(table) ^ set(_NAMES)))
-        raise ValueError(f"{path}: weights: missing or unknown: {wrong}")
+        raise ValueError(f"{path}: weights: missing or unknown: {plain(wrong, 200)}")
+    for name, pair in table.items():
+        right = isinstance(pair, list) and len(pair) == 2
+        if not right or not all(type(x) in (int, float) and abs(x) <= _MOST_WEIGHT for x in pair):
+            raise ValueError(
+                f"{path}: weights: {name}: expected two numbers from {-_MOST_WEIGHT} to "
+                f"{_MOST_WEIGHT}, got {shown(pair)}"
+            )
     return np.array([table[name] for name in _NAMES], np.float32).T.copy()
 
 

@@ -40,6 +40,7 @@ from tokaido_env.files import FILE, FOLDER, NOTHING, parse_json, standing, whole
 FORMAT = "tokaido-duo-policy"
 VERSION = 2
 
+MOST_FILE = 32 << 20  # bytes: a first layer of 4096 units, copied for every thread
 MOST = 1e30  # far below float32's largest, so that the last sums cannot pass it either
 
 
@@ -154,7 +155,7 @@ class Policy:
         where = brief(path, MOST_PATH)
         header, tensors = _read(path, where)
         training = _check_header(where, header)
-        _check_tensors(where, tensors)
+        check_tensors(where, tensors)
         return cls(tensors, training)
 
 
@@ -268,6 +269,8 @@ def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
         raise PolicyError(f"{where}: no such policy file")
     if found != FILE:
         raise PolicyError(f"{where}: expected a policy file, it is {found}")
+    if path.stat().st_size > MOST_FILE:
+        raise PolicyError(f"{where}: too large: expected at most {MOST_FILE >> 20} MiB")
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
@@ -294,7 +297,16 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     return training if isinstance(training, dict) else {"summary": training}
 
 
-def _check_tensors(where: str, tensors: dict[str, Floats]) -> None:
+def check_tensors(where: str, tensors: dict[str, Floats]) -> None:
+    """Check that tensors are those of a network whose numbers are finite in any position.
+
+    Args:
+        where: they stand, for the message.
+        tensors: by their names.
+
+    Raises:
+        PolicyError: saying what was expected.
+    """
     sizes = _sizes_of(tensors)
     wanted = shapes_of(sizes)
     if sorted(tensors) != sorted(wanted):
@@ -305,7 +317,11 @@ def _check_tensors(where: str, tensors: dict[str, Floats]) -> None:
     for name, shape in wanted.items():
         tensor = tensors[name]
         if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():
-            raise PolicyError(f"{where}: {name}: expected finite float32 numbers of shape {shape}")
+            got = f"{tensor.dtype} of shape {tensor.shape}, "
+            got += f"{int((~np.isfinite(tensor)).sum())} not finite"
+            raise PolicyError(
+                f"{where}: {name}: expected finite float32 numbers of shape {shape}, got {got}"
+            )
     if _largest(tensors) > MOST:
         raise PolicyError(
             f"{where}: weights so large that its numbers could pass float32's: expected at most "

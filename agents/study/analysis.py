@@ -28,9 +28,8 @@ import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.match import POINTS, TRIGGERS, replay_games
+from tokaido_env.agents.arena.match import MOST_GAMES, POINTS, TRIGGERS, replay_games
 from tokaido_env.agents.arena.playing import AgentFailed, Job, play_games
-from tokaido_env.agents.arena.tournament import MOST_GAMES
 from tokaido_env.agents.registry import make
 from tokaido_env.agents.study.estimates import Figure, Values, mean_of, share_of
 from tokaido_env.batch import Batch

@@ -135,12 +135,40 @@ def test_samples_that_are_pickled_are_not_loaded(tmp_path: Path) -> None:
             return (Path.touch, (touched,))
 
     np.savez(path, **dict.fromkeys(Samples._fields, np.array([Trap()], object)))
-    with pytest.raises(ValueError, match="allow_pickle="):
-        expert._load_samples(path)
+    with pytest.raises(RunError, match=r"npz: not a file of arrays: .*expected object of shape"):
+        expert.load_samples(path, "shikoku")
     path.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(ValueError, match="allow_pickle="):
-        expert._load_samples(path)
+    with pytest.raises(RunError, match="npz: not a file of arrays: File is not a zip file"):
+        expert.load_samples(path, "shikoku")
     assert not touched.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("states", lambda a: a | 0x55, "game 0: .*: expected"),
+        ("states", lambda a: a[:, :5], r"states: expected uint8 of shape \(40, 75\), got uint8"),
+        ("legal", lambda a: a * 0, "game 0: legal: expected what is legal in its state"),
+        ("legal", lambda a: a.astype(np.int64), "legal: expected uint64 of shape .* got int64"),
+        ("visits", lambda a: a * 0, "visits: expected some in each position, of legal actions"),
+        ("visits", lambda a: a + 1, "visits: expected some in each position, of legal actions"),
+        ("values", lambda a: a * np.nan, "values: expected numbers from -1 to 1"),
+        ("results", lambda a: a + 2, "results: expected numbers from -1 to 1"),
+    ],
+)
+def test_samples_of_a_stranger_are_looked_at_before_a_kernel_reads_them(
+    tmp_path: Path, name: str, change: Any, message: str
+) -> None:
+    path = tmp_path / "lessons-07.npz"
+    samples = Samples(*(column[:40] for column in self_play(highest, 2500, 50, PLAIN)))
+    raw = samples.states.copy().view(np.uint8).reshape(40, -1)
+    arrays = samples._asdict() | {"states": raw}
+    np.savez(path, **arrays)
+    loaded = expert.load_samples(path, "shikoku")
+    assert all((one == other).all() for one, other in zip(loaded, samples, strict=True))
+    np.savez(path, **arrays | {name: change(arrays[name])})
+    with pytest.raises(RunError, match=f"broken samples: {message}.* and the policies 07 and"):
+        expert.load_samples(path, "shikoku")
 
 
 # Learning

@@ -56,7 +56,7 @@ def write(path: Path, text: str) -> Path:
         ({"gae_lambda": 1.01}, "gae_lambda: expected a number from 0 to 1, got 1.01"),
         ({"steps": 10**400}, "steps: expected at most 9007199254740991 (2**53 - 1), got 1000"),
         ({"entropy": 10**400}, "entropy: expected a number from 0 to 10, got 1000"),
-        ({"width": 16392}, "width: expected at most 16384, got 16392"),
+        ({"width": 4104}, "width: expected at most 4096, got 4104"),
         ({"games": 10**9}, "games * rollout: expected at most 16777216, got 32000000000"),
         ({"board": "x" * 4001}, "board: expected at most 4000 characters, got 4001: 'xxx"),
         ({"ladder": "a\udcff"}, "ladder: expected a text in Unicode, got 'a\\udcff'"),

@@ -24,7 +24,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from tokaido_env import Game
 from tokaido_env.agents import Policy, make
 from tokaido_env.agents.arena.ladder import LADDER
-from tokaido_env.agents.learn import ppo
+from tokaido_env.agents.learn import checkpoint, ppo
 from tokaido_env.agents.learn.ppo_policy import (
     learner_env,
     learning_rate,
@@ -305,6 +305,29 @@ def test_a_checkpoint_goes_on_as_if_the_run_had_not_stopped(finished: Path, run:
     assert contents(run, logs=False) == contents(finished, logs=False)
 
 
+@pytest.mark.parametrize("place", [(checkpoint, "drop_old"), (ppo, "snapshots_needed")])
+def test_a_kill_after_the_last_checkpoint_leaves_nothing_old(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(folder: Path) -> Any:
+        if (folder / "checkpoints" / "000002048").exists():
+            raise Killed
+        return kept(folder)
+
+    run, kept = tmp_path / "run", getattr(*place)
+    ppo.begin(run, load_settings(finished))
+    with monkeypatch.context() as patch:
+        patch.setattr(*place, killed)
+        with pytest.raises(Killed):
+            ppo.train(run)
+    assert contents(run, logs=False) != contents(finished, logs=False)
+    assert ppo.train(run)
+    assert contents(run, logs=False) == contents(finished, logs=False)
+
+
 def test_a_finished_run_has_nothing_to_go_on_with(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -579,8 +602,8 @@ def test_a_broken_checkpoint_is_refused(
     if how == "flipped":
         assert "was changed: its SHA-256 is not the one in SHA256SUMS" in error
         assert name in error
-    shutil.rmtree(path.parent)
-    assert resume(run) == 0
+        shutil.rmtree(path.parent)  # the advice
+        assert resume(run) == 0
 
 
 def test_the_sums_are_those_of_sha256sum(finished: Path) -> None:
@@ -641,7 +664,7 @@ def test_another_ladder_is_refused(run: Path, capsys: pytest.CaptureFixture[str]
     assert "rated on the ladder 0123456789abcdef, the file is now" in refusal(capsys)
 
 
-@pytest.mark.parametrize("full_at", [*CHECKPOINT, "rename", "last"])
+@pytest.mark.parametrize("full_at", ["games.npz", "SHA256SUMS", "rename", "last"])
 def test_a_full_disk_leaves_what_was_saved_before(
     full_at: str,
     finished: Path,

@@ -16,6 +16,7 @@ from tokaido_env.agents.players.heuristic import (
     N_TERMS,
     TAPER,
     TERMS,
+    WEIGHTS_FILE,
     guide_of,
     guides_of,
     load_weights,
@@ -272,3 +273,33 @@ def test_a_weights_file_that_lacks_a_term_is_refused(tmp_path: Path) -> None:
     path.write_text("[weights]\nfaith = [1.0, 2.0]\n", encoding="utf-8")
     with pytest.raises(ValueError, match="weights: missing or unknown: coins, commerce"):
         load_weights(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "coins = [",
+            "coins = [0.5, ",
+            "coins: expected two numbers from -7.99 to 7.99, got .0.5",
+        ),
+        ("coins = [", "coins = 7 #", "coins: expected two numbers from -7.99 to 7.99, got 7"),
+        ("coins = [", "coins = [nan, 1] #", "coins: expected two numbers .* got .nan, 1"),
+        ("coins = [", "coins = [true, 8.0] #", "coins: expected two numbers .* got .True, 8.0"),
+        ("coins = [", "coins = {}  #", "coins: expected two numbers .* got {}"),
+        ("[weights]", "[wages]", r"expected a table \[weights\]"),
+        ("[weights]", "weights = 3\n[x]", r"expected a table \[weights\]"),
+        ("[weights]", "[weights", "not a TOML file"),
+        ("[weights]", "x = " + "[" * 9999, "not a TOML file: nested too deeply"),
+    ],
+)
+def test_a_damaged_weights_file_is_refused(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "weights.toml"
+    text = WEIGHTS_FILE.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"weights.toml: (weights: )?{message}") as refused:
+        load_weights(path)
+    assert len(str(refused.value)) < 500

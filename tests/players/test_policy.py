@@ -1,6 +1,7 @@
 """Policies: what the network computes, how it chooses, and files that hold numbers only."""
 
 import json
+import os
 import pickle
 import struct
 import sys
@@ -21,6 +22,7 @@ from safetensors.numpy import save_file
 from tokaido_env import Game
 from tokaido_env.agents import PolicyError, make
 from tokaido_env.agents.learn.network import MoveNetwork, load_weights as give_weights
+from tokaido_env.agents.learn.settings import MOST_WIDTH
 from tokaido_env.agents.players.heuristic import load_weights
 from tokaido_env.agents.players.inputs import OUTLOOK, read_positions
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes, shapes_of
@@ -250,11 +252,11 @@ WRONG_TENSORS: dict[str, tuple[Callable[[dict[str, Floats]], dict[str, Any]], st
     ),
     "float64": (
         lambda t: t | {"value.bias": t["value.bias"].astype(np.float64)},
-        "value.bias: expected finite float32 numbers of shape (1,)",
+        "expected finite float32 numbers of shape (1,), got float64 of shape (1,), 0 not",
     ),
     "not a number": (
         lambda t: t | {"move.bias": t["move.bias"] * np.nan},
-        "move.bias: expected finite float32 numbers of shape (49, 6)",
+        "shape (49, 6), got float32 of shape (49, 6), 294 not finite",
     ),
     "infinite": (
         lambda t: t | {"outlook.weight": t["outlook.weight"] * np.inf},
@@ -325,6 +327,15 @@ def test_a_cut_file_is_refused(policy_file: Path, size: int) -> None:
 def test_a_file_of_anything_else_is_refused(policy_file: Path) -> None:
     policy_file.write_text("a policy\n" * 100, encoding="utf-8")
     assert "not a policy file" in refusal(policy_file)
+
+
+def test_a_file_as_large_as_a_disk_is_refused_and_the_widest_network_is_not(
+    policy_file: Path, tmp_path: Path
+) -> None:
+    os.truncate(policy_file, 2**40)
+    assert "too large: expected at most 32 MiB" in refusal(policy_file)
+    random_policy(Sizes.of_width(MOST_WIDTH)).save(tmp_path / "wide")
+    assert Policy.load(tmp_path / "wide").sizes == (4096, 1024, 512)
 
 
 def test_a_kind_of_number_that_numpy_has_not_is_refused(policy_file: Path) -> None:

@@ -182,6 +182,25 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_processes_whose_command_was_killed_end_silently(tmp_path: Path) -> None:
+    records = tmp_path / "games.jsonl"
+    options = ["--games", "200", "--records", str(records), "--processes", "2"]
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    with subprocess.Popen(
+        [sys.executable, str(ROOT / "evaluate.py"), "python:outsiders:Dice", "greedy", *options],
+        env=os.environ | {"PYTHONPATH": path, "SECONDS_A_DECISION": "0.001"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as running:
+        while not records.is_file() or not records.stat().st_size:
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.kill()
+        _, error = running.communicate(timeout=60)  # until the last of them has ended
+    assert error == b""
+
+
 def test_foreign_records_are_refused_and_left_alone(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "games.jsonl"
     options = ["--games", "2", "--records", str(file)]

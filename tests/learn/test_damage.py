@@ -1,0 +1,171 @@
+"""Damaged checkpoints whose checksums were made anew: refused by place, before they are gone on."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fuzz_runs import resealed
+from safetensors.torch import load_file, save_file
+
+from tokaido_env.agents.learn import ppo
+from tokaido_env.agents.learn.declared import RunError, enough_memory
+from tokaido_env.agents.learn.settings import Settings
+
+VALUES: dict[str, Any] = {
+    **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "slots": 4, "agents": "greedy"},
+    **{"steps": 128, "freeze_every": 64, "rate_every": 0, "epochs": 1},
+}
+POINT = Path("checkpoints") / "000000128"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("runs") / "finished"
+    ppo.begin(run, Settings(**VALUES))
+    assert ppo.train(run)
+    return run
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    shutil.copytree(finished, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def check_refused(run: Path, message: str) -> None:
+    resealed(run)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(RunError, match=message) as refused:
+        ppo.train(run)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 500
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def put(where: str, value: Any) -> Callable[[Any], None]:
+    def change(data: Any) -> None:
+        *holders, key = where.split(".")
+        for holder in holders:
+            data = data[int(holder) if holder.isdigit() else holder]
+        data[int(key) if key.isdigit() else key] = value
+
+    return change
+
+
+RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("numpy.2", 10**6), "numpy: expected 624 keys and a place in them, got 1000000"),
+        (put("numpy.2", -1), "numpy: expected 624 keys and a place in them, got -1"),
+        (put("numpy.1", [1, 2]), "numpy: expected 624 keys and a place in them"),
+        (put("updates", "x"), "state.json: updates: expected a count, got 'x'"),
+        (put("best_elo", float("nan")), "best_elo: expected a number, got nan"),
+        (put("rating", RATING | {"elo": "x"}), "state.json: 'x': elo and ci95: expected three"),
+        (put("rating", [1]), "state.json: rating: expected an object with the keys agent, elo"),
+        (put("pool.seated", "latest"), "pool: seated: expected a list, got 'latest'"),
+        (put("pool.snapshots.0", "9" * 5000), "pool: expected the number of a snapshot, got '999"),
+        (put("pool.results", [7]), "pool: results: expected an object, got [7]"),
+        (put("pool.results", {"greedy": {"points": "1", "games": 2}}), "'greedy': expected points"),
+        (put("pool.results", {"greedy": {"points": 3, "games": 2}}), "'greedy': expected points"),
+        (put("pool.results", {"greedy": {"points": 0, "games": 0}}), "'greedy': expected points"),
+        (lambda state: state.pop("rng"), "no key 'rng': train anew"),
+    ],
+)
+def test_counters(run: Path, change: Callable[[Any], None], message: str) -> None:
+    file = run / POINT / "state.json"
+    state = json.loads(file.read_text(encoding="utf-8"))
+    change(state)
+    file.write_text(json.dumps(state), encoding="utf-8")
+    check_refused(run, f"128: broken checkpoint: .*{re.escape(message)}")
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "change", "message"),
+    [
+        ("learner", "value.bias", lambda t: t * torch.nan, r"value.bias: expected finite float32"),
+        ("learner", "move.weight", lambda t: t + 3e38, "learner.safetensors: weights so large"),
+        ("optimizer", "0.exp_avg", lambda t: t[:1].clone(), r"0.exp_avg: expected finite float32"),
+        ("optimizer", "0.exp_avg_sq", lambda t: t - 1, r"0.exp_avg_sq: expected none below 0"),
+        ("optimizer", "1.step", lambda t: t * torch.inf, r"1.step: expected finite float32"),
+        (
+            "optimizer",
+            "99.step",
+            lambda t: t,
+            "optimizer.safetensors: 99: expected what Adam",
+        ),
+    ],
+)
+def test_numbers_of_the_learner(run: Path, name: str, key: str, change: Any, message: str) -> None:
+    file = run / POINT / f"{name}.safetensors"
+    tensors = load_file(file)
+    own = next((each for each in tensors if each.endswith(key)), "1.step")
+    tensors[own if key in own else key] = change(tensors[own]).clone()
+    save_file(tensors, file)
+    check_refused(run, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("whole", np.ones(3, bool), "snapshot: expected 8, it holds 3: whole"),
+        ("whole", np.ones((8, 8), bool), r"it holds shape \(8, 8\): whole"),
+        ("episode_starts", np.zeros(8), "episode_starts: expected the dtype of a snapshot"),
+        ("episode_starts", None, "episode_starts: expected an array, got NoneType"),
+    ],
+)
+def test_flags_of_the_games(run: Path, name: str, value: Any, message: str) -> None:
+    file = run / POINT / "games.npz"
+    with np.load(file) as arrays:
+        games = dict(arrays)
+    games = {key: array for key, array in games.items() if key != name}
+    np.savez(file, **games | ({} if value is None else {name: value}))
+    check_refused(run, message)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["games.npz", "state.json", "optimizer.safetensors", "learner.safetensors", "SHA256SUMS"],
+)
+def test_what_is_no_file_or_endless_is_not_read(run: Path, name: str) -> None:
+    file = run / POINT / name
+    os.truncate(file, 2**40)
+    with pytest.raises(RunError, match=f"{name}: too large: expected at most 256 MiB"):
+        ppo.train(run)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(RunError, match=f"{name}: expected a file, it is a pipe"):
+        ppo.train(run)
+
+
+def test_a_part_that_is_no_folder_is_named(run: Path) -> None:
+    shutil.rmtree(run / "pool")
+    (run / "pool").write_text("x", encoding="utf-8")
+    with pytest.raises(RunError, match="pool: expected a folder, it is a file"):
+        ppo.train(run)
+
+
+def test_metrics_as_large_as_a_disk_are_not_read(run: Path) -> None:
+    os.truncate(run / "metrics.jsonl", 2**40)
+    with pytest.raises(RunError, match=r"metrics\.jsonl: not a text file: too large: expected at"):
+        ppo.train(run)
+
+
+def test_too_little_memory_is_told() -> None:
+    for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
+        with (
+            pytest.raises(RunError, match="runs/x: more memory than there is: expected fewer"),
+            enough_memory("runs/x"),
+        ):
+            raise error
+    with pytest.raises(RuntimeError, match="another"), enough_memory("runs/x"):
+        raise RuntimeError("another")
