@@ -39,7 +39,10 @@ def alike(rng: random.Random, right: Any) -> Any:
     if isinstance(right, np.ndarray) and right.dtype.names is None:
         return _other_array(rng, right)
     if isinstance(right, dict):
-        return rng.choice((mutants.tree, mutants.disguised))(rng, right) if right else [right]
+        try:
+            return rng.choice((mutants.tree, mutants.disguised))(rng, right) if right else [right]
+        except TypeError:  # a stranger in it cannot be copied
+            return [right]
     if isinstance(right, bool) or right is None:
         return rng.choice((0, 1, "", "true", np.bool_(True), not right, [], [right]))
     if isinstance(right, int):

@@ -4,6 +4,7 @@ import io
 import json
 import random
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ class Cases:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "games.jsonl"
+        self.records = load(GOLDEN)
         self.games = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
 
     def check_sound(self) -> None:
@@ -32,6 +34,8 @@ class Cases:
                 assert self._run(words) == 0
 
     def case(self, rng: random.Random) -> bool:
+        if rng.random() < 0.05:
+            return self._made(rng)
         game: Any = rng.choice(self.games)
         lines = mutants.as_json(rng, game) + b"\n"
         if rng.random() < 0.2:
@@ -44,6 +48,17 @@ class Cases:
             status = self._run(rng.choice(COMMANDS))
             assert status == bool(messages)
         return not messages
+
+    def _made(self, rng: random.Random) -> bool:
+        """A record of players with other names, saved: it can be read, or there is none."""
+        game = self.records[rng.randrange(len(self.records))]
+        name = rng.choice((mutants.value, mutants.stranger))(rng)
+        players: Any = rng.choice((name, (name, "b"), (mutants.value(rng), name)))
+        with refusal(RecordError) as messages:
+            save([replace(game, players=players)], self.path)
+            with refusal(RecordError, names=self.path) as refused:
+                self._check_taken(load(self.path), rng)
+        return not messages and not refused
 
     def _check_taken(self, records: Any, rng: random.Random) -> None:
         """What was taken is written as it was read, and is taken again."""

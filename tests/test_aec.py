@@ -548,3 +548,20 @@ def test_rendering_without_a_mode_warns_and_gives_nothing() -> None:
     e.reset(seed=0)
     with pytest.warns(UserWarning, match="render_mode"):
         assert e.render() is None
+
+
+@pytest.mark.parametrize("agent", ["player_2", 0, None, [], np.arange(2)], ids=str)
+def test_an_agent_that_is_none_is_refused(agent: Any) -> None:
+    e = env()
+    e.reset(seed=0)
+    for method in (e.observe, e.observation_space, e.action_space):
+        with pytest.raises(
+            ValueError, match=r"^agent: expected one of 'player_0', 'player_1', got"
+        ):
+            method(agent)
+
+
+@pytest.mark.parametrize("options", [5, [], "state"], ids=str)
+def test_options_that_are_none_are_refused(options: Any) -> None:
+    with pytest.raises(ValueError, match=r"^options: expected None or a dict"):
+        env().reset(seed=0, options=options)

@@ -388,3 +388,22 @@ def test_every_game__ends_by_itself_with_a_right_winner() -> None:
         best = None if ranks[0] == ranks[1] else ranks.index(max(ranks))
         assert game.winner() == (best if game.end == "triggers" else None)
     assert "triggers" in ends
+
+
+@pytest.mark.parametrize("move", [-1, 49, 10**30, 1.0, "x", None, True, np.array([1, 2])], ids=str)
+@pytest.mark.parametrize("chance", ["sampled", "explicit"])
+def test_label__of_what_is_no_move_is_refused(chance: Any, move: Any) -> None:
+    with pytest.raises(IllegalMove, match=r"pilgrim|boutique"):
+        Game(seed=1, chance=chance).label(move)
+
+
+@pytest.mark.parametrize("players", [5, None, ("a",), ("a", 1), [], "abc", {"a": 1}], ids=str)
+def test_record__of_what_are_no_two_names_is_refused(players: Any) -> None:
+    with pytest.raises(ValueError, match=r"^players: expected two names, got"):
+        Game(seed=1).record(players)
+
+
+def test_record__of_half_a_character_is_refused() -> None:
+    """It could not be written to a file."""
+    with pytest.raises(ValueError, match=r"^expected names of whole characters, got"):
+        Game(seed=1).record(("\ud800", "b"))

@@ -562,3 +562,28 @@ def test_an_opponent_that_breaks_the_rules_is_named() -> None:
     env = TokaidoDuoEnv(Rogue(), seat=1)
     with pytest.raises(ValueError, match="agent 'rogue': game 0: illegal action -1"):
         env.reset(seed=0)
+
+
+@pytest.mark.parametrize("options", [5, [], "state", [("state", None)]], ids=str)
+def test_options_that_are_none_are_refused(options: Any) -> None:
+    for env in (TokaidoDuoEnv("random"), TokaidoDuoVectorEnv(2, "random")):
+        with pytest.raises(ValueError, match=r"^options: expected None or a dict such as"):
+            env.reset(seed=0, options=options)
+
+
+@pytest.mark.parametrize("seed", [-1, "7", 1.5, True, {}], ids=str)
+def test_a_seed_that_is_none_changes_nothing(seed: Any) -> None:
+    env = TokaidoDuoEnv("random")
+    env.reset(seed=3)
+    before = env.np_random.bit_generator.state
+    with pytest.raises(SeedError, match=r"^seed: expected an integer from 0"):
+        env.reset(seed=seed)
+    assert env.np_random.bit_generator.state == before
+
+
+@pytest.mark.parametrize("action", [[1, 2], [], [[1], [2, 3]], None, "x", 0.5], ids=str)
+def test_an_action_that_is_none_is_refused(action: Any) -> None:
+    env = TokaidoDuoEnv("random")
+    env.reset(seed=3)
+    with pytest.raises(ValueError, match=r"^(action|moves): expected"):
+        env.step(action)

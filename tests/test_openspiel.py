@@ -410,3 +410,17 @@ def test_a_game_through_the_loop_of_reinforcement_learning(reward: str) -> None:
     assert step.observations["legal_actions"] == [[], []]
     assert step.observations["info_state"] == [seen(over, seat) for seat in (0, 1)]
     assert env.step([0]).first()
+
+
+@pytest.mark.parametrize("params", [5, "board", ["board"]], ids=str)
+def test_what_are_no_parameters_is_refused(params: Any) -> None:
+    with pytest.raises(ValueError, match=r"^params: expected a dict of parameters or None"):
+        openspiel.TokaidoDuoGame(params)
+    with pytest.raises(ValueError, match=r"^params: expected a dict of parameters or None"):
+        openspiel.TokaidoDuoObserver(params)
+
+
+@pytest.mark.parametrize("action", [-1, 49, 10**6])
+def test_an_action_that_is_none_has_no_name(action: int) -> None:
+    with pytest.raises(ValueError, match=f"^action: expected 0 to 48, got {action}$"):
+        openspiel.TokaidoDuoGame().new_initial_state()._action_to_string(0, action)

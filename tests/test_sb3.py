@@ -408,3 +408,16 @@ def test_a_maskable_learner_learns_the_same_on_either_kind_of_environment(short:
     (model, learned), (_, learned_from_singles) = learn(env), learn(singles)
     assert {episode["r"] for episode in model.ep_info_buffer or ()} > {0.0}
     assert all(map(np.array_equal, learned, learned_from_singles))
+
+
+@pytest.mark.parametrize("indices", [[0, 9], -1, [1, 1], [0.5], "0", 10**30], ids=str)
+def test_indices_that_are_none_are_refused(indices: Any) -> None:
+    env = TokaidoVecEnv(3, "random", 0)
+    env.reset()
+    before = env.get_attr("opponent")
+    with pytest.raises((IndexError, ValueError), match=r"^games: expected"):
+        env.set_attr("opponent", "greedy", indices)
+    assert env.get_attr("opponent") == before
+    for name in (5, None, np.arange(2)):
+        with pytest.raises(TypeError, match=r"^attr_name: expected a name"):
+            env.get_attr(name)  # type: ignore[arg-type]
