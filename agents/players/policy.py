@@ -275,7 +275,8 @@ def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, TypeError) as error:  # TypeError: a kind of number NumPy has not
+    # TypeError: a kind of number that NumPy has not; ValueError: more dimensions than it has.
+    except (SafetensorError, TypeError, ValueError) as error:
         raise PolicyError(f"{where}: not a policy file: {plain(str(error), 200)}") from None
 
 

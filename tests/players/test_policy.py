@@ -338,8 +338,13 @@ def test_a_file_as_large_as_a_disk_is_refused_and_the_widest_network_is_not(
     assert Policy.load(tmp_path / "wide").sizes == (4096, 1024, 512)
 
 
-def test_a_kind_of_number_that_numpy_has_not_is_refused(policy_file: Path) -> None:
-    entry = {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}
+@pytest.mark.parametrize(
+    ("dtype", "shape"), [("BF16", [2]), ("F32", [1] * 65)], ids=["type", "dimensions"]
+)
+def test_an_array_that_numpy_has_not_is_refused(
+    policy_file: Path, dtype: str, shape: list[int]
+) -> None:
+    entry = {"dtype": dtype, "shape": shape, "data_offsets": [0, 4]}
     header = json.dumps({"value.bias": entry}).encode()
     policy_file.write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
     assert "not a policy file" in refusal(policy_file)
