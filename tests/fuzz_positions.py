@@ -113,7 +113,7 @@ class Cases:
 
     def _ask_all(self, which: int, given: Any) -> None:
         """All that begin from positions say the same of one."""
-        if given is None:  # not from a position then
+        if given is None or isinstance(given, list | tuple):  # none, or one for each game
             return
         board, said = self.boards[which], {}
         for name, ask in WAYS.items():

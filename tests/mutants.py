@@ -204,7 +204,7 @@ def disguised(rng: random.Random, data: Any, most: int = 2) -> Any:
             alike = _ALIKE.get(type(holder[key]))
             try:
                 holder[key] = rng.choice(alike)(holder[key]) if alike else stranger(rng)
-            except (OverflowError, ValueError):  # too large a number, or NaN
+            except (OverflowError, ValueError, RuntimeError):  # too large, NaN, or mute already
                 holder[key] = stranger(rng)
     return data
 

@@ -452,7 +452,11 @@ def test_a_number_beyond_its_limits_is_refused(how: str) -> None:
     assert contents(batch) == before
 
 
-@pytest.mark.parametrize("wrong", [5, 0.5, "ab", b"ab", {1, 2}, iter(()), object()], ids=repr)
+@pytest.mark.parametrize(
+    "wrong",
+    [5, 0.5, "ab", b"ab", {1, 2}, iter(()), object()],
+    ids=lambda wrong: type(wrong).__name__,
+)
 def test_what_are_no_positions_is_refused(wrong: Any) -> None:
     batch = in_the_middle(2)
     with pytest.raises(PositionError, match=r"^positions: expected a position, a sequence of them"):
