@@ -177,7 +177,7 @@ def test_a_wrong_config_file_is_told(tmp_path: Path, text: str, message: str) ->
         ({"ladder": "a\x00"}, LadderError, "a\\x00: not a whole JSON file: embedded null byte; --"),
         ({"board": "\x1b.toml"}, BoardError, "\\x1b.toml: no such board file"),
         ({"board": "n" * 300 + ".toml"}, BoardError, "n…: no such board file"),
-        ({"agents": "policy:" + "n" * 300}, AgentError, "n: no such policy file"),
+        ({"agents": "policy:" + "n" * 300}, AgentError, "n…: no such policy file"),
         (
             {"agents": "policy:/dev/null"},
             AgentError,

@@ -382,13 +382,13 @@ def test_logs_that_find_no_room_are_told_in_a_line_too(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TensorBoard writes them in a thread of its own."""
-    write = ppo.TensorBoardOutputFormat.write
+    write = ppo_metrics.TensorBoardOutputFormat.write
 
     def limited(self: Any, *arguments: Any, **options: Any) -> None:
         with files_up_to(500):
             write(self, *arguments, **options)
 
-    monkeypatch.setattr(ppo.TensorBoardOutputFormat, "write", limited)
+    monkeypatch.setattr(ppo_metrics.TensorBoardOutputFormat, "write", limited)
     assert train(["--resume", str(run), "--steps", "512"]) == 1
     assert capsys.readouterr().err == f"train: [Errno 27] File too large: '{run / 'tb'}'\n"
     monkeypatch.undo()

@@ -508,8 +508,8 @@ def test_the_command_asks_a_policy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--html", "nowhere/games.html"), "--html: expected a file in a folder that exists, got"),
-        (("--html", "."), "--html: expected a file in a folder that exists, got '.'"),
+        (("--html", "nowhere/games.html"), "nowhere/games.html: there is no folder"),
+        (("--html", "."), ".: expected a file or nothing there, it is a folder"),
         (("--html", "x.html", "--board", "honshu"), "line 1: board: unknown board 'honshu'"),
         (("--html", "x.html", "--game", "3"), "--game: expected 1 to 2, got 3"),
         (("--html", "x.html", "--policy", "genius"), "genius"),
