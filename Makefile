@@ -44,7 +44,7 @@ browser:
 	  || echo "no chromedriver: tests in a browser are skipped"
 
 test: check browser
-	$(PY) -m pytest -q -n auto
+	$(PY) -m pytest -q -n auto --dist loadgroup
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q -n auto tests/core/test_rules.py tests/core/test_reference.py
 
 test-long: setup
