@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tokaido_env.render.scene import Scene
 
 AGENTS = ("player_0", "player_1")
+_SEATS: dict[object, int] = {agent: seat for seat, agent in enumerate(AGENTS)}
 ILLEGAL_REWARD = -1.0
 
 _BEFORE_RESET = frozenset(
@@ -358,8 +359,11 @@ def _contains(space: spaces.Space[Any], action: object) -> bool:
 
 
 def _seat_of(agent: object) -> int:
-    check_choice("agent", agent, AGENTS)
-    return AGENTS.index(str(agent))
+    try:
+        return _SEATS[agent]
+    except Exception:  # no agent, or what cannot be looked up
+        check_choice("agent", agent, AGENTS)
+        raise
 
 
 def _observation_space(observation: str) -> spaces.Space[Any]:
