@@ -16,27 +16,8 @@ from safetensors.torch import load_file, save_file
 
 from tokaido_env.agents.learn import ppo
 from tokaido_env.agents.learn.declared import RunError, enough_memory
-from tokaido_env.agents.learn.settings import Settings
 
-VALUES: dict[str, Any] = {
-    **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "slots": 4, "agents": "greedy"},
-    **{"steps": 128, "freeze_every": 64, "rate_every": 0, "epochs": 1},
-}
-POINT = Path("checkpoints") / "000000128"
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("runs") / "finished"
-    ppo.begin(run, Settings(**VALUES))
-    assert ppo.train(run)
-    return run
-
-
-@pytest.fixture
-def run(finished: Path, tmp_path: Path) -> Path:
-    shutil.copytree(finished, tmp_path / "run")
-    return tmp_path / "run"
+POINT = Path("checkpoints") / "000000256"
 
 
 def check_refused(run: Path, message: str) -> None:
@@ -86,7 +67,7 @@ def test_counters(run: Path, change: Callable[[Any], None], message: str) -> Non
     state = json.loads(file.read_text(encoding="utf-8"))
     change(state)
     file.write_text(json.dumps(state), encoding="utf-8")
-    check_refused(run, f"128: broken checkpoint: .*{re.escape(message)}")
+    check_refused(run, f"256: broken checkpoint: .*{re.escape(message)}")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from networks import random_policy
 from processes import files_up_to
+from short_run import VALUES
 from signed import write_state
 from test_files import held_elsewhere
 
@@ -38,10 +39,6 @@ from tokaido_env.agents.players.policy import Policy
 from tokaido_env.agents.registry import check_from_file
 
 ROOT = Path(__file__).resolve().parents[2]
-VALUES: dict[str, Any] = {
-    **{"games": 8, "rollout": 32, "minibatch": 128, "width": 32, "slots": 4, "agents": "greedy"},
-    **{"steps": 256, "freeze_every": 256, "pool_size": 4, "rate_every": 0},
-}
 
 train: Callable[[list[str]], int] = runpy.run_path(str(ROOT / "train.py"))["main"]
 evaluate: Callable[[list[str]], int] = runpy.run_path(str(ROOT / "evaluate.py"))["main"]
@@ -59,22 +56,6 @@ def spec(request: pytest.FixtureRequest, trace: Path) -> str:
     if request.param == "Popen":
         return f"python:subprocess:Popen,args=echo>{trace},shell=True"
     return f"python:outsiders:Trace,path={trace}"
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A short run; not to be changed."""
-    run = tmp_path_factory.mktemp("runs") / "finished"
-    ppo.begin(run, Settings(**VALUES))
-    assert ppo.train(run)
-    return run
-
-
-@pytest.fixture
-def run(finished: Path, tmp_path: Path) -> Path:
-    """A copy of the run, to be changed."""
-    shutil.copytree(finished, tmp_path / "run")
-    return tmp_path / "run"
 
 
 def refused(error: str, trace: Path) -> None:
