@@ -627,6 +627,16 @@ def test_a_slot_that_no_batch_has_is_refused(name: str, seat: int | None, value:
     assert contents(batch) == before
 
 
+def test_one_game_is_put_into_none() -> None:
+    """Garbage too: there is no board to look at it by, and nothing to put it into."""
+    batch = in_the_middle()
+    before, one = contents(batch), batch.snapshot(np.array([0]))
+    one["states"].view(np.uint8)[:] = 255
+    for _ in range(100):
+        batch.restore(one, np.array([], np.int64))
+    assert contents(batch) == before
+
+
 def test_more_of_a_snapshot_that_is_refused() -> None:
     batch = in_the_middle()
     before = contents(batch)

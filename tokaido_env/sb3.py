@@ -129,7 +129,10 @@ class TokaidoVecEnv(VecEnv):
             return [self.games.opponents[game] for game in games]
         if attr_name == "seat":
             return [int(self.games.seats[game]) for game in games]
-        return [getattr(self, attr_name) for _ in games]
+        try:
+            return [getattr(self, attr_name) for _ in games]
+        except AttributeError:
+            raise AttributeError(f"get_attr: there is no attribute {shown(attr_name)}") from None
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Set "opponent" of some games, or an attribute of this environment."""

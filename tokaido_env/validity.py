@@ -327,8 +327,11 @@ def first_repeated(games: Any, met: Any) -> int:
 def first_wrong_slot(
     boards: Any, which: Any, states: Any, masks: Any, slots: Any, bounds: Any
 ) -> int:
-    """Return the place of the first slot or mask of a snapshot that no batch has, else -1."""
-    for j in range(len(slots)):
+    """Return the place of the first slot or mask of a snapshot that no batch has, else -1.
+
+    One slot for no game at all is not looked at: nor is its state, in `first_impossible`.
+    """
+    for j in range(min(len(slots), len(which))):
         if not _slot_fits(slots[j], bounds[0], bounds[1]):
             return j
         if masks[j] != legal(boards[which[j]], states[j]):
