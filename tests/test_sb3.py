@@ -306,7 +306,7 @@ def test_attributes_are_told_game_by_game() -> None:
     assert [env.has_attr(name) for name in ("opponent", "seat", "action_masks", "weather")] == [
         *[True, True, True, False]
     ]
-    with pytest.raises(AttributeError, match=r"^get_attr: there is no attribute '\\x00'$"):
+    with pytest.raises(AttributeError, match=r"^get_attr: expected an attribute, got '\\x00'$"):
         env.get_attr("\x00")
     env.set_attr("weather", "rain")
     assert env.get_attr("weather", 0) == ["rain"]

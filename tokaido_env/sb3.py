@@ -132,7 +132,9 @@ class TokaidoVecEnv(VecEnv):
         try:
             return [getattr(self, attr_name) for _ in games]
         except AttributeError:
-            raise AttributeError(f"get_attr: there is no attribute {shown(attr_name)}") from None
+            raise AttributeError(
+                f"get_attr: expected an attribute, got {shown(attr_name)}"
+            ) from None
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Set "opponent" of some games, or an attribute of this environment."""
