@@ -77,7 +77,7 @@ def _other_array(rng: random.Random, right: np.ndarray[Any, Any]) -> Any:
         lambda: right[None],
         lambda: np.broadcast_to(right[:1], right.shape),
         lambda: np.ma.masked_array(right, True),
-        lambda: right + rng.choice((1, -1, 2, 3, 100, 2**40)),
+        lambda: right.astype(np.int64) + rng.choice((1, -1, 2, 3, 100, 2**40)),
         lambda: right.view(np.matrix) if right.ndim < 3 else right,
         lambda: right.astype(np.uint64) + np.uint64(2**64 - 1),
         lambda: spoilt,

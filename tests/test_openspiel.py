@@ -420,6 +420,13 @@ def test_what_are_no_parameters_is_refused(params: Any) -> None:
         openspiel.TokaidoDuoObserver(params)
 
 
+@pytest.mark.parametrize("params", [{"boards": "shikoku"}, {"board": 5}, {"\ud800": "win"}])
+def test_parameters_that_there_are_not_are_told_in_a_line(params: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^(params|board): .*expected .*, got .*$") as error:
+        openspiel.TokaidoDuoGame(params)
+    assert str(error.value).isprintable()
+
+
 @pytest.mark.parametrize("action", [-1, 49, 10**6])
 def test_an_action_that_is_none_has_no_name(action: int) -> None:
     with pytest.raises(ValueError, match=f"^action: expected 0 to 48, got {action}$"):

@@ -82,11 +82,15 @@ class TokaidoDuoGame(pyspiel.Game):
 
     Raises:
         BoardError: if there is no such board.
-        ValueError: if the reward is unknown.
+        ValueError: if a parameter or the reward is unknown.
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         params = _DEFAULTS | dict(_checked_parameters(params))
+        for name, value in params.items():
+            check_choice("params", name, _DEFAULTS)
+            if not isinstance(value, str):
+                raise ValueError(f"params: {name}: expected a text, got {shown(value)}")
         check_choice("reward", params["reward"], REWARDS)
         self.board = Board.load(params["board"])
         self.margin = params["reward"] == "margin"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS, ICONS, SIDES, WARES
-from tokaido_env.core.checks import shown
+from tokaido_env.core.checks import as_integer, shown
 from tokaido_env.core.episode import weights_of
 from tokaido_env.core.rules import MAX_OUTCOMES, legal_mask
 from tokaido_env.core.state import OVER, Phase
@@ -104,13 +104,14 @@ def refusal(
         i: which game.
         move: an action or an outcome, by id or by label, or anything else that came in its place.
     """
-    phase = Phase(states["phase"][i])
-    move = int(move) if isinstance(move, np.integer) else move
+    phase, number = Phase(states["phase"][i]), as_integer(move)
+    move = move if number is None else number
     if phase == OVER:
         return f"illegal action {shown(move, _MOST_MOVE)}: the game is over"
     actions = actions_of(legal_mask(boards, states, i))
     if actions:
-        name = f" ({LABELS[move]})" if isinstance(move, int) and move in range(len(LABELS)) else ""
+        known = number is not None and 0 <= number < len(LABELS)
+        name = f" ({LABELS[number or 0]})" if known else ""
         legal = ", ".join(f"{LABELS[action]} ({action})" for action in actions)
         who = f"player {states['player'][i]} at {phase.name}"
         return f"illegal action {shown(move, _MOST_MOVE)}{name}: legal are {legal} for {who}"
