@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -110,7 +110,7 @@ def naming(path: Path) -> Iterator[None]:
 def check_outputs(
     *files: str | Path | None,
     folder: str | Path | None = None,
-    read: Iterable[str | Path | None] = (),
+    read: Sequence[str | Path | None] = (),
 ) -> None:
     """Refuse paths at which nothing could be written, before work is done for it.
 
@@ -122,18 +122,19 @@ def check_outputs(
     Raises:
         OutputError: naming the first that cannot be.
     """
-    given = [Path(path) for path in (*files, folder) if path is not None]
-    for path in given:
+    outputs = [Path(path) for path in files if path is not None]
+    for path in outputs:
         _check_place(path)
+        _check_kind(path)
+    if folder is not None:
+        outputs.append(Path(folder))
+        _check_place(outputs[-1])
+        if outputs[-1].exists() and not outputs[-1].is_dir():
+            raise OutputError(f"{folder}: expected a folder, it is none")
+    for i, path in enumerate(outputs):
         if any(_same(path, Path(other)) for other in read if other is not None):
             raise OutputError(f"{path}: is read too: expected another file to write")
-    for path in given:
-        if folder is None or path != Path(folder):
-            _check_kind(path)
-    if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
-        raise OutputError(f"{folder}: expected a folder, it is none")
-    for i, path in enumerate(given):
-        if any(_same(path, other) for other in given[:i]):
+        if any(_same(path, other) for other in outputs[:i]):
             raise OutputError(f"{path}: each output needs a name of its own")
 
 
