@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.boards.family import is_family, numbers_of
 from tokaido_env.boards.geometry import area_paths, graph, neighbours, paths, simple_walks
 from tokaido_env.boards.reader import BoardError, read_board_file
 from tokaido_env.core.box import (
@@ -58,11 +59,11 @@ class Board:
 
     @classmethod
     def load(cls, board: str | Path | Board = "shikoku") -> Board:
-        """Load a board by the name of a built-in one or from your own TOML file.
+        """Load a board by the name of a built-in one, from your own TOML file, or of the family.
 
         Args:
-            board: a built-in name, the path of a file (recognised by its `.toml`), or a `Board`,
-                which is returned as it is.
+            board: a built-in name, the path of a file (recognised by its `.toml`), a number of the
+                family (`family:7`), or a `Board`, which is returned as it is.
 
         Raises:
             BoardError: if there is no such board or the file breaks a rule of the game.
@@ -73,15 +74,13 @@ class Board:
             raise BoardError(
                 f"board: expected a name, the path of a .toml or a Board, got {shown(board)}"
             )
+        if is_family(board):
+            return cls._of_family(str(board))
         path = Path(board)
         if path.suffix != ".toml":
             path = BOARDS_FOLDER / f"{board}.toml"
             if str(board) not in built_in_boards():
-                names = ", ".join(built_in_boards())
-                raise BoardError(
-                    f"unknown board {shown(str(board))}: expected one of {names}, or a path to a "
-                    ".toml"
-                )
+                raise BoardError(f"{_unknown(str(board))}, or a path to a .toml")
         if standing(path) != FILE:
             raise BoardError(f"{brief(path, MOST_PATH)}: no such board file")
         stat = path.stat()
@@ -89,15 +88,35 @@ class Board:
 
     @classmethod
     def named(cls, name: str) -> Board:
-        """Load a built-in board: for a name that stands in a file, which may not be a path.
+        """Load a board that needs no file: for a name in a file, which may not be a path.
 
         Raises:
-            BoardError: if there is no such board.
+            BoardError: if there is no such board, built-in or of the family.
         """
-        if name not in built_in_boards():
-            names = ", ".join(built_in_boards())
-            raise BoardError(f"unknown board {shown(name)}: expected one of {names}")
+        if not is_family(name) and name not in built_in_boards():
+            raise BoardError(_unknown(name))
         return cls.load(name)
+
+    @classmethod
+    def _of_family(cls, spec: str) -> Board:
+        numbers = numbers_of(spec)
+        if len(numbers) > 1:
+            raise BoardError(
+                f"{spec}: a pool of {len(numbers):,} boards: expected one board, such as "
+                f"family:{numbers[0]}"
+            )
+        return cls.generate(numbers[0])
+
+    @classmethod
+    def generate(cls, number: int) -> Board:
+        """Return a board of the family (`generator`) by its number, 0 to 2**31 - 1.
+
+        Raises:
+            BoardError: if it is no such number.
+        """
+        from tokaido_env.boards.generator import generate
+
+        return generate(number)
 
     @functools.cached_property
     def hash(self) -> str:
@@ -131,6 +150,11 @@ class Board:
 def built_in_boards() -> list[str]:
     """Return the names of the boards that come with the package."""
     return sorted(path.stem for path in BOARDS_FOLDER.glob("*.toml"))
+
+
+def _unknown(name: str) -> str:
+    names = ", ".join(built_in_boards())
+    return f"unknown board {shown(name)}: expected one of {names}, family:NUMBER"
 
 
 @functools.lru_cache(maxsize=64)
