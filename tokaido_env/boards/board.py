@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.boards.family import is_family, numbers_of
 from tokaido_env.boards.geometry import (
     area_paths,
     areas_on_the_way,
@@ -39,6 +40,7 @@ from tokaido_env.core.checks import MOST_PATH, brief, shown
 from tokaido_env.files import FILE, standing
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
+_KINDS = {**dict.fromkeys(COASTAL_TOWNS, COAST), **{kind: i for i, kind in enumerate(STATIONS)}}
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,11 @@ class Board:
 
     @classmethod
     def load(cls, board: str | Path | Board = "shikoku") -> Board:
-        """Load a board by the name of a built-in one or from your own TOML file.
+        """Load a board by the name of a built-in one, from your own TOML file, or of the family.
 
         Args:
-            board: a built-in name, the path of a file (recognised by its `.toml`), or a `Board`,
-                which is returned as it is.
+            board: a built-in name, the path of a file (recognised by its `.toml`), a number of the
+                family (`family:7`), or a `Board`, which is returned as it is.
 
         Raises:
             BoardError: if there is no such board or the file breaks a rule of the game.
@@ -78,15 +80,13 @@ class Board:
             raise BoardError(
                 f"board: expected a name, the path of a .toml or a Board, got {shown(board)}"
             )
+        if is_family(board):
+            return cls._of_family(str(board))
         path = Path(board)
         if path.suffix != ".toml":
             path = BOARDS_FOLDER / f"{board}.toml"
             if str(board) not in built_in_boards():
-                names = ", ".join(built_in_boards())
-                raise BoardError(
-                    f"unknown board {shown(str(board))}: expected one of {names}, or a path to a "
-                    ".toml"
-                )
+                raise BoardError(f"{_unknown(str(board))}, or a path to a .toml")
         if standing(path) != FILE:
             raise BoardError(f"{brief(path, MOST_PATH)}: no such board file")
         stat = path.stat()
@@ -94,15 +94,24 @@ class Board:
 
     @classmethod
     def named(cls, name: str) -> Board:
-        """Load a built-in board: for a name that stands in a file, which may not be a path.
+        """Load a board that needs no file: for a name in a file, which may not be a path.
 
         Raises:
-            BoardError: if there is no such board.
+            BoardError: if there is no such board, built-in or of the family.
         """
-        if name not in built_in_boards():
-            names = ", ".join(built_in_boards())
-            raise BoardError(f"unknown board {shown(name)}: expected one of {names}")
+        if not is_family(name) and name not in built_in_boards():
+            raise BoardError(_unknown(name))
         return cls.load(name)
+
+    @classmethod
+    def _of_family(cls, spec: str) -> Board:
+        numbers = numbers_of(spec)
+        if len(numbers) > 1:
+            raise BoardError(
+                f"{spec}: a pool of {len(numbers):,} boards: expected one board, such as "
+                f"family:{numbers[0]}"
+            )
+        return cls.generate(numbers[0])
 
     @classmethod
     def generate(cls, number: int) -> Board:
@@ -166,6 +175,11 @@ def built_in_boards() -> list[str]:
     return sorted(path.stem for path in BOARDS_FOLDER.glob("*.toml"))
 
 
+def _unknown(name: str) -> str:
+    names = ", ".join(built_in_boards())
+    return f"unknown board {shown(name)}: expected one of {names}, family:NUMBER"
+
+
 @functools.lru_cache(maxsize=64)
 def _load_file(path: Path, modified_ns: int, size: int) -> Board:
     """Read and check a file; time and size are in the key so that an edited file is read anew."""
@@ -195,26 +209,19 @@ def _compile(board: Board) -> npt.NDArray[np.void]:
 
 def _fill_ring(row: np.void, board: Board) -> None:
     """An area holds the stations from one coastal town to the next, both included (R3.3)."""
-    kinds, coasts, areas, towns = [], [], [], []
-    area = -1
-    for index, station in enumerate(board.stations):
-        is_town = station in COASTAL_TOWNS
-        before = area
-        if is_town:
-            area = len(towns)
-            towns.append(index)
-        kinds.append(COAST if is_town else STATIONS.index(station))
-        coasts.append(1 << area if is_town else 0)
-        areas.append(1 << area | (1 << before % 8 if is_town else 0))
     size = len(board.stations)
     row["ring_size"] = size
-    row["coast_station"] = towns
-    for name, values in (
-        ("station_kind", kinds),
-        ("station_coast", coasts),
-        ("station_areas", areas),
-    ):
-        row[name][:size] = values
+    row["station_kind"][:size] = [_KINDS[station] for station in board.stations]
+    coast_station, station_coast = row["coast_station"], row["station_coast"]
+    station_areas = row["station_areas"]
+    area = -1
+    for index, station in enumerate(board.stations):
+        if station in COASTAL_TOWNS:
+            area += 1
+            coast_station[area] = index
+            station_coast[index] = 1 << area
+            station_areas[index] = 1 << (area - 1) % 8
+        station_areas[index] |= 1 << area
 
 
 def _fill_artist_reach(row: np.void, board: Board) -> None:
