@@ -44,7 +44,7 @@ _ROW = 2  # a row is as high as two columns are wide
 # What a route shuns, in columns: how far out of its way it goes instead.
 _OFF_CENTRE, _SHORE, _NEARNESS, _BEND, _CROSSING = 2, 2, 3, 6, 1000
 
-_RELAXATIONS, _TRIES, _MORE_TRIES = 50, 6, 20
+_RELAXATIONS, _TRIES, _MORE_TRIES = 50, 6, 12
 _UNITS = 7  # of a picture in a column
 
 
