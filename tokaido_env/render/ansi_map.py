@@ -56,7 +56,9 @@ class Chart:
     towns: Mapping[str, Cell]  # the top left corner of each mountain town
     areas: Mapping[str, tuple[Cell, Size]]  # the same of each area's name, and its size
     lines: Mapping[Cell, int]  # the coast, the mountain towns and the routes
-    flaws: int  # cells where a name is outside its area, and many for each crossing of routes
+    # Cells where a name is outside its area, stations cut off from theirs by a route, and very many
+    # for each crossing of routes.
+    flaws: int
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,13 @@ class _Surveyor:
         """Lay the routes, name the areas and return the map."""
         for start, end in sorted(self._board.routes, key=self._rank):
             self._lay(self._way(self._ports(start), self._ports(end)))
+        self._flaws += sum(
+            _ahead(cell, inland) in self._lines
+            for (cell, inland), name in zip(
+                self._layout.stations, self._board.stations, strict=True
+            )
+            if name not in COASTAL_TOWNS
+        )
         areas = {area: self._name(index) for index, area in enumerate(AREAS)}
         return Chart(self._layout.stations, self._layout.towns, areas, self._lines, self._flaws)
 
