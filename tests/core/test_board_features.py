@@ -17,6 +17,7 @@ from positions import (
     ICONS,
     TOWNS,
     WARES,
+    changed,
     other_board_data,
     shikoku_data,
     write_board,
@@ -143,11 +144,6 @@ def points(data: Data, rng: random.Random) -> None:
         values.sort()
 
 
-def the_last_points(data: Data, rng: random.Random) -> None:
-    entry, key = rng.choice(TRACKS)
-    data[entry][key][-1] = rng.randint(60, 255)
-
-
 TRACKS = (
     ("commerce", "points"),
     ("culture", "points"),
@@ -172,7 +168,7 @@ Mutation = Callable[[Data, random.Random], None]
 MUTATIONS: tuple[Mutation, ...] = (
     *(max_rounds, a_face, a_station, a_route, an_inner_route, names_of_mountain_towns),
     *(coasts_turned, a_mountain, an_icon, a_start, seats_changed, a_token, points),
-    *(the_last_points, *IDLE),
+    *IDLE,
 )
 
 
@@ -185,6 +181,8 @@ class Family:
         texts += [plausible_toml(seed) for seed in range(6)]
         self.data = [tomllib.loads(text) for text in texts] + [other_board_data()]
         self.data += [quarters("M1", "M1", "M1"), quarters("M1", "M2", "M3")]
+        for place in ("commerce.points.6", "culture.points.10"):
+            self.data += [changed(shikoku_data(), place, last) for last in (100, 101)]
         self.boards = [self.load(data) for data in self.data]
 
     def load(self, data: Data) -> Board:
