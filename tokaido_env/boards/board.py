@@ -208,7 +208,7 @@ def _compile(board: Board) -> npt.NDArray[np.void]:
 
 def _fill_ring(row: np.void, board: Board) -> None:
     """An area holds the stations from one coastal town to the next, both included (R3.3)."""
-    kinds, coasts, areas, towns = [], [], [], []
+    kinds, areas, towns = [], [], []
     area = -1
     for index, station in enumerate(board.stations):
         is_town = station in COASTAL_TOWNS
@@ -217,17 +217,12 @@ def _fill_ring(row: np.void, board: Board) -> None:
             area = len(towns)
             towns.append(index)
         kinds.append(COAST if is_town else STATIONS.index(station))
-        coasts.append(1 << area if is_town else 0)
         areas.append(1 << area | (1 << before % 8 if is_town else 0))
     size = len(board.stations)
     row["ring_size"] = size
     row["coast_station"] = towns
-    for name, values in (
-        ("station_kind", kinds),
-        ("station_coast", coasts),
-        ("station_areas", areas),
-    ):
-        row[name][:size] = values
+    row["station_kind"][:size] = kinds
+    row["station_areas"][:size] = areas
 
 
 def _fill_artist_reach(row: np.void, board: Board) -> None:
