@@ -45,7 +45,7 @@ LUCK = np.dtype(
 MAX_EVENTS = 32
 """More outcomes than can follow one decision: a set-up and a roll, ten reveals and a roll."""
 
-_DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED, _AGENT, _ARENA, _SEAT = range(10)
+_DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED, _AGENT, _ARENA, _SEAT, _BOARD = range(11)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -88,6 +88,12 @@ def seed_of_episode(seed: int, episode: int) -> int:
     if episode == 0:
         return seed
     return int64(hash_bits(np.uint64(seed), _EPISODE, 0, episode) & _SEED_MASK)
+
+
+@kernel
+def board_of_seed(seed: int, boards: int) -> int:
+    """Return on which of a number of boards the game of a seed is played."""
+    return below(hash_bits(np.uint64(seed), _BOARD, 0, 0), boards)
 
 
 @kernel
@@ -242,6 +248,13 @@ def seats_of_seeds(seeds: Any, out: Any) -> None:
     """Write a seat drawn for each of n games, int8, from seeds int64."""
     for i in range(len(seeds)):
         out[i] = int64(hash_bits(np.uint64(seeds[i]), _SEAT, 0, 0) >> np.uint64(63))
+
+
+@entry
+def boards_of_seeds(seeds: Any, boards: int, out: Any) -> None:
+    """Write on which of a number of boards each of n games is played, int64, from seeds int64."""
+    for i in range(len(seeds)):
+        out[i] = board_of_seed(seeds[i], boards)
 
 
 @entry
