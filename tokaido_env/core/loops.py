@@ -18,6 +18,7 @@ from numba import prange
 from tokaido_env.core.bits import expand_mask
 from tokaido_env.core.bots import NO_BOT, RANDOM, random_action
 from tokaido_env.core.box import Row
+from tokaido_env.core.entities import encode_entities
 from tokaido_env.core.episode import (
     MASK_BITS,
     NO_MOVE,
@@ -34,7 +35,7 @@ from tokaido_env.core.jit import allocator, index, int64, kernel, parallel
 from tokaido_env.core.luck import (
     sample,
 )
-from tokaido_env.core.observation import encode
+from tokaido_env.core.observation import N_FEATURES, encode
 from tokaido_env.core.rules import is_chance, legal, outcome_weights, reward
 from tokaido_env.core.state import STATE
 from tokaido_env.core.threads import fetch
@@ -142,6 +143,24 @@ def observe(
 
 
 @parallel
+def observe_entities(
+    games: Any, boards: Any, states: Any, slots: Any, seats: Any, still: Any, out: Any
+) -> None:
+    """Write what `seats` see as entities, NOBODY standing for seat 0.
+
+    Args:
+        still: float32 (b, N_ENTITY_NUMBERS), what the boards alone say.
+        out: float32 (k, N_ENTITY_NUMBERS).
+    """
+    for block in prange((len(games) + _BLOCK - 1) // _BLOCK):
+        flat = _vector()
+        for j in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(games))):
+            i, k = games[j], slots[games[j]]["board"]
+            seat = max(int64(seats[j]), 0)
+            encode_entities(boards[k], states[i], seat, still[k], flat, out[j])
+
+
+@parallel
 def rewards(games: Any, boards: Any, states: Any, slots: Any, margin: bool, out: Any) -> None:
     """Write the rewards of both seats as the games stand, float32 (k, 2)."""
     for j in prange(len(games)):
@@ -179,6 +198,12 @@ def outcomes(games: Any, boards: Any, states: Any, lucks: Any, slots: Any, out: 
 def _scratch() -> Any:
     """Return what bots write to; Numba cannot make it directly in a parallel loop."""
     return np.empty(2, STATE)
+
+
+@allocator
+def _vector() -> Any:
+    """Return room for an observation, as `_scratch`."""
+    return np.empty(N_FEATURES, np.float32)
 
 
 @kernel

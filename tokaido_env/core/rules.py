@@ -399,7 +399,7 @@ def _move(board: Row, s: Row, action: Action) -> int:
     seat = _decider(s)
     die = int(s["die"])
     if die == PILGRIM:
-        s["pilgrim"][seat] = _pilgrim_arrival(board, s, seat, action == MOVE_PILGRIM_WAVE)
+        s["pilgrim"][seat] = pilgrim_arrival(board, s, seat, action == MOVE_PILGRIM_WAVE)
     elif die == MERCHANT:
         s["merchant"][seat] = action - MOVE_MERCHANT
     else:
@@ -413,7 +413,7 @@ def _move(board: Row, s: Row, action: Action) -> int:
 
 
 @kernel
-def _pilgrim_arrival(board: Row, s: Row, seat: Seat, wave: bool) -> int:
+def pilgrim_arrival(board: Row, s: Row, seat: Seat, wave: bool) -> int:
     """R5.1: clockwise by the die (R7.1), then on to the next empty station."""
     steps = int(s["dice"][PILGRIM])
     if wave:
