@@ -22,7 +22,6 @@ from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.versus import Ended, Opponents
 
-
 N_SEEN = N_INPUTS + N_ACTIONS + 1
 """Numbers of an observation; boards of a pool are so few that float32 holds their numbers."""
 

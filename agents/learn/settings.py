@@ -61,8 +61,8 @@ TABLES = ("settings", "layout", "versions")  # of config.toml
 _LITTER = (LOCK, CONFIG + UNFINISHED)  # what a command that was killed may leave in a new folder
 _FILES = r"config\.toml|metrics\.jsonl|best|last|pool/\d+|pool/pool\.json"  # that a run writes
 _CHECKPOINTS = r"checkpoints/\d+"
-# Settings that runs from before them do not have, and how these were trained.
-_LATER = {"see_board": "no"}
+# Settings that runs from before them do not have, and what they stand for.
+LATER = {"see_board": "auto"}
 
 _SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
@@ -354,7 +354,7 @@ def load_settings(folder: str | Path) -> Settings:
                 f"{path}: layout.{key}: this version has {known!r}, the run "
                 f"{shown(layout.get(key))}: train anew, or use the version that made it"
             )
-    settings = _LATER | _read_table(path)
+    settings = LATER | _read_table(path)
     missing = [name for name in DEFAULTS if name not in settings]
     if missing:
         raise RunError(f"{path}: settings missing: {', '.join(missing)}")

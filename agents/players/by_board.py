@@ -48,9 +48,7 @@ class ByBoard:
     def __reduce__(self) -> tuple[Any, ...]:
         return ByBoard, self._new  # a copy has a lock of its own, and begins anew
 
-    def rows(
-        self, boards: npt.NDArray[np.void]
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    def rows(self, boards: npt.NDArray[np.void]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return a table and which of its rows each board has.
 
         Args:
@@ -155,7 +153,7 @@ def _alike(one: Any, other: Any) -> bool:
     for k in range(_WORDS):
         if one["words"][k] != other["words"][k]:
             return False
+    alike = True
     for k in range(len(one["rest"])):
-        if one["rest"][k] != other["rest"][k]:
-            return False
-    return True
+        alike &= one["rest"][k] == other["rest"][k]
+    return alike
