@@ -47,7 +47,7 @@ from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import tables
 from tokaido_env.agents.report.as_json import results_to_dict
 from tokaido_env.agents.report.progress import learner_bars, match_bar
-from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.tools.program import described, program
@@ -116,7 +116,7 @@ def _add_common(parser: argparse.ArgumentParser, games: int) -> None:
     add = parser.add_argument
     add("--games", type=int, default=games, help=f"for each two agents, even ({games})")
     add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
-    add("--board", default="shikoku", help="a built-in board or a file (shikoku)")
+    add("--board", default="shikoku", help="a built-in board, a file, or a pool (shikoku)")
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
     add(
         "--processes",
@@ -128,7 +128,7 @@ def _add_common(parser: argparse.ArgumentParser, games: int) -> None:
 
 def _evaluate(options: argparse.Namespace) -> int:
     _check(options)
-    board = Board.load(options.board)
+    board = BoardPool.load(options.board)
     agents = [make(spec) for spec in options.agents]
     pairs = [(agents[i], agents[j]) for i, j in round_robin(len(agents))]
     sheets = [Sheet(a.spec, b.spec, options.games, options.seed, board) for a, b in pairs]
@@ -230,7 +230,7 @@ def _ratings(results: list[Result], seed: int, *, complete: bool) -> list[Rating
 
 def _save(
     options: argparse.Namespace,
-    board: Board,
+    board: BoardPool,
     agents: list[str],
     results: list[Result],
     ratings: list[Rating],
@@ -247,7 +247,7 @@ def _save(
 
 
 def _show(
-    results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: Board
+    results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: BoardPool
 ) -> None:
     if not results:
         return
@@ -267,7 +267,7 @@ def _show(
 
 
 def _draw(
-    results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: Board
+    results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: BoardPool
 ) -> int:
     from tokaido_env.agents.report.figures import write_plots
     from tokaido_env.agents.report.page import write_report
@@ -295,7 +295,7 @@ def _rate(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(f"{program('evaluate')} rate", description=_rate.__doc__)
     add = parser.add_argument
     add("agent", metavar="AGENT", help=f"a spec string, see {program('evaluate')} --list")
-    add("--ladder", type=Path, default=ladder.LADDER, metavar="FILE", help="(ours)")
+    add("--ladder", type=Path, metavar="FILE", help="(ours for the board)")
     add("--opponents", type=int, default=placing.OPPONENTS, help="how many to meet")
     add("--thorough", action="store_true", help="meet slow agents too")
     add(
@@ -306,21 +306,23 @@ def _rate(arguments: list[str]) -> int:
         help="agents on the ladder that run your own code, or policies outside its folder",
     )
     options, board = _ladder_options(parser, arguments)
+    options.ladder = options.ladder or ladder.ladder_for(board)
     policy = policy_of(options.agent)
     check_outputs(options.json, read=[options.ladder, options.board, policy])
     spec = make(options.agent).spec
+    trusted = [spec, options.agent, *options.trust]
+    loaded = ladder.Ladder.load(options.ladder, board, trusted)
     rated = placing.rate(
-        spec,
-        ladder.Ladder.load(options.ladder, board, [spec, options.agent, *options.trust]),
-        play=_player(options, board),
+        *(spec, loaded),
+        play=_player(options, loaded.pool),
         seed=options.seed,
         opponents=options.opponents,
         thorough=options.thorough,
     )
     if options.json is not None:
         results = [Result(match, None) for match in rated.matches]
-        _save(options, board, [spec], results, [rated.rating])
-    title = f"seed {options.seed}, board {board.name}"
+        _save(options, loaded.pool, [spec], results, [rated.rating])
+    title = f"seed {options.seed}, board {loaded.pool.name}"
     tables.print_table(tables.matches_table(rated.matches, title))
     tables.print_table(tables.ratings_table([rated.rating]))
     print(f"on ladder {rated.ladder}, {options.ladder}")
@@ -348,15 +350,15 @@ def _ladder(arguments: list[str]) -> int:
 
 def _ladder_options(
     parser: argparse.ArgumentParser, arguments: list[str]
-) -> tuple[argparse.Namespace, Board]:
+) -> tuple[argparse.Namespace, BoardPool]:
     _add_common(parser, games=1000)
     options = parser.parse_args(arguments)
     check_seed(options.seed)
     check_processes(options.processes)
-    return options, Board.load(options.board)
+    return options, BoardPool.load(options.board)
 
 
-def _player(options: argparse.Namespace, board: Board) -> ladder.Play:
+def _player(options: argparse.Namespace, board: BoardPool) -> ladder.Play:
     """Return what plays a match of two specs: at most so many games, with a seed."""
 
     def play_two(a: str, b: str, games: int, seed: int) -> Match:
