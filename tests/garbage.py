@@ -52,7 +52,7 @@ def check(batch: Batch) -> None:
     masks = batch.masks(games)
     for i in games.tolist():
         which = int(batch.slots["board"][i])
-        board, states = batch.board_list[which], batch.states[i : i + 1].copy()
+        board, states = batch.pool[which], batch.states[i : i + 1].copy()
         again = position.from_dict(board, position.to_dict(board, states[0]))
         assert again.tobytes() == states.tobytes(), f"game {i}"
         mask = legal_mask(board.record, states, 0)

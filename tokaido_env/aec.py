@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,7 +24,7 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env import AECIterable, AECIterator
 from pettingzoo.utils.env_logger import EnvLogger
 
-from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES, expand
 from tokaido_env.core.checks import check_choice, check_seed
@@ -50,7 +49,7 @@ _BEFORE_RESET = frozenset(
 
 
 def env(
-    board: str | Path | Board = "shikoku",
+    board: Boards = "shikoku",
     *,
     reward: Literal["win", "margin"] = "win",
     observation: Literal["dict", "box"] = "dict",
@@ -60,7 +59,7 @@ def env(
     """Make the environment, with every check of PettingZoo's usual wrappers in one fast layer.
 
     Args:
-        board: a built-in name, your own board file, or a `Board`.
+        board: as for `Game`; of a pool each episode's seed draws a board, which `infos` tell.
         reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "dict" as above, or "box": the plain vector, with the mask in `infos` only.
         illegal: "terminate": an illegal action ends the game, -1 for who chose it; "raise": it
@@ -71,7 +70,7 @@ def env(
 
 
 def raw_env(
-    board: str | Path | Board = "shikoku",
+    board: Boards = "shikoku",
     *,
     reward: Literal["win", "margin"] = "win",
     observation: Literal["dict", "box"] = "dict",
@@ -96,7 +95,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 
     def __init__(
         self,
-        board: str | Path | Board = "shikoku",
+        board: Boards = "shikoku",
         reward: str = "win",
         observation: str = "dict",
         render_mode: str | None = None,
@@ -105,7 +104,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         check_choice("reward", reward, ("win", "margin"))
         check_choice("observation", observation, ("dict", "box"))
         self._renderer = Renderer(render_mode)
-        self.board = Board.load(board)
+        self.boards = BoardPool.load(board).check_drawn()
         self.render_mode = render_mode
         self.possible_agents = list(AGENTS)
         self.observation_spaces = {agent: _observation_space(observation) for agent in AGENTS}
@@ -140,9 +139,9 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         luck = int(episode_seed(base, episode))
         position = options_of(options).get("state")
         if position is None:
-            game = Game(self.board, seed=luck)
+            game = Game(self.boards, seed=luck)
         else:
-            game = Game.from_dict(position, board=self.board, seed=luck, chance="sampled")
+            game = Game.from_dict(position, board=self.boards, seed=luck, chance="sampled")
         self._seed, self._episode, self.game = base, episode, game
         self.agents = list(AGENTS)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
@@ -219,7 +218,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         game = self.game
         next_player = game.player
         facts: dict[str, Any] = {"player": player, "next_player": next_player, "seed": game.seed}
-        facts["action_mask"] = _NO_ACTIONS
+        facts["board"], facts["action_mask"] = game.board.name, _NO_ACTIONS
         self.infos = {AGENTS[0]: facts, AGENTS[1]: facts.copy()}
         if next_player is None:
             self._finish()
@@ -256,7 +255,7 @@ class TokaidoEnv(RawTokaidoEnv):
 
     def __init__(
         self,
-        board: str | Path | Board = "shikoku",
+        board: Boards = "shikoku",
         reward: str = "win",
         observation: str = "dict",
         render_mode: str | None = None,

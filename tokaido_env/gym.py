@@ -25,12 +25,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from tokaido_env.agent import as_agent
+from tokaido_env.boards.pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import as_array, check_choice, check_seed, form
 from tokaido_env.core.state import NOBODY
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.spaces import action_space, options_of, vector_space
-from tokaido_env.validity import Boards
 from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 if TYPE_CHECKING:
@@ -128,11 +128,11 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         batch, seat = self.games.batch, int(self.games.seats[0])
         opponent = as_agent(self.games.opponents[0]).spec
         names = (opponent, "learner") if seat else ("learner", opponent)
-        return scene_of(batch.board_list[0], batch.states, names=names)
+        return scene_of(batch.pool[int(batch.slots["board"][0])], batch.states, names=names)
 
     def _info(self) -> dict[str, Any]:
         return {
-            key: values[0] if values.ndim > 1 else int(values[0])
+            key: values[0] if values.ndim > 1 else values.tolist()[0]
             for key, values in _facts(self.games).items()
         }
 
@@ -253,11 +253,13 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
         facts: dict[str, npt.NDArray[Any]] = {
             "action_mask": np.zeros((self.num_envs, N_ACTIONS), np.int8),
             "seed": np.zeros(self.num_envs, np.int64),
+            "board": np.full(self.num_envs, None, object),
             "seat": np.zeros(self.num_envs, np.int64),
             "player": np.zeros(self.num_envs, np.int64),
             "next_player": np.zeros(self.num_envs, np.int64),
         }
         facts["seed"][ended.games] = ended.seed
+        facts["board"][ended.games] = ended.board
         facts["seat"][ended.games] = facts["player"][ended.games] = ended.seat
         facts["next_player"][ended.games] = NOBODY
         flags = np.zeros(self.num_envs, np.bool_)
@@ -274,6 +276,7 @@ def _facts(games: Versus) -> dict[str, npt.NDArray[Any]]:
     return {
         "action_mask": games.masks().view(np.int8),
         "seed": games.batch.slots["seed"].copy(),
+        "board": games.board_names(),
         "seat": games.seats.astype(np.int64),
         "player": games.player.astype(np.int64),
         "next_player": np.where(games.done, NOBODY, games.seats).astype(np.int64),

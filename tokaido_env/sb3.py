@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from stable_baselines3.common.vec_env import VecEnv
 
+from tokaido_env.boards.pool import Boards
 from tokaido_env.core.checks import as_integer, check_seed, shown
 from tokaido_env.spaces import action_space, vector_space
-from tokaido_env.validity import Boards, checked_games
+from tokaido_env.validity import checked_games
 from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 
@@ -112,6 +113,7 @@ class TokaidoVecEnv(VecEnv):
             "TimeLimit.truncated": bool(self.games.truncated[game]),
             "episode": {"r": result, "l": int(ended.length[j]), "t": elapsed},
             "seed": int(ended.seed[j]),
+            "board": ended.board[j],
             "seat": int(ended.seat[j]),
         }
 

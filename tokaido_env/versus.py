@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent, Given, as_agent
 from tokaido_env.batch import Batch, Seeds
+from tokaido_env.boards.pool import Boards
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.checks import check_choice
 from tokaido_env.core.luck import seats_of_seeds
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import NOBODY
 from tokaido_env.validity import (
-    Boards,
     Games,
     Positions,
     checked_arrays,
@@ -46,6 +46,7 @@ class Ended(NamedTuple):
         observation: (k, N_FEATURES), the last one of the learner.
         seat: int8 (k,), where the learner sat.
         seed: int64 (k,), with which `Game` plays the same luck.
+        board: object (k,), the names of the boards.
         length: int64 (k,), decisions of the learner.
     """
 
@@ -53,6 +54,7 @@ class Ended(NamedTuple):
     observation: npt.NDArray[Any]
     seat: npt.NDArray[np.int8]
     seed: npt.NDArray[np.int64]
+    board: npt.NDArray[np.object_]
     length: npt.NDArray[np.int64]
 
 
@@ -62,6 +64,7 @@ _NONE_ENDED = Ended(
     np.empty((0, N_FEATURES), np.float32),
     _NO_GAMES.astype(np.int8),
     _NO_GAMES,
+    _NO_GAMES.astype(np.object_),
     _NO_GAMES,
 )
 
@@ -202,6 +205,12 @@ class Versus:
         masks[self.done] = False
         return masks
 
+    def board_names(self, games: Games | None = None) -> npt.NDArray[np.object_]:
+        """Return the names of the boards that some games (all by default) are played on."""
+        boards = self.batch.slots["board"]
+        names = self.batch.pool.names[boards if games is None else boards[games]]
+        return np.asarray(names, np.object_)
+
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return arrays from which `restore` continues identically, with the same opponents."""
         own = {name: array.copy() for name, array in self._arrays().items()}
@@ -325,7 +334,8 @@ class Versus:
         self.terminated[games] = slots["terminated"][games]
         self.truncated[games] = slots["truncated"][games]
         last = self.batch.observe(games, seats)
-        return Ended(games, last, seats, slots["seed"][games], self._lengths[games])
+        told = slots["seed"][games], self.board_names(games), self._lengths[games]
+        return Ended(games, last, seats, *told)
 
 
 def _joined(ended: list[Ended]) -> Ended:

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 import json
-import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.family import is_family, numbers_of
-from tokaido_env.boards.geometry import area_paths, graph, neighbours, paths, simple_walks
+from tokaido_env.boards.geometry import (
+    area_paths,
+    areas_on_the_way,
+    neighbours,
+    town_areas,
+    town_reach,
+)
 from tokaido_env.boards.reader import BoardError, read_board_file
 from tokaido_env.core.box import (
     AREAS,
     BOARD,
+    COAST,
     COASTAL_TOWNS,
     ICONS,
     MAX_DIE,
@@ -109,14 +114,31 @@ class Board:
 
     @classmethod
     def generate(cls, number: int) -> Board:
-        """Return a board of the family (`generator`) by its number, 0 to 2**31 - 1.
+        """Draw a board of the family: see `boards.generator` for what is drawn, and with what odds.
+
+        Args:
+            number: from 0 to 2**31 - 1; the board is called `family:<number>`.
 
         Raises:
-            BoardError: if it is no such number.
+            BoardError: if the number is something else.
         """
-        from tokaido_env.boards.generator import generate
+        from tokaido_env.boards.generator import draw_board
 
-        return generate(number)
+        return cls(**draw_board(number))
+
+    def save(self, path: str | Path) -> None:
+        """Write the board to a file, whole or not at all: one that loads to the same record.
+
+        Args:
+            path: of a `.toml`, or `Board.load` would not know it for a file.
+
+        Raises:
+            BoardError: if the path does not end in `.toml`.
+            OSError: if the file cannot be written.
+        """
+        from tokaido_env.boards.writer import write_board
+
+        write_board(Path(path), {f.name: getattr(self, f.name) for f in fields(self)})
 
     @functools.cached_property
     def hash(self) -> str:
@@ -168,8 +190,9 @@ def _compile(board: Board) -> npt.NDArray[np.void]:
     record = np.zeros(1, BOARD)
     row = record[0]
     row["max_rounds"] = board.max_rounds
+    row["town_reach"] = town_reach(board.routes)
+    row["town_areas"] = town_areas(board.routes)
     _fill_ring(row, board)
-    _fill_merchant_reach(row, board)
     _fill_artist_reach(row, board)
     _fill_dice_and_tokens(row, board)
     row["mountain_number"] = board.mountain_numbers
@@ -185,49 +208,42 @@ def _compile(board: Board) -> npt.NDArray[np.void]:
 
 def _fill_ring(row: np.void, board: Board) -> None:
     """An area holds the stations from one coastal town to the next, both included (R3.3)."""
-    row["ring_size"] = len(board.stations)
+    kinds, coasts, areas, towns = [], [], [], []
     area = -1
     for index, station in enumerate(board.stations):
-        if station in COASTAL_TOWNS:
-            coast = COASTAL_TOWNS.index(station)
-            row["station_coast"][index] = 1 << coast
-            row["coast_station"][coast] = index
-            row["station_areas"][index] = 1 << coast | 1 << (coast - 1) % 8
-            area = coast
-        else:
-            row["station_kind"][index] = STATIONS.index(station)
-            row["station_areas"][index] = 1 << area
-    for area, towns in enumerate(board.borders):
-        for town in towns:
-            row["town_areas"][TOWNS.index(town)] |= 1 << area
-
-
-def _fill_merchant_reach(row: np.void, board: Board) -> None:
-    ways = graph(board.routes)
-    for start, end in itertools.product(range(12), repeat=2):
-        # In a tree there is one simple path between two towns.
-        distance = len(next(paths(ways, TOWNS[start], TOWNS[end]))) - 1
-        if distance <= MAX_DIE:
-            row["town_reach"][distance, start] |= 1 << end
+        is_town = station in COASTAL_TOWNS
+        before = area
+        if is_town:
+            area = len(towns)
+            towns.append(index)
+        kinds.append(COAST if is_town else STATIONS.index(station))
+        coasts.append(1 << area if is_town else 0)
+        areas.append(1 << area | (1 << before % 8 if is_town else 0))
+    size = len(board.stations)
+    row["ring_size"] = size
+    row["coast_station"] = towns
+    for name, values in (
+        ("station_kind", kinds),
+        ("station_coast", coasts),
+        ("station_areas", areas),
+    ):
+        row[name][:size] = values
 
 
 def _fill_artist_reach(row: np.void, board: Board) -> None:
-    icons = [1 << ICONS.index(icon) for icon in board.area_icons]
-    for start in range(8):
-        for path in simple_walks(board.neighbours, (start,)):
-            distance, end = len(path) - 1, path[-1]
-            row["area_reach"][distance, start] |= 1 << end
-            touched = functools.reduce(operator.or_, (icons[area] for area in path))
-            row["icons_touched"][distance, start, end] |= touched
+    touched = areas_on_the_way(board.neighbours)
+    row["area_reach"] = (touched != 0) @ (1 << np.arange(len(AREAS)))
+    areas = [0] * len(ICONS)  # of each icon
+    for area, icon in enumerate(board.area_icons):
+        areas[ICONS.index(icon)] |= 1 << area
+    row["icons_touched"] = (touched[..., None] & areas != 0) @ (1 << np.arange(len(ICONS)))
 
 
 def _fill_dice_and_tokens(row: np.void, board: Board) -> None:
     for character, faces in enumerate(board.faces):
         row["faces"][character] = faces
-        for value in faces:
-            row["face_count"][character, value] += 1
-    row["kinds"] = len(board.kinds)
-    for kind, (ware, price) in enumerate(board.kinds):
-        row["kind_ware"][kind] = WARES.index(ware)
-        row["kind_price"][kind] = price
-        row["kind_count"][kind] = board.boutiques.count((ware, price))
+        row["face_count"][character] = [faces.count(value) for value in range(MAX_DIE + 1)]
+    row["kinds"] = kinds = len(board.kinds)
+    row["kind_ware"][:kinds] = [WARES.index(ware) for ware, _ in board.kinds]
+    row["kind_price"][:kinds] = [price for _, price in board.kinds]
+    row["kind_count"][:kinds] = [board.boutiques.count(kind) for kind in board.kinds]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.checks import shown
+from tokaido_env.core.checks import as_integer, shown
 
 PREFIX = "family:"
 MOST_NUMBER = 2**31 - 1
@@ -69,6 +69,9 @@ def check_number(number: object) -> int:
     Raises:
         BoardError: if it is none.
     """
-    if type(number) is not int or not 0 <= number <= MOST_NUMBER:
-        raise BoardError(f"board number: expected 0 to {MOST_NUMBER}, got {shown(number)}")
-    return number
+    known = as_integer(number)
+    if known is None or not 0 <= known <= MOST_NUMBER:
+        raise BoardError(
+            f"number of a board: expected an integer from 0 to {MOST_NUMBER}, got {shown(number)}"
+        )
+    return known

@@ -92,7 +92,7 @@ def advance(
             mask = play(board, states[i], lucks[i], slot, masks[i], move, mode)
             if mask == np.uint64(0) or int(mode["bots"]):
                 moved = move != NO_MOVE
-                mask = go_on(i, board, states, lucks[i], slot, mask, moved, fresh, mode, scratch)
+                mask = go_on(i, boards, states, lucks[i], slot, mask, moved, fresh, mode, scratch)
             masks[i] = mask
             expand_mask(mask, words[i])
 
