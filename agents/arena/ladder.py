@@ -31,10 +31,9 @@ from tokaido_env.agents.arena.ratings import (
     Rating,
     rate_matches,
 )
-from tokaido_env.agents.arena.tournament import Boards
 from tokaido_env.agents.registry import check_from_file, cost_of
 from tokaido_env.boards.family import is_family
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.checks import MOST_PATH, brief, check_seed, shown
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import locked, read_json, write_text

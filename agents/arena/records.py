@@ -219,7 +219,7 @@ def _named(name: str, sheets: Sequence[Sheet]) -> Board | None:
     """Return the board of a name that one of the matches is played on, None if none is."""
     for pool in {id(sheet.pool): sheet.pool for sheet in sheets}.values():
         try:
-            return pool.named(name)
+            return pool[pool.index(name)]
         except BoardError:
             continue
     return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +17,13 @@ from tokaido_env.agents.arena.match import GAME, MOST_GAMES, Match, replay_games
 from tokaido_env.agents.arena.playing import Job, Numbers, play_games
 from tokaido_env.agents.arena.workers import cpus, play_in_processes
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
 
 CHUNK = 4096  # games at once
 
 Report = Callable[[int], None]
-
-Boards = str | Path | Board | BoardPool
-"""One board or a pool, by its spec or itself."""
 
 
 def play_match(
