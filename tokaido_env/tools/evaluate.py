@@ -6,6 +6,7 @@ tokaido evaluate python:my_bots:Careful greedy --until-decided --games 10000
 tokaido evaluate rate policy:runs/first
 tokaido evaluate ladder random greedy heuristic --ladder my_ladder.json
 tokaido evaluate exploit champion
+tokaido evaluate generalise champion
 tokaido evaluate --list
 
 Every two agents meet: the same luck twice, with seats swapped. Scores come with a 95 % interval.
@@ -50,12 +51,12 @@ from tokaido_env.agents.report.progress import learner_bars, match_bar
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.files import check_outputs, write_text
+from tokaido_env.tools.generalise import INTERRUPTED, generalise, tell_stopped, tell_taken
 from tokaido_env.tools.program import described, program
 
 if TYPE_CHECKING:
     from tokaido_env.agents.study.exploit import Probe, Status
 
-INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 ERROR = 0.05  # how often a match that is decided may name the wrong agent
 
 
@@ -135,7 +136,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     records = None
     if options.records is not None:
         records = Records(options.records, sheets)
-        _tell_taken(records)
+        tell_taken(records)
     results, stopped = _play(pairs, sheets, records, options)
     if options.luck:
         results = [Result(with_luck(match, board), decided) for match, decided in results]
@@ -147,7 +148,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         if records is not None:
             records.sort()
         return _draw(results, ratings, options, board)
-    return _tell_stopped(stopped, sheets, options)
+    return tell_stopped(stopped, sheets, options.records)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -196,22 +197,6 @@ def _play(
 def _bar(sheet: Sheet, number: str) -> AbstractContextManager[Report]:
     title = f"{number} {sheet.a} – {sheet.b}"
     return match_bar(title, len(sheet), int(sheet.finished.sum()))
-
-
-def _tell_taken(records: Records) -> None:
-    if records.dropped:
-        print("evaluate: the last line of the records was cut short: dropped", file=sys.stderr)
-    if records.taken:
-        print(f"evaluate: {records.taken:,} games taken over", file=sys.stderr)
-
-
-def _tell_stopped(stopped: BaseException, sheets: list[Sheet], options: argparse.Namespace) -> int:
-    interrupted = isinstance(stopped, KeyboardInterrupt)
-    played, total = sum(int(s.finished.sum()) for s in sheets), sum(map(len, sheets))
-    kept = "" if options.records is None else f", all in {options.records}: call again to go on"
-    print(f"evaluate: {'interrupted' if interrupted else stopped}", file=sys.stderr)
-    print(f"evaluate: {played:,} of {total:,} games were played{kept}", file=sys.stderr)
-    return INTERRUPTED if interrupted else 1
 
 
 def _ratings(results: list[Result], seed: int, *, complete: bool) -> list[Rating]:
@@ -456,4 +441,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "rate": _rate,
     "ladder": _ladder,
     "exploit": _exploit,
+    "generalise": generalise,
 }
