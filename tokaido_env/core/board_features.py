@@ -110,7 +110,7 @@ def board_blocks(boards: npt.NDArray[np.void], dtype: str = "float32") -> npt.ND
     if len(boards):
         check_fits(boards, dtype)
     values = _raw_values(boards)
-    blocks = np.empty((len(boards), N_BOARD_FEATURES), np.int64)
+    blocks = np.empty((len(boards), N_BOARD_FEATURES), np.int16)
     for feature in BOARD_FEATURES:
         blocks[:, feature.slice] = values[feature.name].reshape(len(boards), feature.size)
     return blocks.astype(np.uint8) if dtype == "uint8" else (blocks / BOARD_SCALES).astype("f4")

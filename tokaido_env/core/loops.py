@@ -18,6 +18,7 @@ from numba import prange
 from tokaido_env.core.bits import expand_mask
 from tokaido_env.core.bots import NO_BOT, RANDOM, random_action
 from tokaido_env.core.box import Row
+from tokaido_env.core.entities import encode_entities
 from tokaido_env.core.episode import (
     MASK_BITS,
     NO_MOVE,
@@ -34,13 +35,19 @@ from tokaido_env.core.jit import allocator, index, int64, kernel, parallel
 from tokaido_env.core.luck import (
     sample,
 )
-from tokaido_env.core.observation import encode
+from tokaido_env.core.observation import N_FEATURES, encode
 from tokaido_env.core.rules import is_chance, legal, outcome_weights, reward
 from tokaido_env.core.state import STATE
+from tokaido_env.core.threads import fetch
 
 # Games that one thread plays in the order of their moves, for a processor guesses the branches of
 # one game by those of the game before; few enough for its nearest cache.
 _BLOCK = 512
+
+# So many games ahead their rows are asked for, of a board what every move reads: of many boards few
+# are in the nearest caches.
+_AHEAD = 8
+_STATE_LINES, _BOARD_LINES = 2, 7
 
 
 @parallel
@@ -84,6 +91,12 @@ def advance(
             _choose(here, boards, states, lucks, slots, masks, given, mode, scratch)
         chosen, played = _in_order_of_moves(here, given)
         for k in range(len(here)):
+            if k + _AHEAD < len(here):
+                soon = chosen[k + _AHEAD]
+                fetch(states, soon, _STATE_LINES)
+                fetch(lucks, soon, 1)
+                if len(boards) > 1:
+                    fetch(boards, int64(slots[index(soon)]["board"]), _BOARD_LINES)
             i = index(chosen[k])
             slot = slots[i]
             # Rows are handed on, not arrays, whose references Numba would count at every call.
@@ -130,6 +143,24 @@ def observe(
 
 
 @parallel
+def observe_entities(
+    games: Any, boards: Any, states: Any, slots: Any, seats: Any, still: Any, out: Any
+) -> None:
+    """Write what `seats` see as entities, NOBODY standing for seat 0.
+
+    Args:
+        still: float32 (b, N_ENTITY_NUMBERS), what the boards alone say.
+        out: float32 (k, N_ENTITY_NUMBERS).
+    """
+    for block in prange((len(games) + _BLOCK - 1) // _BLOCK):
+        flat = _vector()
+        for j in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(games))):
+            i, k = games[j], slots[games[j]]["board"]
+            seat = max(int64(seats[j]), 0)
+            encode_entities(boards[k], states[i], seat, still[k], flat, out[j])
+
+
+@parallel
 def rewards(games: Any, boards: Any, states: Any, slots: Any, margin: bool, out: Any) -> None:
     """Write the rewards of both seats as the games stand, float32 (k, 2)."""
     for j in prange(len(games)):
@@ -167,6 +198,12 @@ def outcomes(games: Any, boards: Any, states: Any, lucks: Any, slots: Any, out: 
 def _scratch() -> Any:
     """Return what bots write to; Numba cannot make it directly in a parallel loop."""
     return np.empty(2, STATE)
+
+
+@allocator
+def _vector() -> Any:
+    """Return room for an observation, as `_scratch`."""
+    return np.empty(N_FEATURES, np.float32)
 
 
 @kernel
