@@ -29,7 +29,6 @@ from tokaido_env import Board, BoardError, Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import BOARDS_FOLDER
-from tokaido_env.boards.generator import plausible_toml
 from tokaido_env.core.box import CHARACTERS, MAX_ROUNDS, RING_SIZES, STATIONS
 from tokaido_env.core.observation import SCALES
 from tokaido_env.record import load, save
@@ -49,7 +48,7 @@ class Cases:
         self.numbers = count()  # a board is read once for each name, size and time
         paths = sorted(BOARDS_FOLDER.glob("*.toml"))
         self.texts = [path.read_text(encoding="utf-8") for path in paths]
-        self.texts += [plausible_toml(seed) for seed in range(4)]
+        self.texts += [self._drawn(number) for number in range(4)]
         self.tables = [_plain(tomllib.loads(text)) for text in self.texts] + [other_board_data()]
 
     def check_sound(self) -> None:
@@ -70,6 +69,11 @@ class Cases:
             return self._try(mutants.text(rng, rng.choice(self.texts), 2), rng)
         table = self._odd(rng) if rng.random() < 0.4 else rng.choice(self.tables)
         return self._try(mutants.as_toml(rng, table), rng)
+
+    def _drawn(self, number: int) -> str:
+        path = self._path()
+        Board.generate(number).save(path)
+        return path.read_text(encoding="utf-8")
 
     def _path(self) -> Path:
         return self.folder / f"{next(self.numbers)}.toml"

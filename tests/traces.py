@@ -332,7 +332,7 @@ def weights_file(path: Path) -> None:
 def analysis() -> int:
     from tokaido_env.agents.study.analysis import main
 
-    words = "--agent random --boards theirs.toml --games 2 --swaps 1 --plausible 0"
+    words = "--agent random --boards theirs.toml --games 2 --swaps 1 --family 0"
     return main(words.split())
 
 

@@ -34,7 +34,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.agents.study.estimates import Figure, Values, mean_of, share_of
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board, built_in_boards
-from tokaido_env.boards.generator import plausible_board
+from tokaido_env.boards.family import SPLITS
 from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES
 from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.core.jit import parallel
@@ -45,12 +45,12 @@ from tokaido_env.files import check_outputs, write_text
 from tokaido_env.trajectory import in_parts
 
 VERSION = 1
-MOST_BOARDS = 1_000_000  # drawn at random
+MOST_BOARDS = len(SPLITS["train"])
 TILES = (*(side for sides in SIDES for side in sides), "hot spring")
 SWAP_ROUNDS = (5, 12)
 """At the beginning of these rounds tiles change hands: early, and halfway through a game."""
 
-PLAUSIBLE = "plausible"
+FAMILY = "family"
 """The name of the study on boards drawn at random."""
 
 _ALL_DICE = 0b111
@@ -75,7 +75,7 @@ class Study:
     """Games of an agent against itself.
 
     Attributes:
-        name: of the board, or `PLAUSIBLE`.
+        name: of the board, or `FAMILY`.
         hashes: of the boards.
         agent: its spec.
         games: `GAME` (n,), agent `a` is player_0.
@@ -140,7 +140,7 @@ def study_boards(agent: Agent, boards: Sequence[Board], games: int, swaps: int, 
         rounds[number * games : (number + 1) * games, : study.rounds.shape[1]] = study.rounds
         swapped[number]["cluster"] = number
     return Study(
-        PLAUSIBLE,
+        FAMILY,
         tuple(board.hash for board in boards),
         agent.spec,
         np.concatenate([study.games for study in studies]),
@@ -386,7 +386,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         check_seed(options.seed)
-        for name, most in (("games", MOST_GAMES), ("plausible", MOST_BOARDS)):
+        for name, most in (("games", MOST_GAMES), ("family", MOST_BOARDS)):
             got = getattr(options, name)
             if not 0 <= got <= most:
                 raise ValueError(f"--{name}: expected a number from 0 to {most:,}, got {got}")
@@ -410,7 +410,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--games", type=int, default=1000, help="on the first board (1000)")
     add("--swaps", type=int, default=400, help="of them give positions where tiles swap (400)")
     add("--boards", nargs="+", default=_boards(), help="built-in boards or files (all built-in)")
-    add("--plausible", type=int, default=50, help="boards drawn at random (50)")
+    add("--family", type=int, default=50, help="so many boards of family:train (50)")
     add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
     add("--json", type=Path, metavar="FILE", help="write the figures to a file")
     return parser
@@ -432,8 +432,8 @@ def _analyse(options: argparse.Namespace) -> None:
         _tell(results, study_board(other, first, half, 0, seed), options.json)
     for board in boards:
         _tell(results, study_board(agent, board, half, half_swaps, seed), options.json)
-    if options.plausible:
-        drawn = [plausible_board(number) for number in range(options.plausible)]
+    if options.family:
+        drawn = [Board.generate(number) for number in SPLITS["train"][: options.family]]
         each = (-(-half // len(drawn)), -(-half_swaps // len(drawn)))
         _tell(results, study_boards(agent, drawn, *each, seed), options.json)
 

@@ -214,7 +214,7 @@ def noticed(board: np.void) -> str:
     """What play can notice in a record, as text: all of it but the order of kinds and faces."""
     values = {name: board[name].tolist() for name in BOARD.names or ()}
     size = values["ring_size"]
-    for name in ("station_areas", "station_kind", "station_coast"):
+    for name in ("station_areas", "station_kind"):
         assert not any(values[name][size:])
     values["faces"] = [sorted(faces) for faces in values["faces"]]
     kinds = [values.pop(f"kind_{name}")[: values["kinds"]] for name in ("ware", "price", "count")]

@@ -40,6 +40,7 @@ from tokaido_env.core.checks import MOST_PATH, brief, shown
 from tokaido_env.files import FILE, standing
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
+_KINDS = {**dict.fromkeys(COASTAL_TOWNS, COAST), **{kind: i for i, kind in enumerate(STATIONS)}}
 
 
 @dataclass(frozen=True)
@@ -208,26 +209,17 @@ def _compile(board: Board) -> npt.NDArray[np.void]:
 
 def _fill_ring(row: np.void, board: Board) -> None:
     """An area holds the stations from one coastal town to the next, both included (R3.3)."""
-    kinds, coasts, areas, towns = [], [], [], []
-    area = -1
-    for index, station in enumerate(board.stations):
-        is_town = station in COASTAL_TOWNS
-        before = area
-        if is_town:
-            area = len(towns)
-            towns.append(index)
-        kinds.append(COAST if is_town else STATIONS.index(station))
-        coasts.append(1 << area if is_town else 0)
-        areas.append(1 << area | (1 << before % 8 if is_town else 0))
     size = len(board.stations)
     row["ring_size"] = size
-    row["coast_station"] = towns
-    for name, values in (
-        ("station_kind", kinds),
-        ("station_coast", coasts),
-        ("station_areas", areas),
-    ):
-        row[name][:size] = values
+    row["station_kind"][:size] = [_KINDS[station] for station in board.stations]
+    coast_station, station_areas = row["coast_station"], row["station_areas"]
+    area = -1
+    for index, station in enumerate(board.stations):
+        if station in COASTAL_TOWNS:
+            area += 1
+            coast_station[area] = index
+            station_areas[index] = 1 << (area - 1) % 8
+        station_areas[index] |= 1 << area
 
 
 def _fill_artist_reach(row: np.void, board: Board) -> None:

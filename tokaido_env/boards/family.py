@@ -71,7 +71,5 @@ def check_number(number: object) -> int:
     """
     known = as_integer(number)
     if known is None or not 0 <= known <= MOST_NUMBER:
-        raise BoardError(
-            f"number of a board: expected an integer from 0 to {MOST_NUMBER}, got {shown(number)}"
-        )
+        raise BoardError(f"board number: expected 0 to {MOST_NUMBER}, got {shown(number)}")
     return known

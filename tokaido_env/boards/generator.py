@@ -55,7 +55,7 @@ FACES = 6
 
 MOUNTAIN_NUMBERS = (2, 3, 4)
 
-# Stations besides the coastal towns: those of every board, and what the urn of the rest begins with.
+# Stations besides the coastal towns: those of every board, and the urn of the others at first.
 STATIONS_AT_LEAST = {"temple": 2, "garden": 2, "seashore": 2, "hot spring": 1}
 URN = {"temple": 4, "garden": 3, "seashore": 2, "hot spring": 1}
 
@@ -92,15 +92,15 @@ def draw_board(number: int) -> dict[str, Any]:
     Raises:
         BoardError: if the number is something else.
     """
-    known = check_number(number)
-    key = _mix(FAMILY << 32 | known)
+    number = check_number(number)
+    key = _mix(FAMILY << 32 | number)
     luck = {entry: _Luck(key + stream) for stream, entry in enumerate(_STREAMS)}
     stations = _ring(luck["ring"])
     routes, numbers, icons = _island(luck["routes"], luck["mountains"], luck["areas"])
     return {
         **CERTAIN,
-        "name": f"{PREFIX}{known}",
-        "source": f"{PREFIX}{known}",
+        "name": f"{PREFIX}{number}",
+        "source": f"{PREFIX}{number}",
         "faces": (
             luck["dice.pilgrim"].choice(_dice(PILGRIM_RANGE)),
             luck["dice.merchant"].choice(_dice(OTHER_RANGE)),
@@ -188,7 +188,8 @@ def _routes(luck: _Luck) -> Routes:
 def _tree(further: Sequence[int]) -> Routes:
     """Return the routes of a tree from how many towns each has farther on, as met on the walk."""
     mountains, coasts = iter(MOUNTAIN_TOWNS), iter(COASTAL_TOWNS)
-    inner, outer = [], []
+    inner: list[tuple[str, str]] = []
+    outer: list[tuple[str, str]] = []
     open_ends = [next(coasts)]  # a town for each route that is still to be walked
     for towns in further:
         before = open_ends.pop()
@@ -325,11 +326,12 @@ def _dice(numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 @functools.cache
 def _culture_tables() -> list[tuple[int, ...]]:
-    """Return the points for 0 to 10 paintings: each painting brings 1 at least and never less than
-    the one before it, and six bring 18.
+    """Return the 1,701 tables of points for 0 to 10 paintings.
+
+    Each painting brings 1 at least, and as much as the one before it or up to 2 more; six bring 18.
     """
     tables = []
-    most = POINTS_IN_EXAMPLE // PAINTINGS_IN_EXAMPLE
+    most = POINTS_IN_EXAMPLE // PAINTINGS_IN_EXAMPLE  # that the first may bring
     openings = itertools.product(range(1, most + 1), *[RISES] * (PAINTINGS_IN_EXAMPLE - 1))
     for opening in openings:
         if sum(itertools.accumulate(opening)) == POINTS_IN_EXAMPLE:

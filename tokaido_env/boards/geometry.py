@@ -41,7 +41,7 @@ def area_paths(routes: Routes) -> tuple[tuple[str, ...], ...]:
 def _homeward(routes: Routes) -> dict[str, tuple[str, ...]]:
     """Return the way of each town to the first, both included."""
     ways = graph(routes)
-    homeward = {TOWNS[0]: (TOWNS[0],)}
+    homeward: dict[str, tuple[str, ...]] = {TOWNS[0]: (TOWNS[0],)}
     ahead = [TOWNS[0]]
     for town in ahead:
         for other in ways[town]:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tokaido_env.boards.family import is_family
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.box import AREAS, CHARACTERS, MOUNTAIN_TOWNS
 from tokaido_env.core.checks import MOST_PATH, brief, plain
 from tokaido_env.files import write_text
 
-_DRAWN = "family:"  # how the source of a drawn board begins
 _UNKNOWN = "reconstruction"  # where an entry comes from that does not say
 
 
@@ -72,7 +72,7 @@ def _labels(entry: str, fields: Mapping[str, Any]) -> list[str]:
     """Return where an entry comes from, and for those drawn at random that they were."""
     provenance = fields["provenance"].get(entry, _UNKNOWN)
     labels = [f"provenance = {_value(provenance)}"]
-    if provenance == _UNKNOWN and fields["source"].startswith(_DRAWN):
+    if provenance == _UNKNOWN and is_family(fields["source"]):
         note = f"drawn at random from what the rulebook leaves open: {fields['source']}"
         labels.append(f"note = {_value(note)}")
     return labels

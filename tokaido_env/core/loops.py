@@ -38,10 +38,16 @@ from tokaido_env.core.luck import (
 from tokaido_env.core.observation import N_FEATURES, encode
 from tokaido_env.core.rules import is_chance, legal, outcome_weights, reward
 from tokaido_env.core.state import STATE
+from tokaido_env.core.threads import fetch
 
 # Games that one thread plays in the order of their moves, for a processor guesses the branches of
 # one game by those of the game before; few enough for its nearest cache.
 _BLOCK = 512
+
+# So many games ahead their rows are asked for, of a board what every move reads: of many boards few
+# are in the nearest caches.
+_AHEAD = 8
+_STATE_LINES, _BOARD_LINES = 2, 7
 
 
 @parallel
@@ -85,6 +91,12 @@ def advance(
             _choose(here, boards, states, lucks, slots, masks, given, mode, scratch)
         chosen, played = _in_order_of_moves(here, given)
         for k in range(len(here)):
+            if k + _AHEAD < len(here):
+                soon = chosen[k + _AHEAD]
+                fetch(states, soon, _STATE_LINES)
+                fetch(lucks, soon, 1)
+                if len(boards) > 1:
+                    fetch(boards, int64(slots[index(soon)]["board"]), _BOARD_LINES)
             i = index(chosen[k])
             slot = slots[i]
             # Rows are handed on, not arrays, whose references Numba would count at every call.
