@@ -57,9 +57,11 @@ class MoveNetwork(nn.Module):
             legal: bool (n, N_ACTIONS).
             board: int64 (n,), which of its boards each position is on, if it reads them.
         """
-        first = self.trunk[0](inputs[:, :N_TRUNK])
-        if self.board is not None:
-            first = first + self.board(board)
+        layer, trunk = self.trunk[0], inputs[:, :N_TRUNK]
+        if self.board is None:
+            first = layer(trunk)
+        else:
+            first = torch.addmm(self.board(board, layer.bias), trunk, layer.weight.T)
         hidden = torch.relu(self.trunk[1](torch.relu(first)))
         game, action = legal.nonzero(as_tuple=True)
         rows = torch.arange(MOST_LEGAL) < legal.sum(dim=1, keepdim=True)
@@ -79,36 +81,36 @@ class _Boards(nn.Module):
     """
 
     blocks: torch.Tensor
-    _added: torch.Tensor
-    _known: torch.Tensor
 
     def __init__(self, size: int, boards: npt.NDArray[np.void]) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(size, N_BOARD_FEATURES))
-        self._at = -1  # the version of the weights that `_added` is of
-        for name, data in (
-            ("blocks", torch.from_numpy(board_blocks(boards))),
-            ("_added", torch.zeros(len(boards), size)),
-            ("_known", torch.zeros(len(boards), dtype=torch.bool)),
-        ):
-            self.register_buffer(name, data, persistent=False)
+        self.register_buffer("blocks", torch.from_numpy(board_blocks(boards)), persistent=False)
+        self._biases = torch.empty(len(boards), size)  # by `_versions` of the weights
+        self._known = torch.zeros(len(boards), dtype=torch.bool)
+        self._versions = (-1, -1)
 
-    def forward(self, board: torch.Tensor) -> torch.Tensor:
-        """Return what is added (n, size) in positions on boards (n,): once for each board."""
+    def forward(self, board: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        """Return the bias of the first layer (n, size) on boards (n,), made once for each board."""
+        if not torch.is_grad_enabled():
+            return self._kept(board, bias)
         different, which = torch.unique(board, return_inverse=True)
-        if torch.is_grad_enabled():
-            return nn.functional.linear(self.blocks[different], self.weight)[which]
-        self._add(different)
-        return self._added[board]
+        return self._bias_on(different, bias).index_select(0, which)
 
-    def _add(self, boards: torch.Tensor) -> None:
-        """Note what boards (b,) add: while games are played the weights stay, the boards too."""
-        if self._at != self.weight._version:
+    def _bias_on(self, boards: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(self.blocks.index_select(0, boards), self.weight, bias)
+
+    def _kept(self, board: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        """Return the same as `forward`: while games are played, weights and boards stay."""
+        if self._versions != (self.weight._version, bias._version):
             self._known[:] = False
-            self._at = self.weight._version
-        new = boards[~self._known[boards]]
-        self._added[new] = nn.functional.linear(self.blocks[new], self.weight)
-        self._known[new] = True
+            self._versions = (self.weight._version, bias._version)
+        new = board[~self._known[board]]
+        if len(new):
+            new = torch.unique(new)
+            self._biases[new] = self._bias_on(new, bias)
+            self._known[new] = True
+        return self._biases.index_select(0, board)
 
 
 class _Moves(nn.Module):
