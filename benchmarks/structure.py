@@ -26,8 +26,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("boards",),
     ("render",),
     (
-        *("agent", "validity", "position", "trajectory", "record", "game"),
-        *("turn", "batch", "versus", "spaces"),
+        *("agent", "validity", "position", "trajectory", "record", "game", "turn"),
+        *("observing", "batch", "versus", "spaces"),
     ),
     ("aec", "gym", "sb3", "openspiel"),
     ("agents.players",),

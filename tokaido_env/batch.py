@@ -35,10 +35,10 @@ from tokaido_env.core.checks import (
 )
 from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
 from tokaido_env.core.luck import LUCK, entropy_seed, episode_seeds
-from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
 from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
+from tokaido_env.observing import Observation, Observer, Seen
 from tokaido_env.turn import Turn
 from tokaido_env.validity import Games, Positions
 
@@ -64,12 +64,15 @@ class Batch:
             a step plays an outcome (`weights`, `sample`).
         autoreset: a finished game begins its next episode within the step that ended it.
         reward: "win" or "margin" (`rules.reward`).
-        observation: "float32" in [0, 1], "uint8" for the raw values (`observation.SCALES`), None.
+        observation: "float32" in [0, 1], "uint8" for the raw values (`observation.SCALES`),
+            "entities" for arrays by name (`entities.ENTITY_SHAPES`), None.
+        see_board: the block of its board stands behind the observation of each game
+            (`board_features`), which then has N_FEATURES + N_BOARD_FEATURES numbers.
         check: refuse illegal moves before anything is played. Without it an illegal move, any
             integer, is ignored: that game stays where it is and nobody has decided in it (`player`
             of the turn is -1). Who plays nothing else will wait for its end in vain.
         copy: give turns arrays of their own. Without it they hand out the batch's buffers, which
-            the next step overwrites.
+            the next step overwrites, a board's block only where the board is another: read only.
 
     Attributes:
         pool: the boards in use, `slots["board"]` tells which of them each game is played on.
@@ -89,21 +92,20 @@ class Batch:
         chance: Chance = "sampled",
         autoreset: bool = True,
         reward: Literal["win", "margin"] = "win",
-        observation: Literal["float32", "uint8"] | None = "float32",
+        observation: Observation | None = "float32",
+        see_board: bool = False,
         check: bool = True,
         copy: bool = True,
     ) -> None:
         n = validity.checked_count(n)
         check_choice("chance", chance, CHANCES)
         check_choice("reward", reward, ("win", "margin"))
-        check_choice("observation", observation, (*OBSERVATION_DTYPES, None))
         for name, flag in (("autoreset", autoreset), ("check", check), ("copy", copy)):
             check_choice(name, flag, (True, False))
         self.pool = BoardPool.load(board)
         self.boards = self.pool.records
         self._fresh = start(self.boards)
-        if observation is not None:
-            check_fits(self.boards, observation)
+        self._observer = Observer(self.boards, observation, see_board, n)
         self.luck = np.zeros(n, LUCK)
         self.legal = np.zeros(n, np.uint64)
         self.slots = np.zeros(n, SLOT)
@@ -111,7 +113,6 @@ class Batch:
         self.states = copy_rows(self._fresh, self.slots["board"])
         self.slots["bot"] = NO_BOT
         self.slots["base"] = -1
-        self._observation = observation
         self._check = check
         self._copy = copy
         self._mode = _mode(chance == "sampled", bool(autoreset), reward == "margin")
@@ -119,8 +120,6 @@ class Batch:
         self.all_games = np.arange(n)
         self._met = np.zeros(n, np.bool_)
         self._words = np.zeros((n, MASK_BYTES // 8), np.uint64)
-        self._units = units(observation or "float32")
-        self._observed = np.zeros((n if observation else 0, N_FEATURES), self._units.dtype)
         self._turns = self._views()
         self._begun = False
 
@@ -296,8 +295,8 @@ class Batch:
         loops.keys(games, self.states, self.slots, out)
         return out
 
-    def observe(self, games: Games, seats: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Return what the given seats see: (k, N_FEATURES), float32 unless the batch is uint8.
+    def observe(self, games: Games, seats: npt.ArrayLike) -> Seen:
+        """Return what the given seats see, in the form of `Turn.observation` or else float32.
 
         Args:
             games: their indices.
@@ -305,9 +304,7 @@ class Batch:
         """
         games = self._some(games)
         chosen = validity.checked_seats(seats, len(games))
-        out = np.empty((len(games), N_FEATURES), self._units.dtype)
-        self._encode(games, chosen, out)
-        return out
+        return self._observer.observe(games, self.boards, self.states, self.slots, chosen)
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:
         """Return the legal actions of the given games: bool (k, N_ACTIONS)."""
@@ -386,7 +383,7 @@ class Batch:
         """Return views of the buffers that steps write to: what `copy=False` hands out."""
         slots = self.slots
         return Turn(
-            self._observed if self._observation else None,
+            self._observer.seen,
             self._words.view(np.int8)[:, :N_ACTIONS],
             self.legal,
             self.states["player"],
@@ -406,11 +403,11 @@ class Batch:
         self._turns = self._views()
 
     def _turn(self) -> Turn:
-        if self._observation:
-            self._encode(self.all_games, self.states["player"], self._observed)
+        here = self.all_games, self.boards, self.states, self.slots
+        self._observer.look(*here, self.states["player"])
         if not self._copy:
             return self._turns
-        return Turn(*(None if each is None else each.copy() for each in self._turns))  # type: ignore[arg-type]
+        return Turn(self._observer.copied(), *(each.copy() for each in self._turns[1:]))
 
     def _advance_with(self, games: Games, bot: str, *, to_end: bool) -> None:
         self._need_begun(games)
@@ -426,9 +423,6 @@ class Batch:
             *(games, self.boards, self.states, self.luck, self.slots),
             *(self.legal, self._words, moves, self._fresh, mode),
         )
-
-    def _encode(self, games: Games, seats: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-        loops.observe(games, self.boards, self.states, self.slots, seats, self._units, out)
 
     def _words_of(self, games: Games) -> npt.NDArray[np.uint64]:
         words = np.empty((len(games), MASK_BYTES // 8), np.uint64)

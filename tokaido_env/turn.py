@@ -13,7 +13,8 @@ class Turn(NamedTuple):
 
     Attributes:
         observation: float32 or uint8 (n, N_FEATURES), as the mover sees it (player_0 where nobody
-            is to decide); None if not asked for.
+            is to decide), with `see_board` N_BOARD_FEATURES more; of entities a dict of float32
+            arrays (n, *ENTITY_SHAPES[name]); None if not asked for.
         mask: int8 (n, N_ACTIONS), 1 = legal; zeros where nobody is to decide.
         legal: uint64 (n,), the same as bits.
         mover: int8 (n,), whose decision it is now, -1 at chance and in games that are over.

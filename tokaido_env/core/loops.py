@@ -143,6 +143,34 @@ def observe(
 
 
 @parallel
+def observe_with_board(
+    games: Any,
+    boards: Any,
+    states: Any,
+    slots: Any,
+    seats: Any,
+    unit: Any,
+    blocks: Any,
+    standing: Any,
+    out: Any,
+) -> None:
+    """`observe`, and the board's block behind it, which is written where another stands there.
+
+    Args:
+        blocks: (b, N_BOARD_FEATURES), `board_blocks` of the boards.
+        standing: int32 (k,), of which board each row has the block, -1 for none; kept up to date.
+        out: (k, N_FEATURES + N_BOARD_FEATURES).
+    """
+    for j in prange(len(games)):
+        i = games[j]
+        board = slots[i]["board"]
+        encode(boards[board], states[i], max(int64(seats[j]), 0), unit, out[j, :N_FEATURES])
+        if standing[j] != board:
+            standing[j] = board
+            out[j, N_FEATURES:] = blocks[board]
+
+
+@parallel
 def observe_entities(
     games: Any, boards: Any, states: Any, slots: Any, seats: Any, still: Any, out: Any
 ) -> None:
