@@ -26,6 +26,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.ladder import Ladder
 from tokaido_env.agents.arena.ladder_file import MOST_ELO, check_rating
 from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.learn.boards import summary
 from tokaido_env.agents.learn.checkpoint import (
     BROKEN,
     Checkpoint,
@@ -226,7 +227,8 @@ class _Run:
         """
         settings = asdict(self.settings)
         del settings["steps"]
-        return policy_of(self.model, {"steps": self.model.num_timesteps, "settings": settings})
+        training = {"steps": self.model.num_timesteps, "settings": settings}
+        return policy_of(self.model, training | {"board": summary(self.settings.pool)})
 
     def _assign(self) -> None:
         """Let the games meet those who are seated, the learner as it is now among them."""
@@ -333,7 +335,8 @@ class _Run:
     def _restore(self, checkpoint: Path) -> None:
         found = read_checkpoint(checkpoint)
         self.model.policy.load_state_dict(found.weights)
-        check_tensors("learner.safetensors", policy_of(self.model).tensors)
+        seen = self.settings.boards_seen is not None
+        check_tensors("learner.safetensors", policy_of(self.model).tensors, seen)
         optimizer = self.model.policy.optimizer
         check_moments(optimizer.param_groups[0]["params"], found.moments)
         optimizer.load_state_dict(optimizer.state_dict() | {"state": found.moments})

@@ -1,6 +1,7 @@
 """The engine walked in step with the naive reference (`reference.py`), all compared at every step.
 
-`pytest --games 20000` walks that many random games instead of the default number.
+`pytest --games 20000` walks that many random games instead of the default number, and one on each
+of 2,000 boards of the family instead of 200.
 """
 
 import copy
@@ -53,6 +54,20 @@ def test_random_games_agree_with_the_reference(chunk: int, pytestconfig: pytest.
 
 def test_games_on_another_board_agree_with_the_reference() -> None:
     walk_another_board()
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_games_on_drawn_boards_agree_with_the_reference(
+    chunk: int, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """A game on each board of the family: 200 by default, 2,000 with `--games 20000` and so on."""
+    games = pytestconfig.getoption("games")
+    boards = min(games // 5, max(200, games // 10))
+    for number in range(boards * chunk // CHUNKS, boards * (chunk + 1) // CHUNKS):
+        board = Board.generate(number)
+        path = tmp_path / f"{number}.toml"
+        board.save(path)
+        walk(Game(board, chance="explicit"), Reference(path), number)
 
 
 def test_games_from_made_up_positions_agree_with_the_reference() -> None:

@@ -1,0 +1,100 @@
+"""The lookup tables of the kernels, against the reference's own reading of a board file."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import reference
+from positions import AREAS, COASTAL, ICONS, TOWNS, WARES, other_board_data, write_board
+
+from tokaido_env import Board
+from tokaido_env.boards.board import BOARDS_FOLDER, built_in_boards
+from tokaido_env.core.box import BOARD
+
+STATIONS = ["", "temple", "garden", "hot spring", "seashore"]
+
+
+@pytest.mark.parametrize("name", built_in_boards())
+def test_record__built_in_boards(name: str) -> None:
+    compare(BOARDS_FOLDER / f"{name}.toml")
+
+
+def test_record__a_board_of_ones_own(tmp_path: Path) -> None:
+    compare(write_board(tmp_path / "other.toml", other_board_data()))
+
+
+def test_record__drawn_boards(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """The reference reads what `Board.save` wrote, so this is a test of both."""
+    for number in range(pytestconfig.getoption("games") // 10):
+        path = tmp_path / f"{number}.toml"
+        Board.generate(number).save(path)
+        compare(path)
+        assert Board.generate(number).record.tobytes() == Board.load(path).record.tobytes()
+
+
+def compare(path: Path) -> None:
+    """Fail unless the record of a board file is the slow one, byte for byte."""
+    record, slow = Board.load(path).record, slow_record(reference.Board(path))
+    for name in BOARD.names or ():
+        assert np.array_equal(record[name], slow[name]), f"{path.name}: {name}"
+    assert record.tobytes() == slow.tobytes()
+
+
+def slow_record(board: reference.Board) -> npt.NDArray[np.void]:
+    """All tables, filled place by place."""
+    record = np.zeros(1, BOARD)
+    row = record[0]
+    fill_walks(row, board)
+    fill_ring(row, board)
+    for character, faces in enumerate(board.faces.values()):
+        row["faces"][character] = faces
+        for face in faces:
+            row["face_count"][character, face] += 1
+    kinds = list(dict.fromkeys(board.tokens))
+    row["kinds"] = len(kinds)
+    for kind, (ware, price) in enumerate(kinds):
+        row["kind_ware"][kind] = list(WARES).index(ware)
+        row["kind_price"][kind] = price
+        row["kind_count"][kind] = board.tokens.count((ware, price))
+    row["max_rounds"] = board.max_rounds
+    row["mountain_number"] = [board.mountains[town] for town in reference.MOUNTAIN]
+    row["area_icon"] = [list(ICONS).index(board.icons[area]) for area in AREAS]
+    row["commerce"], row["culture"] = board.commerce, board.culture
+    row["temple"], row["garden"] = [0, *board.temple], [0, *board.garden]
+    for seat, start in enumerate(board.starts):
+        pilgrim = start["pilgrim"]
+        station = board.ring.index(pilgrim) if pilgrim in COASTAL else pilgrim
+        towns, areas = TOWNS.index(start["merchant"]), AREAS.index(start["artist"])
+        row["start"][seat] = (station, towns, areas)
+    return record
+
+
+def fill_walks(row: Any, board: reference.Board) -> None:
+    for steps in range(7):
+        for start, town in enumerate(TOWNS):
+            for end in {path[-1] for path in board.paths(town, steps)}:
+                row["town_reach"][steps, start] |= 1 << TOWNS.index(end)
+        for start, area in enumerate(AREAS):
+            for path in board.paths(area, steps):
+                end = AREAS.index(path[-1])
+                row["area_reach"][steps, start] |= 1 << end
+                for touched in path:
+                    icon = list(ICONS).index(board.icons[touched])
+                    row["icons_touched"][steps, start, end] |= 1 << icon
+
+
+def fill_ring(row: Any, board: reference.Board) -> None:
+    row["ring_size"] = len(board.ring)
+    for index, station in enumerate(board.ring):
+        if station in COASTAL:
+            row["coast_station"][COASTAL.index(station)] = index
+            row["station_coast"][index] = 1 << COASTAL.index(station)
+        else:
+            row["station_kind"][index] = STATIONS.index(station)
+    for area, name in enumerate(AREAS):
+        for index in board.area_stations[name]:
+            row["station_areas"][index] |= 1 << area
+        for town in board.area_towns[name]:
+            row["town_areas"][TOWNS.index(town)] |= 1 << area
