@@ -316,7 +316,7 @@ def test_random_seats_of_later_episodes_follow_from_their_seeds(short: Path) -> 
     told = [end for _, ended in walk(versus, 40) for end in zip(*ended, strict=True)]
     assert {seat for _, _, seat, *_ in told} == {0, 1}
     assert len(told) > 16
-    assert all(seats_of("random", int(seed), 1) == [seat] for _, _, seat, seed, _ in told)
+    assert all(seats_of("random", int(seed), 1) == [seat] for _, _, seat, seed, *_ in told)
 
 
 # Without autoreset
