@@ -14,7 +14,8 @@
 | observation | float32 (N_FEATURES,) in [0, 1], the table of `tokaido_env.core.observation` |
 | board | with `see_board` its block stands behind it, that of `tokaido_env.core.board_features` |
 
-Parameters: `board`, the name of a built-in board or the path of a board file; `reward`, "win", or
+Parameters: `board`, the name of a built-in board, the path of a board file or `family:NUMBER`: one
+board, for games of OpenSpiel have no seed that could draw one from a pool; `reward`, "win", or
 "margin" for the score margin / 100, clipped to [-1, 1]; `see_board`, True or False.
 
 OpenSpiel serialises a state of a game written in Python as a pickle: read only what you trust. It
