@@ -110,6 +110,8 @@ class TokaidoDuoGame(pyspiel.Game):
             utility_sum=0.0,
             max_game_length=MAX_DECISIONS_A_ROUND * self.board.max_rounds,
         )
+        if not self.see_board:  # so that the game is called as it was
+            del given["see_board"]
         super().__init__(_TYPE, info, given)
 
     def new_initial_state(self) -> TokaidoDuoState:
