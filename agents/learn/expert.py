@@ -29,7 +29,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from tokaido_env.agents.arena.ladder import LADDER, Ladder
+from tokaido_env.agents.arena.ladder import Ladder, ladder_for
 from tokaido_env.agents.learn.boards import (
     BOARD_MEANING,
     SEEING,
@@ -276,8 +276,8 @@ def _iterate(
     _open_folder(folder, settings)
     torch.manual_seed(seed32(settings.seed))
     network = settings.network()
-    ladder = Ladder.load(LADDER, settings.board)
     pool, policy = settings.pool, frozen(network)
+    ladder = Ladder.load(ladder_for(pool), pool)
     for number in range(1, settings.rounds + 1):
         path = folder / f"{number:02d}"
         if not path.is_file():
@@ -289,7 +289,7 @@ def _iterate(
             training = {"course": asdict(settings), "round": number, "board": summary(pool)}
             policy = frozen(network, training)
             agent = PolicyAgent.of(policy, "learner")
-            rating = place(agent, ladder, settings.board, RATING_GAMES)
+            rating = place(agent, ladder, RATING_GAMES)
             figures |= {"elo": rating.elo, "ci95": rating.ci95, "games": rating.games}
             _log_round(folder, figures)
             policy.save(path)  # last: where there is a policy, the round is whole

@@ -246,8 +246,7 @@ class _Run:
     def _rate(self, ladder: Ladder) -> None:
         """Place the learner on the ladder; keep it as `best` if it never stood higher."""
         agent = PolicyAgent.of(self._policy(), "learner")
-        settings = self.settings
-        self.rating = place(agent, ladder, settings.board, settings.rating_games, settings.seed)
+        self.rating = place(agent, ladder, self.settings.rating_games, self.settings.seed)
         self.is_new = True
         for name, value in zip(("low", "high"), self.rating.ci95, strict=True):
             self.model.logger.record(f"rating/{name}", value)

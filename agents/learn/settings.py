@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.arena.ladder import LADDER, Ladder
+from tokaido_env.agents.arena.ladder import Ladder, ladder_for
 from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.learn.boards import BOARD_MEANING, SEEING, SEEING_MEANING, boards_seen
@@ -113,7 +113,7 @@ class Settings(Declared):
     rating_games: int = setting(
         400, Parameter(int, 2), "games against each of three opponents in a rating, even"
     )
-    ladder: str = setting("", TEXT, "ladder file for ratings; empty: agents/arena/ladder.json")
+    ladder: str = setting("", TEXT, "ladder file for ratings; empty: this project's")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -369,7 +369,7 @@ def load_ladder(settings: Settings) -> Ladder | None:
     """
     if not settings.rate_every:
         return None
-    path = Path(settings.ladder) if settings.ladder else LADDER
+    path = Path(settings.ladder) if settings.ladder else ladder_for(settings.pool)
     try:
         return Ladder.load(path, settings.board, named=split_specs(settings.agents))
     except LadderError as error:
