@@ -24,9 +24,11 @@ TOWN_TO_ROUTE = 48.0  # of other towns
 STATION_TO_ROUTE = 30.0
 AREA = 40.0  # from the middle of an area to its border
 
+ENOUGH = 0.05
+"""So much room may be missing."""
+
 _CROSSING = 100.0  # as bad as that many things without any room
 _STEPS = (48.0, 24.0, 12.0, 6.0)
-_MOST_MOVES = 25  # with one length of step
 _GRID = 24  # units between the sites tried for the middle of an area
 _WAYS = 8
 
@@ -77,15 +79,18 @@ class Island:
 
     def settle(self, towns: Sequence[Floats]) -> Floats:
         """Return where the mountain towns have room, (4, 2), not far from where they are."""
-        best = np.array(towns)
-        crowding = self.crowding(towns)
+        best, crowding = np.array(towns), self.crowding(towns)
         for step in _STEPS:
-            for _ in range(_MOST_MOVES):
-                moved = best + step * _MOVES
+            rested = 0  # how many towns in a row stayed where they are
+            for town in itertools.cycle(range(len(best))):
+                moved = np.repeat(best[None], _WAYS, axis=0)
+                moved[:, town] += step * _COMPASS
                 tried = self._crowding(moved)
-                if tried.min() >= crowding:
+                rested += 1
+                if tried.min() < crowding:
+                    best, crowding, rested = moved[tried.argmin()], float(tried.min()), 0
+                if rested == len(best) or crowding <= ENOUGH / 5:
                     break
-                best, crowding = moved[tried.argmin()], float(tried.min())
         return best
 
     def _crowding(self, towns: Floats) -> Floats:
@@ -181,13 +186,5 @@ def _pairs(items: Sequence[int]) -> list[tuple[int, int]]:
     return list(itertools.pairwise([*items, items[0]]))
 
 
-def _moves() -> Floats:
-    """Return unit steps of one town each, (4 ways, 4, 2)."""
-    angles = np.arange(_WAYS) * 2 * np.pi / _WAYS
-    moves = np.zeros((4, _WAYS, 4, 2))
-    for town in range(4):
-        moves[town, :, town] = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    return moves.reshape(-1, 4, 2)
-
-
-_MOVES = _moves()
+_ANGLES = np.arange(_WAYS) * 2 * np.pi / _WAYS
+_COMPASS = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
