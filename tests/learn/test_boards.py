@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from networks import SMALL, random_policy
+from networks import SMALL, decisions, random_policy
 from short_run import VALUES
 
 from tokaido_env.agents import Policy, make
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.learn import expert, ppo, tune
 from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.agents.learn.expert import ExpertSettings, iterate, learn, self_play
-from tokaido_env.agents.learn.network import MoveNetwork, frozen, load_weights
+from tokaido_env.agents.learn.expert import ExpertSettings, iterate, self_play
+from tokaido_env.agents.learn.network import MoveNetwork, load_weights
 from tokaido_env.agents.learn.ppo_policy import LearnerEnv, learner_env, new_learner, policy_of
-from tokaido_env.agents.learn.samples import Samples, load_samples, save_samples
+from tokaido_env.agents.learn.samples import legal_rows, load_samples, save_samples
 from tokaido_env.agents.learn.settings import Settings
 from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
 from tokaido_env.agents.players.policy import PolicyAgent, Sizes
@@ -91,28 +91,22 @@ def test_the_learner_decides_and_judges_as_the_exported_policy() -> None:
 
 
 def test_only_a_network_that_reads_the_board_learns_what_depends_on_it() -> None:
-    """The same positions on two boards, won on one of them and lost on the other."""
-    settings = ExpertSettings(board="family:train/2", learning_rate=0.01, minibatch=128)
-    two = settings.pool
-    one_board = replace(settings, board=two[0].name, games=8, sampled=0.0, uniform=0.0)
-    played = self_play(make_expert(), 2500, 3, one_board).part(np.arange(64))
-    both = Samples.join([played, played])
-    results = np.repeat(np.array([1, -1], np.float32), 64)
-    samples = both._replace(
-        boards=np.repeat(np.arange(2, dtype=np.int32), 64), results=results, values=results
-    )
-    right = []
-    for see_board in ("no", "yes"):
+    """The same inputs, won on one of two boards and lost on the other."""
+    boards, states, legal = decisions(games=8, most=16)
+    inputs = torch.from_numpy(read_positions(boards, states, legal)).repeat(2, 1)
+    allowed = torch.from_numpy(legal_rows(legal)).repeat(2, 1)
+    board = torch.arange(2).repeat_interleave(len(states))
+    results, right = 1.0 - 2.0 * board, []
+    for own in (None, POOL.records[:2]):
         torch.manual_seed(0)
-        network = replace(settings, see_board=see_board, width=32).network()
-        # The inputs of the first board on both: the block alone tells them apart.
-        alike = samples._replace(boards=np.zeros(128, np.int32))
-        shown = samples if see_board == "yes" else alike
-        learn(network, shown, 60, 1, replace(settings, see_board=see_board))
-        policy = frozen(network)
-        boards = two.records[shown.boards]
-        _, values = policy.evaluate(boards, samples.states, samples.legal)
-        right.append(((values > 0) == (results > 0)).mean())
+        network = MoveNetwork(SMALL, own)
+        optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+        for _ in range(100):
+            optimizer.zero_grad()
+            values = network(inputs, allowed, board)[1][:, 0]
+            (values - results).square().mean().backward()
+            optimizer.step()
+        right.append(float(((values > 0) == (results > 0)).float().mean()))
     assert right[0] == 0.5
     assert right[1] > 0.95
 
@@ -176,6 +170,22 @@ def test_a_run_that_starts_from_a_policy_that_reads_no_board_begins_as_that_poli
     assert all((first.tensors[name] == tensor).all() for name, tensor in old.tensors.items())
 
 
+def test_a_policy_tells_the_boards_of_the_one_that_it_started_from(tmp_path: Path) -> None:
+    """Also after it was stopped, and when the other is gone."""
+    start = tmp_path / "start"
+    told = {"splits": ["test", "nowhere", 3], "name": "x" * 9000}
+    replace(random_policy(Sizes.of_width(VALUES["width"])), training={"board": told}).save(start)
+    run = tmp_path / "run"
+    ppo.begin(run, Settings(**ON_POOL | {"start_from": str(start), "steps": 512}))
+    assert ppo.train(run)
+    start.unlink()
+    assert train(["--resume", str(run), "--steps", "1024"]) == 0
+    assert Policy.load(run / "last").training["board"] == {
+        **{"name": SPEC, "hash": POOL.hash, "boards": len(POOL)},
+        "splits": ["train", "test"],
+    }
+
+
 def test_a_policy_that_reads_the_board_does_not_start_a_run_that_does_not(
     finished: Path, tmp_path: Path, capsys: Output
 ) -> None:
@@ -209,7 +219,7 @@ def test_a_run_notices_that_its_pool_is_another(finished: Path, tmp_path: Path) 
         (["--board=family:abc"], "family:abc'?: expected family:NUMBER, or family:SPLIT"),
         (["--board=family:train/0"], "family:train/0: expected 1 to .* got an empty pool"),
         (["--board=family:test/101"], "family:test/101: expected 1 to 100 boards of test"),
-        (["--board=family:2147483648"], "expected an integer from 0 to 2147483647"),
+        (["--board=family:2147483648"], "0 to 2147483647, got 2147483648"),
         (["--see-board=perhaps"], "see_board: expected 'auto' or 'yes' or 'no', got 'perhaps'"),
     ],
 )
