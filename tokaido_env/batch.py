@@ -38,7 +38,7 @@ from tokaido_env.core.luck import LUCK, entropy_seed, episode_seeds
 from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
-from tokaido_env.observing import Observation, Observer, Seen
+from tokaido_env.observing import Observation, Observer
 from tokaido_env.turn import Turn
 from tokaido_env.validity import Games, Positions
 
@@ -295,7 +295,7 @@ class Batch:
         loops.keys(games, self.states, self.slots, out)
         return out
 
-    def observe(self, games: Games, seats: npt.ArrayLike) -> Seen:
+    def observe(self, games: Games, seats: npt.ArrayLike) -> Any:
         """Return what the given seats see, in the form of `Turn.observation` or else float32.
 
         Args:
@@ -304,7 +304,7 @@ class Batch:
         """
         games = self._some(games)
         chosen = validity.checked_seats(seats, len(games))
-        return self._observer.observe(games, self.boards, self.states, self.slots, chosen)
+        return self._observer.observe((games, self.boards, self.states, self.slots, chosen))
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:
         """Return the legal actions of the given games: bool (k, N_ACTIONS)."""
@@ -403,11 +403,11 @@ class Batch:
         self._turns = self._views()
 
     def _turn(self) -> Turn:
-        here = self.all_games, self.boards, self.states, self.slots
-        self._observer.look(*here, self.states["player"])
+        states = self.states
+        self._observer.look((self.all_games, self.boards, states, self.slots, states["player"]))
         if not self._copy:
             return self._turns
-        return Turn(self._observer.copied(), *(each.copy() for each in self._turns[1:]))
+        return Turn._make((self._observer.copied(), *(each.copy() for each in self._turns[1:])))
 
     def _advance_with(self, games: Games, bot: str, *, to_end: bool) -> None:
         self._need_begun(games)

@@ -38,6 +38,10 @@ Seen = npt.NDArray[Any] | dict[str, npt.NDArray[Any]]
 """What agents are shown: vectors, or the arrays of entities by name."""
 
 
+Here = tuple[Any, Any, Any, Any, Any]
+"""Games, boards, states, slots and seats."""
+
+
 def check_observation(
     observation: object, see_board: object, among: Sequence[object] = OBSERVATIONS
 ) -> None:
@@ -100,13 +104,13 @@ class Observer:
         """What `look` has last written: views of the buffers, the same at each look."""
         return self._shown(self._kept) if self._shows else None
 
-    def look(self, *here: npt.NDArray[Any]) -> None:
+    def look(self, here: Here) -> None:
         """Write what is seen of all games to the buffers, if anything is.
 
         A board's block is written only where the board of a game is another than before.
 
         Args:
-            here: all games, their boards, states, slots, and seats, as for `observe`.
+            here: all games, the boards, and so on, as for `observe`.
         """
         if self._shows:
             self._write(here, self._kept, self._standing)
@@ -115,11 +119,11 @@ class Observer:
         """Return what `look` has last written in arrays of their own."""
         return self._shown(self._kept.copy()) if self._shows else None
 
-    def observe(self, *here: npt.NDArray[Any]) -> Seen:
+    def observe(self, here: Here) -> Seen:
         """Return what seats see of games, in arrays of their own.
 
         Args:
-            here: games, boards, states and slots, as for `loops`, and the seats: integers (k,), -1
+            here: games, boards, states and slots, as for `loops`, and seats: integers (k,), -1
                 (nobody) standing for seat 0.
         """
         k = len(here[0])
@@ -130,7 +134,7 @@ class Observer:
     def _rows(self, n: int) -> npt.NDArray[Any]:
         return np.zeros((n, self._width), self._units.dtype)
 
-    def _write(self, here: Any, rows: npt.NDArray[Any], standing: npt.NDArray[np.int32]) -> None:
+    def _write(self, here: Here, rows: npt.NDArray[Any], standing: npt.NDArray[np.int32]) -> None:
         if self._has_entities:
             loops.observe_entities(*here, self._still, rows)
         elif self._still is None:
@@ -156,14 +160,18 @@ class GameObserver:
         self._width = row_width(observation, see_board)
         self._known: tuple[Any, Any] = None, None  # a board and what is told of it
 
-    def observe(self, game: Game, seat: int) -> Seen:
-        """Return what a seat sees, mover or not: an array or arrays of its own."""
+    def observe(self, game: Game, seat: int) -> Any:
+        """Return what a seat sees, mover or not: an array, or arrays by name, of its own."""
         row = np.empty(self._width, np.float32)
         self.write(game, seat, row)
         return entity_arrays(row) if self._has_entities else row
 
+    def row(self) -> npt.NDArray[np.float32]:
+        """Return zeros for an observation."""
+        return np.zeros(self._width, np.float32)
+
     def write(self, game: Game, seat: int, row: npt.NDArray[np.float32]) -> None:
-        """Write what a seat sees to a row, float32 of the width of an observation."""
+        """Write what a seat sees to a row, as `row` makes them."""
         if self._has_entities:
             flat, still = np.empty(N_FEATURES, np.float32), self._still(game, board_entities)
             encode_entities_of_game(game.boards, game.states, 0, seat, still, flat, row)
@@ -173,22 +181,22 @@ class GameObserver:
         else:
             encode_game(game.boards, game.states, 0, seat, row)
 
-    def _still(self, game: Game, told: Any) -> npt.NDArray[np.float32]:
+    def _still(self, game: Game, told: Any) -> Any:
         boards, still = self._known
         if boards is not game.boards:
             still = told(game.boards)
             self._known = game.boards, still
-        return still  # type: ignore[no-any-return]
+        return still
 
 
-def joined_seen(each: Sequence[Seen]) -> Seen:
+def joined_seen(each: Sequence[Any]) -> Any:
     """Return the observations of several groups of games as those of one."""
     if isinstance(each[0], dict):
-        return {name: np.concatenate([one[name] for one in each]) for name in each[0]}  # type: ignore[call-overload]
-    return np.concatenate(each)  # type: ignore[arg-type]
+        return {name: np.concatenate([one[name] for one in each]) for name in each[0]}
+    return np.concatenate(each)
 
 
-def seen_of(seen: Seen, game: int) -> Seen:
+def seen_of(seen: Any, game: int) -> Any:
     """Return the observation of one of several games."""
     if isinstance(seen, dict):
         return {name: each[game] for name, each in seen.items()}

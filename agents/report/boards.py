@@ -168,6 +168,8 @@ def _draw_boards(result: Generalisation) -> Figure:
         axes.set_title(f"{what}: {plain(scores.pool, MOST)}", fontsize=11, loc="left")
         if i == 0:
             axes.set_ylabel(f"% of points won against {plain(result.opponent, 30)}")
+        else:
+            axes.tick_params(labelleft=False)
     note = (
         "a dot is a board, its line the 95 % interval; the band is that of the mean of all boards"
     )
@@ -192,7 +194,7 @@ def _draw_scores(axes: Axes, scores: Scores, colour: str) -> None:
     axes.set_xlim(0, len(each) + 1)
     text = f"mean {with_interval(scores.mean)}"
     place: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 10}
-    axes.text(0.02, 0.95, text, weight="bold", va="top", **place)
+    axes.text(0.98, 0.04, text, weight="bold", ha="right", **place)
     axes.set_xlabel("boards, from its worst to its best")
 
 

@@ -72,8 +72,9 @@ def match_bar(
     )
     hidden = not console.is_terminal
     with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        known = {"speed": "–", "note": note()}
-        task = bar.add_task(escape(plain(title)), True, games, finished, True, **known)
+        task = bar.add_task(
+            escape(plain(title)), total=games, completed=finished, speed="–", note=note()
+        )
 
         def report(games: int) -> None:
             bar.advance(task, games)

@@ -199,8 +199,9 @@ def board_entities(boards: npt.NDArray[np.void]) -> npt.NDArray[np.float32]:
             mountains = _places("towns", "mountain_number")[_COASTS:, 0]
             rows[:, mountains] = blocks[:, feature.slice]
     exists = np.arange(_SPACES) < boards["ring_size"][:, None]
+    coasts = boards["coast_station"][:, None, :] == np.arange(_SPACES)[:, None]
     rows[:, _places("stations", "space")[:, 0]] = exists * (np.arange(_SPACES) / (_SPACES - 1))
-    rows[:, _places("stations", "coast")] = _bits(boards["station_coast"], _COASTS)
+    rows[:, _places("stations", "coast")] = coasts
     rows[:, _places("stations", "areas")] = _bits(boards["station_areas"], _AREAS)
     rows[:, _places("towns", "town")] = np.eye(_TOWNS)
     rows[:, _places("towns", "areas")] = _bits(boards["town_areas"], _AREAS)

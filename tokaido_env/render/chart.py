@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS
+from tokaido_env.boards.geometry import area_paths, edges
+from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, TOWNS
+from tokaido_env.render.spread import Floats, Island, clearance, distances
 
 Points = npt.NDArray[np.float64]  # (n, 2): x to the right, y down
 Point = tuple[float, float]
@@ -31,9 +33,22 @@ _PER_STATION = 3  # points of the coast drawn from one station to the next
 
 _SHORE = 22.0  # how far the coast is from the ring
 _WOBBLE = 5.0  # how far the coast leaves that line, at most
+_SHORT = 92.0  # less than this, if there is room, no shore of an area is long
+_CLOSE = 33.0  # nor are stations closer than this
+
+_TRIES = 4  # turns of the ring in which mountain towns are moved until they have room
+_ENOUGH = 0.05  # room that may be missing
 _RELAXATIONS = 60
 _PULL = 2  # of mountain towns on each other, that areas by the coast have room
-_GRID = 14  # units between the sites tried for the middle of an area
+_GRID, _FINE = 14, 7  # units between the sites tried for the middle of an area
+
+INLAND = 25.0  # how far inland of its station a pawn stands
+_TO_COAST = 43.0  # from the sign of an area, that pawns by the coast do not hide it
+_PAWN = 12.0  # its radius, and a little
+# Where a pawn may stand by the sign of an area, best first; its name is below it.
+_STANDS = np.array(
+    [(-27, 0), (27, 0), (-51, 0), (51, 0), (-25, -19), (25, -19), (-25, 19), (25, 19)]
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +60,7 @@ class Chart:
         inland: a unit vector for each station, away from the sea.
         towns: of each mountain town.
         areas: the middle of each area, as far as can be from its borders.
+        beside: where the artists of both players stand in each area, by seat.
         outlines: the border of each area.
         coast: the outline of the island.
     """
@@ -53,6 +69,7 @@ class Chart:
     inland: Sequence[Point]
     towns: Mapping[str, Point]
     areas: Mapping[str, Point]
+    beside: Mapping[str, Sequence[Point]]
     outlines: Mapping[str, Sequence[Point]]
     coast: Sequence[Point]
 
@@ -68,13 +85,20 @@ def chart_of(board: Board) -> Chart:
     """Map a board."""
     size = len(board.stations)
     turns = [_Turn(board, turn / size) for turn in range(size)]
-    best = max(turns, key=lambda turn: round(turn.narrowest, 3))
+    turns.sort(key=lambda turn: -round(turn.narrowest, 3))
+    best = turns[0]
+    for turn in turns[:_TRIES]:
+        if best.crowding <= _ENOUGH:
+            break
+        turn.settle()
+        best = min(best, turn, key=lambda one: one.crowding)
     ring, normals = best.ring[::_PER_STATION], best.normals[::_PER_STATION]
     return Chart(
         stations=_rounded(ring),
         inland=[(-x, -y) for x, y in normals.tolist()],
         towns={town: _rounded(best.towns[town][None])[0] for town in MOUNTAIN_TOWNS},
-        areas={area: _rounded(best.middle(i)[0][None])[0] for i, area in enumerate(AREAS)},
+        areas={area: _rounded(best.middle(i)[None])[0] for i, area in enumerate(AREAS)},
+        beside={area: _rounded(best.beside(i)) for i, area in enumerate(AREAS)},
         outlines={area: _rounded(best.outline(i)) for i, area in enumerate(AREAS)},
         coast=_rounded(_coast(best.ring, best.normals)),
     )
@@ -84,16 +108,33 @@ class _Turn:
     """The map with the ring turned by a share of a whole turn."""
 
     def __init__(self, board: Board, turn: float) -> None:
-        size = len(board.stations)
         self.board = board
-        self.ring, self.normals = _ring(size * _PER_STATION, turn)
+        self.ring, self.normals = _ring(_shares(board), turn)
         self.starts = [board.stations.index(town) * _PER_STATION for town in COASTAL_TOWNS]
         self.towns = self._towns()
 
     @functools.cached_property
+    def island(self) -> Island:
+        """What room there is for the mountain towns."""
+        routes = np.array([[TOWNS.index(town) for town in route] for route in self.board.routes])
+        paths = [edges(path) for path in area_paths(self.board.routes)]
+        along = [[frozenset(route) in path for route in self.board.routes] for path in paths]
+        return Island(self.ring, _PER_STATION, self.starts, routes, np.array(along, np.int64))
+
+    @property
+    def crowding(self) -> float:
+        """How much room is missing."""
+        return self.island.crowding([self.towns[town] for town in MOUNTAIN_TOWNS])
+
+    def settle(self) -> None:
+        """Move the mountain towns to where they have room."""
+        sites = self.island.settle([self.towns[town] for town in MOUNTAIN_TOWNS])
+        self.towns |= dict(zip(MOUNTAIN_TOWNS, sites, strict=True))
+
+    @functools.cached_property
     def narrowest(self) -> float:
-        """How far the middle of the narrowest area is from its border."""
-        return min(self.middle(area)[1] for area in range(len(AREAS)))
+        """How far one can be from the border in the narrowest area."""
+        return min(float(self._sites(area, _GRID)[1].max(initial=0)) for area in range(len(AREAS)))
 
     def _towns(self) -> dict[str, Points]:
         near: dict[str, list[str]] = {town: [] for town in MOUNTAIN_TOWNS}
@@ -109,33 +150,90 @@ class _Turn:
 
     def outline(self, area: int) -> Points:
         """Return the border of an area: its coast, then the routes back through the towns."""
-        start, end = self.starts[area], self.starts[(area + 1) % len(AREAS)]
-        along = np.arange(start, end + (len(self.ring) if end <= start else 0) + 1)
-        first, last = COASTAL_TOWNS[area], COASTAL_TOWNS[(area + 1) % len(AREAS)]
-        back = [self.towns[town] for town in _route(self.board, last, first)[1:-1]]
-        return np.concatenate([self.ring[along % len(self.ring)], np.reshape(back, (-1, 2))])
+        back = [self.towns[town] for town in area_paths(self.board.routes)[area][-2:0:-1]]
+        return np.concatenate([self.ring[self._along(area)], np.reshape(back, (-1, 2))])
 
-    @functools.cache  # noqa: B019  these live no longer than the map that is made of them
-    def middle(self, area: int) -> tuple[Points, float]:
-        """Return the point inside an area that is farthest from its border, and how far it is."""
+    def _along(self, area: int) -> npt.NDArray[np.int64]:
+        """Return the points of the ring from one coastal town of an area to the other."""
+        start, end = self.starts[area], self.starts[(area + 1) % len(AREAS)]
+        size = len(self.ring)
+        return np.arange(start, end + (size if end <= start else 0) + 1) % size
+
+    def middle(self, area: int) -> Points:
+        """Return the point of an area that is farthest from its border, towns and coast."""
+        sites, to_border = self._sites(area, _FINE)
+        shore = self.ring[self._along(area)]
+        to_coast = distances(sites, shore[:-1], shore[1:]).min(axis=1)
+        towns = np.array([self.towns[town] for town in MOUNTAIN_TOWNS])
+        room = to_border * clearance(sites, towns) * np.minimum(to_coast / _TO_COAST, 1)
+        return np.asarray(sites[room.argmax()])
+
+    def beside(self, area: int) -> Points:
+        """Return where two pawns stand by the sign of an area, (2, 2): inside, if there is room."""
+        outline = self.outline(area)
+        stands = self.middle(area) + _STANDS
+        room = distances(stands, outline, np.roll(outline, -1, axis=0)).min(axis=1)
+        shore = self._along(area)[::_PER_STATION]
+        pilgrims = self.ring[shore] - INLAND * self.normals[shore]
+        apart = np.hypot(*np.moveaxis(stands[:, None] - pilgrims, -1, 0)).min(axis=1) - _PAWN
+        room = np.minimum(np.minimum(room, apart), _PAWN)
+        room[~_inside(stands, outline)] = -_PAWN
+        pairs = [
+            (float(room[one]), float(room[other]), one, other)
+            for one, other in itertools.permutations(range(len(stands)), 2)
+            if np.hypot(*(stands[one] - stands[other])) > 2 * _PAWN
+        ]
+        *_, first, second = max(pairs, key=lambda pair: min(pair[:2]))
+        return np.array([stands[first], stands[second]])
+
+    def _sites(self, area: int, grid: int) -> tuple[Points, Floats]:
+        """Return points inside an area, of a grid, and how far each is from the area's border."""
         outline = self.outline(area)
         (left, top), (right, bottom) = outline.min(axis=0), outline.max(axis=0)
-        xs, ys = np.arange(left, right, _GRID), np.arange(top, bottom, _GRID)
+        xs, ys = np.arange(left, right, grid), np.arange(top, bottom, grid)
         sites = np.stack(np.meshgrid(xs, ys), axis=-1).reshape(-1, 2)
-        room = np.where(_inside(sites, outline), _distance(sites, outline), -1.0)
-        return sites[room.argmax()], float(room.max())
+        sites = sites[_inside(sites, outline)]
+        return sites, distances(sites, outline, np.roll(outline, -1, axis=0)).min(axis=1)
 
 
-def _ring(count: int, turn: float) -> tuple[Points, Points]:
-    """Return points at equal distances along the ring, clockwise, and their outward normals."""
-    angles = np.linspace(0, 2 * np.pi, _SAMPLES + 1)
-    unit = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    curve = np.sign(unit) * np.abs(unit) ** (2 / _ROUNDNESS) * _RADII
+def _shares(board: Board) -> Floats:
+    """Return where along the ring each station is, as shares of the whole, with points between.
+
+    Stations are at equal distances, unless the shore of an area would be too short.
+    """
+    towns = [*(board.stations.index(town) for town in COASTAL_TOWNS), len(board.stations)]
+    steps = np.diff(towns)  # from one station to the next, by area
+    length = float(np.hypot(*np.diff(_curve(), axis=0).T).sum())
+    shore = _SHORT
+    while True:
+        shores = np.maximum(steps * length / steps.sum(), shore)
+        for _ in AREAS:  # what some get, others give
+            short = shores <= shore
+            rest = length - shore * short.sum()
+            shores = np.maximum(steps * rest / max(steps[~short].sum(), 1), shore)
+        if abs(shores.sum() - length) < 1 and (shores / steps).min() >= _CLOSE:
+            break
+        shore -= 2
+    apart = np.repeat(shores / steps, steps * _PER_STATION) / _PER_STATION
+    return np.asarray(np.r_[0, apart.cumsum()[:-1]] / apart.sum())
+
+
+def _ring(shares: Floats, turn: float) -> tuple[Points, Points]:
+    """Return points of the ring by their shares of it, clockwise, and their outward normals."""
+    curve = _curve()
     lengths = np.r_[0, np.hypot(*np.diff(curve, axis=0).T).cumsum()]
-    wanted = ((np.arange(count) / count + turn) % 1) * lengths[-1]
+    wanted = ((shares + turn) % 1) * lengths[-1]
     points = np.stack([np.interp(wanted, lengths, curve[:, axis]) for axis in (0, 1)], axis=1)
     normals = np.sign(points) * np.abs(points / _RADII) ** (_ROUNDNESS - 1) / _RADII
     return points + _CENTRE, normals / np.hypot(*normals.T)[:, None]
+
+
+@functools.cache
+def _curve() -> Points:
+    """Return the line of the ring about the origin."""
+    angles = np.linspace(0, 2 * np.pi, _SAMPLES + 1)
+    unit = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return np.asarray(np.sign(unit) * np.abs(unit) ** (2 / _ROUNDNESS) * _RADII)
 
 
 def _coast(ring: Points, normals: Points) -> Points:
@@ -143,19 +241,6 @@ def _coast(ring: Points, normals: Points) -> Points:
     angles = np.arctan2(*(ring - _CENTRE).T[::-1])
     waves = np.sin(3 * angles + 0.7) + np.sin(7 * angles) * 0.7 + np.sin(12 * angles + 2) * 0.5
     return np.asarray(ring + normals * (_SHORE + _WOBBLE * waves / 2.2)[:, None])
-
-
-def _route(board: Board, start: str, end: str) -> list[str]:
-    """Return the towns on the way from one to another, both included: routes are a tree."""
-    ways = [[start]]
-    while True:
-        way = ways.pop()
-        if way[-1] == end:
-            return way
-        for a, b in board.routes:
-            ahead = {a: b, b: a}.get(way[-1])
-            if ahead is not None and ahead not in way:
-                ways.append([*way, ahead])
 
 
 def _inside(points: Points, outline: Points) -> npt.NDArray[np.bool_]:
@@ -166,15 +251,6 @@ def _inside(points: Points, outline: Points) -> npt.NDArray[np.bool_]:
             crosses = (ay > y) != (by > y)
             inside ^= crosses & (x < (bx - ax) * (y - ay) / (by - ay) + ax)
     return inside
-
-
-def _distance(points: Points, outline: Points) -> npt.NDArray[np.float64]:
-    """Return how far each point is from the nearest side of a polygon."""
-    starts, sides = outline, np.roll(outline, -1, axis=0) - outline
-    away = points[:, None] - starts
-    squares = np.maximum((sides**2).sum(axis=1), 1e-9)
-    along = np.clip((away * sides).sum(axis=2) / squares, 0, 1)[..., None]
-    return np.asarray(np.hypot(*np.moveaxis(away - along * sides, 2, 0)).min(axis=1))
 
 
 def _rounded(points: Points) -> list[Point]:

@@ -227,9 +227,10 @@ def _along(point: Point, direction: Point, distance: float) -> Point:
 def _stand(board: Board, chart: Chart, place: Place, seat: int) -> Point:
     """Return where a pawn stands: inland of its station, else beside the sign, by its seat."""
     if isinstance(place, int):
-        return _along(chart.stations[place], chart.inland[place], 25)
-    aside = 30 if place in MOUNTAIN_TOWNS else 27
-    return _along(chart.of(place), (1, 0), aside if seat else -aside)
+        return _along(chart.stations[place], chart.inland[place], charts.INLAND)
+    if place in AREAS:
+        return chart.beside[place][seat]
+    return _along(chart.of(place), (1, 0), 30 if seat else -30)
 
 
 def _place_name(board: Board, place: Place) -> str:
