@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,29 @@ def boards_seen(pool: BoardPool, see_board: str) -> npt.NDArray[np.void] | None:
     return pool.records if seen else None
 
 
-def summary(pool: BoardPool) -> dict[str, Any]:
+def summary(pool: BoardPool, started_on: Iterable[str] = ()) -> dict[str, Any]:
     """Return what a policy tells of the boards that it was trained on, as JSON types.
 
     Of the family the splits are told that any of the boards is in, those to measure on too.
+
+    Args:
+        pool: the boards.
+        started_on: the splits that it had been trained on before.
     """
-    return {"name": pool.name, "hash": pool.hash, "boards": len(pool), "splits": _splits(pool.name)}
+    splits = {*_splits(pool.name), *started_on}
+    return {
+        "name": pool.name,
+        "hash": pool.hash,
+        "boards": len(pool),
+        "splits": [split for split in SPLITS if split in splits],
+    }
+
+
+def told_splits(training: Mapping[str, Any]) -> list[str]:
+    """Return the splits that a policy was trained on, by its header, which anybody may write."""
+    told = training.get("board")
+    splits = told.get("splits") if isinstance(told, dict) else None
+    return [split for split in SPLITS if isinstance(splits, list) and split in splits]
 
 
 def _splits(name: str) -> list[str]:

@@ -26,7 +26,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.ladder import Ladder
 from tokaido_env.agents.arena.ladder_file import MOST_ELO, check_rating
 from tokaido_env.agents.arena.ratings import Rating
-from tokaido_env.agents.learn.boards import summary
+from tokaido_env.agents.learn.boards import summary, told_splits
 from tokaido_env.agents.learn.checkpoint import (
     BROKEN,
     Checkpoint,
@@ -144,6 +144,7 @@ class _Run:
         }
         self.ladder = load_ladder(settings)
         self.pool = Pool(settings)
+        self.started_on: list[str] = []  # the splits of the policy to start from
         self.rating: Rating | None = None
         self.best_elo: float | None = None
         self.is_new = self.is_best = False  # of the rating
@@ -165,7 +166,9 @@ class _Run:
             self._assign()
         else:
             if self.settings.start_from:
-                load_weights(network_of(self.model), Policy.load(self.settings.start_from))
+                start = Policy.load(self.settings.start_from)
+                load_weights(network_of(self.model), start)
+                self.started_on = told_splits(start.training)
             self._freeze()
             self.pool.seat(self.rng)
             self._assign()
@@ -228,7 +231,8 @@ class _Run:
         settings = asdict(self.settings)
         del settings["steps"]
         training = {"steps": self.model.num_timesteps, "settings": settings}
-        return policy_of(self.model, training | {"board": summary(self.settings.pool)})
+        boards = summary(self.settings.pool, self.started_on)
+        return policy_of(self.model, training | {"board": boards})
 
     def _assign(self) -> None:
         """Let the games meet those who are seated, the learner as it is now among them."""
@@ -314,6 +318,7 @@ class _Run:
             "ladder": self.ladder.hash if self.ladder else None,
             "rating": asdict(self.rating) if self.rating else None,
             "best_elo": self.best_elo,
+            "started_on": self.started_on,
         }
 
     def _load(self, found: list[Path]) -> None:
@@ -352,6 +357,7 @@ class _Run:
         self.settled_at = self.saved_at = self.model.num_timesteps
         self.rng.bit_generator.state = counters["rng"]
         self.rated_on = counters["ladder"]
+        self.started_on = told_splits({"board": {"splits": counters.get("started_on")}})
         self.rating, self.best_elo = _rating_of(counters["rating"]), counters["best_elo"]
         if self.best_elo is not None and not -MOST_ELO <= self.best_elo <= MOST_ELO:
             raise ValueError(f"state.json: best_elo: expected a number, got {self.best_elo}")
