@@ -13,8 +13,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tokaido_env.boards.board import Board
 from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS
+from tokaido_env.render.spread import Island
 
 Cell = tuple[int, int]  # column, row
 Size = tuple[int, int]  # width, height
@@ -41,7 +44,8 @@ _ROW = 2  # a row is as high as two columns are wide
 # What a route shuns, in columns: how far out of its way it goes instead.
 _OFF_CENTRE, _SHORE, _NEARNESS, _BEND, _CROSSING = 2, 2, 3, 6, 1000
 
-_RELAXATIONS, _TRIES = 50, 10
+_RELAXATIONS, _TRIES, _MORE_TRIES = 50, 6, 12
+_UNITS = 7  # of a picture in a column
 
 
 @dataclass(frozen=True)
@@ -72,12 +76,13 @@ def survey(board: Board) -> Chart:
     sites = _coast_sites(len(board.stations))
     turned = (sites[turn:] + sites[:turn] for turn in range(0, -len(sites), -1))
     layouts = sorted((_settle(board, sites) for sites in turned), key=lambda one: one.crookedness)
-    charts = []
-    for layout in layouts[:_TRIES]:
-        charts.append(_Surveyor(board, layout).chart())
-        if not charts[-1].flaws:
+    roomier = (_settle(board, one.stations, roomy=True) for one in layouts)
+    best = _Surveyor(board, layouts[0]).chart()
+    for layout in itertools.chain(layouts[1:_TRIES], itertools.islice(roomier, _MORE_TRIES)):
+        if not best.flaws:
             break
-    return min(charts, key=lambda chart: chart.flaws)
+        best = min(best, _Surveyor(board, layout).chart(), key=lambda chart: chart.flaws)
+    return best
 
 
 def _coast_sites(size: int) -> list[Gate]:
@@ -98,10 +103,12 @@ def _spread(count: int, low: int, high: int) -> list[int]:
     return [low + 1 + (2 * k + 1) * room // (2 * count) for k in range(count)]
 
 
-def _settle(board: Board, stations: Sequence[Gate]) -> _Layout:
+def _settle(board: Board, stations: Sequence[Gate], roomy: bool = False) -> _Layout:
     """Find a site for each mountain town, given those of the stations."""
     gates = {town: stations[board.stations.index(town)] for town in COASTAL_TOWNS}
     ideal = _ideal_places(board, gates)
+    if roomy:
+        ideal = _roomy_places(board, stations, ideal)
     towns: dict[str, Cell] = {}
     middle = sum(ideal.values()) / len(ideal)
     for town in sorted(MOUNTAIN_TOWNS, key=lambda town: -abs(ideal[town] - middle)):
@@ -128,6 +135,17 @@ def _ideal_places(board: Board, gates: Mapping[str, Gate]) -> dict[str, complex]
         for town, others in near.items():
             places[town] = sum(places[other] for other in others) / len(others)
     return places
+
+
+def _roomy_places(
+    board: Board, stations: Sequence[Gate], ideal: Mapping[str, complex]
+) -> dict[str, complex]:
+    """Move mountain towns from ideal places to where they, routes and areas have room."""
+    ring = [_middle(cell) * _UNITS for cell, _ in stations]
+    island = Island(board, np.array([(place.real, place.imag) for place in ring]), per_station=1)
+    towns = [ideal[town] * _UNITS for town in MOUNTAIN_TOWNS]
+    moved = island.settle([np.array((place.real, place.imag)) for place in towns]) / _UNITS
+    return {**ideal, **{t: complex(*at) for t, at in zip(MOUNTAIN_TOWNS, moved, strict=True)}}
 
 
 def _free_site(place: complex, taken: Iterable[Cell]) -> Cell:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.geometry import area_paths, edges
+from tokaido_env.boards.geometry import area_paths
 from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, TOWNS
 from tokaido_env.render.spread import ENOUGH, Floats, Island, clearance, distances
 
@@ -116,10 +116,7 @@ class _Turn:
     @functools.cached_property
     def island(self) -> Island:
         """What room there is for the mountain towns."""
-        routes = np.array([[TOWNS.index(town) for town in route] for route in self.board.routes])
-        paths = [edges(path) for path in area_paths(self.board.routes)]
-        along = [[frozenset(route) in path for route in self.board.routes] for path in paths]
-        return Island(self.ring, _PER_STATION, self.starts, routes, np.array(along, np.int64))
+        return Island(self.board, self.ring, _PER_STATION)
 
     @property
     def crowding(self) -> float:

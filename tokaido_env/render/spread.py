@@ -13,6 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.boards.board import Board
+from tokaido_env.boards.geometry import area_paths, edges
+from tokaido_env.core.box import COASTAL_TOWNS, TOWNS
+
 Floats = npt.NDArray[np.float64]
 
 # Room that things need, in units of the picture: as wide and as high as their signs, names and
@@ -37,25 +41,20 @@ class Island:
     """What stays where it is, and what depends on where the mountain towns are.
 
     Args:
-        ring: (n, 2), the coast, clockwise.
+        board: what is mapped.
+        ring: (n, 2), the coast, clockwise from C1.
         per_station: points of the coast from one station to the next.
-        coasts: the index among the points of the coast of each coastal town.
-        routes: (11, 2), towns by number: coastal towns first.
-        borders: the routes along each area, (8, 11).
     """
 
-    def __init__(
-        self,
-        ring: Floats,
-        per_station: int,
-        coasts: Sequence[int],
-        routes: npt.NDArray[np.int64],
-        borders: npt.NDArray[np.int64],
-    ) -> None:
+    def __init__(self, board: Board, ring: Floats, per_station: int) -> None:
+        coasts = [board.stations.index(town) * per_station for town in COASTAL_TOWNS]
+        routes = np.array([[TOWNS.index(town) for town in route] for route in board.routes])
+        paths = [edges(path) for path in area_paths(board.routes)]
+        along = [[frozenset(route) in path for route in board.routes] for path in paths]
         self._stations = ring[::per_station]
         self._coasts = ring[list(coasts)]
         self._routes = routes
-        self._borders = borders
+        self._borders = np.array(along, np.int64)
         low, high = ring.min(axis=0), ring.max(axis=0)
         axes = [np.arange(a + _GRID / 2, b, _GRID) for a, b in zip(low, high, strict=True)]
         grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
