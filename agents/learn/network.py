@@ -57,7 +57,8 @@ class MoveNetwork(nn.Module):
             legal: bool (n, N_ACTIONS).
             board: int64 (n,), which of its boards each position is on, if it reads them.
         """
-        layer, trunk = self.trunk[0], inputs[:, :N_TRUNK]
+        layer: Any = self.trunk[0]
+        trunk = inputs[:, :N_TRUNK]
         if self.board is None:
             first = layer(trunk)
         else:
