@@ -24,7 +24,7 @@ class Parameter:
     Attributes:
         type: int, float or str.
         low, high: the least and the greatest number allowed.
-        words: taken as they are, besides numbers.
+        words: taken as they are, besides numbers; of texts no others are.
     """
 
     type: type
@@ -54,8 +54,9 @@ class Parameter:
         bounds = [f" from {self.low}"] * (self.low > -inf) + [f" to {self.high}"] * (
             self.high < inf
         )
-        what = {int: "an integer", float: "a number", str: "a text"}[self.type]
-        return " or ".join([what + "".join(bounds), *map(repr, self.words)])
+        what = {int: "an integer", float: "a number", str: "a text"}[self.type] + "".join(bounds)
+        only = self.type is str and self.words  # no other text is taken
+        return " or ".join([*([] if only else [what]), *map(repr, self.words)])
 
 
 @dataclass(frozen=True)

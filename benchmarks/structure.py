@@ -25,7 +25,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("boards",),
     ("render",),
-    ("agent", "validity", "position", "trajectory", "record", "game", "batch", "versus", "spaces"),
+    (
+        *("agent", "validity", "position", "trajectory", "record", "game", "turn"),
+        *("observing", "batch", "versus", "spaces"),
+    ),
     ("aec", "gym", "sb3", "openspiel"),
     ("agents.players",),
     ("agents.registry",),

@@ -133,7 +133,7 @@ def _batch(give: Give) -> Batch:
         chance=give(rng.choice(("sampled", "explicit"))),
         autoreset=give(rng.random() < 0.5),
         reward=give(rng.choice(("win", "margin"))),
-        observation=give(rng.choice(("float32", "uint8", None))),
+        **_seen(give, ("float32", "uint8", "entities", None)),
         check=give(True),
         copy=give(rng.random() < 0.5),
     )
@@ -144,13 +144,20 @@ def _batch(give: Give) -> Batch:
     return batch
 
 
+def _seen(give: Give, among: tuple[str | None, ...]) -> dict[str, Any]:
+    """What is shown of games; seldom the board of what does not show it."""
+    observation = give.rng.choice(among)
+    has_none = observation in (None, "entities") and not give.wrong
+    return {"observation": give(observation), "see_board": give(not has_none)}
+
+
 def _contents(games: Any) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in games.snapshot().items()}
 
 
 def _finish_batch(batch: Batch, give: Give) -> None:
     batch.reset(0) if (batch.slots["base"] < 0).any() else None
-    if give.rng.random() < 0.1 and batch._observation == "float32":
+    if give.rng.random() < 0.1:
         check(batch)
     batch.finish("random")
 
@@ -277,7 +284,7 @@ def _versus(give: Give) -> Versus:
         give(_opponents(Give(rng, 0))),
         seat=give(rng.choice((0, 1, "alternate", "random"))),
         reward=give("win"),
-        observation=give(rng.choice(("float32", "uint8"))),
+        **_seen(give, ("float32", "uint8", "entities")),
         autoreset=give(rng.random() < 0.5),
         illegal=give(rng.choice(("raise", "terminate"))),
     )
@@ -321,7 +328,7 @@ VERSUS: dict[str, Callable[[Any, Give], Any]] = {
 
 def _env(give: Give) -> Any:
     rng = give.rng
-    options = {"reward": give("win"), "observation": give(rng.choice(("dict", "box")))}
+    options = {"reward": give("win"), **_seen(give, ("dict", "box", "entities"))}
     if rng.random() < 0.3:
         made: Any = raw_env(give("shikoku"), render_mode=give(None), **options)
     else:
@@ -373,7 +380,7 @@ def _gym(give: Give) -> Any:
         seat=give(rng.choice((0, 1, "random", "alternate"))),
         board=give("shikoku"),
         reward=give("win"),
-        observation=give("float32"),
+        **_seen(give, ("float32", "entities")),
         render_mode=give(None),
     )
     made.reset(seed=3)

@@ -13,7 +13,7 @@ import numpy as np
 from fuzz import refusal
 from networks import decisions, random_policy
 
-from tokaido_env.agents.learn.expert import legal_rows
+from tokaido_env.agents.learn.samples import legal_rows
 from tokaido_env.agents.learn.tune import weights_text
 from tokaido_env.agents.players.guide import WEIGHTS_FILE, guide_of, load_weights
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, PolicyError, Sizes

@@ -25,7 +25,8 @@ from tokaido_env.agents import make
 from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.learn import expert, ppo
 from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.agents.learn.expert import ExpertSettings, legal_rows
+from tokaido_env.agents.learn.expert import ExpertSettings
+from tokaido_env.agents.learn.samples import legal_rows, load_samples
 from tokaido_env.agents.learn.settings import Settings, load_settings, resume_run
 from tokaido_env.agents.players.policy import Sizes
 from tokaido_env.boards.reader import BoardError
@@ -185,8 +186,8 @@ class Cases:
 
     def _check_lessons(self) -> None:
         """What is learnt from can be learnt from."""
-        samples = expert.load_samples(self.expert / "lessons-01.npz", LESSONS.board)
-        network = expert.MoveNetwork(LESSONS.sizes)
+        samples = load_samples(self.expert / "lessons-01.npz", LESSONS.board)
+        network = LESSONS.network()
         assert np.isfinite(expert.learn(network, samples, 1, 0, LESSONS))
 
     def _expert_folder(self, rng: random.Random) -> bool:

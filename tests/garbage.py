@@ -52,7 +52,7 @@ def check(batch: Batch) -> None:
     masks = batch.masks(games)
     for i in games.tolist():
         which = int(batch.slots["board"][i])
-        board, states = batch.board_list[which], batch.states[i : i + 1].copy()
+        board, states = batch.pool[which], batch.states[i : i + 1].copy()
         again = position.from_dict(board, position.to_dict(board, states[0]))
         assert again.tobytes() == states.tobytes(), f"game {i}"
         mask = legal_mask(board.record, states, 0)
@@ -60,8 +60,9 @@ def check(batch: Batch) -> None:
         assert sum(1 << int(a) for a in np.flatnonzero(masks[i])) == mask, f"game {i}"
     for seat in range(2):
         seen = batch.observe(games, np.full(len(games), seat))
-        assert seen.min() >= 0
-        assert seen.max() <= 1
+        for each in seen.values() if isinstance(seen, dict) else [seen]:
+            assert each.min() >= 0
+            assert each.max() <= 1 or each.dtype == np.uint8
 
 
 def same(batch: Batch, twin: Batch) -> bool:

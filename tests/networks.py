@@ -18,12 +18,12 @@ SMALL = Sizes(24, 10, 6)
 Arrays = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]
 
 
-def random_policy(sizes: Sizes = SMALL, seed: int = 0) -> Policy:
+def random_policy(sizes: Sizes = SMALL, seed: int = 0, *, sees_board: bool = False) -> Policy:
     """A policy of random weights and biases, all of them in use."""
     rng = np.random.default_rng(seed)
     tensors = {
         name: (rng.normal(size=shape) / np.sqrt(shape[-1])).astype(np.float32)
-        for name, shape in shapes_of(sizes).items()
+        for name, shape in shapes_of(sizes, sees_board).items()
     }
     return Policy(tensors, {"maker": "tests"})
 

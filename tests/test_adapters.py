@@ -1,5 +1,6 @@
 """One game, whatever it is played through: same seed and same actions, same positions and ends."""
 
+import itertools
 import random
 from typing import Any
 
@@ -13,14 +14,15 @@ from tokaido_env.core.actions import IDS
 from tokaido_env.core.luck import episode_seed
 
 SEEDS = (3, 2**53 - 9, 41)
+BOARDS = ("shikoku", "family:train/50")
 
 
 class Script:
     """A game that was played alone at random: who chose what where, and how it ended."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, board: str) -> None:
         rng = random.Random(seed)
-        self.game = Game(seed=seed)
+        self.game, self.board = Game(board, seed=seed), board
         self.positions: list[bytes] = []
         self.players: list[int] = []
         self.actions: list[int] = []
@@ -50,14 +52,19 @@ class Replayer:
         return np.array([next(self.rest, (mask & -mask).bit_length() - 1)], np.int64)
 
 
-@pytest.fixture(params=SEEDS, ids=lambda seed: f"seed {seed}", scope="module")
+@pytest.fixture(
+    params=itertools.product(SEEDS, BOARDS),
+    ids=lambda param: f"seed {param[0]} on {param[1]}",
+    scope="module",
+)
 def script(request: pytest.FixtureRequest) -> Script:
-    return Script(request.param)
+    return Script(*request.param)
 
 
 def test_pettingzoo(script: Script) -> None:
-    e = env()
+    e = env(script.board)
     e.reset(seed=script.game.seed)
+    assert e.infos["player_1"]["board"] == script.game.board.name
     for position, player, action in zip(
         script.positions, script.players, script.actions, strict=True
     ):
@@ -71,9 +78,10 @@ def test_pettingzoo(script: Script) -> None:
 @pytest.mark.parametrize("place", [0, 2])
 def test_a_batch(script: Script, place: int) -> None:
     assert script.game.seed is not None
-    batch = Batch(3, autoreset=False)
+    batch = Batch(3, script.board, autoreset=False)
     batch.reset(seed=script.game.seed - place)
     here = np.array([place])
+    assert batch.pool[batch.slots["board"][place]] == script.game.board
     for position, player, action in zip(
         script.positions, script.players, script.actions, strict=True
     ):
@@ -87,9 +95,10 @@ def test_a_batch(script: Script, place: int) -> None:
 @pytest.mark.parametrize("seat", [0, 1])
 def test_gymnasium(script: Script, seat: int) -> None:
     e: Any = gymnasium.make(
-        "TokaidoDuo-v0", opponent=Replayer(script, 1 - seat), seat=seat
+        "TokaidoDuo-v0", opponent=Replayer(script, 1 - seat), seat=seat, board=script.board
     ).unwrapped
     _, info = e.reset(seed=script.game.seed)
+    assert info["board"] == script.game.board.name
     for action in script.of(seat):
         assert action in np.flatnonzero(info["action_mask"])
         _, reward, terminated, _, info = e.step(action)
@@ -102,20 +111,22 @@ def test_gymnasium(script: Script, seat: int) -> None:
 def test_stable_baselines(script: Script, seat: int) -> None:
     sb3 = pytest.importorskip("tokaido_env.sb3")
     assert script.game.seed is not None
-    e = sb3.TokaidoVecEnv(1, Replayer(script, 1 - seat), script.game.seed, seat=seat)
+    opponent = Replayer(script, 1 - seat)
+    e = sb3.TokaidoVecEnv(1, opponent, script.game.seed, seat=seat, board=script.board)
     e.reset()
     for action in script.of(seat):
         _, rewards, dones, infos = e.step(np.array([action]))
     assert dones.all()
     assert rewards.tolist() == [script.rewards[seat]]
     assert infos[0]["seed"] == script.game.seed
+    assert infos[0]["board"] == script.game.board.name
     assert e.games.batch.slots["seed"].tolist() == [episode_seed(script.game.seed, 1)]
 
 
 def test_openspiel(script: Script) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     pytest.importorskip("tokaido_env.openspiel")
-    state = pyspiel.load_game("tokaido_duo").new_initial_state()
+    state = pyspiel.load_game("tokaido_duo", {"board": script.game.board.name}).new_initial_state()
     played = []
     for event in script.game.record().events:
         if state.is_chance_node():

@@ -508,7 +508,10 @@ def test_a_copy_before_reset_is_one_before_reset() -> None:
     ("options", "message"),
     [
         ({"reward": "points"}, "reward: expected one of 'win', 'margin', got 'points'"),
-        ({"observation": "image"}, "observation: expected one of 'dict', 'box', got 'image'"),
+        (
+            {"observation": "image"},
+            "observation: expected one of 'dict', 'box', 'entities', got 'image'",
+        ),
         ({"illegal": "ignore"}, "illegal: expected one of 'terminate', 'raise', got 'ignore'"),
         (
             {"render_mode": "sixel"},

@@ -1325,7 +1325,10 @@ def test_wrong_seeds_are_refused_and_change_nothing(seeds: Any, message: str) ->
         ({"n": -3}, "n: expected one game or more, .*got -3"),
         ({"chance": "loaded"}, "chance: expected one of 'sampled', 'explicit', got 'loaded'"),
         ({"reward": "both"}, "reward: expected one of 'win', 'margin', got 'both'"),
-        ({"observation": "int8"}, "observation: expected one of 'float32', 'uint8', None"),
+        (
+            {"observation": "int8"},
+            "observation: expected one of 'float32', 'uint8', 'entities', None",
+        ),
         ({"board": []}, "board: expected one board or more, got an empty sequence"),
     ],
 )

@@ -316,7 +316,7 @@ def test_random_seats_of_later_episodes_follow_from_their_seeds(short: Path) -> 
     told = [end for _, ended in walk(versus, 40) for end in zip(*ended, strict=True)]
     assert {seat for _, _, seat, *_ in told} == {0, 1}
     assert len(told) > 16
-    assert all(seats_of("random", int(seed), 1) == [seat] for _, _, seat, seed, _ in told)
+    assert all(seats_of("random", int(seed), 1) == [seat] for _, _, seat, seed, *_ in told)
 
 
 # Without autoreset
@@ -423,7 +423,7 @@ def test_an_illegal_action_can_lose_the_game(kind: str, action: int, autoreset: 
     assert versus.masks()[2].any()
     actions[2] = action
     ended = versus.step(actions)
-    assert plain(ended) == [[2], [seen[2].tolist()], [0], [2], [7]]
+    assert plain(ended) == [[2], [seen[2].tolist()], [0], [2], ["shikoku"], [7]]
     assert versus.reward.tolist() == [0.0, 0.0, -1.0, 0.0]
     assert versus.terminated.tolist() == [False, False, True, False]
     assert not versus.truncated.any()

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from tokaido_env.boards.reader import BoardError
     from tokaido_env.core.actions import LABELS as ACTIONS
     from tokaido_env.core.checks import IllegalMove, SeedError
-    from tokaido_env.core.observation import FEATURES, Feature
+    from tokaido_env.core.features import Feature
+    from tokaido_env.core.observation import FEATURES
     from tokaido_env.core.state import Phase
     from tokaido_env.game import Game
     from tokaido_env.position import PositionError
@@ -56,7 +57,7 @@ _MODULES = {
     "Batch": "batch",
     "Board": "boards.board",
     "BoardError": "boards.reader",
-    "Feature": "core.observation",
+    "Feature": "core.features",
     "Game": "game",
     "IllegalMove": "core.checks",
     "Phase": "core.state",

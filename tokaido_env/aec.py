@@ -5,6 +5,8 @@
 | agents | `player_0`, `player_1` |
 | actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | `{"observation": float32 (N_FEATURES,) in [0, 1], "action_mask": int8 (49,)}` |
+| board | with `see_board=True` its block stands behind the observation |
+| entities | with `observation="entities"` a dict of arrays in the place of the vector |
 | rewards | at the end: +1 to the winner, -1 to the other, 0 to both if shared |
 | step | one decision; the same player may decide several times in a row |
 | render modes | `tokaido_env.render.modes`: text, pixels, a window |
@@ -15,7 +17,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,22 +26,24 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env import AECIterable, AECIterator
 from pettingzoo.utils.env_logger import EnvLogger
 
-from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES, expand
 from tokaido_env.core.checks import check_choice, check_seed
 from tokaido_env.core.luck import entropy_seed, episode_seed
-from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.rules import rewards_of
 from tokaido_env.game import Game
+from tokaido_env.observing import ENTITIES, GameObserver, check_observation
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.spaces import action_space, options_of, vector_space
+from tokaido_env.spaces import action_space, observation_space, options_of
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
     from tokaido_env.render.scene import Scene
 
 AGENTS = ("player_0", "player_1")
+Form = Literal["dict", "box", "entities"]
+FORMS: tuple[Form, ...] = ("dict", "box", "entities")
 _SEATS: dict[object, int] = {agent: seat for seat, agent in enumerate(AGENTS)}
 ILLEGAL_REWARD = -1.0
 
@@ -50,35 +53,40 @@ _BEFORE_RESET = frozenset(
 
 
 def env(
-    board: str | Path | Board = "shikoku",
+    board: Boards = "shikoku",
     *,
     reward: Literal["win", "margin"] = "win",
-    observation: Literal["dict", "box"] = "dict",
+    observation: Form = "dict",
+    see_board: bool = False,
     illegal: Literal["terminate", "raise"] = "terminate",
     render_mode: str | None = None,
 ) -> TokaidoEnv:
     """Make the environment, with every check of PettingZoo's usual wrappers in one fast layer.
 
     Args:
-        board: a built-in name, your own board file, or a `Board`.
+        board: as for `Game`; of a pool each episode's seed draws a board, which `infos` tell.
         reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "dict" as above, or "box": the plain vector, with the mask in `infos` only.
+        observation: "dict" as above; "box": the plain vector, with the mask in `infos` only;
+            "entities": as "dict", with arrays by name (`entities.ENTITY_SHAPES`) for the vector.
+        see_board: the block of its board stands behind the vector, in `state()` too
+            (`board_features`).
         illegal: "terminate": an illegal action ends the game, -1 for who chose it; "raise": it
             raises `IllegalMove` and changes nothing.
         render_mode: None, "ansi", "rgb_array" or "human", see `tokaido_env.render.modes`.
     """
-    return TokaidoEnv(board, reward, observation, render_mode, illegal)
+    return TokaidoEnv(board, reward, observation, render_mode, illegal, see_board)
 
 
 def raw_env(
-    board: str | Path | Board = "shikoku",
+    board: Boards = "shikoku",
     *,
     reward: Literal["win", "margin"] = "win",
-    observation: Literal["dict", "box"] = "dict",
+    observation: Form = "dict",
+    see_board: bool = False,
     render_mode: str | None = None,
 ) -> RawTokaidoEnv:
     """Make the environment without checks of order, bounds and legality, to wrap yourself."""
-    return RawTokaidoEnv(board, reward, observation, render_mode)
+    return RawTokaidoEnv(board, reward, observation, render_mode, see_board)
 
 
 class RawTokaidoEnv(AECEnv[str, Any, int | None]):
@@ -96,23 +104,29 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 
     def __init__(
         self,
-        board: str | Path | Board = "shikoku",
+        board: Boards = "shikoku",
         reward: str = "win",
         observation: str = "dict",
         render_mode: str | None = None,
+        see_board: bool = False,
     ) -> None:
         super().__init__()
         check_choice("reward", reward, ("win", "margin"))
-        check_choice("observation", observation, ("dict", "box"))
+        check_observation(observation, see_board, FORMS)
         self._renderer = Renderer(render_mode)
-        self.board = Board.load(board)
+        self.boards = BoardPool.load(board).check_drawn()
         self.render_mode = render_mode
         self.possible_agents = list(AGENTS)
-        self.observation_spaces = {agent: _observation_space(observation) for agent in AGENTS}
+        self.observation_spaces = {
+            agent: _observation_space(observation, see_board) for agent in AGENTS
+        }
         self.action_spaces = {agent: action_space() for agent in AGENTS}
-        self.state_space = vector_space()
+        entities = observation == ENTITIES
+        self.state_space = observation_space("float32", see_board or entities)
+        self._observer = GameObserver("entities" if entities else "float32", see_board)
+        self._state_observer = GameObserver("float32", see_board or entities)
         self._margin = reward == "margin"
-        self._as_dict = observation == "dict"
+        self._as_dict = observation != "box"
         self._seed: int | None = None
         self._episode = 0
 
@@ -140,9 +154,9 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         luck = int(episode_seed(base, episode))
         position = options_of(options).get("state")
         if position is None:
-            game = Game(self.board, seed=luck)
+            game = Game(self.boards, seed=luck)
         else:
-            game = Game.from_dict(position, board=self.board, seed=luck, chance="sampled")
+            game = Game.from_dict(position, board=self.boards, seed=luck, chance="sampled")
         self._seed, self._episode, self.game = base, episode, game
         self.agents = list(AGENTS)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
@@ -166,17 +180,18 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         """Return what an agent sees, whether it is to decide or not."""
         seat = _seat_of(agent)
         game = self.game
-        vector = np.empty(N_FEATURES, np.float32)
-        encode_game(game.boards, game.states, 0, seat, vector)
+        seen = self._observer.observe(game, seat)
         if not self._as_dict:
-            return vector
+            return seen
         mask = self._mask if seat == game.player else np.zeros(N_ACTIONS, np.int8)
-        return {"observation": vector, "action_mask": mask}
+        return {"observation": seen, "action_mask": mask}
 
     def state(self) -> npt.NDArray[np.float32]:
-        """Return the whole position as one vector: what `player_0` sees, since all is open."""
-        vector = np.empty(N_FEATURES, np.float32)
-        encode_game(self.game.boards, self.game.states, 0, 0, vector)
+        """Return the whole position as one vector: what `player_0` sees, since all is open.
+
+        Where agents see the board, its block stands behind it.
+        """
+        vector: npt.NDArray[np.float32] = self._state_observer.observe(self.game, 0)
         return vector
 
     def render(self) -> str | Pixels | None:
@@ -219,7 +234,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         game = self.game
         next_player = game.player
         facts: dict[str, Any] = {"player": player, "next_player": next_player, "seed": game.seed}
-        facts["action_mask"] = _NO_ACTIONS
+        facts["board"], facts["action_mask"] = game.board.name, _NO_ACTIONS
         self.infos = {AGENTS[0]: facts, AGENTS[1]: facts.copy()}
         if next_player is None:
             self._finish()
@@ -256,13 +271,14 @@ class TokaidoEnv(RawTokaidoEnv):
 
     def __init__(
         self,
-        board: str | Path | Board = "shikoku",
+        board: Boards = "shikoku",
         reward: str = "win",
         observation: str = "dict",
         render_mode: str | None = None,
         illegal: str = "terminate",
+        see_board: bool = False,
     ) -> None:
-        super().__init__(board, reward, observation, render_mode)
+        super().__init__(board, reward, observation, render_mode, see_board)
         check_choice("illegal", illegal, ("terminate", "raise"))
         self._raises = illegal == "raise"
         self._has_reset = False
@@ -366,11 +382,10 @@ def _seat_of(agent: object) -> int:
         raise
 
 
-def _observation_space(observation: str) -> spaces.Space[Any]:
-    if observation == "box":
-        return vector_space()
+def _observation_space(form: str, see_board: bool) -> spaces.Space[Any]:
+    seen = observation_space("entities" if form == ENTITIES else "float32", see_board)
     mask = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
-    return spaces.Dict({"observation": vector_space(), "action_mask": mask})
+    return seen if form == "box" else spaces.Dict({"observation": seen, "action_mask": mask})
 
 
 _NO_ACTIONS: npt.NDArray[np.int8] = np.zeros(N_ACTIONS, np.int8)

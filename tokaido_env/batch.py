@@ -11,13 +11,14 @@ Game `i` with seed `s` is `Game(seed=s + i)`, whatever the number of games and o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import validity
 from tokaido_env.agent import Agent, as_agent
+from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core import loops
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES
@@ -33,45 +34,17 @@ from tokaido_env.core.checks import (
     shown,
 )
 from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
-from tokaido_env.core.luck import LUCK, entropy_seed
-from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
+from tokaido_env.core.luck import LUCK, entropy_seed, episode_seeds
 from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
-from tokaido_env.validity import Boards, Games, Positions
+from tokaido_env.observing import Observation, Observer
+from tokaido_env.turn import Turn
+from tokaido_env.validity import Games, Positions
 
 Seeds = int | npt.ArrayLike | None
 
 _MOST_SPEC = 60  # characters of an agent's name, in an error
-
-
-class Turn(NamedTuple):
-    """What a step tells of each of n games; with autoreset, of a finished game its successor.
-
-    Attributes:
-        observation: float32 or uint8 (n, N_FEATURES), as the mover sees it (player_0 where nobody
-            is to decide); None if not asked for.
-        mask: int8 (n, N_ACTIONS), 1 = legal; zeros where nobody is to decide.
-        legal: uint64 (n,), the same as bits.
-        mover: int8 (n,), whose decision it is now, -1 at chance and in games that are over.
-        reward: float32 (n, 2), of the step, by seat.
-        terminated: bool (n,), the step has ended the game by a trigger (R9.1).
-        truncated: bool (n,), the step has reached the cap on rounds (R10.1).
-        player: int8 (n,), who decided in the step; -1 if it was chance or a reset, or if an
-            illegal move was ignored.
-        next_player: int8 (n,), who decides next in the same game, -1 at its end and at chance: a
-            value estimate keeps its sign if it is `player` again, and flips if not.
-    """
-
-    observation: Any
-    mask: npt.NDArray[np.int8]
-    legal: npt.NDArray[np.uint64]
-    mover: npt.NDArray[np.int8]
-    reward: npt.NDArray[np.float32]
-    terminated: npt.NDArray[np.bool_]
-    truncated: npt.NDArray[np.bool_]
-    player: npt.NDArray[np.int8]
-    next_player: npt.NDArray[np.int8]
 
 
 class Batch:
@@ -85,20 +58,25 @@ class Batch:
 
     Args:
         n: how many games.
-        board: as for `Game`; of a sequence, game `i` is played on `board[i % len(board)]`.
+        board: as for `Game`; a pool such as "family:train/1000" gives each episode the board that
+            its seed draws; of a sequence of boards, game `i` is played on `board[i % len(board)]`.
         chance: "sampled": chance resolves itself; "explicit": games stop at chance phases, where
             a step plays an outcome (`weights`, `sample`).
         autoreset: a finished game begins its next episode within the step that ended it.
         reward: "win" or "margin" (`rules.reward`).
-        observation: "float32" in [0, 1], "uint8" for the raw values (`observation.SCALES`), None.
+        observation: "float32" in [0, 1], "uint8" for the raw values (`observation.SCALES`),
+            "entities" for arrays by name (`entities.ENTITY_SHAPES`), None.
+        see_board: the block of its board stands behind the observation of each game
+            (`board_features`), which then has N_FEATURES + N_BOARD_FEATURES numbers.
         check: refuse illegal moves before anything is played. Without it an illegal move, any
             integer, is ignored: that game stays where it is and nobody has decided in it (`player`
             of the turn is -1). Who plays nothing else will wait for its end in vain.
         copy: give turns arrays of their own. Without it they hand out the batch's buffers, which
-            the next step overwrites.
+            the next step overwrites, what tells of a board only if it is another: do not write.
 
     Attributes:
-        boards: `BOARD` (b,), the boards in use.
+        pool: the boards in use, `slots["board"]` tells which of them each game is played on.
+        boards: `BOARD` (b,), the same for kernels.
         states: `STATE` (n,), the positions. Live: do not write.
         luck: `LUCK` (n,), never handed to agents.
         legal: uint64 (n,), the legal actions as bits; 0 at chance and when over.
@@ -114,38 +92,34 @@ class Batch:
         chance: Chance = "sampled",
         autoreset: bool = True,
         reward: Literal["win", "margin"] = "win",
-        observation: Literal["float32", "uint8"] | None = "float32",
+        observation: Observation | None = "float32",
+        see_board: bool = False,
         check: bool = True,
         copy: bool = True,
     ) -> None:
         n = validity.checked_count(n)
         check_choice("chance", chance, CHANCES)
         check_choice("reward", reward, ("win", "margin"))
-        check_choice("observation", observation, (*OBSERVATION_DTYPES, None))
         for name, flag in (("autoreset", autoreset), ("check", check), ("copy", copy)):
             check_choice(name, flag, (True, False))
-        self.board_list = validity.checked_boards(board)
-        self.boards = np.concatenate([each.record for each in self.board_list])
-        self._hashes = np.array([each.hash for each in self.board_list])
+        self.pool = BoardPool.load(board)
+        self.boards = self.pool.records
         self._fresh = start(self.boards)
-        if observation is not None:
-            check_fits(self.boards, observation)
+        self._observer = Observer(self.boards, observation, see_board, n)
         self.luck = np.zeros(n, LUCK)
         self.legal = np.zeros(n, np.uint64)
         self.slots = np.zeros(n, SLOT)
-        self.slots["board"] = np.arange(n) % len(self.board_list)
+        self.slots["board"] = np.arange(n) % len(self.pool)
         self.states = copy_rows(self._fresh, self.slots["board"])
         self.slots["bot"] = NO_BOT
         self.slots["base"] = -1
-        self._observation = observation
         self._check = check
         self._copy = copy
         self._mode = _mode(chance == "sampled", bool(autoreset), reward == "margin")
+        self._mode["pool"] = len(self.pool) if self.pool.drawn else 0
         self.all_games = np.arange(n)
         self._met = np.zeros(n, np.bool_)
         self._words = np.zeros((n, MASK_BYTES // 8), np.uint64)
-        self._units = units(observation or "float32")
-        self._observed = np.zeros((n if observation else 0, N_FEATURES), self._units.dtype)
         self._turns = self._views()
         self._begun = False
 
@@ -161,8 +135,8 @@ class Batch:
             seed: game `i` plays the episodes of `seed + i`, or of `seed[i]`. None begins the next
                 episode of each game, the first ones with a seed from the operating system.
             positions: begin from a position instead, the same for all or one for each game: as
-                `Game.to_dict` gives it, or `STATE` (n,) or (1,) from another batch or game on the
-                same boards.
+                `Game.to_dict` gives it, of a pool on the board that it names, or `STATE` (n,) or
+                (1,) from another batch or game on the same boards.
 
         Raises:
             SeedError, PositionError: nothing has changed then.
@@ -232,9 +206,12 @@ class Batch:
         slots = self.slots
         begun = slots["base"][games] >= 0
         bases = self._bases(games, seed)
-        states = self._beginnings(games, positions)
-        slots["episode"][games] = (slots["episode"][games] + 1) * (begun & (seed is None))
+        episodes = (slots["episode"][games] + 1) * (begun & (seed is None))
+        boards = self._boards_for(games, bases, episodes)
+        states = self._beginnings(games, boards, positions)
+        slots["episode"][games] = episodes
         slots["base"][games] = bases
+        slots["board"][games] = boards
         put_rows(self.states, games, states)
         loops.begin(games, self.boards, self.states, self.luck, self.slots, self.legal)
         self._note_begun()
@@ -318,8 +295,8 @@ class Batch:
         loops.keys(games, self.states, self.slots, out)
         return out
 
-    def observe(self, games: Games, seats: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Return what the given seats see: (k, N_FEATURES), float32 unless the batch is uint8.
+    def observe(self, games: Games, seats: npt.ArrayLike) -> Any:
+        """Return what the given seats see, in the form of `Turn.observation` or else float32.
 
         Args:
             games: their indices.
@@ -327,9 +304,7 @@ class Batch:
         """
         games = self._some(games)
         chosen = validity.checked_seats(seats, len(games))
-        out = np.empty((len(games), N_FEATURES), self._units.dtype)
-        self._encode(games, chosen, out)
-        return out
+        return self._observer.observe((games, self.boards, self.states, self.slots, chosen))
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:
         """Return the legal actions of the given games: bool (k, N_ACTIONS)."""
@@ -358,7 +333,7 @@ class Batch:
         """Return copies of all that makes some games (all by default), luck included."""
         games = None if games is None else self._some(games)
         taken = {name: copy_rows(array, games) for name, array in self._arrays().items()}
-        return taken | {"boards": self._hashes[taken["slots"]["board"]]}
+        return taken | {"boards": self.pool.hashes[taken["slots"]["board"]]}
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]], games: Games | None = None) -> None:
         """Put a snapshot of k games, or of one, into k games (all by default).
@@ -369,14 +344,14 @@ class Batch:
             ValueError: it is no such snapshot; nothing has changed then.
         """
         chosen = self.all_games if games is None else self._some(games, apart=True)
-        boards = self.slots["board"][chosen]
-        like = self._arrays() | {"boards": self._hashes}
+        like = self._arrays() | {"boards": self.pool.hashes}
         held = validity.checked_arrays(snapshot, like, len(chosen))
-        foreign = np.flatnonzero(self._hashes[boards] != held["boards"])
+        boards = self.pool.found(held["boards"], self.slots["board"][chosen])
+        foreign = np.flatnonzero(boards < 0)
         if len(foreign):
             game = int(chosen[foreign[0]])
             raise ValueError(f"snapshot: it was taken on another board than game {game} is played")
-        validity.check_states(self.board_list, self.boards, boards, chosen, held["states"])
+        validity.check_states(self.pool, self.boards, boards, chosen, held["states"])
         validity.check_slots(self.boards, boards, held)
         for name, array in self._arrays().items():
             put_rows(array, chosen, held[name])
@@ -408,7 +383,7 @@ class Batch:
         """Return views of the buffers that steps write to: what `copy=False` hands out."""
         slots = self.slots
         return Turn(
-            self._observed if self._observation else None,
+            self._observer.seen,
             self._words.view(np.int8)[:, :N_ACTIONS],
             self.legal,
             self.states["player"],
@@ -428,11 +403,11 @@ class Batch:
         self._turns = self._views()
 
     def _turn(self) -> Turn:
-        if self._observation:
-            self._encode(self.all_games, self.states["player"], self._observed)
+        states = self.states
+        self._observer.look((self.all_games, self.boards, states, self.slots, states["player"]))
         if not self._copy:
             return self._turns
-        return Turn(*(None if each is None else each.copy() for each in self._turns))  # type: ignore[arg-type]
+        return Turn._make((self._observer.copied(), *(each.copy() for each in self._turns[1:])))
 
     def _advance_with(self, games: Games, bot: str, *, to_end: bool) -> None:
         self._need_begun(games)
@@ -448,9 +423,6 @@ class Batch:
             *(games, self.boards, self.states, self.luck, self.slots),
             *(self.legal, self._words, moves, self._fresh, mode),
         )
-
-    def _encode(self, games: Games, seats: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-        loops.observe(games, self.boards, self.states, self.slots, seats, self._units, out)
 
     def _words_of(self, games: Games) -> npt.NDArray[np.uint64]:
         words = np.empty((len(games), MASK_BYTES // 8), np.uint64)
@@ -478,17 +450,32 @@ class Batch:
             return first + games
         return validity.checked_seeds(seed, games)
 
-    def _beginnings(self, games: Games, positions: Positions | None) -> npt.NDArray[np.void]:
-        """Return the states that the given games begin from: (k,) or (1,)."""
+    def _boards_for(
+        self, games: Games, bases: npt.NDArray[np.int64], episodes: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """Return the board that each of the given games is played on in an episode."""
+        if not self.pool.drawn:
+            return self.slots["board"][games].astype(np.int64)
+        seeds = np.empty(len(games), np.int64)
+        episode_seeds(bases, episodes, seeds)
+        return self.pool.indices(seeds)
+
+    def _beginnings(
+        self, games: Games, which: npt.NDArray[np.int64], positions: Positions | None
+    ) -> npt.NDArray[np.void]:
+        """Return the states that the given games begin from: (k,) or (1,).
+
+        Args:
+            which: int64 (k,), the board of each game; written where a position names another.
+        """
         if positions is None:
-            return copy_rows(self._fresh, self.slots["board"][games])
-        which = self.slots["board"][games]
-        return validity.states_from(positions, self.board_list, self.boards, which, games)
+            return copy_rows(self._fresh, which)
+        return validity.states_from(positions, self.pool, which, games)
 
     def _refusal(self, game: int, move: int) -> str:
         board = int(self.slots["board"][game])
         here = self.boards[board:][:1], self.states[game:][:1], 0
-        return f"game {game}: {refusal(self.board_list[board].kinds, *here, move)}"
+        return f"game {game}: {refusal(self.pool[board].kinds, *here, move)}"
 
 
 def _mode(sampled: bool, autoreset: bool, margin: bool) -> npt.NDArray[np.void]:

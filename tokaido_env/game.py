@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool, Boards, board_named
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.checks import (
@@ -45,7 +45,8 @@ class Game:
     """One game of Tokaido Duo.
 
     Args:
-        board: name of a built-in board, path of a board file, or a `Board`.
+        board: name of a built-in board, path of a board file, `family:NUMBER`, a `Board`, or a
+            pool such as `family:train/1000`, of which the seed draws one (`boards.pool`).
         seed: of the game's luck, 0 to 2**53 - 1; the same seed and moves give the same game. None
             takes one from the operating system.
         chance: "sampled": chance resolves itself from the seed; "explicit": the game stops at each
@@ -68,11 +69,12 @@ class Game:
 
     def __init__(
         self,
-        board: str | Path | Board = "shikoku",
+        board: Boards = "shikoku",
         seed: int | None = None,
         chance: Chance = "sampled",
     ) -> None:
-        loaded = Board.load(board)
+        seed = entropy_seed() if seed is None else check_seed(seed)
+        loaded = BoardPool.load(board).of_seed(seed)
         self._begin(loaded, start(loaded.record), seed, chance)
         self._started_from_position = False
 
@@ -81,7 +83,7 @@ class Game:
         cls,
         position: Mapping[str, Any],
         *,
-        board: str | Path | Board | None = None,
+        board: Boards | None = None,
         seed: int | None = None,
         chance: Chance | None = None,
     ) -> Game:
@@ -89,20 +91,23 @@ class Game:
 
         Args:
             position: the position.
-            board: needed when `position["board"]` names a board that is not built in.
+            board: needed when `position["board"]` names a board that is neither built in nor of
+                the family; of a pool, the board that the position names.
             seed: as for `Game`.
             chance: as for `Game`; None means "explicit" for a position at a chance phase, so that
                 the game stands exactly where the position does, else "sampled".
 
         Raises:
             PositionError: if no game can reach the position.
+            BoardError: if there is no such board.
         """
-        loaded = Board.named(positions.board_name(position)) if board is None else Board.load(board)
+        loaded = board_named(positions.board_name(position), board)
         states = positions.from_dict(loaded, position)
         if chance is None:
             at_chance = Phase(states["phase"][0]) in CHANCE_PHASES
             chance = "explicit" if at_chance else "sampled"
         game = cls.__new__(cls)
+        seed = entropy_seed() if seed is None else check_seed(seed)
         game._begin(loaded, states, seed, chance)
         game._started_from_position = True
         return game
@@ -110,12 +115,9 @@ class Game:
     player: int | None
     legal_mask: int
 
-    def _begin(
-        self, board: Board, states: npt.NDArray[np.void], seed: int | None, chance: Chance
-    ) -> None:
+    def _begin(self, board: Board, states: npt.NDArray[np.void], seed: int, chance: Chance) -> None:
         check_choice("chance", chance, CHANCES)
         self.board = board
-        seed = entropy_seed() if seed is None else check_seed(seed)
         self.seed: int | None = seed if chance == "sampled" else None
         self.chance: Chance = chance
         self.boards = board.record

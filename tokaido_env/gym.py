@@ -5,6 +5,8 @@
 | id | `TokaidoDuo-v0`, registered by `import tokaido_env`; `make` and `make_vec` |
 | actions | Discrete(49), the table of `tokaido_env.core.actions` |
 | observation | float32 (N_FEATURES,) in [0, 1], or uint8 with `observation="uint8"` |
+| board | with `see_board=True` its block stands behind the observation |
+| entities | with `observation="entities"` a dict of arrays in the place of the vector |
 | mask | `info["action_mask"]`, int8 (49,), 1 = legal; `action_masks()` for maskable learners |
 | reward | at the end: +1 for a win, -1 for a loss, 0 if shared |
 | step | one decision of the learner, and all the opponent's until the learner decides again |
@@ -25,12 +27,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from tokaido_env.agent import as_agent
+from tokaido_env.boards.pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import as_array, check_choice, check_seed, form
 from tokaido_env.core.state import NOBODY
+from tokaido_env.observing import Observation, seen_of
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.spaces import action_space, options_of, vector_space
-from tokaido_env.validity import Boards
+from tokaido_env.spaces import action_space, observation_space, options_of
 from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
 AUTORESET_MODES = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
 
 
-class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
+class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
     """One game at a time.
 
     Args:
@@ -48,7 +51,8 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         seat: of the learner: 0, 1, "random" (drawn for each episode from its seed), "alternate".
         board: as for `Game`.
         reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "float32" or "uint8".
+        observation: "float32", "uint8" or "entities", and
+        see_board: as for `Batch`.
         render_mode: None, "ansi", "rgb_array" or "human", see `tokaido_env.render.modes`.
     """
 
@@ -63,11 +67,12 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         seat: Seating = "random",
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
-        observation: Literal["float32", "uint8"] = "float32",
+        observation: Observation = "float32",
         render_mode: str | None = None,
+        see_board: bool = False,
     ) -> None:
         self._renderer = Renderer(render_mode)
-        self.observation_space = vector_space(observation)
+        self.observation_space = observation_space(observation, see_board)
         self.action_space = action_space()
         self.render_mode = render_mode
         self.games = Versus(
@@ -77,13 +82,14 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
             board=board,
             reward=reward,
             observation=observation,
+            see_board=see_board,
             autoreset=False,
             illegal="terminate",
         )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode.
 
         Args:
@@ -95,9 +101,9 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         super().reset(seed=seed)
         if self.render_mode == "human":
             self.render()
-        return self.games.observe()[0], self._info()
+        return seen_of(self.games.observe(), 0), self._info()
 
-    def step(self, action: Any) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play a decision and the opponent's answers."""
         games = self.games
         move = as_array("action", action)
@@ -107,7 +113,7 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         if self.render_mode == "human":
             self.render()
         ends = bool(games.terminated[0]), bool(games.truncated[0])
-        return games.observe()[0], float(games.reward[0]), *ends, self._info()
+        return seen_of(games.observe(), 0), float(games.reward[0]), *ends, self._info()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions: bool (N_ACTIONS,), none when the game is over."""
@@ -128,16 +134,16 @@ class TokaidoDuoEnv(gymnasium.Env[npt.NDArray[Any], Any]):
         batch, seat = self.games.batch, int(self.games.seats[0])
         opponent = as_agent(self.games.opponents[0]).spec
         names = (opponent, "learner") if seat else ("learner", opponent)
-        return scene_of(batch.board_list[0], batch.states, names=names)
+        return scene_of(batch.pool[int(batch.slots["board"][0])], batch.states, names=names)
 
     def _info(self) -> dict[str, Any]:
         return {
-            key: values[0] if values.ndim > 1 else int(values[0])
+            key: values[0] if values.ndim > 1 else values.tolist()[0]
             for key, values in _facts(self.games).items()
         }
 
 
-class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
+class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     """Many games of one learner in one process: `gymnasium.make_vec`.
 
     With `num_envs` environments of seed `s`, environment `i` is `TokaidoDuoEnv` with seed `s + i`
@@ -149,7 +155,7 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
         autoreset_mode: "SameStep": a finished game begins anew in the same step, and its end is in
             `infos["final_obs"]` and `infos["final_info"]`; "Disabled": finished games wait for
             `reset(options={"reset_mask": …})`.
-        seat, board, reward, observation: as for `TokaidoDuoEnv`.
+        seat, board, reward, observation, see_board: as for `TokaidoDuoEnv`.
     """
 
     def __init__(
@@ -159,9 +165,10 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
         seat: Seating = "random",
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
-        observation: Literal["float32", "uint8"] = "float32",
+        observation: Observation = "float32",
         autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
         render_mode: str | None = None,
+        see_board: bool = False,
     ) -> None:
         check_choice("render_mode", render_mode, (None,))
         if not isinstance(autoreset_mode, AutoresetMode):
@@ -177,10 +184,11 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
             board=board,
             reward=reward,
             observation=observation,
+            see_board=see_board,
             autoreset=mode == AutoresetMode.SAME_STEP,
             illegal="terminate",
         )
-        self.single_observation_space = vector_space(observation)
+        self.single_observation_space = observation_space(observation, see_board)
         self.single_action_space = action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -190,7 +198,7 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
         *,
         seed: int | list[int] | None = None,
         options: dict[str, Any] | None = None,
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin episodes.
 
         Args:
@@ -215,7 +223,7 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
     def step(
         self, actions: Any
     ) -> tuple[
-        npt.NDArray[Any],
+        Any,
         npt.NDArray[Any],
         npt.NDArray[Any],
         npt.NDArray[Any],
@@ -248,16 +256,18 @@ class TokaidoDuoVectorEnv(VectorEnv[npt.NDArray[Any], Any, npt.NDArray[Any]]):
     def _final(self, ended: Ended) -> dict[str, Any]:
         """Return what `SyncVectorEnv` tells of episodes that ended, in its form."""
         last = np.full(self.num_envs, None, object)
-        for game, observation in zip(ended.games.tolist(), ended.observation, strict=True):
-            last[game] = observation
+        for j, game in enumerate(ended.games.tolist()):
+            last[game] = seen_of(ended.observation, j)
         facts: dict[str, npt.NDArray[Any]] = {
             "action_mask": np.zeros((self.num_envs, N_ACTIONS), np.int8),
             "seed": np.zeros(self.num_envs, np.int64),
+            "board": np.full(self.num_envs, None, object),
             "seat": np.zeros(self.num_envs, np.int64),
             "player": np.zeros(self.num_envs, np.int64),
             "next_player": np.zeros(self.num_envs, np.int64),
         }
         facts["seed"][ended.games] = ended.seed
+        facts["board"][ended.games] = ended.board
         facts["seat"][ended.games] = facts["player"][ended.games] = ended.seat
         facts["next_player"][ended.games] = NOBODY
         flags = np.zeros(self.num_envs, np.bool_)
@@ -274,6 +284,7 @@ def _facts(games: Versus) -> dict[str, npt.NDArray[Any]]:
     return {
         "action_mask": games.masks().view(np.int8),
         "seed": games.batch.slots["seed"].copy(),
+        "board": games.board_names(),
         "seat": games.seats.astype(np.int64),
         "player": games.player.astype(np.int64),
         "next_player": np.where(games.done, NOBODY, games.seats).astype(np.int64),

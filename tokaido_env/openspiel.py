@@ -12,9 +12,11 @@
 | outcomes of chance | at most 216, the ids of `rules.outcome_weights` |
 | returns | +1 to the winner, -1 to the other, 0 to both if shared or at the cap (R10.1) |
 | observation | float32 (N_FEATURES,) in [0, 1], the table of `tokaido_env.core.observation` |
+| board | with `see_board` its block stands behind it, that of `tokaido_env.core.board_features` |
 
-Parameters: `board`, the name of a built-in board or the path of a board file; `reward`, "win", or
-"margin" for the score margin / 100, clipped to [-1, 1].
+Parameters: `board`, the name of a built-in board, the path of a board file or `family:NUMBER`: one
+board, for games of OpenSpiel have no seed that could draw one from a pool; `reward`, "win", or
+"margin" for the score margin / 100, clipped to [-1, 1]; `see_board`, True or False.
 
 OpenSpiel serialises a state of a game written in Python as a pickle: read only what you trust. It
 finds the game again by its string, in which no path may have a comma, `=` or a bracket.
@@ -39,10 +41,10 @@ from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS, PAINTINGS
 from tokaido_env.core.checks import as_integer, check_choice, shown
 from tokaido_env.core.episode import weights_of
-from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.rules import MAX_OUTCOMES, rewards_of
 from tokaido_env.core.state import MAX_PENDING
 from tokaido_env.game import Game
+from tokaido_env.observing import GameObserver
 
 SHORT_NAME = "tokaido_duo"
 REWARDS = ("win", "margin")
@@ -52,7 +54,7 @@ SEATS = (0, 1)
 # returned after two draws of five (R4.3), two after tiles taken (R7.4).
 MAX_DECISIONS_A_ROUND = 40
 
-_DEFAULTS = {"board": "shikoku", "reward": "win"}
+_DEFAULTS = {"board": "shikoku", "reward": "win", "see_board": False}
 
 _TYPE = pyspiel.GameType(
     short_name=SHORT_NAME,
@@ -78,6 +80,7 @@ class TokaidoDuoGame(pyspiel.Game):
     Attributes:
         board: the `Board`.
         margin: whether the score margin is paid.
+        see_board: whether observers show the board's block.
         start: the `Game` from which every state begins: do not play it.
 
     Raises:
@@ -86,14 +89,16 @@ class TokaidoDuoGame(pyspiel.Game):
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        params = _DEFAULTS | dict(_checked_parameters(params))
-        for name, value in params.items():
+        given: dict[str, Any] = {**_DEFAULTS, **_checked_parameters(params)}
+        for name, value in given.items():
             check_choice("params", name, _DEFAULTS)
-            if not isinstance(value, str):
+            if name != "see_board" and not isinstance(value, str):
                 raise ValueError(f"params: {name}: expected a text, got {shown(value)}")
-        check_choice("reward", params["reward"], REWARDS)
-        self.board = Board.load(params["board"])
-        self.margin = params["reward"] == "margin"
+        check_choice("reward", given["reward"], REWARDS)
+        check_choice("see_board", given["see_board"], (True, False))
+        self.board = Board.load(given["board"])
+        self.margin = given["reward"] == "margin"
+        self.see_board = bool(given["see_board"])
         # Chance is explicit, so the seed is never used: a fixed one asks the system for nothing.
         self.start = Game(self.board, seed=0, chance="explicit")
         info = pyspiel.GameInfo(
@@ -105,7 +110,9 @@ class TokaidoDuoGame(pyspiel.Game):
             utility_sum=0.0,
             max_game_length=MAX_DECISIONS_A_ROUND * self.board.max_rounds,
         )
-        super().__init__(_TYPE, info, params)
+        if not self.see_board:  # so that the game is called as it was
+            del given["see_board"]
+        super().__init__(_TYPE, info, given)
 
     def new_initial_state(self) -> TokaidoDuoState:
         """Return the state before the set-up is drawn."""
@@ -126,7 +133,7 @@ class TokaidoDuoGame(pyspiel.Game):
             params: there are none.
         """
         if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
-            return TokaidoDuoObserver(params)
+            return TokaidoDuoObserver(params, see_board=self.see_board)
         return IIGObserverForPublicInfoGame(iig_obs_type, params)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -202,16 +209,18 @@ class TokaidoDuoObserver:
     """Sees all that is open, from either seat, at any node.
 
     Attributes:
-        tensor: float32 (N_FEATURES,), written by `set_from`.
-        dict: the same array as "observation"; FEATURES has the slices.
+        tensor: float32 (N_FEATURES,), with `see_board` N_BOARD_FEATURES more, written by
+            `set_from`.
+        dict: the same array as "observation"; FEATURES and BOARD_FEATURES have the slices.
     """
 
-    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, params: Mapping[str, Any] | None = None, *, see_board: bool = False) -> None:
         if _checked_parameters(params):
             raise ValueError(
                 f"params: expected none, observers have no parameters, got {shown(params)}"
             )
-        self.tensor = np.zeros(N_FEATURES, np.float32)
+        self._observer = GameObserver("float32", see_board)
+        self.tensor = self._observer.row()
         # One piece: OpenSpiel copies each piece apart, which is slow for as many as FEATURES has.
         self.dict = {"observation": self.tensor}
 
@@ -220,7 +229,7 @@ class TokaidoDuoObserver:
         seat = as_integer(player)
         if seat not in SEATS:
             raise ValueError(f"player: expected 0 or 1, got {shown(player)}")
-        encode_game(state.game.boards, state.game.states, 0, seat, self.tensor)
+        self._observer.write(state.game, seat, self.tensor)
 
     def string_from(self, state: TokaidoDuoState, player: int) -> str:
         """Return the position, the same for both seats."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import Boards, board_named
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.checks import MOST_NAME, IllegalMove, SeedError, check_seed, plain, shown
@@ -99,12 +100,13 @@ def save(records: Iterable[Record], path: str | Path) -> None:
     write_text(Path(path), "".join(record.to_json() + "\n" for record in records))
 
 
-def load(path: str | Path, board: str | Path | Board | None = None) -> list[Record]:
+def load(path: str | Path, board: Boards | None = None) -> list[Record]:
     """Read and verify a record file.
 
     Args:
         path: the file.
-        board: the board of the games, when it is not a built-in one.
+        board: the board of the games, or a pool that has their boards, when they are neither
+            built in nor of the family.
 
     Raises:
         RecordError: naming line and event; nothing half-read is returned.
@@ -125,12 +127,12 @@ def load(path: str | Path, board: str | Path | Board | None = None) -> list[Reco
     return records
 
 
-def replay(record: Record, board: str | Path | Board | None = None) -> Trajectory:
+def replay(record: Record, board: Boards | None = None) -> Trajectory:
     """Play a record through: return each event with the position before it, verified.
 
     Args:
         record: the game.
-        board: of the game, when it is not a built-in one.
+        board: as for `load`.
 
     Raises:
         RecordError: at the first event that is not legal, or if the result is not the record's.
@@ -189,12 +191,10 @@ def _check_types(data: dict[str, Any]) -> None:
             raise RecordError(str(error)) from None
 
 
-def _beginning(
-    record: Record, board: str | Path | Board | None
-) -> tuple[Board, npt.NDArray[np.void] | None]:
+def _beginning(record: Record, board: Boards | None) -> tuple[Board, npt.NDArray[np.void] | None]:
     """Return the board of a record and the position that it was begun from, `STATE` (1,)."""
     try:
-        loaded = Board.named(record.board) if board is None else Board.load(board)
+        loaded = board_named(record.board, board)
     except BoardError as error:
         raise RecordError(f"board: {error}; give the file of its board") from None
     if loaded.hash != record.board_hash:

@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from stable_baselines3.common.vec_env import VecEnv
 
-from tokaido_env.core.checks import as_integer, check_seed, shown
-from tokaido_env.spaces import action_space, vector_space
-from tokaido_env.validity import Boards, checked_games
+from tokaido_env.boards.pool import Boards
+from tokaido_env.core.checks import as_integer, check_choice, check_seed, shown
+from tokaido_env.core.observation import OBSERVATION_DTYPES
+from tokaido_env.spaces import action_space, observation_space
+from tokaido_env.validity import checked_games
 from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 
@@ -35,6 +37,7 @@ class TokaidoVecEnv(VecEnv):
         board: as for `Batch`.
         reward: "win", or "margin" (`rules.reward`).
         observation: "float32" or "uint8".
+        see_board: as for `Batch`.
     """
 
     def __init__(
@@ -46,12 +49,20 @@ class TokaidoVecEnv(VecEnv):
         reward: Literal["win", "margin"] = "win",
         seat: Seating = "alternate",
         observation: Literal["float32", "uint8"] = "float32",
+        see_board: bool = False,
     ) -> None:
+        check_choice("observation", observation, OBSERVATION_DTYPES)
         self.games = Versus(
-            n, opponents, seat=seat, board=board, reward=reward, observation=observation
+            n,
+            opponents,
+            seat=seat,
+            board=board,
+            reward=reward,
+            observation=observation,
+            see_board=see_board,
         )
         self.render_mode = None
-        super().__init__(n, vector_space(observation), action_space())
+        super().__init__(n, observation_space(observation, see_board), action_space())
         self._first = check_seed(check_seed(seed) + n - 1) - n + 1
         self._actions = np.zeros(n, np.int64)
         self._began = time.time()
@@ -68,8 +79,9 @@ class TokaidoVecEnv(VecEnv):
         return [self._first + game for game in range(self.num_envs)]
 
     def observe(self) -> npt.NDArray[Any]:
-        """Return what the learner sees now: (n, N_FEATURES)."""
-        return self.games.observe()
+        """Return what the learner sees now: an array, a row for each game."""
+        seen: npt.NDArray[Any] = self.games.observe()
+        return seen
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the learner's legal actions: bool (n, N_ACTIONS)."""
@@ -112,6 +124,7 @@ class TokaidoVecEnv(VecEnv):
             "TimeLimit.truncated": bool(self.games.truncated[game]),
             "episode": {"r": result, "l": int(ended.length[j]), "t": elapsed},
             "seed": int(ended.seed[j]),
+            "board": ended.board[j],
             "seat": int(ended.seat[j]),
         }
 

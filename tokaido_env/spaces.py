@@ -9,8 +9,11 @@ import numpy as np
 from gymnasium import spaces
 
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.checks import check_choice, shown
-from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, SCALES
+from tokaido_env.core.board_features import BOARD_SCALES
+from tokaido_env.core.checks import shown
+from tokaido_env.core.entities import ENTITY_SHAPES
+from tokaido_env.core.observation import SCALES
+from tokaido_env.observing import ENTITIES, Observation, check_observation
 
 
 def action_space() -> spaces.Discrete:
@@ -29,10 +32,24 @@ def options_of(options: object) -> Mapping[str, Any]:
     return options
 
 
-def vector_space(observation: str = "float32") -> spaces.Box:
-    """Return the space of observations as vectors, "float32" or "uint8"."""
-    check_choice("observation", observation, OBSERVATION_DTYPES)
+def observation_space(
+    observation: Observation = "float32", see_board: bool = False
+) -> spaces.Space[Any]:
+    """Return the space of observations: vectors, "float32" or "uint8", or arrays of "entities".
+
+    Args:
+        observation: the form.
+        see_board: whether the board's block stands behind the vector.
+
+    Raises:
+        ValueError: there is no such observation.
+    """
+    check_observation(observation, see_board)
+    if observation == ENTITIES:
+        shapes = ENTITY_SHAPES.items()
+        return spaces.Dict({name: spaces.Box(0.0, 1.0, shape) for name, shape in shapes})
+    scales = np.concatenate([SCALES, BOARD_SCALES]) if see_board else SCALES
     if observation == "float32":
-        return spaces.Box(0.0, 1.0, (N_FEATURES,), np.float32)
-    highest = SCALES.clip(0, 255).astype(np.uint8)
+        return spaces.Box(0.0, 1.0, scales.shape, np.float32)
+    highest = scales.clip(0, 255).astype(np.uint8)
     return spaces.Box(np.zeros_like(highest), highest, dtype=np.uint8)

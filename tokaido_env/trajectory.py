@@ -18,6 +18,7 @@ import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core import plain
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.box import Row
@@ -139,15 +140,32 @@ def of_moves(
 
 
 def in_parts(
-    board: Board, seeds: Seeds, actions: Actions, size: int = PART
-) -> Iterator[tuple[slice, Trajectory]]:
-    """Yield games by the part, each as of `of_moves`, with which of them they are.
+    boards: Board | BoardPool,
+    seeds: Seeds,
+    actions: Actions,
+    which: npt.NDArray[np.int64] | None = None,
+    *,
+    size: int = PART,
+) -> Iterator[tuple[npt.NDArray[np.int64], Trajectory]]:
+    """Yield games by the part, each as of `of_moves`, with the numbers of its games, int64 (k,).
 
-    All rows of a large match would not fit into memory.
+    All rows of a large match would not fit into memory. The games of a part are of one board.
+
+    Args:
+        boards: of the games.
+        seeds: int64 (n,).
+        actions: int8 (n, longest), as for `of_moves`.
+        which: int64 (n,), the board of each game as an index into the pool; by default that of its
+            seed.
+        size: games of a part, at most.
     """
-    for first in range(0, len(seeds), size):
-        some = slice(first, first + size)
-        yield some, of_moves(board, seeds[some], actions[some])
+    pool = BoardPool.load(boards)
+    which = pool.indices(seeds) if which is None else which
+    order = np.argsort(which, kind="stable")
+    for numbers in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
+        for first in range(0, len(numbers), size):
+            some = numbers[first : first + size]
+            yield some, of_moves(pool[int(which[some[0]])], seeds[some], actions[some])
 
 
 def of_events(board: Board, events: Sequence[str], start: States | None = None) -> Trajectory:

@@ -6,7 +6,6 @@ Kernels index by what these hold and look at none of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,8 @@ import numpy.typing as npt
 
 from tokaido_env import position
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
 from tokaido_env.core.box import Row
 from tokaido_env.core.checks import (
@@ -32,7 +33,6 @@ from tokaido_env.core.rules import legal
 from tokaido_env.core.state import NOBODY, STATE, copy_rows
 
 Games = npt.NDArray[np.int64]
-Boards = str | Path | Board | Sequence[str | Path | Board]
 Rows = npt.NDArray[np.void]
 Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
 
@@ -58,15 +58,6 @@ def checked_count(n: object) -> int:
     if count is None or not 1 <= count <= MOST_GAMES:
         raise ValueError(f"n: expected one game or more, up to {MOST_GAMES}, got {shown(n)}")
     return count
-
-
-def checked_boards(board: Boards) -> list[Board]:
-    """Return one board or several, loaded, or raise `ValueError`."""
-    if isinstance(board, str) or not isinstance(board, Sequence):
-        return [Board.load(board)]
-    if not board:
-        raise ValueError("board: expected one board or more, got an empty sequence")
-    return [Board.load(each) for each in board]
 
 
 def checked_games(games: npt.ArrayLike, n: int, met: npt.NDArray[np.bool_] | None = None) -> Games:
@@ -150,14 +141,15 @@ def checked_seeds(seeds: npt.ArrayLike, games: Games) -> npt.NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def states_from(
-    positions: Positions, boards: Sequence[Board], records: Rows, which: Games, games: Games
-) -> Rows:
+def states_from(positions: Positions, boards: BoardPool, which: Games, games: Games) -> Rows:
     """Return the states that games begin from: `STATE` (k,) or (1,).
 
     Args:
         positions: one for all, or one for each game: as `Game.to_dict` gives it, or `STATE`.
-        boards, records, which, games: as for `check_states`.
+        boards: the boards of a batch.
+        which: int64 (k,), the index of the board of each game; of boards that are drawn, that
+            which a position names is written there.
+        games: (k,), whose states these are, for the error.
 
     Raises:
         PositionError: naming the game, the key and what was expected.
@@ -169,7 +161,7 @@ def states_from(
                 f"positions: expected STATE of shape ({len(games)},) or (1,), got {form(positions)}"
             )
         held = copy_rows(np.require(positions, STATE, ["C", "E"]))
-        check_states(boards, records, which, games, held)
+        check_states(boards, boards.records, which, games, held)
         return held
     each = [positions] * len(games) if isinstance(positions, Mapping) else positions
     if not isinstance(each, Sequence) or isinstance(each, str | bytes):
@@ -181,14 +173,16 @@ def states_from(
     states = np.empty(len(games), STATE)
     for j, (game, one) in enumerate(zip(games.tolist(), each, strict=True)):
         try:
+            if boards.drawn:
+                which[j] = boards.index(position.board_name(one))
             states[j] = position.from_dict(boards[int(which[j])], one)[0]
-        except position.PositionError as error:
+        except (position.PositionError, BoardError) as error:
             raise position.PositionError(f"game {game}: {error}") from None
     return states
 
 
 def check_states(
-    boards: Sequence[Board], records: Rows, which: Games, games: Games, states: Rows
+    boards: BoardPool | Sequence[Board], records: Rows, which: Games, games: Games, states: Rows
 ) -> None:
     """Check that games could stand so.
 

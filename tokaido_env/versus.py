@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,13 +18,13 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent, Given, as_agent
 from tokaido_env.batch import Batch, Seeds
+from tokaido_env.boards.pool import Boards
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.checks import check_choice
 from tokaido_env.core.luck import seats_of_seeds
-from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import NOBODY
+from tokaido_env.observing import Observation, joined_seen
 from tokaido_env.validity import (
-    Boards,
     Games,
     Positions,
     checked_arrays,
@@ -43,27 +44,19 @@ class Ended(NamedTuple):
 
     Attributes:
         games: int64 (k,), their indices.
-        observation: (k, N_FEATURES), the last one of the learner.
+        observation: the last one of the learner, as `Versus.observe` gives them.
         seat: int8 (k,), where the learner sat.
         seed: int64 (k,), with which `Game` plays the same luck.
+        board: object (k,), the names of the boards.
         length: int64 (k,), decisions of the learner.
     """
 
     games: Games
-    observation: npt.NDArray[Any]
+    observation: Any
     seat: npt.NDArray[np.int8]
     seed: npt.NDArray[np.int64]
+    board: npt.NDArray[np.object_]
     length: npt.NDArray[np.int64]
-
-
-_NO_GAMES = np.empty(0, np.int64)
-_NONE_ENDED = Ended(
-    _NO_GAMES,
-    np.empty((0, N_FEATURES), np.float32),
-    _NO_GAMES.astype(np.int8),
-    _NO_GAMES,
-    _NO_GAMES,
-)
 
 
 class Versus:
@@ -74,7 +67,7 @@ class Versus:
         opponents: agents or their spec strings; game `i` meets `opponents[i % len(opponents)]`.
         seat: of the learner: 0, 1, "alternate" (game + episode, modulo 2), or "random" (drawn for
             each game from its seed).
-        board, reward, observation: as for `Batch`.
+        board, reward, observation, see_board: as for `Batch`.
         autoreset: begin the next episode of a game within the step that ended it.
         illegal: "raise" `IllegalMove`, or "terminate": the learner loses the game.
 
@@ -94,14 +87,21 @@ class Versus:
         seat: Seating = "alternate",
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
-        observation: Literal["float32", "uint8"] = "float32",
+        observation: Observation = "float32",
+        see_board: bool = False,
         autoreset: bool = True,
         illegal: Literal["raise", "terminate"] = "raise",
     ) -> None:
         check_choice("seat", seat, SEATS)
         check_choice("illegal", illegal, ("raise", "terminate"))
         self.batch = Batch(
-            n, board, autoreset=False, reward=reward, observation=observation, copy=False
+            n,
+            board,
+            autoreset=False,
+            reward=reward,
+            observation=observation,
+            see_board=see_board,
+            copy=False,
         )
         self.seats = np.zeros(n, np.int8)
         self.reward = np.zeros(n, np.float32)
@@ -192,8 +192,8 @@ class Versus:
             self._clear()
             return self._play_opponents(played, self._forfeited(forfeited))
 
-    def observe(self) -> npt.NDArray[Any]:
-        """Return what the learner sees now: (n, N_FEATURES)."""
+    def observe(self) -> Any:
+        """Return what the learner sees now, as `Batch.observe`."""
         return self.batch.observe(self._all, self.seats)
 
     def masks(self) -> npt.NDArray[np.bool_]:
@@ -201,6 +201,12 @@ class Versus:
         masks = self.batch.masks(self._all)
         masks[self.done] = False
         return masks
+
+    def board_names(self, games: Games | None = None) -> npt.NDArray[np.object_]:
+        """Return the names of the boards that some games (all by default) are played on."""
+        boards = self.batch.slots["board"]
+        names = self.batch.pool.names[boards if games is None else boards[games]]
+        return np.asarray(names, np.object_)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return arrays from which `restore` continues identically, with the same opponents."""
@@ -299,7 +305,7 @@ class Versus:
                 theirs = np.intersect1d(games, met, assume_unique=True)
                 if len(theirs):
                     batch.decide(agent, theirs)
-        return _joined(ended)
+        return _joined(ended) if ended else self._none_ended
 
     def _again(self, ended: list[Ended], games: Games) -> Games:
         """Begin ended games anew, or leave them; return the games to look at, those included."""
@@ -319,18 +325,22 @@ class Versus:
         self.terminated[games] = True
         return [end]
 
+    @cached_property
+    def _none_ended(self) -> Ended:
+        return self._note_end(self._all[:0])
+
     def _note_end(self, games: Games) -> Ended:
         slots, seats = self.batch.slots, self.seats[games]
         self.reward[games] = slots["reward"][games, seats]
         self.terminated[games] = slots["terminated"][games]
         self.truncated[games] = slots["truncated"][games]
         last = self.batch.observe(games, seats)
-        return Ended(games, last, seats, slots["seed"][games], self._lengths[games])
+        told = slots["seed"][games], self.board_names(games), self._lengths[games]
+        return Ended(games, last, seats, *told)
 
 
 def _joined(ended: list[Ended]) -> Ended:
     if len(ended) == 1:
         return ended[0]
-    if not ended:
-        return _NONE_ENDED
-    return Ended(*(np.concatenate(column) for column in zip(*ended, strict=True)))
+    games, seen, *others = zip(*ended, strict=True)
+    return Ended(np.concatenate(games), joined_seen(seen), *map(np.concatenate, others))

@@ -1,8 +1,9 @@
-"""Intervals of 95 % of scores and shares."""
+"""Intervals of 95 %: of scores and shares, of games with luck taken off, of scores on boards."""
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Sequence
+from math import erfc, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,3 +87,101 @@ def adjusted_score(
     score, half = float(rest.mean()), Z95 * sqrt(variance / pairs)
     low, high = (min(max(x, 0.0), 1.0) for x in (score - half, score + half))
     return Adjusted(min(max(score, 0.0), 1.0), (low, high), float(each.var(ddof=1)) / variance)
+
+
+# Scores on many boards
+
+RESAMPLES = 2000
+PAIR_SCORES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])  # of the pairs that a pentanomial counts
+
+_AT_ONCE = 1 << 18  # resampled boards, so that many boards need little memory
+
+
+def resampled_boards(
+    counts: npt.NDArray[np.int64],
+    seed: int | Sequence[int],
+    *,
+    drawn: bool = True,
+    resamples: int = RESAMPLES,
+) -> npt.NDArray[np.float64]:
+    """Return the scores on some boards, resampled: boards first, then pairs of games within each.
+
+    The mean score on a board spreads by the boards and by the luck of its pairs. To resample both
+    as they are would count the luck twice, so the boards are drawn nearer to their mean first, such
+    that the variance of what is resampled is that of scores on new boards (Davison and Hinkley
+    1997, "Bootstrap Methods and their Application", section 3.8).
+
+    Args:
+        counts: int64 (boards, 5), the pairs on each board with 0, 0.5, 1, 1.5 and 2 points: as many
+            pairs on each.
+        seed: of the resamples.
+        drawn: whether the boards are some of many; else they are all there are, and only pairs are
+            resampled.
+        resamples: how many.
+
+    Returns:
+        float64 (resamples, boards).
+    """
+    boards, pairs = len(counts), int(counts[0].sum())
+    shares = counts / pairs
+    means = shares @ PAIR_SCORES
+    nearer = _nearer(shares, pairs) if drawn else 1.0
+    centres = means.mean() + nearer * (means - means.mean())
+    rng, parts = np.random.default_rng(seed), []
+    size = max(_AT_ONCE // boards, 1)
+    for first in range(0, resamples, size):
+        some = min(size, resamples - first)
+        chosen = rng.integers(boards, size=(some, boards)) if drawn else np.arange(boards)
+        chosen = np.broadcast_to(chosen, (some, boards))
+        luck = rng.multinomial(pairs, shares[chosen]) @ PAIR_SCORES / pairs - means[chosen]
+        parts.append(centres[chosen] + luck)
+    return np.concatenate(parts)
+
+
+def _nearer(shares: npt.NDArray[np.float64], pairs: int) -> float:
+    """Return the factor by which boards are drawn to their mean: 0 if they may all be alike."""
+    boards, means = len(shares), shares @ PAIR_SCORES
+    between = float(((means - means.mean()) ** 2).sum())
+    within = float((shares @ PAIR_SCORES**2 - means**2).sum())
+    if boards < 2 or not between:
+        return 0.0
+    luck = within / ((pairs - 1) * between) if pairs > 1 else 0.0
+    return sqrt(max(boards / (boards - 1) - luck, 0.0))
+
+
+def interval_of(draws: npt.NDArray[np.float64], boards: int | None = None) -> tuple[float, float]:
+    """Return the interval of 95 % that resampled values give: their percentiles.
+
+    Args:
+        draws: float64 (resamples,).
+        boards: how many were drawn: with few, percentiles farther out are taken, as Student's
+            distribution asks (Hesterberg 2015, "What Teachers Should Know About the Bootstrap").
+            None: no board was.
+    """
+    tail = 0.025 if boards is None else _tail(boards - 1)
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _tail(freedom: int) -> float:
+    """Return the share of the normal distribution beyond Student's quantile of 97.5 %.
+
+    Args:
+        freedom: degrees of freedom, from 1.
+    """
+    z, v = Z95, freedom
+    # Cornish and Fisher (1938): from four degrees of freedom the quantile is right to 2 %.
+    t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
+    return erfc(t / sqrt(2)) / 2
+
+
+def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the mean of the middle half along the last axis: a quarter at each end is left out."""
+    cut = scores.shape[-1] // 4
+    middle: npt.NDArray[np.float64] = np.sort(scores, axis=-1)[..., cut : scores.shape[-1] - cut]
+    return np.asarray(middle.mean(axis=-1))
+
+
+def share_above_even(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the share of scores above a half along the last axis; one of a half counts half."""
+    return np.asarray(((scores > 0.5) + 0.5 * (scores == 0.5)).mean(axis=-1))

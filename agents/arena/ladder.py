@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tokaido_env.agents.arena.intervals import score_interval
 from tokaido_env.agents.arena.ladder_file import (
     VERSION,
     LadderError,
-    check_board,
+    boards_of,
     check_ladder,
     hash_of,
 )
@@ -32,18 +32,30 @@ from tokaido_env.agents.arena.ratings import (
     rate_matches,
 )
 from tokaido_env.agents.registry import check_from_file, cost_of
-from tokaido_env.boards.board import Board
+from tokaido_env.boards.family import is_family
+from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.checks import MOST_PATH, brief, check_seed, shown
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import locked, read_json, write_text
 
-LADDER = Path(__file__).resolve().parent / "ladder.json"  # this project's
+# This project's: on its default board, and on boards of the family.
+LADDER = Path(__file__).resolve().parent / "ladder.json"
+LADDER_OF_FAMILY = LADDER.with_name("ladder-family.json")
 # How many games two agents play when a ladder is made: `games_in_order`.
 LADDER_SEARCHES = 4_000_000
 FEWEST_LADDER_GAMES = 300
 
 Play = Callable[[str, str, int, int], Match]
 """Plays (a, b, games, seed): agents by their specs, seats swapped, as `play_match`."""
+
+
+def ladder_for(pool: BoardPool) -> Path:
+    """Return this project's ladder to rate an agent on that plays on some boards.
+
+    Of the family there is one, on boards of the split `valid`: what is rated plays there, on
+    `Ladder.pool`, whatever boards of the family it was trained on.
+    """
+    return LADDER_OF_FAMILY if is_family(pool.name) else LADDER
 
 
 @dataclass(frozen=True)
@@ -91,13 +103,14 @@ class Ladder:
     """Agents, their ratings and the matches behind them.
 
     Attributes:
-        board: name of the board.
-        board_hash: `Board.hash`.
+        board: name of the board or pool.
+        board_hash: `BoardPool.hash`.
         rules: version of the rules.
         seed: from which the seeds of all matches follow, and the resamples of the ratings.
         anchor: the agent at 0 Elo.
         agents: the ratings, best first; empty while matches are missing.
         matches: at most one of every two agents.
+        pool: the board or pool, on which whoever is to be placed plays.
     """
 
     board: str
@@ -107,6 +120,7 @@ class Ladder:
     anchor: str
     agents: tuple[Rating, ...]
     matches: tuple[LadderMatch, ...]
+    pool: BoardPool = field(compare=False, repr=False)
 
     @property
     def hash(self) -> str:
@@ -125,14 +139,15 @@ class Ladder:
     def load(
         cls,
         path: str | Path,
-        board: str | Path | Board | None = None,
+        board: Boards | None = None,
         named: Container[str] = (),
     ) -> Ladder:
         """Read a ladder.
 
         Args:
             path: the file.
-            board: the board that its games were played on, when it is not a built-in one.
+            board: the board or pool that its games were played on, needed when it is a file. Of a
+                ladder on boards of the family it may be any others of them: it is for all.
             named: specs that the user has named; of the other agents only those that a file may
                 name can stand on it, see `registry.check_from_file`.
 
@@ -140,7 +155,7 @@ class Ladder:
             LadderError: if the file is cut or changed, or made for other rules or another board.
             AgentError: if it names an agent that a file may not name.
         """
-        ladder = cls._load(Path(path), board)
+        ladder = cls._load(Path(path), None if board is None else BoardPool.load(board))
         where = brief(path, MOST_PATH)
         names = [name for match in ladder.matches for name in (match.a, match.b)]
         for spec in dict.fromkeys([*(rating.agent for rating in ladder.agents), *names]):
@@ -152,8 +167,14 @@ class Ladder:
         return ladder
 
     @classmethod
-    def _load(cls, path: Path, board: str | Path | Board | None) -> Ladder:
-        """Read a ladder that only names agents: none of them is going to be made."""
+    def _load(cls, path: Path, board: BoardPool | None, *, exactly: bool = False) -> Ladder:
+        """Read a ladder that only names agents: none of them is going to be made.
+
+        Args:
+            path: the file.
+            board: as for `load`.
+            exactly: refuse a ladder on other boards of the family.
+        """
         where = brief(path, MOST_PATH)
         try:
             data = read_json(path)
@@ -164,7 +185,9 @@ class Ladder:
         except ValueError as error:
             raise LadderError(str(error)) from None
         check_ladder(where, data)
-        check_board(where, data, board)
+        if board is not None and board.name != data["board"] and not exactly:
+            board = None if is_family(board.name) and is_family(data["board"]) else board
+        pool = boards_of(where, data, board)
         return cls(
             board=data["board"],
             board_hash=data["board_hash"],
@@ -178,6 +201,7 @@ class Ladder:
             matches=tuple(
                 LadderMatch(m["a"], m["b"], m["seed"], tuple(m["pairs"])) for m in data["matches"]
             ),
+            pool=pool,
         )
 
     def _body(self) -> dict[str, Any]:
@@ -197,7 +221,7 @@ def make_ladder(
     agents: Sequence[str],
     games_of: Callable[[str, str], int],
     seed: int,
-    board: Board,
+    board: Boards,
     play: Play,
     path: str | Path,
     *,
@@ -214,7 +238,7 @@ def make_ladder(
         agents: their specs, each once.
         games_of: how many games two agents play, even; 0 if they do not meet.
         seed: from which those of the matches follow, each with luck of its own (`match_seed`).
-        board: on which `play` plays.
+        board: on which `play` plays, one board or a pool.
         play: see `Play`.
         path: the file.
         anchor: the agent at 0; the first agent if it is not among them.
@@ -227,16 +251,15 @@ def make_ladder(
     check_seed(seed)
     games = _plan(agents, games_of)
     anchor = anchor if anchor in agents else agents[0]
-    empty = Ladder(board.name, board.hash, RULES_VERSION, seed, anchor, (), ())
+    pool = BoardPool.load(board)
+    empty = Ladder(pool.name, pool.hash, RULES_VERSION, seed, anchor, (), (), pool)
     with locked(Path(path)):
-        return _made(Path(path), empty, games, board, play)
+        return _made(Path(path), empty, games, play)
 
 
-def _made(
-    path: Path, empty: Ladder, games: Mapping[tuple[str, str], int], board: Board, play: Play
-) -> Ladder:
+def _made(path: Path, empty: Ladder, games: Mapping[tuple[str, str], int], play: Play) -> Ladder:
     seed, agents = empty.seed, list(dict.fromkeys(name for pair in games for name in pair))
-    matches = _matches_so_far(path, empty, agents, board)
+    matches = _matches_so_far(path, empty, agents)
     for pair, count in games.items():
         if count and (pair not in matches or matches[pair].games != count):
             own = match_seed(seed, *sorted(pair))
@@ -245,7 +268,7 @@ def _made(
     wanted = tuple(matches[pair] for pair, count in games.items() if count)
     ratings = rate_matches(wanted, anchor=empty.anchor, seed=seed)
     replace(empty, agents=tuple(ratings), matches=wanted).save(path)
-    return Ladder._load(path, board)
+    return Ladder._load(path, empty.pool, exactly=True)
 
 
 def match_seed(seed: int, *names: str) -> int:
@@ -301,12 +324,12 @@ def _plan(agents: Sequence[str], games_of: Callable[[str, str], int]) -> dict[tu
 
 
 def _matches_so_far(
-    path: Path, planned: Ladder, agents: Sequence[str], board: Board
+    path: Path, planned: Ladder, agents: Sequence[str]
 ) -> dict[tuple[str, str], LadderMatch]:
     """Return the matches in the file, if it is there, by agents in the order of the plan."""
     if not path.exists():
         return {}
-    found = Ladder._load(path, board)
+    found = Ladder._load(path, planned.pool, exactly=True)
     if found.seed != planned.seed:
         raise LadderError(
             f"{path}: holds a ladder of seed {found.seed}, which one of seed {planned.seed} would "

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tokaido_env.agents.arena.match import MOST_GAMES
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.family import is_family
+from tokaido_env.boards.pool import BoardPool
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed, plain, shown
 from tokaido_env.core.rules import RULES_VERSION
@@ -20,6 +21,7 @@ KEYS = ("version", "board", "board_hash", "rules", "seed", "anchor", "agents", "
 RATING_KEYS = ("agent", "elo", "ci95", "games")
 MATCH_KEYS = ("a", "b", "seed", "pairs", "score", "ci95")
 MOST_ELO = 1_000_000
+MOST_BOARDS = 1000  # of a pool that only the file names
 
 
 class LadderError(ValueError):
@@ -114,14 +116,30 @@ def _expect(right: bool, path: str, where: str, wanted: str, got: object) -> Non
         raise LadderError(f"{path}: {where}: expected {wanted}, got {shown(got)}")
 
 
-def check_board(path: str, data: Mapping[str, Any], board: str | Path | Board | None) -> None:
-    """Check that a ladder was made on a board, by default the built-in one that it names."""
-    try:
-        loaded = Board.named(data["board"]) if board is None else Board.load(board)
-    except BoardError as error:
-        raise LadderError(f"{path}: board: {error}; give the file of its board") from None
-    if loaded.hash != data["board_hash"]:
+def boards_of(path: str, data: Mapping[str, Any], board: BoardPool | None) -> BoardPool:
+    """Return what a ladder was made on, by default the board or pool that it names.
+
+    Raises:
+        LadderError: if it was made on something else.
+    """
+    pool = _named(path, data["board"]) if board is None else board
+    if pool.hash != data["board_hash"]:
         raise LadderError(
-            f"{path}: board_hash: expected {loaded.hash} of {loaded.name!r}, "
+            f"{path}: board_hash: expected {pool.hash} of {pool.name!r}, "
             f"got {shown(data['board_hash'])}: its games were played on another board"
         )
+    return pool
+
+
+def _named(path: str, name: str) -> BoardPool:
+    """Return the boards of a name that stands in a file: no path, and not so many as to wait."""
+    try:
+        pool = BoardPool.load(name if is_family(name) else Board.named(name))
+    except BoardError as error:
+        raise LadderError(f"{path}: board: {error}; give the file of its board") from None
+    if len(pool) > MOST_BOARDS:
+        raise LadderError(
+            f"{path}: board: {name} has {len(pool):,} boards, more than a file may ask for by "
+            f"itself ({MOST_BOARDS:,}): name it as the board too"
+        )
+    return pool

@@ -25,6 +25,7 @@ from numba import prange
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.players.heuristic import SCRATCH, evaluate, guides_of, value_of_action
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import Row
 from tokaido_env.core.jit import allocator, int64, parallel, subroutine
@@ -35,33 +36,35 @@ from tokaido_env.trajectory import NO_EVENT, Trajectory, in_parts
 _KINDS = (ROLL, DRAW, REVEAL)
 
 
-def with_luck(match: Match, board: Board) -> Match:
-    """Return a match with the luck of its games counted."""
+def with_luck(match: Match, boards: Board | BoardPool) -> Match:
+    """Return a match, played on a board or a pool, with the luck of its games counted."""
     games = match.games.copy()
     flat = games.reshape(-1)
     actions = match.actions.reshape(len(flat), -1)
-    luck = luck_of_games(board, flat["seed"], actions).sum(axis=1)
+    luck = luck_of_games(boards, flat["seed"], actions, flat["board"]).sum(axis=1)
     flat["luck"] = np.where(flat["seat_of_a"] == 0, luck, -luck)
     return replace(match, games=games)
 
 
 def luck_of_games(
-    board: Board,
+    boards: Board | BoardPool,
     seeds: npt.NDArray[np.int64],
     actions: npt.NDArray[np.int8],
+    which: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """Play finished games through and return how far chance favoured player_0 in each.
 
     Args:
-        board: of all games.
+        boards: of the games.
         seeds: int64 (n,), of the games.
         actions: int8 (n, longest), the decisions of each game; all legal.
+        which: int64 (n,), the board of each game; by default that of its seed.
 
     Returns:
         float64 (n, 3), in results from 0 to 1, by rolls, draws and reveals: of mean zero.
     """
     luck = np.zeros((len(seeds), len(_KINDS)))
-    for some, played in in_parts(board, seeds, actions):
+    for some, played in in_parts(boards, seeds, actions, which):
         column, phases = luck_of_events(played), played.states["phase"]
         for kind, phase in enumerate(_KINDS):
             drawn = phases == phase

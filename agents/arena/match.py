@@ -11,9 +11,11 @@ from numba import prange
 
 from tokaido_env.agents.arena.intervals import Adjusted, adjusted_score, score_interval
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.box import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, Row
 from tokaido_env.core.jit import int64, kernel, parallel
 from tokaido_env.core.rules import reward, score
+from tokaido_env.core.state import put_rows
 from tokaido_env.trajectory import in_parts
 
 POINTS = ("faith", "commerce", "culture", "total")
@@ -24,6 +26,7 @@ TRIGGERS = ("temple", "garden", "gold", "paintings")
 GAME = np.dtype(
     [
         ("seed", "<i8"),
+        ("board", "<i4"),  # index into the pool that the match is played on
         ("seat_of_a", "i1"),
         ("result", "<f8"),  # of a: 1 for a win, 0.5 for a shared victory or the cap, 0 for a loss
         ("luck", "<f8"),  # how far chance favoured a, in results (`variance`); 0 until counted
@@ -106,28 +109,35 @@ class Match:
 
 
 def replay_games(
-    board: Board,
+    boards: Board | BoardPool,
     seeds: npt.NDArray[np.int64],
     seats_of_a: npt.NDArray[np.int8],
     actions: npt.NDArray[np.int8],
+    which: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.void]:
     """Play finished games through and return what happened in them.
 
     Args:
-        board: of all games.
+        boards: of the games.
         seeds: int64 (n,), of the games.
         seats_of_a: int8 (n,), where agent `a` sat.
         actions: int8 (n, longest), as in `Match`; all legal.
+        which: int64 (n,), the board of each game; by default that of its seed.
 
     Returns:
         `GAME` (n,).
     """
     games = np.zeros(len(seeds), GAME)
+    pool = BoardPool.load(boards)
+    which = pool.indices(seeds) if which is None else which
     games["seed"] = seeds
+    games["board"] = which
     games["seat_of_a"] = seats_of_a
-    for some, played in in_parts(board, seeds, actions):
-        games["decisions"][some] = np.bincount(played.games[played.decided], minlength=len(played))
-        _note_ends(games[some], board.record, played.ends)
+    for some, played in in_parts(pool, seeds, actions, which):
+        part = games[some]
+        part["decisions"] = np.bincount(played.games[played.decided], minlength=len(played))
+        _note_ends(part, played.board.record, played.ends)
+        put_rows(games, some, part)
     return games
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,12 +39,14 @@ class Job(NamedTuple):
         numbers: int64 (k,), of the games within the match.
         seeds: int64 (k,).
         seats_of_a: int8 (k,), where agent `a` sits.
+        boards: one for all games, or one for each.
         total: how many games the match has, for messages.
     """
 
     numbers: Numbers
     seeds: npt.NDArray[np.int64]
     seats_of_a: npt.NDArray[np.int8]
+    boards: Sequence[Board]
     total: int
 
 
@@ -52,7 +54,6 @@ def play_games(
     a: Agent,
     b: Agent,
     job: Job,
-    board: Board,
     finish: Finish,
     progress: Callable[[int], None] = lambda games: None,
 ) -> None:
@@ -62,7 +63,6 @@ def play_games(
         a: one agent.
         b: the other.
         job: the games.
-        board: of all of them.
         finish: see `Finish`; called about once a second, at the end, and when playing stops early,
             by an error or Ctrl-C.
         progress: called with the number of games finished now and then.
@@ -71,8 +71,8 @@ def play_games(
         IllegalMove, AgentFailed: naming agent, game and decision.
     """
     for agent in (a, b):
-        agent.prepare([board])
-    batch = Batch(len(job.numbers), board, autoreset=False, observation=None)
+        agent.prepare(list({id(board): board for board in job.boards}.values()))
+    batch = Batch(len(job.numbers), job.boards, autoreset=False, observation=None)
     actions = np.full((len(batch), 256), -1, np.int8)
     given, given_at = np.zeros(len(batch), np.bool_), time.monotonic()
     try:

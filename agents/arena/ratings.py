@@ -21,12 +21,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agents.arena.intervals import PAIR_SCORES
 from tokaido_env.agents.arena.match import Match
 
 ELO = 400 / log(10)  # a difference of 1 in the exponent of the logistic curve, in Elo
 ANCHOR = "random"
 RESAMPLES = 1000
-PAIR_SCORES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])  # of the pairs that a pentanomial counts
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from tokaido_env.agents.arena.match import POINTS
 from tokaido_env.agents.arena.playing import Numbers
 from tokaido_env.agents.arena.tournament import Sheet
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.checks import plain, shown
 from tokaido_env.core.state import ENDS
@@ -36,7 +37,7 @@ class Records:
 
     Args:
         path: the file; it is made if there is none.
-        sheets: the matches, all on one board. Games that the file holds are filled in.
+        sheets: the matches. Games that the file holds are filled in.
 
     Attributes:
         taken: how many games the file held.
@@ -118,17 +119,19 @@ class Records:
 def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
     """Return the records of finished games of a match; the players are called by their specs."""
     games = sheet.games[numbers]
-    events = _events_of(sheet.board, games["seed"], sheet.actions[numbers])
+    events = _events_of(sheet, games, sheet.actions[numbers])
     return [_record(sheet, game, labels) for game, labels in zip(games, events, strict=True)]
 
 
 def _events_of(
-    board: Board, seeds: npt.NDArray[np.int64], actions: npt.NDArray[np.int8]
-) -> Iterator[tuple[str, ...]]:
-    """Yield the events of each game as records have them; arguments as for `in_parts`."""
-    for _, played in in_parts(board, seeds, actions):
-        for game in range(len(played)):
-            yield played.labels(game)
+    sheet: Sheet, games: npt.NDArray[np.void], actions: npt.NDArray[np.int8]
+) -> list[tuple[str, ...]]:
+    """Return the events of some games of a match as records have them."""
+    events: list[tuple[str, ...]] = [()] * len(games)
+    for some, played in in_parts(sheet.pool, games["seed"], actions, games["board"]):
+        for place, game in enumerate(some.tolist()):
+            events[game] = played.labels(place)
+    return events
 
 
 def _take_over(path: Path, lines: list[bytes], sheets: Sequence[Sheet]) -> list[tuple[int, int]]:
@@ -143,12 +146,13 @@ def _take_over(path: Path, lines: list[bytes], sheets: Sequence[Sheet]) -> list[
         found: dict[int, list[_Found]] = defaultdict(list)  # by sheet
         for i, line in enumerate(lines[first : first + AT_ONCE], start=first + 1):
             where = f"{path}, line {i}"
-            record = _read(where, line, sheets[0].board)
-            games = places.get((record.players, record.seed))
+            record = _read(where, line, sheets)
+            games = places.get((record.players, record.seed, record.board))
             if not games:
                 players = " against ".join(map(shown, record.players))
+                on = "" if len(sheets[0].pool) == 1 else f" on {shown(record.board)}"
                 raise RecordError(
-                    f"{where}: {players}, seed {record.seed}, is no game of these matches, or "
+                    f"{where}: {players}{on}, seed {record.seed}, is no game of these matches, or "
                     "comes twice: other agents, another --seed or fewer --games; name another file"
                 )
             sheet, game = games.pop(0)
@@ -173,14 +177,15 @@ def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
     actions = np.full((len(found), max(map(len, chosen))), -1, np.int8)
     for row, played in zip(actions, chosen, strict=True):
         row[: len(played)] = played
-    events = _events_of(sheet.board, sheet.games["seed"][numbers], actions)
+    events = _events_of(sheet, sheet.games[numbers], actions)
     for each, labels in zip(found, events, strict=True):
         if labels != each.record.events:
-            _refuse(each, sheet.board)
+            _refuse(each, _board_of(sheet, sheet.games[each.number]))
     sheet.put(numbers, actions)
     for each in found:
-        if each.record != _record(sheet, sheet.games[each.number], each.record.events):
-            _refuse(each, sheet.board)
+        game = sheet.games[each.number]
+        if each.record != _record(sheet, game, each.record.events):
+            _refuse(each, _board_of(sheet, game))
 
 
 def _refuse(found: _Found, board: Board) -> None:
@@ -193,27 +198,46 @@ def _refuse(found: _Found, board: Board) -> None:
     raise RecordError(f"{found.where}: {why}")
 
 
-def _read(where: str, line: bytes, board: Board) -> Record:
+def _read(where: str, line: bytes, sheets: Sequence[Sheet]) -> Record:
     try:
         record = Record.from_json(line.decode())
     except (RecordError, UnicodeDecodeError) as error:
         raise RecordError(f"{where}: {error}") from None
-    if (record.board, record.board_hash) != (board.name, board.hash):
+    board = _named(record.board, sheets)
+    if board is None or record.board_hash != board.hash:
+        own = sheets[0].pool
+        right = own[0] if len(own) == 1 else board
+        expected = repr(own.name) if right is None else f"{right.name!r} ({right.hash})"
         raise RecordError(
             f"{where}: a game on board {shown(record.board)} ({plain(str(record.board_hash))}), "
-            f"these matches are on {board.name!r} ({board.hash}): name another file"
+            f"these matches are on {expected}: name another file"
         )
     return record
 
 
+def _named(name: str, sheets: Sequence[Sheet]) -> Board | None:
+    """Return the board of a name that one of the matches is played on, None if none is."""
+    for pool in {id(sheet.pool): sheet.pool for sheet in sheets}.values():
+        try:
+            return pool[pool.index(name)]
+        except BoardError:
+            continue
+    return None
+
+
+def _board_of(sheet: Sheet, game: np.void) -> Board:
+    return sheet.pool[int(game["board"])]
+
+
 def _places(
     sheets: Sequence[Sheet],
-) -> dict[tuple[tuple[str, ...], int | None], list[tuple[int, int]]]:
-    """Return by players and seed which games they are: (sheet, number)."""
+) -> dict[tuple[tuple[str, ...], int | None, str], list[tuple[int, int]]]:
+    """Return by players, seed and board which games they are: (sheet, number)."""
     places: dict[Any, list[tuple[int, int]]] = defaultdict(list)
     for i, sheet in enumerate(sheets):
-        for game, (seed, seat) in enumerate(sheet.games[["seed", "seat_of_a"]].tolist()):
-            places[_players(sheet, seat), seed].append((i, game))
+        columns = sheet.games[["seed", "board", "seat_of_a"]].tolist()
+        for game, (seed, board, seat) in enumerate(columns):
+            places[_players(sheet, seat), seed, sheet.pool[board].name].append((i, game))
     return places
 
 
@@ -225,9 +249,10 @@ def _record(sheet: Sheet, game: np.void, events: tuple[str, ...]) -> Record:
     seat_of_a, result = int(game["seat_of_a"]), float(game["result"])
     points = game["points"].tolist()
     scores = [dict(zip(POINTS, [*p, sum(p)], strict=True)) for p in points]
+    board = _board_of(sheet, game)
     return Record(
-        board=sheet.board.name,
-        board_hash=sheet.board.hash,
+        board=board.name,
+        board_hash=board.hash,
         seed=int(game["seed"]),
         start=None,
         players=_players(sheet, seat_of_a),

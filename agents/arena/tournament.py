@@ -7,8 +7,7 @@ The seeds of the pairs lie in a domain of their own: no agent has trained on the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from tokaido_env.agents.arena.match import GAME, MOST_GAMES, Match, replay_games
 from tokaido_env.agents.arena.playing import Job, Numbers, play_games
 from tokaido_env.agents.arena.workers import cpus, play_in_processes
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
 
@@ -31,7 +31,7 @@ def play_match(
     b: Agent,
     games: int,
     seed: int,
-    board: str | Path | Board = "shikoku",
+    board: Boards = "shikoku",
     *,
     progress: Report = lambda games: None,
     processes: int | None = None,
@@ -43,7 +43,7 @@ def play_match(
         b: the other.
         games: how many, even and positive.
         seed: of the match, 0 to 2**53 - 1; the same seed gives the same games to any two agents.
-        board: as for `Game`.
+        board: as for `Game`; of a pool each pair is played on the board that its seed draws.
         progress: called with the number of games finished now and then.
         processes: as for `play`.
 
@@ -51,7 +51,7 @@ def play_match(
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
     a, b = as_agent(a), as_agent(b)
-    sheet = Sheet(a.spec, b.spec, games, seed, Board.load(board))
+    sheet = Sheet(a.spec, b.spec, games, seed, board)
     play(sheet, a, b, progress=progress, processes=processes)
     return sheet.match()
 
@@ -66,25 +66,63 @@ class Sheet:
         b: spec of the other.
         games: how many there will be, even and positive.
         seed: of the match.
-        board: of all games.
+        board: as for `play_match`.
 
     Attributes:
-        games: `GAME` (games,); of those that are not finished only seed and seat.
+        a: spec of one agent.
+        b: spec of the other.
+        pool: the boards; `games["board"]` are indices into it.
+        games: `GAME` (games,); of those that are not finished only seed, board and seat.
         actions: int8 (games, longest), as in `Match`; -1 throughout where not finished.
     """
 
-    def __init__(self, a: str, b: str, games: int, seed: int, board: Board) -> None:
+    def __init__(self, a: str, b: str, games: int, seed: int, board: Boards) -> None:
         if not 2 <= games <= MOST_GAMES or games % 2:
             raise ValueError(
                 f"games: expected an even number from 2 to {MOST_GAMES:,}, seats are swapped; "
                 f"got {games}"
             )
         check_seed(seed)
-        self.a, self.b, self.board = a, b, board
-        self.games = np.zeros(games, GAME)
-        self.games["seed"] = np.repeat([arena_seed(seed, pair) for pair in range(games // 2)], 2)
-        self.games["seat_of_a"] = np.arange(games) % 2
-        self.actions = np.full((games, 0), -1, np.int8)
+        pool = BoardPool.load(board)
+        seeds = seeds_of_pairs(seed, games // 2)
+        self._begin(a, b, pool, seeds, pool.indices(seeds))
+
+    @classmethod
+    def of_pairs(
+        cls,
+        a: str,
+        b: str,
+        pool: BoardPool,
+        seeds: npt.NDArray[np.int64],
+        which: npt.NDArray[np.int64],
+    ) -> Sheet:
+        """Make the sheet of a match whose pairs name their seeds and boards.
+
+        Args:
+            a: spec of one agent.
+            b: spec of the other.
+            pool: the boards.
+            seeds: int64 (pairs,).
+            which: int64 (pairs,), indices into the pool.
+        """
+        sheet = cls.__new__(cls)
+        sheet._begin(a, b, pool, seeds, which)
+        return sheet
+
+    def _begin(
+        self,
+        a: str,
+        b: str,
+        pool: BoardPool,
+        seeds: npt.NDArray[np.int64],
+        which: npt.NDArray[np.int64],
+    ) -> None:
+        self.a, self.b, self.pool = a, b, pool
+        self.games = np.zeros(2 * len(seeds), GAME)
+        self.games["seed"] = np.repeat(seeds, 2)
+        self.games["board"] = np.repeat(which, 2)
+        self.games["seat_of_a"] = np.arange(len(self.games)) % 2
+        self.actions = np.full((len(self.games), 0), -1, np.int8)
 
     def __len__(self) -> int:
         return len(self.games)
@@ -102,8 +140,15 @@ class Sheet:
         if wider > 0:
             self.actions = np.pad(self.actions, ((0, 0), (0, wider)), constant_values=-1)
         self.actions[numbers, : actions.shape[1]] = actions
-        seeds, seats = self.games["seed"][numbers], self.games["seat_of_a"][numbers]
-        self.games[numbers] = replay_games(self.board, seeds, seats, actions)
+        columns = (self.games[name][numbers] for name in ("seed", "seat_of_a", "board"))
+        seeds, seats, which = columns
+        self.games[numbers] = replay_games(self.pool, seeds, seats, actions, which)
+
+    def boards_of(self, numbers: Numbers) -> Sequence[Board]:
+        """Return the boards of some games: one if there is but one in the pool, else of each."""
+        if len(self.pool) == 1:
+            return [self.pool[0]]
+        return [self.pool[which] for which in self.games["board"][numbers].tolist()]
 
     def match(self, games: int | None = None) -> Match:
         """Return the match of all finished pairs, among the first `games` if given."""
@@ -155,10 +200,10 @@ def play(
         keep(numbers)
 
     if processes > 1 and len(jobs) > 1:
-        play_in_processes(a.spec, b.spec, jobs, sheet.board, processes, finish, progress)
+        play_in_processes(a.spec, b.spec, jobs, processes, finish, progress)
     else:
         for job in jobs:
-            play_games(a, b, job, sheet.board, finish, progress)
+            play_games(a, b, job, finish, progress)
 
 
 def processes_for(a: Agent, b: Agent, processes: int | None = None) -> int:
@@ -181,7 +226,12 @@ def _cut(numbers: Numbers, size: int) -> list[Numbers]:
 
 def _job(sheet: Sheet, numbers: Numbers) -> Job:
     games = sheet.games[numbers]
-    return Job(numbers, games["seed"], games["seat_of_a"], len(sheet))
+    return Job(numbers, games["seed"], games["seat_of_a"], sheet.boards_of(numbers), len(sheet))
+
+
+def seeds_of_pairs(seed: int, pairs: int) -> npt.NDArray[np.int64]:
+    """Return the seeds of the pairs of a match, int64 (pairs,)."""
+    return np.array([arena_seed(seed, pair) for pair in range(pairs)], np.int64)
 
 
 def round_robin(agents: int) -> list[tuple[int, int]]:

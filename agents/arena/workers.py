@@ -19,7 +19,6 @@ import numpy.typing as npt
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.playing import AgentFailed, Finish, Job, Numbers, play_games
 from tokaido_env.agents.registry import make
-from tokaido_env.boards.board import Board
 from tokaido_env.core.checks import IllegalMove
 
 Games = tuple[Numbers, npt.NDArray[np.int8]]  # numbers and actions of finished games
@@ -36,7 +35,6 @@ def play_in_processes(
     a: str,
     b: str,
     jobs: Sequence[Job],
-    board: Board,
     processes: int,
     finish: Finish,
     progress: Callable[[int], None] = lambda games: None,
@@ -47,7 +45,6 @@ def play_in_processes(
         a: spec of one agent, made anew in each process.
         b: spec of the other.
         jobs: the games.
-        board: of all games.
         processes: how many.
         finish: see `Finish`; called with the games of each job as they come.
         progress: as for `play_games`.
@@ -55,7 +52,7 @@ def play_in_processes(
     Raises:
         IllegalMove, AgentFailed: as `play_games`; jobs that ran beside were played to their end.
     """
-    crew = _Crew(a, b, board, min(processes, len(jobs)))
+    crew = _Crew(a, b, min(processes, len(jobs)))
     finished: list[Games] = []  # those that have not been handed over
     errors: dict[int, Exception] = {}
     try:
@@ -89,14 +86,14 @@ class _Message(NamedTuple):
 class _Crew:
     """Processes that play jobs, each at the other end of a pipe."""
 
-    def __init__(self, a: str, b: str, board: Board, processes: int) -> None:
+    def __init__(self, a: str, b: str, processes: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.workers: dict[Connection, BaseProcess] = {}
         self.running: dict[Connection, int] = {}  # number of the job
         with _deaf_to_interrupts():
             for _ in range(processes):
                 mine, theirs = context.Pipe()
-                worker = context.Process(target=_work, args=(theirs, a, b, board), daemon=True)
+                worker = context.Process(target=_work, args=(theirs, a, b), daemon=True)
                 worker.start()
                 theirs.close()
                 self.workers[mine] = worker
@@ -159,7 +156,7 @@ def _cause(status: int | None) -> str:
     return "the agent ended it, or a script does not guard its code with if __name__ == '__main__'"
 
 
-def _work(pipe: Connection, a: str, b: str, board: Board) -> None:
+def _work(pipe: Connection, a: str, b: str) -> None:
     """Play jobs until the pipe closes: what runs in a process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the jobs
     numba.set_num_threads(1)
@@ -167,19 +164,19 @@ def _work(pipe: Connection, a: str, b: str, board: Board) -> None:
     with suppress(EOFError, OSError):  # whoever gives the jobs has ended, however that was
         while True:
             job = pipe.recv()
-            error = _played(agents, (a, b), job, board, lambda *games: pipe.send(_Message(games)))
+            error = _played(agents, (a, b), job, lambda *games: pipe.send(_Message(games)))
             pipe.send(_Message(None, error))
 
 
 def _played(
-    agents: list[Agent], specs: tuple[str, str], job: Job, board: Board, finish: Finish
+    agents: list[Agent], specs: tuple[str, str], job: Job, finish: Finish
 ) -> Exception | None:
     """Play a job; make the agents first if there are none yet. Return what has stopped it."""
     try:
         if not agents:
             agents += [make(spec) for spec in specs]
         a, b = agents
-        play_games(a, b, job, board, finish)
+        play_games(a, b, job, finish)
     except (IllegalMove, AgentFailed) as failed:
         return type(failed)(str(failed))
     except Exception as failed:  # made anew: not every error can be sent

@@ -60,8 +60,9 @@ class Declared:
         """
         allowed = cls._allowed(name)
         right = type(value) in (allowed.type, *((int,) if allowed.type is float else ()))
-        if right and not isinstance(value, str):
-            right = allowed.holds(value)
+        if right:
+            text = isinstance(value, str)
+            right = value in (allowed.words or (value,)) if text else allowed.holds(value)
         if not right:
             raise RunError(f"{name}: expected {allowed.expected}, got {shown(value)}")
         if isinstance(value, str):

@@ -22,15 +22,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from tokaido_env.agents.arena.ladder import LADDER, Ladder
-from tokaido_env.agents.learn.arrays import read_arrays
+from tokaido_env.agents.arena.ladder import Ladder, ladder_for
+from tokaido_env.agents.learn.boards import (
+    BOARD_MEANING,
+    SEEING,
+    SEEING_MEANING,
+    boards_seen,
+    summary,
+)
 from tokaido_env.agents.learn.declared import (
     COUNT,
     RATE,
@@ -50,30 +56,36 @@ from tokaido_env.agents.learn.network import (
     seed32,
 )
 from tokaido_env.agents.learn.rating import place
-from tokaido_env.agents.learn.settings import MOST_DECISIONS, check_most, check_width, sweep
+from tokaido_env.agents.learn.samples import (
+    SampleBuffer,
+    Samples,
+    legal_rows,
+    load_samples,
+    save_samples,
+)
+from tokaido_env.agents.learn.settings import (
+    LATER,
+    MOST_DECISIONS,
+    check_most,
+    check_width,
+    sweep,
+)
 from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inputs import read_positions
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes
 from tokaido_env.agents.players.search import MctsAgent, PolicySearchAgent
 from tokaido_env.agents.registry import Parameter
 from tokaido_env.batch import Batch
-from tokaido_env.boards.board import Board
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.checks import check_seed, plain
-from tokaido_env.core.jit import entry
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.checks import check_seed, shown
 from tokaido_env.core.luck import arena_seed
-from tokaido_env.core.possible import FINE
-from tokaido_env.core.rules import legal
-from tokaido_env.core.state import STATE, copy_rows
-from tokaido_env.files import locked, read_json, whole_file, write_text
-from tokaido_env.validity import check_states
+from tokaido_env.core.state import copy_rows
+from tokaido_env.files import locked, read_json, write_text
 
 Search = Callable[..., tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]]
 
 MAX_SIMS = 2**16 - 1
 """The most simulations for a decision: what samples can hold as the visits of one action."""
-
-MOST_FILE = 4 << 30  # bytes of samples
 
 RATING_GAMES = 400  # against each opponent in a rating
 
@@ -91,7 +103,8 @@ class ExpertSettings(Declared):
     """
 
     seed: int = setting(0, Parameter(int), "of games and network, 0 to 2**53 - 1")
-    board: str = setting("shikoku", TEXT, "a built-in board or a file")
+    board: str = setting("shikoku", TEXT, BOARD_MEANING)
+    see_board: str = setting("auto", SEEING, SEEING_MEANING)
     rounds: int = setting(4, COUNT, "the first by `mcts`, the others by the network's own search")
     first_sims: int = setting(400, _SIMS, "simulations a decision of `mcts`")
     first_positions: int = setting(3_000_000, COUNT, "to learn from in the first round")
@@ -129,23 +142,14 @@ class ExpertSettings(Declared):
         """How wide the layers of the network are."""
         return Sizes.of_width(self.width)
 
+    @property
+    def pool(self) -> BoardPool:
+        """The boards that are played on."""
+        return BoardPool.load(self.board)
 
-class Samples(NamedTuple):
-    """Positions with a choice, of games that ended.
-
-    Attributes:
-        states: `STATE` (n,).
-        legal: uint64 (n,), the legal actions as bits.
-        visits: uint16 (n, N_ACTIONS), by the search.
-        values: float32 (n,), what the search found for the player to decide.
-        results: float32 (n,), the final result of that player.
-    """
-
-    states: npt.NDArray[np.void]
-    legal: npt.NDArray[np.uint64]
-    visits: npt.NDArray[np.uint16]
-    values: npt.NDArray[np.float32]
-    results: npt.NDArray[np.float32]
+    def network(self) -> MoveNetwork:
+        """Return an untrained network."""
+        return MoveNetwork(self.sizes, boards_seen(self.pool, self.see_board))
 
 
 def self_play(expert: Search, positions: int, seed: int, settings: ExpertSettings) -> Samples:
@@ -156,7 +160,7 @@ def self_play(expert: Search, positions: int, seed: int, settings: ExpertSetting
             player_0 and visits.
         positions: about how many; those of games that do not end in time are left out.
         seed: of the games and of the other decisions.
-        settings: the shares of other decisions, the games side by side, the board.
+        settings: the shares of other decisions, the games side by side, the boards.
 
     Raises:
         RunError: if no game has ended by then.
@@ -165,13 +169,12 @@ def self_play(expert: Search, positions: int, seed: int, settings: ExpertSetting
     batch.reset(seed=seed)
     rng = np.random.Generator(np.random.PCG64(seed))
     games = np.arange(settings.games)
-    boards = batch.boards_of(games)
-    guides = guides_of(boards)
-    buffer = _SampleBuffer(settings.games)
+    buffer = SampleBuffer(settings.games)
     while buffer.count < positions:
-        states, legal = copy_rows(batch.states, games), batch.legal.copy()
-        actions, values, visits = expert(boards, guides, states, legal, batch.keys(games))
-        buffer.add(states, legal, visits, values)
+        boards, states, legal = batch.boards_of(games), copy_rows(batch.states), batch.legal.copy()
+        keys = batch.keys(games)
+        actions, values, visits = expert(boards, guides_of(boards), states, legal, keys)
+        buffer.add(states, legal, visits, values, batch.slots["board"])
         played = _explored(actions, visits, legal, rng, settings)
         turn = batch.step(played)
         buffer.end(np.flatnonzero(turn.terminated | turn.truncated), turn.reward)
@@ -179,52 +182,6 @@ def self_play(expert: Search, positions: int, seed: int, settings: ExpertSetting
     if not len(samples.legal):
         raise RunError(f"positions: expected enough for a game to end, got {positions}")
     return samples
-
-
-class _SampleBuffer:
-    """Notes positions while games go on, and the results when they end."""
-
-    def __init__(self, games: int) -> None:
-        self.count = 0
-        self.parts: list[Samples] = []
-        self.open: list[list[tuple[int, int, int]]] = [[] for _ in range(games)]
-
-    def add(self, states: Any, legal: Any, visits: Any, values: Any) -> None:
-        """Note the games in which there is a choice."""
-        chosen = np.flatnonzero(legal & (legal - np.uint64(1)))
-        movers = states["player"][chosen].astype(np.int64)
-        own = (values[chosen] * (1 - 2 * movers)).astype(np.float32)
-        unknown = np.full(len(chosen), np.nan, np.float32)
-        part = Samples(
-            copy_rows(states, chosen),
-            legal[chosen],
-            visits[chosen].astype(np.uint16),
-            own,
-            unknown,
-        )
-        for row, (game, mover) in enumerate(zip(chosen.tolist(), movers.tolist(), strict=True)):
-            self.open[game].append((len(self.parts), row, mover))
-        self.parts.append(part)
-        self.count += len(chosen)
-
-    def end(self, games: npt.NDArray[np.int64], rewards: npt.NDArray[np.float32]) -> None:
-        """Note the results of games that have ended."""
-        for game in games.tolist():
-            for part, row, mover in self.open[game]:
-                self.parts[part].results[row] = rewards[game, mover]
-            self.open[game] = []
-
-    def samples(self) -> Samples:
-        """Return the positions of games that ended."""
-        whole = Samples(*(np.concatenate(column) for column in zip(*self.parts, strict=True)))
-        ended = np.flatnonzero(~np.isnan(whole.results))
-        return Samples(
-            copy_rows(whole.states, ended),
-            whole.legal[ended],
-            whole.visits[ended],
-            whole.values[ended],
-            whole.results[ended],
-        )
 
 
 def _explored(
@@ -248,17 +205,11 @@ def _drawn(weights: npt.NDArray[Any], number: npt.NDArray[np.float64]) -> npt.ND
     return np.asarray((bounds <= (number * bounds[:, -1])[:, None]).sum(axis=1))
 
 
-def legal_rows(legal: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return legal actions given as bits, uint64 (n,), as bool (n, N_ACTIONS)."""
-    bits = legal[:, None] >> np.arange(N_ACTIONS, dtype=np.uint64)
-    return (bits & np.uint64(1)).astype(np.bool_)
-
-
 def learn(
     network: MoveNetwork, samples: Samples, steps: int, seed: int, settings: ExpertSettings
 ) -> float:
     """Train a network on samples; return the mean loss of the last tenth of the steps."""
-    board = Board.load(settings.board).record
+    boards = settings.pool.records
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     rng = np.random.Generator(np.random.PCG64(seed))
     order, at, losses = rng.permutation(len(samples.legal)), 0, []
@@ -270,7 +221,7 @@ def learn(
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
         with repeatable():
-            loss = _loss(network, board, samples, rows)
+            loss = _loss(network, boards, samples.part(rows))
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -278,18 +229,17 @@ def learn(
     return float(np.mean(losses[-max(1, steps // 10) :]))
 
 
-def _loss(
-    network: MoveNetwork, board: npt.NDArray[np.void], samples: Samples, rows: npt.NDArray[np.int64]
-) -> torch.Tensor:
+def _loss(network: MoveNetwork, boards: npt.NDArray[np.void], samples: Samples) -> torch.Tensor:
     """Return the cross-entropy to the visits plus the squared error of the value."""
-    legal = samples.legal[rows]
-    inputs = read_positions(board, copy_rows(samples.states, rows), legal)
+    legal, which = samples.legal, samples.boards.astype(np.int64)
+    own = copy_rows(boards, which) if len(boards) > 1 else boards
+    inputs = read_positions(own, samples.states, legal)
     allowed = torch.from_numpy(legal_rows(legal))
-    logits, values = network(torch.from_numpy(inputs), allowed)
+    logits, values = network(torch.from_numpy(inputs), allowed, torch.from_numpy(which))
     log_odds = functional.log_softmax(logits.masked_fill(~allowed, -1e9), dim=1)
-    visits = torch.from_numpy(samples.visits[rows].astype(np.float32))
+    visits = torch.from_numpy(samples.visits.astype(np.float32))
     shares = visits / visits.sum(dim=1, keepdim=True)
-    wanted = torch.from_numpy((samples.values[rows] + samples.results[rows]) / 2)
+    wanted = torch.from_numpy((samples.values + samples.results) / 2)
     cross_entropy = -(shares * log_odds.masked_fill(~allowed, 0.0)).sum(dim=1).mean()
     return cross_entropy + functional.mse_loss(values[:, 0], wanted)
 
@@ -325,9 +275,9 @@ def _iterate(
 ) -> Policy:
     _open_folder(folder, settings)
     torch.manual_seed(seed32(settings.seed))
-    network = MoveNetwork(settings.sizes)
-    ladder = Ladder.load(LADDER, settings.board)
-    policy = frozen(network)
+    network = settings.network()
+    pool, policy = settings.pool, frozen(network)
+    ladder = Ladder.load(ladder_for(pool), pool)
     for number in range(1, settings.rounds + 1):
         path = folder / f"{number:02d}"
         if not path.is_file():
@@ -336,16 +286,29 @@ def _iterate(
             figures: dict[str, Any] = {"round": number, "positions": len(samples.legal)}
             figures["loss"] = round(_learn_round(network, samples, number, settings), 5)
             # "course" is what the header of a policy file calls these settings.
-            policy = frozen(network, {"course": asdict(settings), "round": number})
+            training = {"course": asdict(settings), "round": number, "board": summary(pool)}
+            policy = frozen(network, training)
             agent = PolicyAgent.of(policy, "learner")
-            rating = place(agent, ladder, settings.board, RATING_GAMES)
+            rating = place(agent, ladder, RATING_GAMES)
             figures |= {"elo": rating.elo, "ci95": rating.ci95, "games": rating.games}
             _log_round(folder, figures)
             policy.save(path)  # last: where there is a policy, the round is whole
             report(figures | {"seconds": time.perf_counter() - began})
         policy = Policy.load(path)
+        _check_boards(path, policy, pool)
         load_weights(network, policy)
     return policy
+
+
+def _check_boards(path: Path, policy: Policy, pool: BoardPool) -> None:
+    """Refuse to go on with a policy of other boards of that name: its samples are of these."""
+    told = policy.training.get("board")  # which policies from before there were pools do not tell
+    begun = told.get("hash") if isinstance(told, dict) else pool.hash
+    if begun != pool.hash:
+        raise RunError(
+            f"{path}: trained on boards of hash {shown(begun)}, {shown(pool.name)} now has "
+            f"{pool.hash}: restore the board, or train anew"
+        )
 
 
 def _learn_round(
@@ -366,13 +329,13 @@ def _samples_of_round(
         expert, positions = _first_expert(settings), settings.first_positions
         if number > 1:
             expert, positions = _expert_of(policy, settings), settings.positions
-        _save_samples(path, self_play(expert, positions, seed, settings))
+        save_samples(path, self_play(expert, positions, seed, settings))
     first = max(1, number - settings.kept_rounds + 1)
     for old in range(1, first):
         (folder / f"lessons-{old:02d}.npz").unlink(missing_ok=True)
     files = [folder / f"lessons-{n:02d}.npz" for n in range(first, number + 1)]
     kept = [load_samples(file, settings.board) for file in files]
-    return Samples(*(np.concatenate(column) for column in zip(*kept, strict=True)))
+    return Samples.join(kept)
 
 
 def _first_expert(settings: ExpertSettings) -> Search:
@@ -383,74 +346,6 @@ def _expert_of(policy: Policy, settings: ExpertSettings) -> Search:
     return PolicySearchAgent.of(policy, "expert", settings.sims).search
 
 
-def _save_samples(path: Path, samples: Samples) -> None:
-    """Write samples whole or not at all; states as bytes, so that nothing is pickled."""
-    arrays = samples._asdict() | {
-        "states": samples.states.view(np.uint8).reshape(-1, STATE.itemsize)
-    }
-    with whole_file(path) as file:
-        np.savez(file, **arrays)
-
-
-def load_samples(path: Path, board: str) -> Samples:
-    """Read samples, and check that they are of games on a board.
-
-    Raises:
-        RunError: naming the file, what is wrong and what helps.
-    """
-    try:
-        samples = _as_samples(read_arrays(path, MOST_FILE))
-        _check_samples(samples, Board.load(board))
-        return samples
-    except (OSError, ValueError) as error:
-        what = plain(str(error), 300)
-        number = path.stem.removeprefix("lessons-")
-        raise RunError(
-            f"{path}: broken samples: {what}: delete it, and the policies {number} and later, to "
-            "have them made again"
-        ) from None
-
-
-def _as_samples(arrays: dict[str, npt.NDArray[Any]]) -> Samples:
-    """Return arrays as samples, of the dtypes and shapes of these."""
-    n = len(arrays["legal"]) if "legal" in arrays and arrays["legal"].ndim else 0
-    like: dict[str, tuple[Any, tuple[int, ...]]]
-    like = {"states": (np.uint8, (n, STATE.itemsize)), "legal": (np.uint64, (n,))}
-    like |= {"visits": (np.uint16, (n, N_ACTIONS))}
-    like |= {name: (np.float32, (n,)) for name in ("values", "results")}
-    for name, (dtype, shape) in like.items():
-        array = arrays.get(name)
-        if array is None or array.dtype != dtype or array.shape != shape:
-            got = "none" if array is None else f"{array.dtype!s:.80} of shape {array.shape}"
-            raise ValueError(f"{name}: expected {np.dtype(dtype)} of shape {shape}, got {got}")
-    columns = {name: np.ascontiguousarray(arrays[name]) for name in like}
-    return Samples(**columns | {"states": columns["states"].reshape(-1).view(STATE)})
-
-
-def _check_samples(samples: Samples, board: Board) -> None:
-    """Check that games on a board can stand so, with such choices and results."""
-    games = np.arange(len(samples.legal))
-    check_states([board], board.record, np.zeros_like(games), games, samples.states)
-    wrong = first_wrong_mask(board.record, samples.states, samples.legal)
-    if wrong != FINE:
-        raise ValueError(f"game {wrong}: legal: expected what is legal in its state")
-    visits = samples.visits * legal_rows(samples.legal)
-    if (visits != samples.visits).any() or not visits.any(axis=1).all():
-        raise ValueError("visits: expected some in each position, of legal actions only")
-    for name in ("values", "results"):
-        if not (np.abs(getattr(samples, name)) <= 1).all():
-            raise ValueError(f"{name}: expected numbers from -1 to 1")
-
-
-@entry
-def first_wrong_mask(boards: Any, states: Any, masks: Any) -> int:
-    """Return the place of the first mask that is empty or not what is legal in its state, or -1."""
-    for j in range(len(masks)):
-        if masks[j] == 0 or masks[j] != legal(boards[0], states[j]):
-            return j
-    return FINE
-
-
 def _open_folder(folder: Path, settings: ExpertSettings) -> None:
     """Make the folder, or see that it was made with the same settings."""
     path, asked = folder / "settings.json", asdict(settings)
@@ -459,7 +354,7 @@ def _open_folder(folder: Path, settings: ExpertSettings) -> None:
     own = read_json(path)
     if not isinstance(own, dict):
         raise RunError(f"{path}: expected an object of settings, got a {type(own).__name__}")
-    if differing := differences(own, asked):
+    if differing := differences(LATER | own, asked):
         raise RunError(f"{folder}: cannot go on with other settings: {differing}")
 
 

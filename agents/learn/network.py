@@ -11,14 +11,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
 from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.players.heuristic import N_TERMS
 from tokaido_env.agents.players.inputs import MOST_LEGAL, N_TRUNK, OUTLOOK
-from tokaido_env.agents.players.policy import Policy, Sizes, shapes_of
+from tokaido_env.agents.players.policy import BOARD, Policy, Sizes
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 
 _OUTLOOK_WEIGHT = 50.0  # at first: the untrained policy draws by the heuristic, with some noise
 _MOVE_BIAS = 0.1  # standard deviation, at first
@@ -29,9 +31,10 @@ class MoveNetwork(nn.Module):
 
     Args:
         sizes: how wide its layers are.
+        boards: `BOARD` (b,), the boards that it will be trained on, if it reads them.
     """
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Sizes, boards: npt.NDArray[np.void] | None = None) -> None:
         super().__init__()
         self.trunk = nn.ModuleList(
             [nn.Linear(N_TRUNK, sizes.first), nn.Linear(sizes.first, sizes.second)]
@@ -42,19 +45,25 @@ class MoveNetwork(nn.Module):
         self.move = _Moves(sizes.move)
         self.outlook = _Factor()
         self.value = nn.Linear(sizes.second, 1)
+        self.board = None if boards is None else _Boards(sizes.first, boards)
 
     def forward(
-        self, inputs: torch.Tensor, legal: torch.Tensor
+        self, inputs: torch.Tensor, legal: torch.Tensor, board: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1).
 
         Args:
             inputs: float32 (n, N_INPUTS), by `inputs.read_positions`.
             legal: bool (n, N_ACTIONS).
+            board: int64 (n,), which of its boards each position is on, if it reads them.
         """
-        hidden = inputs[:, :N_TRUNK]
-        for layer in self.trunk:
-            hidden = torch.relu(layer(hidden))
+        layer: Any = self.trunk[0]
+        trunk = inputs[:, :N_TRUNK]
+        if self.board is None:
+            first = layer(trunk)
+        else:
+            first = torch.addmm(self.board(board, layer.bias), trunk, layer.weight.T)
+        hidden = torch.relu(self.trunk[1](torch.relu(first)))
         game, action = legal.nonzero(as_tuple=True)
         rows = torch.arange(MOST_LEGAL) < legal.sum(dim=1, keepdim=True)
         result = inputs[:, N_TRUNK:].reshape(-1, MOST_LEGAL, N_TERMS)[rows]
@@ -64,6 +73,45 @@ class MoveNetwork(nn.Module):
         scores = scores + self.outlook.weight * inputs[game, OUTLOOK + action]
         logits = torch.zeros_like(legal, dtype=scores.dtype)
         return logits.index_put((game, action), scores), torch.tanh(self.value(hidden))
+
+
+class _Boards(nn.Module):
+    """What boards add to the first layer: nothing at first, so that what is never seen never does.
+
+    The boards are data, not weights: they are not saved.
+    """
+
+    blocks: torch.Tensor
+
+    def __init__(self, size: int, boards: npt.NDArray[np.void]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(size, N_BOARD_FEATURES))
+        self.register_buffer("blocks", torch.from_numpy(board_blocks(boards)), persistent=False)
+        self._biases = torch.empty(len(boards), size)  # by `_versions` of the weights
+        self._known = torch.zeros(len(boards), dtype=torch.bool)
+        self._versions = (-1, -1)
+
+    def forward(self, board: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        """Return the bias of the first layer (n, size) on boards (n,), made once for each board."""
+        if not torch.is_grad_enabled():
+            return self._kept(board, bias)
+        different, which = torch.unique(board, return_inverse=True)
+        return self._bias_on(different, bias).index_select(0, which)
+
+    def _bias_on(self, boards: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(self.blocks.index_select(0, boards), self.weight, bias)
+
+    def _kept(self, board: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        """Return the same as `forward`: while games are played, weights and boards stay."""
+        if self._versions != (self.weight._version, bias._version):
+            self._known[:] = False
+            self._versions = (self.weight._version, bias._version)
+        new = board[~self._known[board]]
+        if len(new):
+            new = torch.unique(new)
+            self._biases[new] = self._bias_on(new, bias)
+            self._known[new] = True
+        return self._biases.index_select(0, board)
 
 
 class _Moves(nn.Module):
@@ -115,14 +163,22 @@ def frozen(network: MoveNetwork, training: dict[str, Any] | None = None) -> Poli
 
 
 def load_weights(network: MoveNetwork, policy: Policy) -> None:
-    """Give a network the weights of a policy.
+    """Give a network the weights of a policy; if only the network reads the board, 0 for it.
 
     Raises:
-        RunError: if its layers have other sizes; the network is as before then.
+        RunError: if its layers have other sizes, or only the policy reads the board; the network
+            is as before then.
     """
+    tensors = {name: torch.from_numpy(t) for name, t in policy.tensors.items()}
+    if network.board is not None and not policy.sees_board:
+        tensors[BOARD] = torch.zeros_like(network.board.weight)
+    if network.board is None and policy.sees_board:
+        raise RunError(
+            "start_from: the policy reads the board, this run does not: expected see_board = yes, "
+            "or another policy"
+        )
     expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-    found = shapes_of(policy.sizes)
-    if found != expected:
+    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != expected:
         own = (expected["trunk.0.bias"][0], expected["trunk.1.bias"][0], expected["move.weight"][0])
         raise RunError(f"start_from: expected {Sizes(*own)}, the policy has {policy.sizes}")
-    network.load_state_dict({name: torch.from_numpy(t) for name, t in policy.tensors.items()})
+    network.load_state_dict(tensors)

@@ -26,6 +26,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.ladder import Ladder
 from tokaido_env.agents.arena.ladder_file import MOST_ELO, check_rating
 from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.learn.boards import summary, told_splits
 from tokaido_env.agents.learn.checkpoint import (
     BROKEN,
     Checkpoint,
@@ -143,6 +144,7 @@ class _Run:
         }
         self.ladder = load_ladder(settings)
         self.pool = Pool(settings)
+        self.started_on: list[str] = []  # the splits of the policy to start from
         self.rating: Rating | None = None
         self.best_elo: float | None = None
         self.is_new = self.is_best = False  # of the rating
@@ -164,7 +166,9 @@ class _Run:
             self._assign()
         else:
             if self.settings.start_from:
-                load_weights(network_of(self.model), Policy.load(self.settings.start_from))
+                start = Policy.load(self.settings.start_from)
+                load_weights(network_of(self.model), start)
+                self.started_on = told_splits(start.training)
             self._freeze()
             self.pool.seat(self.rng)
             self._assign()
@@ -226,7 +230,9 @@ class _Run:
         """
         settings = asdict(self.settings)
         del settings["steps"]
-        return policy_of(self.model, {"steps": self.model.num_timesteps, "settings": settings})
+        training = {"steps": self.model.num_timesteps, "settings": settings}
+        boards = summary(self.settings.pool, self.started_on)
+        return policy_of(self.model, training | {"board": boards})
 
     def _assign(self) -> None:
         """Let the games meet those who are seated, the learner as it is now among them."""
@@ -244,8 +250,7 @@ class _Run:
     def _rate(self, ladder: Ladder) -> None:
         """Place the learner on the ladder; keep it as `best` if it never stood higher."""
         agent = PolicyAgent.of(self._policy(), "learner")
-        settings = self.settings
-        self.rating = place(agent, ladder, settings.board, settings.rating_games, settings.seed)
+        self.rating = place(agent, ladder, self.settings.rating_games, self.settings.seed)
         self.is_new = True
         for name, value in zip(("low", "high"), self.rating.ci95, strict=True):
             self.model.logger.record(f"rating/{name}", value)
@@ -313,6 +318,7 @@ class _Run:
             "ladder": self.ladder.hash if self.ladder else None,
             "rating": asdict(self.rating) if self.rating else None,
             "best_elo": self.best_elo,
+            "started_on": self.started_on,
         }
 
     def _load(self, found: list[Path]) -> None:
@@ -333,7 +339,8 @@ class _Run:
     def _restore(self, checkpoint: Path) -> None:
         found = read_checkpoint(checkpoint)
         self.model.policy.load_state_dict(found.weights)
-        check_tensors("learner.safetensors", policy_of(self.model).tensors)
+        seen = self.settings.boards_seen is not None
+        check_tensors("learner.safetensors", policy_of(self.model).tensors, seen)
         optimizer = self.model.policy.optimizer
         check_moments(optimizer.param_groups[0]["params"], found.moments)
         optimizer.load_state_dict(optimizer.state_dict() | {"state": found.moments})
@@ -350,6 +357,7 @@ class _Run:
         self.settled_at = self.saved_at = self.model.num_timesteps
         self.rng.bit_generator.state = counters["rng"]
         self.rated_on = counters["ladder"]
+        self.started_on = told_splits({"board": {"splits": counters.get("started_on")}})
         self.rating, self.best_elo = _rating_of(counters["rating"]), counters["best_elo"]
         if self.best_elo is not None and not -MOST_ELO <= self.best_elo <= MOST_ELO:
             raise ValueError(f"state.json: best_elo: expected a number, got {self.best_elo}")

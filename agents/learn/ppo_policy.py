@@ -22,29 +22,33 @@ from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.versus import Ended, Opponents
 
+N_SEEN = N_INPUTS + N_ACTIONS + 1
+"""Numbers of an observation; boards of a pool are so few that float32 holds their numbers."""
+
 
 class LearnerEnv(TokaidoVecEnv):
-    """Games whose observation is what the network reads: inputs, then the legal actions.
+    """Games whose observation is what the network reads: inputs, legal actions, the board.
 
-    At the end of a game nothing is to be decided: of the inputs only the observation is given.
+    The board is told by its place in the pool. At the end of a game nothing is to be decided: of
+    the inputs only the observation is given.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        shape = (N_INPUTS + N_ACTIONS,)
-        self.observation_space = spaces.Box(-np.inf, np.inf, shape, np.float32)
+        self.observation_space = spaces.Box(-np.inf, np.inf, (N_SEEN,), np.float32)
 
     def observe(self) -> npt.NDArray[np.float32]:
-        """Return what the learner sees now: float32 (n, N_INPUTS + N_ACTIONS)."""
+        """Return what the learner sees now: float32 (n, N_SEEN)."""
         batch = self.games.batch
-        boards = batch.boards_of(np.arange(self.num_envs))
-        seen = read_positions(boards, batch.states, batch.legal, N_ACTIONS)
-        seen[:, N_INPUTS:] = self.action_masks()
+        boards = batch.boards_of(batch.all_games)
+        seen = read_positions(boards, batch.states, batch.legal, N_SEEN - N_INPUTS)
+        seen[:, N_INPUTS:-1] = self.action_masks()
+        seen[:, -1] = batch.slots["board"]
         return seen
 
     def _final(self, ended: Ended, j: int, game: int) -> dict[str, Any]:
         info = super()._final(ended, j, game)
-        last = np.zeros(N_INPUTS + N_ACTIONS, np.float32)
+        last = np.zeros(N_SEEN, np.float32)
         last[:N_FEATURES] = info["terminal_observation"]
         return info | {"terminal_observation": last}
 
@@ -57,12 +61,19 @@ class MovePolicy(MaskableActorCriticPolicy):
     action_net: Any
     value_net: Any
 
-    def __init__(self, *args: Any, sizes: Sizes, **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        sizes: Sizes,
+        boards: npt.NDArray[np.void] | None = None,
+        **options: Any,
+    ) -> None:
         self.sizes = sizes
+        self.boards = boards
         super().__init__(*args, **options | {"ortho_init": False})
 
     def _build_mlp_extractor(self) -> None:
-        self.mlp_extractor = _Extractor(self.sizes)
+        self.mlp_extractor = _Extractor(self.sizes, self.boards)
 
     def _build(self, lr_schedule: Callable[[float], float]) -> None:
         super()._build(lr_schedule)
@@ -76,12 +87,13 @@ class _Extractor(nn.Module):
 
     latent_dim_pi, latent_dim_vf = N_ACTIONS, 1
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Sizes, boards: npt.NDArray[np.void] | None) -> None:
         super().__init__()
-        self.network = MoveNetwork(sizes)
+        self.network = MoveNetwork(sizes, boards)
 
     def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        logits, value = self.network(observation[:, :N_INPUTS], observation[:, N_INPUTS:] > 0)
+        inputs, legal = observation[:, :N_INPUTS], observation[:, N_INPUTS:-1] > 0
+        logits, value = self.network(inputs, legal, observation[:, -1].long())
         return logits, value
 
     def forward_actor(self, observation: torch.Tensor) -> torch.Tensor:
@@ -113,7 +125,7 @@ def new_learner(env: TokaidoVecEnv, settings: Settings) -> MaskablePPO:
         gae_lambda=settings.gae_lambda,
         clip_range=settings.clip,
         ent_coef=settings.entropy,
-        policy_kwargs={"sizes": settings.sizes},
+        policy_kwargs={"sizes": settings.sizes, "boards": settings.boards_seen},
         seed=seed32(settings.seed),
         device="cpu",
     )

@@ -17,7 +17,7 @@ FAST_SIMULATIONS = 100  # of opponents
 RESAMPLES = 300
 
 
-def place(agent: Agent, ladder: Ladder, board: str, most: int, seed: int = 0) -> Rating:
+def place(agent: Agent, ladder: Ladder, most: int, seed: int = 0) -> Rating:
     """Place an agent on a ladder in few games, against its agents that do not think long.
 
     The luck is the same at every rating of a run, so that two differ by the play, and other than
@@ -25,8 +25,7 @@ def place(agent: Agent, ladder: Ladder, board: str, most: int, seed: int = 0) ->
 
     Args:
         agent: to be placed.
-        ladder: a finished one.
-        board: that of the ladder.
+        ladder: a finished one; the games are played on its boards.
         most: games against each of three opponents, even.
         seed: of the run.
 
@@ -35,7 +34,7 @@ def place(agent: Agent, ladder: Ladder, board: str, most: int, seed: int = 0) ->
     """
 
     def play(spec: str, opponent: str, games: int, seed: int) -> Match:
-        return play_match(agent, make(opponent), min(games, most), seed, board)
+        return play_match(agent, make(opponent), min(games, most), seed, ladder.pool)
 
     fast = tuple(one for one in ladder.agents if cost_of(one.agent) <= FAST_SIMULATIONS)
     placed = rate(

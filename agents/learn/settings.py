@@ -27,9 +27,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.agents.arena.ladder import LADDER, Ladder
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.arena.ladder import Ladder, ladder_for
 from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.learn.boards import BOARD_MEANING, SEEING, SEEING_MEANING, boards_seen
 from tokaido_env.agents.learn.declared import (
     COUNT,
     RATE,
@@ -43,7 +47,7 @@ from tokaido_env.agents.learn.declared import (
 from tokaido_env.agents.players.inputs import INPUTS_HASH
 from tokaido_env.agents.players.policy import Sizes
 from tokaido_env.agents.registry import Parameter, check_from_file, make
-from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.checks import MOST_SHOWN, check_seed, shown
 from tokaido_env.core.rules import RULES_VERSION
@@ -57,6 +61,9 @@ TABLES = ("settings", "layout", "versions")  # of config.toml
 _LITTER = (LOCK, CONFIG + UNFINISHED)  # what a command that was killed may leave in a new folder
 _FILES = r"config\.toml|metrics\.jsonl|best|last|pool/\d+|pool/pool\.json"  # that a run writes
 _CHECKPOINTS = r"checkpoints/\d+"
+# Settings that runs from before them do not have, and what they stand for.
+LATER = {"see_board": "auto"}
+
 _SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
 
@@ -72,7 +79,8 @@ class Settings(Declared):
     """
 
     seed: int = setting(0, Parameter(int), "of games, network and opponents, 0 to 2**53 - 1")
-    board: str = setting("shikoku", TEXT, "a built-in board or a file")
+    board: str = setting("shikoku", TEXT, BOARD_MEANING)
+    see_board: str = setting("auto", SEEING, SEEING_MEANING)
     steps: int = setting(1_966_080, COUNT, "decisions of the learner in the whole run")
     start_from: str = setting("", TEXT, "policy file to begin with; empty: random weights")
 
@@ -105,7 +113,7 @@ class Settings(Declared):
     rating_games: int = setting(
         400, Parameter(int, 2), "games against each of three opponents in a rating, even"
     )
-    ladder: str = setting("", TEXT, "ladder file for ratings; empty: agents/arena/ladder.json")
+    ladder: str = setting("", TEXT, "ladder file for ratings; empty: this project's")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,6 +130,16 @@ class Settings(Declared):
     def sizes(self) -> Sizes:
         """How wide the layers of the network are."""
         return Sizes.of_width(self.width)
+
+    @property
+    def pool(self) -> BoardPool:
+        """The boards that are played on."""
+        return BoardPool.load(self.board)
+
+    @property
+    def boards_seen(self) -> npt.NDArray[np.void] | None:
+        """The boards that the network reads, `BOARD` (b,), None if it reads none."""
+        return boards_seen(self.pool, self.see_board)
 
     def _check_opponents(self) -> None:
         shares = (self.share_latest, self.share_past, self.share_agents)
@@ -241,7 +259,7 @@ def start_run(folder: str | Path, settings: Settings) -> None:
     """
     folder = Path(folder)
     _check_empty(folder)
-    Board.load(settings.board)
+    config = _config(settings)  # the boards are made here
     for spec in split_specs(settings.agents):
         make(spec)
     load_ladder(settings)
@@ -249,7 +267,7 @@ def start_run(folder: str | Path, settings: Settings) -> None:
     sync_folder(folder.resolve().parent)
     with locked(folder):
         _check_empty(folder)
-        write_text(folder / CONFIG, _config(settings))
+        write_text(folder / CONFIG, config)
 
 
 def resume_run(folder: str | Path, asked: Mapping[str, Any]) -> None:
@@ -289,7 +307,7 @@ def kept_run(folder: str | Path) -> Iterator[Settings]:
     with locked(folder):
         settings = load_settings(folder)
         path = folder / CONFIG
-        known = Board.load(settings.board).hash
+        known = settings.pool.hash
         begun = _table(read_toml(path), "versions").get("board_hash", known)
         if begun != known:
             raise RunError(
@@ -336,7 +354,7 @@ def load_settings(folder: str | Path) -> Settings:
                 f"{path}: layout.{key}: this version has {known!r}, the run "
                 f"{shown(layout.get(key))}: train anew, or use the version that made it"
             )
-    settings = _read_table(path)
+    settings = LATER | _read_table(path)
     missing = [name for name in DEFAULTS if name not in settings]
     if missing:
         raise RunError(f"{path}: settings missing: {', '.join(missing)}")
@@ -351,7 +369,7 @@ def load_ladder(settings: Settings) -> Ladder | None:
     """
     if not settings.rate_every:
         return None
-    path = Path(settings.ladder) if settings.ladder else LADDER
+    path = Path(settings.ladder) if settings.ladder else ladder_for(settings.pool)
     try:
         return Ladder.load(path, settings.board, named=split_specs(settings.agents))
     except LadderError as error:
@@ -432,7 +450,7 @@ def _layout() -> dict[str, Any]:
 
 def _config(settings: Settings) -> str:
     packages = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
-    versions = {"python": platform.python_version(), "board_hash": Board.load(settings.board).hash}
+    versions = {"python": platform.python_version(), "board_hash": settings.pool.hash}
     versions |= {name: metadata.version(name) for name in packages}
     contents = (asdict(settings), _layout(), versions)
     return "\n".join(

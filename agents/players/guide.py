@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agents.players.by_board import ByBoard
 from tokaido_env.boards.board import Board
-from tokaido_env.core.box import ARTIST, BOARD, CAPACITY, MAX_DIE, MERCHANT
+from tokaido_env.core.box import (
+    AREAS,
+    ARTIST,
+    CAPACITY,
+    COASTAL_TOWNS,
+    ICONS,
+    MAX_DIE,
+    MERCHANT,
+    MOUNTAIN_TOWNS,
+    TOWNS,
+    Row,
+)
 from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.jit import entry, int64, kernel
+from tokaido_env.core.state import copy_rows
 from tokaido_env.files import read_toml
 
 # A term is of a player; what counts is how far player_0 is ahead in it. "Now" is with the dice that
@@ -71,6 +85,8 @@ _MOST_WEIGHT = 7.99  # as 16 bits hold it in this unit
 ANY_DIE = 0
 SIXTHS = 6
 
+_FIRST_MOUNTAIN = len(COASTAL_TOWNS)  # its bit of the towns
+
 _NAMES = [name for name, _ in TERMS]
 
 
@@ -99,12 +115,8 @@ def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
 
 def guides_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     """Return what the evaluation reads on each of the boards, `BOARD` (b,): `GUIDE` (b,)."""
-    if len(boards) == 1:
-        return _guide_of_bytes(boards.tobytes())
-    different, which = np.unique(
-        boards.view(np.dtype((np.void, BOARD.itemsize))), return_inverse=True
-    )
-    return np.concatenate([_guide_of_bytes(one.tobytes()) for one in different])[which]
+    table, which = _GUIDES.rows(boards)
+    return table[which[0] :][:1] if len(which) == 1 else copy_rows(table, which)
 
 
 def guide_of(board: Board, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.void]:
@@ -114,51 +126,69 @@ def guide_of(board: Board, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.v
         board: the board.
         weights: float32 (2, N_TERMS).
     """
-    guide = _tables(board.record)
+    guide = np.zeros(1, GUIDE)
+    _fill_tables(board.record, guide)
     guide["weights"] = np.rint(weights / WEIGHT_UNIT)
     return guide
 
 
-@functools.lru_cache(maxsize=64)
-def _guide_of_bytes(board: bytes) -> npt.NDArray[np.void]:
-    guide = _tables(np.frombuffer(board, BOARD))
-    guide["weights"] = np.rint(load_weights() / WEIGHT_UNIT)
-    return guide
+def _make_guides(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    guides = np.zeros(len(boards), GUIDE)
+    _fill_tables(boards, guides)
+    guides["weights"] = np.rint(load_weights() / WEIGHT_UNIT)
+    return guides
 
 
-def _tables(record: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return a `GUIDE` with the tables that follow from the board; weights are still 0."""
-    guide = np.zeros(1, GUIDE)
-    row, out = record[0], guide[0]
-    for kind in range(int(row["kinds"])):
-        ware = int(row["kind_ware"][kind])
-        out["best_price"][ware] = max(out["best_price"][ware], row["kind_price"][kind])
-    for die in range(1, MAX_DIE + 1):
-        artist_faces, merchant_faces = (
-            int(row["face_count"][ARTIST, die]),
-            int(row["face_count"][MERCHANT, die]),
-        )
-        for area in range(8):
-            for inspired, icons in enumerate(_icons_within(row, die, area)):
-                for icon in range(4):
-                    reached = icons >> icon & 1
-                    out["gift_faces"][inspired, die, area, icon] = SIXTHS * reached
-                    out["gift_faces"][inspired, ANY_DIE, area, icon] += artist_faces * reached
-        for town in range(12):
-            mountains = int(row["town_reach"][die, town]) >> 8
-            numbers = [int(row["mountain_number"][m]) for m in range(4) if mountains >> m & 1]
-            most = max(numbers, default=0)
-            out["most_drawn"][die, town] = most
-            for room in range(CAPACITY + 1):
-                out["draw_faces"][room, town] += merchant_faces * min(most, room)
-    return guide
+_GUIDES = ByBoard(_make_guides, (), GUIDE)
 
 
-def _icons_within(row: np.void, die: int, area: int) -> tuple[int, int]:
+@entry
+def _fill_tables(boards: Any, guides: Any) -> None:
+    """Write what follows from each board, `BOARD` (b,), to guides that are 0, `GUIDE` (b,)."""
+    for i in range(len(boards)):
+        board, guide = boards[i], guides[i]
+        for kind in range(int(board["kinds"])):
+            ware, price = int64(board["kind_ware"][kind]), board["kind_price"][kind]
+            guide["best_price"][ware] = max(guide["best_price"][ware], price)
+        for die in range(1, MAX_DIE + 1):
+            for area in range(len(AREAS)):
+                _fill_gifts(board, die, area, guide["gift_faces"])
+            for town in range(len(TOWNS)):
+                _fill_draws(board, die, town, guide)
+
+
+@kernel
+def _fill_gifts(board: Row, die: int, area: int, faces: Any) -> None:
+    """Add what an artist in an area can gift to with a die, without and with inspired."""
+    own_faces = board["face_count"][ARTIST, die]
+    plain, inspired = _icons_within(board, die, area)
+    for icon in range(len(ICONS)):
+        for side in range(2):
+            reached = (inspired if side else plain) >> icon & 1
+            faces[side, die, area, icon] = SIXTHS * reached
+            faces[side, ANY_DIE, area, icon] += own_faces * reached
+
+
+@kernel
+def _icons_within(board: Row, die: int, area: int) -> tuple[int, int]:
     """Return the icons, as bits, that a gift can match after a move: plain, and with inspired."""
-    plain, inspired = 0, 0
-    for arrival in range(8):
-        if int(row["area_reach"][die, area]) >> arrival & 1:
-            plain |= 1 << int(row["area_icon"][arrival])
-            inspired |= int(row["icons_touched"][die, area, arrival])
+    plain, inspired = int64(0), int64(0)
+    for arrival in range(len(AREAS)):
+        if int64(board["area_reach"][die, area]) >> arrival & 1:
+            plain |= int64(1) << int64(board["area_icon"][arrival])
+            inspired |= int64(board["icons_touched"][die, area, arrival])
     return plain, inspired
+
+
+@kernel
+def _fill_draws(board: Row, die: int, town: int, guide: Row) -> None:
+    """Add what a merchant in a town can draw after a move with a die."""
+    mountains = int64(board["town_reach"][die, town]) >> _FIRST_MOUNTAIN
+    most = int64(0)
+    for mountain in range(len(MOUNTAIN_TOWNS)):
+        if mountains >> mountain & 1:
+            most = max(most, int64(board["mountain_number"][mountain]))
+    guide["most_drawn"][die, town] = most
+    for room in range(CAPACITY + 1):
+        drawn = int64(board["face_count"][MERCHANT, die]) * min(most, room)
+        guide["draw_faces"][room, town] += drawn

@@ -54,6 +54,7 @@ from tokaido_env.core.box import (
 from tokaido_env.core.jit import allocator, index, int64, kernel, parallel, subroutine
 from tokaido_env.core.rules import (
     apply,
+    coast_at,
     legal,
     paintings_hidden,
     picker,
@@ -225,8 +226,7 @@ def progress(s: Row) -> int:
 def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
     """Write `TERMS` of both players, int16 (2, N_TERMS); no effect is being chosen."""
     out[:] = 0
-    closed = int64(board["station_coast"][s["pilgrim"][0]])
-    closed |= int64(board["station_coast"][s["pilgrim"][1]])
+    closed = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
     crowds = _crowds(board, s)
     for seat in range(2):
         terms = out[seat]

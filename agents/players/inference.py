@@ -1,7 +1,8 @@
 """What a network computes: the forward pass as a compiled kernel, which needs no PyTorch.
 
 `policy` tells what a network is. Its layers are applied to the units that are not 0 only: of the
-inputs most are.
+inputs most are. What a network reads of the board is the same in all positions on it, so it is
+added to the first bias once a board: a forward pass costs the same with and without.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
+from tokaido_env.agents.players.by_board import ByBoard
 from tokaido_env.agents.players.heuristic import N_TERMS, SCRATCH, guides_of
 from tokaido_env.agents.players.inputs import MOST_LEGAL, N_TRUNK, OUTLOOK, read_position
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
+from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 from tokaido_env.core.box import Row
-from tokaido_env.core.jit import index, int64, kernel, parallel, subroutine
+from tokaido_env.core.jit import entry, index, int64, kernel, parallel, subroutine
 from tokaido_env.core.threads import rows_apart, take
 
 Floats = npt.NDArray[np.float32]
@@ -29,7 +32,7 @@ _NEIGHBOURS = 16  # positions that a thread takes at a time, if there are many
 _MOST_COPIES = 16  # of a network, half a megabyte each; more threads share them
 
 
-class Network(NamedTuple):
+class Weights(NamedTuple):
     """A network as the kernels read it: float32, (copies, inputs, outputs) where it is a matrix.
 
     A copy is for one thread: processors that share weights fetch them from each other each time
@@ -37,7 +40,7 @@ class Network(NamedTuple):
     """
 
     first: Floats
-    first_bias: Floats
+    first_bias: Floats  # (rows, first): one for all boards, or what each of several adds up to
     second: Floats
     second_bias: Floats
     heads: Floats  # (copies, second, N_ACTIONS + move + 1): actions, context of moves, value
@@ -48,6 +51,10 @@ class Network(NamedTuple):
     outlook: Floats  # (copies, 1)
 
 
+FIRST_ROW = np.zeros(1, np.int64)
+"""The row of all boards."""
+
+
 class Positions(NamedTuple):
     """Positions that wait for a decision."""
 
@@ -55,11 +62,15 @@ class Positions(NamedTuple):
     guides: Any  # GUIDE, as many
     states: Any  # STATE (n,)
     legal: Any  # uint64 (n,), the legal actions as bits, not 0
+    rows: npt.NDArray[np.int64] = FIRST_ROW  # (1,) or (n,), each board's of the first bias
 
     def part(self, part: slice) -> Positions:
         """Return some of them."""
         each = part if len(self.boards) > 1 else slice(None)
-        return Positions(self.boards[each], self.guides[each], self.states[part], self.legal[part])
+        rows = self.rows[part] if len(self.rows) > 1 else self.rows
+        return Positions(
+            self.boards[each], self.guides[each], self.states[part], self.legal[part], rows
+        )
 
 
 class Position(NamedTuple):
@@ -69,6 +80,7 @@ class Position(NamedTuple):
     guide: Row
     state: Row
     legal: np.uint64
+    row: int  # of the first bias
 
 
 class Workspace(NamedTuple):
@@ -83,10 +95,47 @@ class Workspace(NamedTuple):
     logits: Floats  # (N_ACTIONS or more,), room for those of a position that nothing else keeps
 
 
-def for_threads(network: Network) -> Network:
-    """Return a network, given without copies, with as many as there may be threads."""
-    copies = min(numba.config.NUMBA_NUM_THREADS, _MOST_COPIES)
-    return Network(*(np.stack([array] * copies) for array in network))
+class Network:
+    """A network that is ready for the kernels, on any boards.
+
+    Args:
+        weights: without copies.
+        board: float32 (N_BOARD_FEATURES, first), what the board's features add to the first layer;
+            None if it does not read them.
+    """
+
+    def __init__(self, weights: Weights, board: Floats | None = None) -> None:
+        bias = weights.first_bias
+        copies = min(numba.config.NUMBA_NUM_THREADS, _MOST_COPIES)
+        copied = Weights(*(np.stack([array] * copies) for array in weights))
+        self._weights = copied._replace(first_bias=bias[None])
+        self._biases: ByBoard | None = None
+        if board is not None:
+            make = functools.partial(_make_biases, board, bias)
+            self._biases = ByBoard(make, bias.shape, np.float32)
+
+    def on(self, boards: npt.NDArray[np.void]) -> tuple[Weights, npt.NDArray[np.int64]]:
+        """Return what the kernels read on boards, `BOARD` (b,), and `Positions.rows` there."""
+        if self._biases is None:
+            return self._weights, FIRST_ROW
+        table, rows = self._biases.rows(boards)
+        return self._weights._replace(first_bias=table), rows
+
+
+def _make_biases(weights: Floats, bias: Floats, boards: npt.NDArray[np.void]) -> Floats:
+    """Return the first bias with what is read of each of the boards, `BOARD` (b,): (b, first)."""
+    blocks = board_blocks(boards)
+    biases = np.empty((len(boards), len(bias)), np.float32)
+    units, values = np.empty(N_BOARD_FEATURES, np.int64), np.empty(N_BOARD_FEATURES, np.float32)
+    _add_blocks(biases, blocks, weights, bias, units, values)
+    return biases
+
+
+@entry
+def _add_blocks(out: Any, blocks: Any, weights: Any, bias: Any, units: Any, values: Any) -> None:
+    for i in range(len(out)):
+        active = _active(blocks[i], units, values)
+        _apply_layer(weights, bias, units, values, active, out[i])
 
 
 def evaluate_all(
@@ -98,28 +147,29 @@ def evaluate_all(
     """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for who decides.
 
     Args:
-        network: ready for the kernels.
+        network: that evaluates.
         boards: `BOARD` (1,) for all, or (n,).
         states: `STATE` (n,), with a decision to take.
         legal: uint64 (n,), the legal actions as bits, not 0.
     """
     logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
     values = np.empty(len(states), np.float32)
-    positions = Positions(boards, guides_of(boards), states, legal)
-    workspaces = kept_workspaces(min(numba.get_num_threads(), len(states)), network)
-    _evaluate_all(values, logits, network, positions, workspaces, np.zeros(1, np.int64))
+    weights, rows = network.on(boards)
+    positions = Positions(boards, guides_of(boards), states, legal, rows)
+    workspaces = kept_workspaces(min(numba.get_num_threads(), len(states)), weights)
+    _evaluate_all(values, logits, weights, positions, workspaces, np.zeros(1, np.int64))
     return logits, values
 
 
-def kept_workspaces(threads: int, network: Network | None) -> Workspace:
+def kept_workspaces(threads: int, weights: Weights | None) -> Workspace:
     """Return what a forward pass writes to, for each thread; without a network only the scratch.
 
     A thread of Python gets the same memory each time that it asks for as much.
     """
-    if network is None:
+    if weights is None:
         return _make_workspaces(threading.get_ident(), threads, 1, None)
-    copies, first, second = network.second.shape
-    sizes = first, second, network.results.shape[2]
+    copies, first, second = weights.second.shape
+    sizes = first, second, weights.results.shape[2]
     return _make_workspaces(threading.get_ident(), threads, copies, sizes)
 
 
@@ -148,12 +198,12 @@ def forward(network: Any, position: Position, workspace: Workspace, logits: Any)
     """Write the logits of the legal actions; return the value for the player who decides.
 
     Args:
-        network: a `Network`.
+        network: `Weights`.
         position: with a decision to take.
         workspace: of one thread, by `kept_workspaces`; overwritten.
         logits: float32 (N_ACTIONS,); of illegal actions left as they are.
     """
-    own = _copy_of(network, workspace.copy)
+    own = _copy_of(network, workspace.copy, position.row)
     layers, units, values = workspace.layers, workspace.units, workspace.values
     ends = N_TRUNK + len(own.first_bias), len(own.second_bias), len(own.heads_bias)
     trunk = layers[:N_TRUNK]
@@ -181,12 +231,12 @@ def forward(network: Any, position: Position, workspace: Workspace, logits: Any)
 
 
 @kernel
-def _copy_of(network: Any, copy: int) -> Any:
-    """Return a copy of a network: its arrays without their first axis."""
+def _copy_of(network: Any, copy: int, row: int) -> Any:
+    """Return a copy of a network on a board: its arrays without their first axis."""
     which = index(copy)
-    return Network(
+    return Weights(
         network.first[which],
-        network.first_bias[which],
+        network.first_bias[index(row)],
         network.second[which],
         network.second_bias[which],
         network.heads[which],
@@ -321,6 +371,7 @@ def _evaluate_share(
                 positions.guides[which],
                 positions.states[i],
                 positions.legal[i],
+                positions.rows[i if len(positions.rows) > 1 else 0],
             )
             values[i] = forward(network, position, workspace, logits[i])
         first = take(taken, step)

@@ -7,11 +7,15 @@ A network has a trunk, two layers that read the position (`inputs`), and three h
   the same for all moves (`result`, `context`, `move`), and its outlook times a factor (`outlook`);
 - the value of the position for the player to decide, -1 to 1 (`value`).
 
+A network may also read the board it plays on: then the features of the board (`board_features`) add
+to the first layer (`board`).
+
 The logit of an action is the sum of the first two. Layers are followed by max(0, x), the value by
 tanh. The forward pass is compiled (`inference`), so playing needs no PyTorch.
 
 A policy file is in safetensors format: float32 tensors named as in `shapes_of`, and a header of
-strings that says for which inputs, actions and rules it was trained. Loading one runs no code.
+strings that says for which inputs, actions and rules it was trained. One that reads the board is of
+a later version, and says which features. Loading one runs no code.
 """
 
 from __future__ import annotations
@@ -27,10 +31,11 @@ from numba import prange
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.players.heuristic import N_TERMS
-from tokaido_env.agents.players.inference import Floats, Network, evaluate_all, for_threads
+from tokaido_env.agents.players.inference import Floats, Network, Weights, evaluate_all
 from tokaido_env.agents.players.inputs import INPUTS_HASH, LARGEST, N_TRUNK
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.bits import lowest
+from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import hash_bits
@@ -38,9 +43,11 @@ from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import FILE, FOLDER, NOTHING, parse_json, standing, whole_file
 
 FORMAT = "tokaido-duo-policy"
-VERSION = 2
+VERSION, BOARD_VERSION = 2, 3  # the second with a tensor `board.weight`
 
-MOST_FILE = 32 << 20  # bytes: a first layer of 4096 units, copied for every thread
+MOST_FILE = 48 << 20  # bytes: a first layer of 4096 units, copied for every thread
+BOARD = "board.weight"  # the tensor that networks have or not
+
 MOST = 1e30  # far below float32's largest, so that the last sums cannot pass it either
 
 
@@ -61,9 +68,9 @@ class Sizes(NamedTuple):
         return cls(width, width // 4, width // 8)
 
 
-def shapes_of(sizes: Sizes) -> dict[str, tuple[int, ...]]:
+def shapes_of(sizes: Sizes, sees_board: bool = False) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor of a network, (outputs, inputs) where it is a matrix."""
-    return {
+    shapes: dict[str, tuple[int, ...]] = {
         "trunk.0.weight": (sizes.first, N_TRUNK),
         "trunk.0.bias": (sizes.first,),
         "trunk.1.weight": (sizes.second, sizes.first),
@@ -78,6 +85,7 @@ def shapes_of(sizes: Sizes) -> dict[str, tuple[int, ...]]:
         "value.weight": (1, sizes.second),
         "value.bias": (1,),
     }
+    return shapes | ({BOARD: (sizes.first, N_BOARD_FEATURES)} if sees_board else {})
 
 
 @dataclass(frozen=True)
@@ -97,12 +105,17 @@ class Policy:
         """How wide its layers are."""
         return _sizes_of(self.tensors)
 
+    @property
+    def sees_board(self) -> bool:
+        """Whether its network reads the board."""
+        return BOARD in self.tensors
+
     def network(self) -> Network:
         """Return the network for the kernels, with copies for as many threads as there may be."""
         t = self.tensors
         heads = np.concatenate([t["action.weight"], t["context.weight"], t["value.weight"]])
         context_bias = np.zeros(self.sizes.move, np.float32)  # `moves` has one for each action
-        one = Network(
+        one = Weights(
             first=_turned(t["trunk.0.weight"]),
             first_bias=t["trunk.0.bias"],
             second=_turned(t["trunk.1.weight"]),
@@ -114,7 +127,7 @@ class Policy:
             move_out=t["move.weight"],
             outlook=t["outlook.weight"],
         )
-        return for_threads(one)
+        return Network(one, _turned(t[BOARD]) if self.sees_board else None)
 
     def evaluate(
         self,
@@ -137,7 +150,7 @@ class Policy:
 
         path = Path(path)
         tensors = {name: np.ascontiguousarray(tensor) for name, tensor in self.tensors.items()}
-        header = {key: str(value) for key, value in _HEADER.items()}
+        header = _header(self.sees_board)
         header["training"] = json.dumps(self.training)
         with whole_file(path) as file:
             file.write(_in_order(save(tensors, header)))
@@ -155,7 +168,7 @@ class Policy:
         where = brief(path, MOST_PATH)
         header, tensors = _read(path, where)
         training = _check_header(where, header)
-        check_tensors(where, tensors)
+        check_tensors(where, tensors, header["version"] == str(BOARD_VERSION))
         return cls(tensors, training)
 
 
@@ -243,13 +256,18 @@ def _choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) ->
 
 # The file
 
-_HEADER: dict[str, str | int] = {
-    "format": FORMAT,
-    "version": VERSION,
-    "rules": RULES_VERSION,
-    "actions": ACTION_TABLE_VERSION,
-    "inputs": INPUTS_HASH,
-}
+
+def _header(sees_board: bool) -> dict[str, str]:
+    """Return what the header of a policy says beside its training."""
+    known: dict[str, str | int] = {
+        "format": FORMAT,
+        "version": BOARD_VERSION if sees_board else VERSION,
+        "rules": RULES_VERSION,
+        "actions": ACTION_TABLE_VERSION,
+        "inputs": INPUTS_HASH,
+    }
+    known |= {"board": BOARD_LAYOUT_HASH} if sees_board else {}
+    return {key: str(value) for key, value in known.items()}
 
 
 def _turned(weight: Floats) -> Floats:
@@ -284,12 +302,12 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     """Check for whom the policy was trained; return what it says of its training."""
     if header.get("format") != FORMAT:
         raise PolicyError(f"{where}: not a policy of this project: no header {FORMAT!r}")
-    for key, known in _HEADER.items():
-        if header.get(key) != str(known):
+    for key, known in _header(header.get("version") == str(BOARD_VERSION)).items():
+        if header.get(key) != known:
+            own = f"'{VERSION}' and '{BOARD_VERSION}'" if key == "version" else repr(known)
             raise PolicyError(
                 f"{where}: made for {key} {shown(header.get(key))}, "
-                f"this version has {str(known)!r}: train it again, or use the version it was made "
-                "with"
+                f"this version has {own}: train it again, or use the version it was made with"
             )
     try:
         training = parse_json(header.get("training", "{}"))
@@ -298,18 +316,19 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     return training if isinstance(training, dict) else {"summary": training}
 
 
-def check_tensors(where: str, tensors: dict[str, Floats]) -> None:
+def check_tensors(where: str, tensors: dict[str, Floats], sees_board: bool) -> None:
     """Check that tensors are those of a network whose numbers are finite in any position.
 
     Args:
         where: they stand, for the message.
         tensors: by their names.
+        sees_board: whether the network reads the board.
 
     Raises:
         PolicyError: saying what was expected.
     """
     sizes = _sizes_of(tensors)
-    wanted = shapes_of(sizes)
+    wanted = shapes_of(sizes, sees_board)
     if sorted(tensors) != sorted(wanted):
         wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
         raise PolicyError(f"{where}: tensors missing or unknown: {plain(wrong, 200)}")
@@ -334,6 +353,8 @@ def _largest(tensors: dict[str, Floats]) -> float:
     """Return what no number of a forward pass exceeds: the largest inputs, and no sign."""
     t = {name: np.abs(tensor.astype(np.float64)) for name, tensor in tensors.items()}
     first = t["trunk.0.weight"].sum(axis=1) * LARGEST + t["trunk.0.bias"]
+    if BOARD in t:
+        first += t[BOARD].sum(axis=1)  # the features of a board lie in [0, 1]
     second = t["trunk.1.weight"] @ first + t["trunk.1.bias"]
     hidden = t["result.weight"].sum(axis=1) * LARGEST + t["context.weight"] @ second
     hidden += t["move.bias"].max(axis=0)

@@ -27,6 +27,7 @@ from numba import prange
 from tokaido_env.agent import Agent
 from tokaido_env.agents.players.heuristic import evaluate, final_result, guides_of
 from tokaido_env.agents.players.inference import (
+    FIRST_ROW,
     Network,
     Position,
     Positions,
@@ -212,6 +213,8 @@ def search(
         keys: uint64 (n,).
     """
     n, sims = len(keys), plan.sims
+    weights, rows = (None, FIRST_ROW) if network is None else network.on(positions.boards)
+    positions = positions._replace(rows=rows)
     found = Found(
         actions=np.empty(n, np.int64),
         values=np.empty(n, np.float32),
@@ -221,14 +224,14 @@ def search(
     at_once = _SIMS_AT_ONCE if network is None else _LED_SIMS_AT_ONCE
     threads = min(numba.get_num_threads(), n)
     trees = kept_trees(threads, nodes, priors=network is not None)
-    workspaces = kept_workspaces(threads, network)
+    workspaces = kept_workspaces(threads, weights)
     step = max(1, threads, at_once // sims)
     for first in range(0, n, step):
         part = slice(first, first + step)
         taken = np.zeros(1, np.int64)
         _search_all(
             *(keys[part], positions.part(part), found.part(part)),
-            *(network, plan, trees, workspaces, taken),
+            *(weights, plan, trees, workspaces, taken),
         )
     return found
 
@@ -289,6 +292,7 @@ def _search_share(
             positions.guides[which],
             positions.states[i],
             positions.legal[i],
+            positions.rows[i if len(positions.rows) > 1 else 0],
         )
         found.actions[i], found.values[i] = _search(
             network, plan, position, keys[i], tree, workspace, found.visits[i]
@@ -440,7 +444,7 @@ def _judge(
     node = tree.nodes[at]
     if int(node["over"]):
         return final_result(position.board, s)
-    asked = Position(position.board, position.guide, s, mask_of(tree, node))
+    asked = Position(position.board, position.guide, s, mask_of(tree, node), position.row)
     value = forward(network, asked, workspace, workspace.logits)
     _note_priors(tree, node, workspace.logits)
     return np.float32(1 - 2 * int64(node["player"])) * value

@@ -5,7 +5,6 @@ Same matches, same bytes.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from tokaido_env.agents.arena.intervals import score_interval
 from tokaido_env.agents.arena.match import POINTS, TRIGGERS, Match
 from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.report.canvas import BELOW_TITLE, new_axes, new_figure, save_figure
 from tokaido_env.agents.report.results import Results, results_between
 from tokaido_env.agents.report.style import (
     ALL_GAMES,
@@ -29,14 +29,12 @@ from tokaido_env.agents.report.style import (
     drawing,
 )
 from tokaido_env.core.state import END_CAP
-from tokaido_env.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _LEFT = 2.45  # inches for the names of the agents
-_BELOW_TITLE = 0.55  # inches between the title's baseline and the top of what it is about
 
 
 def write_plots(
@@ -61,11 +59,7 @@ def write_plots(
     with drawing():
         Path(folder).mkdir(parents=True, exist_ok=True)
         for name, _, figure in figures(results):
-            contents = {".png": _as_png(figure), ".svg": as_svg(figure, name).encode()}
-            for suffix, content in contents.items():
-                paths.append(Path(folder) / (name + suffix))
-                with whole_file(paths[-1]) as file:
-                    file.write(content)
+            paths += save_figure(figure, Path(folder), name)
     return paths
 
 
@@ -84,39 +78,6 @@ def figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
             yield name, caption, draw(results)
 
 
-def as_svg(figure: Figure, name: str) -> str:
-    """Return a figure as SVG; the name keeps its ids apart from those of others."""
-    import matplotlib
-
-    out = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    with matplotlib.rc_context({"svg.hashsalt": name}):
-        figure.savefig(out, format="svg", metadata=nothing)
-    return out.getvalue()
-
-
-def _figure(height: float, title: str, games: str) -> Figure:
-    """Return an empty figure with its title and how many games it is about."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, height))
-    figure.text(0.2 / WIDTH, 1 - 0.36 / height, title, fontsize=15, fontweight="bold")
-    figure.text(1 - 0.2 / WIDTH, 1 - 0.36 / height, games, ha="right")
-    return figure
-
-
-def _axes(figure: Figure, left: float, bottom: float, right: float, top: float) -> Axes:
-    """Return axes with margins in inches, `top` from below the title."""
-    width, height = figure.get_size_inches()
-    rect = (
-        left / width,
-        bottom / height,
-        (width - left - right) / width,
-        (height - bottom - top - _BELOW_TITLE) / height,
-    )
-    return figure.add_axes(rect)
-
-
 def _rows(axes: Axes, results: Results, agents: Sequence[str]) -> None:
     """Label the rows of an axis with agents, the first on top."""
     axes.set_ylim(len(agents) - 0.4, -0.6)
@@ -133,8 +94,8 @@ def _number_of_games(counts: Sequence[int], each: str) -> str:
 def _draw_ratings(results: Results) -> Figure:
     ratings = results.ratings
     games = _number_of_games([rating.games for rating in ratings], "an agent")
-    figure = _figure(1.5 + 0.42 * len(ratings), "Elo with 95 % intervals", games)
-    axes = _axes(figure, _LEFT, 0.65, 2.05, 0.05)
+    figure = new_figure(1.5 + 0.42 * len(ratings), "Elo with 95 % intervals", games)
+    axes = new_axes(figure, _LEFT, 0.65, 2.05, 0.05)
     _rows(axes, results, [rating.agent for rating in ratings])
     known = [x for r in ratings for x in (r.elo, *r.ci95) if isfinite(x)] or [0.0]
     room = max(0.06 * (max(known) - min(known)), 10.0)
@@ -168,8 +129,8 @@ def _draw_scores(results: Results) -> Figure:
     height = min(max(0.62 * width, 0.5), 1.1)
     counts = [match.results.size for match in results.matches]
     games = _number_of_games(counts, "a match")
-    figure = _figure(_BELOW_TITLE + n * height + 0.9, "Score of row against column", games)
-    axes = _axes(figure, _LEFT, 0.5, 0.2, 0.4)
+    figure = new_figure(BELOW_TITLE + n * height + 0.9, "Score of row against column", games)
+    axes = new_axes(figure, _LEFT, 0.5, 0.2, 0.4)
     axes.set_xlim(-0.5, n - 0.5)
     axes.set_ylim(n - 0.5, -0.5)
     # As in a tournament's cross-table: many columns have the number of their agent.
@@ -216,8 +177,8 @@ def _draw_points(results: Results) -> Figure:
     agents, kinds = results.agents, POINTS[:3]
     counts = [len(results.games_of(spec)) for spec in agents]
     games = _number_of_games(counts, "an agent")
-    figure = _figure(1.85 + 0.42 * len(agents), "Points by character", games)
-    axes = _axes(figure, _LEFT, 0.65, 0.9, 0.4)
+    figure = new_figure(1.85 + 0.42 * len(agents), "Points by character", games)
+    axes = new_axes(figure, _LEFT, 0.65, 0.9, 0.4)
     _rows(axes, results, agents)
     means = np.array([_mean_points(results, spec) for spec in agents])  # (agents, 3)
     totals = means.sum(axis=1)
@@ -259,14 +220,14 @@ def _draw_triggers(results: Results) -> Figure:
     agents = results.agents
     counts = [len(results.games_of(spec)) for spec in agents]
     games = _number_of_games(counts, "an agent")
-    figure = _figure(1.9 + 0.38 * len(agents), "End triggers", games)
+    figure = new_figure(1.9 + 0.38 * len(agents), "End triggers", games)
     shares = np.array([_trigger_shares(results, spec) for spec in agents])  # (agents, 5)
     most = min(max(20 * int(np.ceil(shares.max() / 20)), 20), 100)
     heads = [f"pulled {trigger}" for trigger in TRIGGERS] + ["cap of rounds"]
     room = (WIDTH - _LEFT - 0.2) / len(heads)
     for i, head in enumerate(heads):
         left = _LEFT + i * room
-        axes = _axes(figure, left, 0.65, WIDTH - left - room + 0.25, 0.4)
+        axes = new_axes(figure, left, 0.65, WIDTH - left - room + 0.25, 0.4)
         _rows(axes, results, agents)
         if i:
             axes.set_yticks([])
@@ -370,14 +331,14 @@ def _panels(n: int, title: str, games: str, label: str) -> tuple[Figure, list[Ax
     columns = min(n, 3)
     rows = -(-n // columns)
     height = 3.4 if n == 1 else 1.95
-    figure = _figure(_BELOW_TITLE + rows * height + 0.25, title, games)
+    figure = new_figure(BELOW_TITLE + rows * height + 0.25, title, games)
     width = (WIDTH - 0.4) / columns
     all_axes = []
     for i in range(n):
         row, column = divmod(i, columns)
         left, bottom = 0.4 + column * width, (rows - 1 - row) * height + 0.6
         right = WIDTH - left - width
-        axes = _axes(figure, left + 0.35, bottom, right + 0.2, row * height + 0.5)
+        axes = new_axes(figure, left + 0.35, bottom, right + 0.2, row * height + 0.5)
         axes.tick_params(labelsize=9)
         if i + columns >= n:
             axes.set_xlabel(label, fontsize=10)
@@ -415,9 +376,3 @@ def _name_above(
     y = 6 + 14 * line
     axes.annotate("■", (x, 1), (shift, y), ha=side, color=colour, fontsize=9.5, **_OFFSET)
     axes.annotate(text, (x, 1), (away, y), ha=side, fontsize=9.5, weight="bold", **_OFFSET)
-
-
-def _as_png(figure: Figure) -> bytes:
-    out = io.BytesIO()
-    figure.savefig(out, format="png", metadata={"Software": None})
-    return out.getvalue()

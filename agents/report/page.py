@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.ratings import Rating
-from tokaido_env.agents.report.figures import as_svg, figures, whole
+from tokaido_env.agents.report.canvas import as_svg
+from tokaido_env.agents.report.figures import figures, whole
 from tokaido_env.agents.report.results import Results
 from tokaido_env.agents.report.style import FAINT, INK, PAPER, drawing
 from tokaido_env.core.checks import plain

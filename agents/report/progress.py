@@ -44,13 +44,16 @@ class RunBar(NamedTuple):
 
 
 @contextmanager
-def match_bar(title: str, games: int, finished: int) -> Iterator[Finished]:
+def match_bar(
+    title: str, games: int, finished: int, note: Callable[[], str] = str
+) -> Iterator[Finished]:
     """Show a bar while a match is played, if the error output is a terminal and rich is there.
 
     Args:
         title: what stands before the bar.
         games: of the match.
         finished: how many of them are finished already.
+        note: returns what else there is to say of what is finished.
     """
     if find_spec("rich") is None:
         yield lambda games: None
@@ -64,17 +67,19 @@ def match_bar(title: str, games: int, finished: int) -> Iterator[Finished]:
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
-        progress.TextColumn("games, {task.fields[speed]} games/s,"),
+        progress.TextColumn("games{task.fields[note]}, {task.fields[speed]} games/s,"),
         progress.TimeRemainingColumn(),
     )
     hidden = not console.is_terminal
     with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(escape(plain(title)), total=games, completed=finished, speed="–")
+        task = bar.add_task(
+            escape(plain(title)), total=games, completed=finished, speed="–", note=note()
+        )
 
         def report(games: int) -> None:
             bar.advance(task, games)
             speed = bar.tasks[0].speed
-            bar.update(task, speed="–" if speed is None else f"{speed:.3g}")
+            bar.update(task, speed="–" if speed is None else f"{speed:.3g}", note=note())
 
         yield report
 

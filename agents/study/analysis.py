@@ -162,8 +162,8 @@ def play_alone(
     numbers = np.arange(len(seeds))
     seats = np.zeros(len(seeds), np.int8)
     for some in _parts(numbers, agent):
-        job = Job(some, seeds[some], seats[some], len(seeds))
-        play_games(agent, agent, job, board, lambda which, moves: played.append((which, moves)))
+        job = Job(some, seeds[some], seats[some], [board], len(seeds))
+        play_games(agent, agent, job, lambda which, moves: played.append((which, moves)))
     actions = np.full((len(seeds), max(moves.shape[1] for _, moves in played)), -1, np.int8)
     for which, moves in played:
         actions[which, : moves.shape[1]] = moves
@@ -182,7 +182,7 @@ def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np
     for some, played in in_parts(board, games["seed"], actions):
         states = played.states
         begins = np.flatnonzero((played.legal != 0) & (states["dice_left"] == _ALL_DICE))
-        number = some.start + played.games[begins]
+        number = some[played.games[begins]]
         at = number * rounds.shape[1] + states["round"][begins] - 1
         put_rows(rounds.reshape(-1), at, copy_rows(states, begins))
     return rounds

@@ -21,13 +21,13 @@ from tokaido_env.agents.learn import expert
 from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.expert import (
     ExpertSettings,
-    Samples,
     iterate,
     learn,
     main,
     self_play,
 )
 from tokaido_env.agents.learn.network import MoveNetwork, frozen
+from tokaido_env.agents.learn.samples import Samples, load_samples
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.luck import episode_seed
 
@@ -136,10 +136,10 @@ def test_samples_that_are_pickled_are_not_loaded(tmp_path: Path) -> None:
 
     np.savez(path, **dict.fromkeys(Samples._fields, np.array([Trap()], object)))
     with pytest.raises(RunError, match=r"npz: not a file of arrays: .*expected object of shape"):
-        expert.load_samples(path, "shikoku")
+        load_samples(path, "shikoku")
     path.write_bytes(pickle.dumps(Trap()))
     with pytest.raises(RunError, match="npz: not a file of arrays: File is not a zip file"):
-        expert.load_samples(path, "shikoku")
+        load_samples(path, "shikoku")
     assert not touched.exists()
 
 
@@ -164,11 +164,11 @@ def test_samples_of_a_stranger_are_looked_at_before_a_kernel_reads_them(
     raw = samples.states.copy().view(np.uint8).reshape(40, -1)
     arrays = samples._asdict() | {"states": raw}
     np.savez(path, **arrays)
-    loaded = expert.load_samples(path, "shikoku")
+    loaded = load_samples(path, "shikoku")
     assert all((one == other).all() for one, other in zip(loaded, samples, strict=True))
     np.savez(path, **arrays | {name: change(arrays[name])})
     with pytest.raises(RunError, match=f"broken samples: {message}.* and the policies 07 and"):
-        expert.load_samples(path, "shikoku")
+        load_samples(path, "shikoku")
 
 
 # Learning

@@ -9,6 +9,7 @@ import torch
 from gymnasium import spaces
 
 from tokaido_env.agents.learn.ppo_policy import (
+    N_SEEN,
     LearnerEnv,
     learner_env,
     network_of,
@@ -42,7 +43,7 @@ def walk(env: TokaidoVecEnv, steps: int) -> Iterator[Any]:
 def test_the_spaces_of_the_learners_games(env: LearnerEnv) -> None:
     observation, action = env.observation_space, env.action_space
     assert isinstance(observation, spaces.Box)
-    assert (observation.shape, observation.dtype) == ((N_INPUTS + N_ACTIONS,), np.float32)
+    assert (observation.shape, observation.dtype) == ((N_SEEN,), np.float32)
     assert isinstance(action, spaces.Discrete)
     assert action.n == N_ACTIONS
     seen = env.reset()
@@ -60,8 +61,9 @@ def test_the_learner_sees_inputs_and_legal_actions(env: LearnerEnv) -> None:
         batch = env.games.batch
         inputs = read_positions(batch.boards, batch.states, batch.legal)
         assert (observation[:, :N_INPUTS] == inputs).all()
-        assert (observation[:, N_INPUTS:] == env.action_masks()).all()
+        assert (observation[:, N_INPUTS:-1] == env.action_masks()).all()
         assert (observation[:, :N_FEATURES] == seen).all()
+        assert (observation[:, -1] == 0).all()
         assert (rewards == other_rewards).all()
         assert (dones == other_dones).all()
         for game in np.flatnonzero(dones):

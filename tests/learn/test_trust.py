@@ -304,8 +304,9 @@ def test_a_run_notices_that_its_board_was_edited(
 def test_a_run_from_before_goes_on(run: Path) -> None:
     config = run / "config.toml"
     lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if not re.match(r'board_hash = "\w{16}"', line)]
-    assert len(kept) == len(lines) - 1
+    later = r'board_hash = "\w{16}"|see_board = '
+    kept = [line for line in lines if not re.match(later, line)]
+    assert len(kept) == len(lines) - 2
     config.write_text("".join(kept), encoding="utf-8")
     assert train(["--resume", str(run)]) == 0
 

@@ -333,7 +333,7 @@ def test_a_file_as_large_as_a_disk_is_refused_and_the_widest_network_is_not(
     policy_file: Path, tmp_path: Path
 ) -> None:
     os.truncate(policy_file, 2**40)
-    assert "too large: expected at most 32 MiB" in refusal(policy_file)
+    assert "too large: expected at most 48 MiB" in refusal(policy_file)
     random_policy(Sizes.of_width(MOST_WIDTH)).save(tmp_path / "wide")
     assert Policy.load(tmp_path / "wide").sizes == (4096, 1024, 512)
 

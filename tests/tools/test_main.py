@@ -12,7 +12,9 @@ from positions import other_board_data, write_board
 
 from tokaido_env import FEATURES, Game
 from tokaido_env.__main__ import COMMANDS, main
-from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.core.actions import LABELS
+from tokaido_env.core.board_features import BOARD_FEATURES
+from tokaido_env.core.entities import ENTITY_FEATURES
 from tokaido_env.record import load, save
 from tokaido_env.tools.program import program
 
@@ -111,15 +113,26 @@ def test_export_says_what_it_wrote(tmp_path: Path, capsys: Output) -> None:
     assert kind == np.uint8
 
 
-def test_the_table_of_features_is_the_layout(capsys: Output) -> None:
+def test_the_tables_of_features_are_the_layouts(capsys: Output) -> None:
     assert main(["features"]) == 0
-    _, *rows, last = capsys.readouterr().out.splitlines()
-    shown = []
-    for row in rows:
-        start, end, scale, name, meaning = row.split(maxsplit=4)
-        shown.append((name, int(start), int(end) - int(start) + 1, int(scale), meaning))
-    assert shown == [tuple(feature) for feature in FEATURES]
-    assert last.startswith(f"{N_FEATURES} numbers")
+    tables = capsys.readouterr().out.split("\n\n")
+    layouts = [FEATURES, BOARD_FEATURES, *ENTITY_FEATURES.values()]
+    for table, layout in zip(tables, layouts, strict=False):
+        _, _, *rows, last = table.splitlines()
+        shown = []
+        for row in rows:
+            start, end, scale, name, meaning = row.split(maxsplit=4)
+            shown.append((name, int(start), int(end) - int(start) + 1, int(scale), meaning))
+        assert shown == [tuple(feature) for feature in layout]
+        assert last.startswith(f"{sum(feature.size for feature in layout)} numbers")
+    masks, actions = tables[len(layouts) :]
+    assert masks.splitlines()[0] == "token_mask: 61, 0 or 1"
+    _, _, *rows, last = actions.splitlines()
+    assert [tuple(row.split()) for row in rows if row.startswith("merchant:M")] == [
+        (f"merchant:M{i}", str(48 + i), "towns", str(7 + i)) for i in (1, 2, 3, 4)
+    ]
+    assert [row.split()[0] for row in rows] == list(LABELS)
+    assert last == "61 tokens: 1 globals, 40 stations, 12 towns, 8 areas"
 
 
 def test_a_module_of_its_own() -> None:

@@ -212,14 +212,12 @@ def _fill_ring(row: np.void, board: Board) -> None:
     size = len(board.stations)
     row["ring_size"] = size
     row["station_kind"][:size] = [_KINDS[station] for station in board.stations]
-    coast_station, station_coast = row["coast_station"], row["station_coast"]
-    station_areas = row["station_areas"]
+    coast_station, station_areas = row["coast_station"], row["station_areas"]
     area = -1
     for index, station in enumerate(board.stations):
         if station in COASTAL_TOWNS:
             area += 1
             coast_station[area] = index
-            station_coast[index] = 1 << area
             station_areas[index] = 1 << (area - 1) % 8
         station_areas[index] |= 1 << area
 

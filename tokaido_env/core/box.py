@@ -40,32 +40,32 @@ LAST_TEMPLE, LAST_GARDEN, LAST_SLAB = 9, 6, 6  # R5.3, R4.5
 CAPACITY = 5  # wares; one more with robust (R7.3)
 GOLD_PRICE = 10  # R4.5
 
-# Signed throughout: a mix of signed and unsigned integers becomes a float in a kernel.
+# Signed throughout: a mix of signed and unsigned integers becomes a float in a kernel. What every
+# move reads comes first: of a pool of boards as little as possible should fill a processor's cache.
 BOARD = np.dtype(
     [
-        ("max_rounds", "<i2"),  # R10.1
-        ("town_reach", "<i2", (MAX_DIE + 1, 12)),  # [die, town]: bit t = town t is that far (R4.1)
-        ("area_reach", "<i2", (MAX_DIE + 1, 8)),  # [die, area]: bit a = area a is that far (R3.1)
-        ("icons_touched", "<i2", (MAX_DIE + 1, 8, 8)),  # [die, from, to]: bit = icon (R7.2)
-        ("area_icon", "i1", 8),  # index into ICONS
-        ("town_areas", "<i2", 12),  # bit a = the town borders area a (R3.3)
-        ("station_areas", "<i2", RING_SIZES[1]),  # bit a = the station borders area a
-        ("station_kind", "i1", RING_SIZES[1]),  # index into STATIONS
-        ("station_coast", "<i2", RING_SIZES[1]),  # bit c = coastal town c is the station
-        ("coast_station", "i1", 8),  # ring index of each coastal town
         ("ring_size", "i1"),
+        ("coast_station", "i1", 8),  # ring index of each coastal town
         ("mountain_number", "i1", 4),  # wares drawn (R4.3)
-        ("face_count", "i1", (3, MAX_DIE + 1)),  # [character, value]: faces with that value
-        ("faces", "i1", (3, 6)),  # [character, face]: its value
+        ("area_icon", "i1", 8),  # index into ICONS
         ("kinds", "i1"),  # different boutique tokens (ware, price)
         ("kind_ware", "i1", 8),
         ("kind_price", "i1", 8),
         ("kind_count", "i1", 8),
+        ("faces", "i1", (3, 6)),  # [character, face]: its value
+        ("station_areas", "<i2", RING_SIZES[1]),  # bit a = the station borders area a (R3.3)
+        ("station_kind", "i1", RING_SIZES[1]),  # index into STATIONS
+        ("town_areas", "<i2", 12),  # bit a = the town borders area a
+        ("area_reach", "<i2", (MAX_DIE + 1, 8)),  # [die, area]: bit a = area a is that far (R3.1)
+        ("town_reach", "<i2", (MAX_DIE + 1, 12)),  # [die, town]: bit t = town t is that far (R4.1)
+        ("icons_touched", "i1", (MAX_DIE + 1, 8, 8)),  # [die, from, to]: bit = icon (R7.2)
+        ("face_count", "i1", (3, MAX_DIE + 1)),  # [character, value]: faces with that value
         ("commerce", "<i2", 7),  # by gold slabs (R9.2)
         ("culture", "<i2", 11),  # by paintings given
         ("temple", "<i2", 10),  # by peg, 1 to 9
         ("garden", "<i2", 7),  # by peg, 1 to 6
         ("start", "i1", (2, 3)),  # [seat, character]: ring index, town, area
+        ("max_rounds", "<i2"),  # R10.1
     ]
 )
 """A board: lookup tables, made by `boards.geometry`."""

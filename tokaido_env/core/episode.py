@@ -14,6 +14,7 @@ from tokaido_env.core.luck import (
     agent_key,
     agent_key_of_seed,
     begin_luck,
+    board_of_seed,
     key_of_seed,
     resolve,
     sample,
@@ -62,6 +63,7 @@ MODE = np.dtype(
         ("bot", "i1"),  # chooses the moves; NO_BOT: they are given
         ("to_end", "i1"),  # the bot goes on until the end of each game
         ("bots", "i1"),  # some slots have bots, or `to_end`
+        ("pool", "<i4"),  # boards that the board of each episode is drawn from; 0: it stays
     ]
 )
 
@@ -120,7 +122,7 @@ def _move(board: Row, s: Row, luck: Row, slot: Row, mask: Mask, move: int, mode:
 @subroutine
 def go_on(
     i: int,
-    board: Row,
+    boards: Any,
     states: Any,
     luck: Row,
     slot: Row,
@@ -136,6 +138,7 @@ def go_on(
         moved: whether there was a move, by chance or not: else the game was over or begins.
     """
     s = states[i]
+    board = boards[slot["board"]]
     ended = False
     while True:
         move = NO_MOVE
@@ -143,9 +146,12 @@ def go_on(
             ended = True
             _note_end(board, s, slot, mode)
         if ended and int(s["phase"]) == OVER and int(mode["autoreset"]):
-            states[i] = fresh[slot["board"]]
             slot["episode"] += 1
             new_luck(luck, slot)
+            if int(mode["pool"]):
+                slot["board"] = board_of_seed(int64(slot["seed"]), int64(mode["pool"]))
+                board = boards[slot["board"]]
+            states[i] = fresh[slot["board"]]
         elif _bot_is_next(s, slot, mode, ended):
             move = chosen_move(board, s, luck, slot, mask, mode, scratch)
         else:

@@ -18,6 +18,7 @@ from numba import prange
 from tokaido_env.core.bits import expand_mask
 from tokaido_env.core.bots import NO_BOT, RANDOM, random_action
 from tokaido_env.core.box import Row
+from tokaido_env.core.entities import encode_entities
 from tokaido_env.core.episode import (
     MASK_BITS,
     NO_MOVE,
@@ -34,13 +35,19 @@ from tokaido_env.core.jit import allocator, index, int64, kernel, parallel
 from tokaido_env.core.luck import (
     sample,
 )
-from tokaido_env.core.observation import encode
+from tokaido_env.core.observation import N_FEATURES, encode
 from tokaido_env.core.rules import is_chance, legal, outcome_weights, reward
 from tokaido_env.core.state import STATE
+from tokaido_env.core.threads import fetch
 
 # Games that one thread plays in the order of their moves, for a processor guesses the branches of
 # one game by those of the game before; few enough for its nearest cache.
 _BLOCK = 512
+
+# So many games ahead their rows are asked for, of a board what every move reads: of many boards few
+# are in the nearest caches.
+_AHEAD = 8
+_STATE_LINES, _BOARD_LINES = 2, 7
 
 
 @parallel
@@ -84,6 +91,12 @@ def advance(
             _choose(here, boards, states, lucks, slots, masks, given, mode, scratch)
         chosen, played = _in_order_of_moves(here, given)
         for k in range(len(here)):
+            if k + _AHEAD < len(here):
+                soon = chosen[k + _AHEAD]
+                fetch(states, soon, _STATE_LINES)
+                fetch(lucks, soon, 1)
+                if len(boards) > 1:
+                    fetch(boards, int64(slots[index(soon)]["board"]), _BOARD_LINES)
             i = index(chosen[k])
             slot = slots[i]
             # Rows are handed on, not arrays, whose references Numba would count at every call.
@@ -92,7 +105,7 @@ def advance(
             mask = play(board, states[i], lucks[i], slot, masks[i], move, mode)
             if mask == np.uint64(0) or int(mode["bots"]):
                 moved = move != NO_MOVE
-                mask = go_on(i, board, states, lucks[i], slot, mask, moved, fresh, mode, scratch)
+                mask = go_on(i, boards, states, lucks[i], slot, mask, moved, fresh, mode, scratch)
             masks[i] = mask
             expand_mask(mask, words[i])
 
@@ -127,6 +140,62 @@ def observe(
         i = games[j]
         seat = max(int64(seats[j]), 0)
         encode(boards[slots[i]["board"]], states[i], seat, unit, out[j])
+
+
+@parallel
+def observe_with_board(
+    games: Any,
+    boards: Any,
+    states: Any,
+    slots: Any,
+    seats: Any,
+    unit: Any,
+    blocks: Any,
+    standing: Any,
+    out: Any,
+) -> None:
+    """`observe`, and the board's block behind it, which is written where another stands there.
+
+    Args:
+        blocks: (b, N_BOARD_FEATURES), `board_blocks` of the boards.
+        standing: int32 (k,), of which board each row has the block, -1 for none; kept up to date.
+        out: (k, N_FEATURES + N_BOARD_FEATURES).
+    """
+    for j in prange(len(games)):
+        i = games[j]
+        board = slots[i]["board"]
+        encode(boards[board], states[i], max(int64(seats[j]), 0), unit, out[j, :N_FEATURES])
+        if standing[j] != board:
+            standing[j] = board
+            out[j, N_FEATURES:] = blocks[board]
+
+
+@parallel
+def observe_entities(
+    games: Any,
+    boards: Any,
+    states: Any,
+    slots: Any,
+    seats: Any,
+    still: Any,
+    standing: Any,
+    out: Any,
+) -> None:
+    """Write what `seats` see as entities, NOBODY standing for seat 0.
+
+    Args:
+        still: float32 (b, N_ENTITY_NUMBERS), what the boards alone say.
+        standing: as for `observe_with_board`.
+        out: float32 (k, N_ENTITY_NUMBERS).
+    """
+    for block in prange((len(games) + _BLOCK - 1) // _BLOCK):
+        flat = _vector()
+        for j in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(games))):
+            i, k = games[j], slots[games[j]]["board"]
+            if standing[j] != k:
+                standing[j] = k
+                out[j] = still[k]
+            encode_entities(boards[k], states[i], max(int64(seats[j]), 0), flat, out[j])
 
 
 @parallel
@@ -167,6 +236,12 @@ def outcomes(games: Any, boards: Any, states: Any, lucks: Any, slots: Any, out: 
 def _scratch() -> Any:
     """Return what bots write to; Numba cannot make it directly in a parallel loop."""
     return np.empty(2, STATE)
+
+
+@allocator
+def _vector() -> Any:
+    """Return room for an observation, as `_scratch`."""
+    return np.empty(N_FEATURES, np.float32)
 
 
 @kernel

@@ -10,31 +10,15 @@ divided by its feature's scale; as uint8 it is the raw value itself. Two positio
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.box import MAX_DIE, MAX_ROUNDS, PAINTINGS, RING_SIZES, Row, Seat
+from tokaido_env.core.features import Entry, hash_of, laid_out, scales_of, width
 from tokaido_env.core.jit import entry, index, int64, kernel
 from tokaido_env.core.state import MAX_COINS, MAX_PENDING, NOBODY
-
-
-class Feature(NamedTuple):
-    """One entry of the observation: `size` numbers from `start`, each a raw value / `scale`."""
-
-    name: str
-    start: int
-    size: int
-    scale: int
-    meaning: str
-
-    @property
-    def slice(self) -> slice:
-        """Where the feature stands in the vector."""
-        return slice(self.start, self.start + self.size)
-
 
 _COINS = 9  # the most before the sixth slab
 
@@ -79,30 +63,18 @@ _PLAYER_TABLE = (
 )
 
 
-def _features() -> tuple[Feature, ...]:
-    rows = list(_TABLE)
-    for whose in ("my", "their"):
-        rows += [(f"{whose}_{name}", *rest) for name, *rest in _PLAYER_TABLE]  # type: ignore[misc]
-    features: list[Feature] = []
-    start = 0
-    for name, size, scale, meaning in rows:
-        features.append(Feature(name, start, size, scale, meaning))
-        start += size
-    return tuple(features)
+def _whose(whose: str) -> list[Entry]:
+    return [(f"{whose}_{name}", size, scale, text) for name, size, scale, text in _PLAYER_TABLE]
 
 
-FEATURES = _features()
+FEATURES = laid_out((*_TABLE, *_whose("my"), *_whose("their")))
 """The layout of the observation, in order. Appended to, never reordered."""
 
-N_FEATURES = sum(feature.size for feature in FEATURES)
-LAYOUT_HASH = hashlib.sha256(repr(FEATURES).encode()).hexdigest()[:16]
+N_FEATURES = width(FEATURES)
+LAYOUT_HASH = hash_of(FEATURES)
 
-SCALES = np.repeat(
-    np.array([feature.scale for feature in FEATURES], np.float32),
-    [feature.size for feature in FEATURES],
-)
+SCALES = scales_of(FEATURES)
 """What each number of a uint8 observation is divided by to give the float32 one: (N_FEATURES,)."""
-SCALES.flags.writeable = False
 
 _START = {feature.name: feature.start for feature in FEATURES}
 _PLAYER_SIZE = sum(row[1] for row in _PLAYER_TABLE)

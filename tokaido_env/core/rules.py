@@ -359,8 +359,7 @@ def _pilgrim_moves(s: Row, seat: Seat) -> int:
 def _merchant_moves(board: Row, s: Row, seat: Seat) -> int:
     """R4.1: not to a coastal town that holds a pilgrim (one's own too) or the other merchant."""
     reach = int(board["town_reach"][s["dice"][MERCHANT], s["merchant"][seat]])
-    closed = int(board["station_coast"][s["pilgrim"][0]])
-    closed |= int(board["station_coast"][s["pilgrim"][1]])
+    closed = coast_at(board, int(s["pilgrim"][0])) | coast_at(board, int(s["pilgrim"][1]))
     closed |= 1 << int(s["merchant"][1 - seat]) & _ALL_COASTS
     return (reach & ~closed) << MOVE_MERCHANT
 
@@ -400,7 +399,7 @@ def _move(board: Row, s: Row, action: Action) -> int:
     seat = _decider(s)
     die = int(s["die"])
     if die == PILGRIM:
-        s["pilgrim"][seat] = _pilgrim_arrival(board, s, seat, action == MOVE_PILGRIM_WAVE)
+        s["pilgrim"][seat] = pilgrim_arrival(board, s, seat, action == MOVE_PILGRIM_WAVE)
     elif die == MERCHANT:
         s["merchant"][seat] = action - MOVE_MERCHANT
     else:
@@ -414,7 +413,7 @@ def _move(board: Row, s: Row, action: Action) -> int:
 
 
 @kernel
-def _pilgrim_arrival(board: Row, s: Row, seat: Seat, wave: bool) -> int:
+def pilgrim_arrival(board: Row, s: Row, seat: Seat, wave: bool) -> int:
     """R5.1: clockwise by the die (R7.1), then on to the next empty station."""
     steps = int(s["dice"][PILGRIM])
     if wave:
@@ -432,8 +431,14 @@ def _pilgrim_arrival(board: Row, s: Row, seat: Seat, wave: bool) -> int:
 def _holds_character(board: Row, s: Row, seat: Seat, station: int) -> bool:
     """Return whether a character other than the seat's own pilgrim is at a station."""
     merchants = 1 << int(s["merchant"][0]) | 1 << int(s["merchant"][1])
-    coast = int(board["station_coast"][station])
-    return int(s["pilgrim"][1 - seat]) == station or merchants & coast != 0
+    return int(s["pilgrim"][1 - seat]) == station or merchants & coast_at(board, station) != 0
+
+
+@kernel
+def coast_at(board: Row, station: int) -> int:
+    """Return the coastal town that a station is, as a bit, else 0: only towns border two areas."""
+    areas = int(board["station_areas"][station])
+    return areas & (areas << 1 | areas >> 7)
 
 
 # Effects on offer (R3.2, R4.3, R4.4, R5.2 to R5.5)

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba.core import types
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import NumbaTypeError
 from numba.extending import intrinsic
 
 from tokaido_env.core.jit import INTERPRETED
@@ -47,3 +49,36 @@ def _compile_take(context: Any, counter: Any, step: Any) -> Any:
 
 
 take: Callable[[Any, int], int] = _take if INTERPRETED else intrinsic(_compile_take)
+
+
+_LINE = 64  # bytes of a cache line
+
+
+def _fetch(array: npt.NDArray[Any], i: int, lines: int) -> None:
+    """Ask for the first cache lines of a row that will be read soon; nothing waits for them."""
+
+
+def _compile_fetch(context: Any, array: Any, i: Any, lines: Any) -> Any:
+    """Return the type of `fetch` and what writes its code, as Numba asks an intrinsic for."""
+    if not isinstance(lines, types.IntegerLiteral):
+        raise NumbaTypeError("fetch: lines: expected a constant")
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), (pointer, number, number, number))
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        rows = target.make_array(signature.args[0])(target, builder, arguments[0])
+        size = ir.Constant(ir.IntType(64), array.dtype.size)
+        start = builder.add(
+            builder.ptrtoint(rows.data, ir.IntType(64)), builder.mul(arguments[1], size)
+        )
+        for line in range(lines.literal_value):
+            place = builder.add(start, ir.Constant(ir.IntType(64), _LINE * line))
+            reading, near, data = (ir.Constant(number, n) for n in (0, 3, 1))
+            builder.call(prefetch, (builder.inttoptr(place, pointer), reading, near, data))
+        return target.get_dummy_value()
+
+    return types.void(array, types.int64, lines), generate
+
+
+fetch: Callable[[Any, int, int], None] = _fetch if INTERPRETED else intrinsic(_compile_fetch)

@@ -24,12 +24,16 @@ GAMES = 4096
 _SEARCHED = 64  # games
 
 
-def random_play(observation: str | None, *, copied: bool = False) -> Callable[[], float]:
-    """Return a measure of random play of a batch, one kernel call a ply, in decisions/s."""
+def random_play(observation: str | None, **options: Any) -> Callable[[], float]:
+    """Return a measure of random play of a batch, one kernel call a ply, in decisions/s.
+
+    Args:
+        observation, options: of the batch; `copy` is False by default.
+    """
 
     @cache
     def begun() -> Batch:
-        batch = Batch(GAMES, observation=observation, copy=copied)  # type: ignore[arg-type]
+        batch = Batch(GAMES, **{"observation": observation, "copy": False, **options})
         batch.reset(seed=0)
         for _ in range(400):  # games at all stages
             batch.play("random")

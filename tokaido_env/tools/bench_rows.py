@@ -65,19 +65,36 @@ _learning = Learning()
 _POLICIES = ("safetensors",)
 _LEARNING = ("stable_baselines3", "sb3_contrib", "torch", "safetensors")
 _SPEED = "decisions/s"
+_POOL = "family:train/1000"
 
 ROWS = (
     Row("random.1", "random play, int8 masks", _SPEED, random_play(None), 18e6),
     Row("random.2", "random play, int8 masks", _SPEED, random_play(None), 33e6, threads=2),
+    Row("pool.1", "… on a pool of 1,000 boards", _SPEED, random_play(None, board=_POOL)),
+    Row("pool.2", "… on a pool of 1,000 boards", _SPEED, random_play(None, board=_POOL), threads=2),
     Row("float32.1", "… and float32 observations", _SPEED, random_play("float32"), 7e6),
     Row("float32.2", "… and float32 observations", _SPEED, random_play("float32"), 13e6, threads=2),
+    Row(
+        "block.1",
+        "… and the board's block",
+        _SPEED,
+        random_play("float32", see_board=True),
+    ),
+    Row(
+        "block.2",
+        "… and the board's block",
+        _SPEED,
+        random_play("float32", see_board=True),
+        threads=2,
+    ),
+    Row("entities.1", "… and entities", _SPEED, random_play("entities")),
     Row("uint8.1", "… and uint8 observations", _SPEED, random_play("uint8")),
     Row("uint8.2", "… and uint8 observations", _SPEED, random_play("uint8"), threads=2),
     Row(
         "copied.1",
         "… float32, in arrays of one's own (the default)",
         _SPEED,
-        random_play("float32", copied=True),
+        random_play("float32", copy=True),
     ),
     Row("step.1", "`Batch.step` alone, checked", _SPEED, stepping()),
     Row("game", "`Game` from Python, random play", _SPEED, game_play, 150e3),
@@ -218,6 +235,11 @@ ROWS = (
     Row("state", "one state", "bytes", lambda: float(STATE.itemsize), 128.0, at_most=True),
 )
 RATIOS = (
+    Ratio("pool / random", "a pool of 1,000 boards to one board", "pool.1", "random.1", 0.93),
+    Ratio("pool / random, 2", "… on two threads", "pool.2", "random.2", 0.93, threads=2),
+    Ratio(
+        "block / float32", "the board's block behind the observation", "block.1", "float32.1", 0.6
+    ),
     Ratio(
         "env / connect_four", "`env()` to PettingZoo connect_four_v3", "env", "connect_four", 8.0
     ),

@@ -195,6 +195,7 @@ CHECKS = (
         "api_test, boxes, warnings as errors",
         lambda: _api_test(observation="box"),
     ),
+    Check("pettingzoo", "api_test, entities", lambda: _api_test(observation="entities")),
     Check("pettingzoo", "seed_test", _seed_test),
     Check("pettingzoo", "render_test", _render_test, DRAWING),
     Check("pettingzoo", "performance_benchmark", _performance_benchmark),
@@ -202,6 +203,11 @@ CHECKS = (
         "gymnasium",
         "check_env, warnings as errors",
         lambda: _gymnasium_check_env(rendered=False),
+    ),
+    Check(
+        "gymnasium",
+        "check_env, entities, warnings as errors",
+        lambda: _gymnasium_check_env(rendered=False, observation="entities"),
     ),
     Check(
         "gymnasium",

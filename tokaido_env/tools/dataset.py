@@ -51,6 +51,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core import loops
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES
@@ -100,7 +101,7 @@ class Played:
 def export(
     records: str | Path,
     out: str | Path,
-    board: str | Path | Board | None = None,
+    board: Boards | None = None,
     dtype: str = "float32",
 ) -> tuple[int, int]:
     """Write the decisions of a record file to a dataset, verified as they are read.
@@ -108,7 +109,7 @@ def export(
     Args:
         records: a record file, JSON Lines.
         out: the file to write, .parquet or .npz: whole or not at all.
-        board: the board of the games, when it is not a built-in one.
+        board: as for `record.load`.
         dtype: of the observations, "float32" or "uint8".
 
     Returns:
@@ -140,11 +141,9 @@ def export(
     return rows, len(lengths)
 
 
-def read(
-    path: Path, board: str | Path | Board | None = None, dtype: str = "float32"
-) -> Iterator[Played]:
+def read(path: Path, board: Boards | None = None, dtype: str = "float32") -> Iterator[Played]:
     """Yield the decisions of each game of a record file, verified; see `export`."""
-    loaded = None if board is None else Board.load(board)
+    loaded = None if board is None else BoardPool.load(board)
     for number, record in _records(path):
         try:
             yield _play(number, record, loaded, dtype)
@@ -175,7 +174,7 @@ def _records(path: Path) -> Iterator[tuple[int, Record]]:
 # One game
 
 
-def _play(number: int, record: Record, board: Board | None, dtype: str) -> Played:
+def _play(number: int, record: Record, board: BoardPool | None, dtype: str) -> Played:
     played = replay(record, board)
     check_luck(record, played)
     check_fits(played.board.record, dtype)

@@ -6,6 +6,7 @@ tokaido evaluate python:my_bots:Careful greedy --until-decided --games 10000
 tokaido evaluate rate policy:runs/first
 tokaido evaluate ladder random greedy heuristic --ladder my_ladder.json
 tokaido evaluate exploit champion
+tokaido evaluate generalise champion
 tokaido evaluate --list
 
 Every two agents meet: the same luck twice, with seats swapped. Scores come with a 95 % interval.
@@ -47,15 +48,15 @@ from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import tables
 from tokaido_env.agents.report.as_json import results_to_dict
 from tokaido_env.agents.report.progress import learner_bars, match_bar
-from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.files import check_outputs, write_text
+from tokaido_env.tools.generalise import INTERRUPTED, generalise, tell_stopped, tell_taken
 from tokaido_env.tools.program import described, program
 
 if TYPE_CHECKING:
     from tokaido_env.agents.study.exploit import Probe, Status
 
-INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 ERROR = 0.05  # how often a match that is decided may name the wrong agent
 
 
@@ -116,7 +117,7 @@ def _add_common(parser: argparse.ArgumentParser, games: int) -> None:
     add = parser.add_argument
     add("--games", type=int, default=games, help=f"for each two agents, even ({games})")
     add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
-    add("--board", default="shikoku", help="a built-in board or a file (shikoku)")
+    add("--board", default="shikoku", help="a built-in board, a file, or a pool (shikoku)")
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
     add(
         "--processes",
@@ -128,14 +129,14 @@ def _add_common(parser: argparse.ArgumentParser, games: int) -> None:
 
 def _evaluate(options: argparse.Namespace) -> int:
     _check(options)
-    board = Board.load(options.board)
+    board = BoardPool.load(options.board)
     agents = [make(spec) for spec in options.agents]
     pairs = [(agents[i], agents[j]) for i, j in round_robin(len(agents))]
     sheets = [Sheet(a.spec, b.spec, options.games, options.seed, board) for a, b in pairs]
     records = None
     if options.records is not None:
         records = Records(options.records, sheets)
-        _tell_taken(records)
+        tell_taken(records)
     results, stopped = _play(pairs, sheets, records, options)
     if options.luck:
         results = [Result(with_luck(match, board), decided) for match, decided in results]
@@ -147,7 +148,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         if records is not None:
             records.sort()
         return _draw(results, ratings, options, board)
-    return _tell_stopped(stopped, sheets, options)
+    return tell_stopped(stopped, sheets, options.records)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -198,22 +199,6 @@ def _bar(sheet: Sheet, number: str) -> AbstractContextManager[Report]:
     return match_bar(title, len(sheet), int(sheet.finished.sum()))
 
 
-def _tell_taken(records: Records) -> None:
-    if records.dropped:
-        print("evaluate: the last line of the records was cut short: dropped", file=sys.stderr)
-    if records.taken:
-        print(f"evaluate: {records.taken:,} games taken over", file=sys.stderr)
-
-
-def _tell_stopped(stopped: BaseException, sheets: list[Sheet], options: argparse.Namespace) -> int:
-    interrupted = isinstance(stopped, KeyboardInterrupt)
-    played, total = sum(int(s.finished.sum()) for s in sheets), sum(map(len, sheets))
-    kept = "" if options.records is None else f", all in {options.records}: call again to go on"
-    print(f"evaluate: {'interrupted' if interrupted else stopped}", file=sys.stderr)
-    print(f"evaluate: {played:,} of {total:,} games were played{kept}", file=sys.stderr)
-    return INTERRUPTED if interrupted else 1
-
-
 def _ratings(results: list[Result], seed: int, *, complete: bool) -> list[Rating]:
     """Rate the agents; what was stopped may say too little for that."""
     # An agent may meet itself, or be named twice: the same games would count twice.
@@ -230,7 +215,7 @@ def _ratings(results: list[Result], seed: int, *, complete: bool) -> list[Rating
 
 def _save(
     options: argparse.Namespace,
-    board: Board,
+    board: BoardPool,
     agents: list[str],
     results: list[Result],
     ratings: list[Rating],
@@ -247,7 +232,7 @@ def _save(
 
 
 def _show(
-    results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: Board
+    results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: BoardPool
 ) -> None:
     if not results:
         return
@@ -267,7 +252,7 @@ def _show(
 
 
 def _draw(
-    results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: Board
+    results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: BoardPool
 ) -> int:
     from tokaido_env.agents.report.figures import write_plots
     from tokaido_env.agents.report.page import write_report
@@ -295,7 +280,7 @@ def _rate(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(f"{program('evaluate')} rate", description=_rate.__doc__)
     add = parser.add_argument
     add("agent", metavar="AGENT", help=f"a spec string, see {program('evaluate')} --list")
-    add("--ladder", type=Path, default=ladder.LADDER, metavar="FILE", help="(ours)")
+    add("--ladder", type=Path, metavar="FILE", help="(ours for the board)")
     add("--opponents", type=int, default=placing.OPPONENTS, help="how many to meet")
     add("--thorough", action="store_true", help="meet slow agents too")
     add(
@@ -306,21 +291,23 @@ def _rate(arguments: list[str]) -> int:
         help="agents on the ladder that run your own code, or policies outside its folder",
     )
     options, board = _ladder_options(parser, arguments)
+    options.ladder = options.ladder or ladder.ladder_for(board)
     policy = policy_of(options.agent)
     check_outputs(options.json, read=[options.ladder, options.board, policy])
     spec = make(options.agent).spec
+    trusted = [spec, options.agent, *options.trust]
+    loaded = ladder.Ladder.load(options.ladder, board, trusted)
     rated = placing.rate(
-        spec,
-        ladder.Ladder.load(options.ladder, board, [spec, options.agent, *options.trust]),
-        play=_player(options, board),
+        *(spec, loaded),
+        play=_player(options, loaded.pool),
         seed=options.seed,
         opponents=options.opponents,
         thorough=options.thorough,
     )
     if options.json is not None:
         results = [Result(match, None) for match in rated.matches]
-        _save(options, board, [spec], results, [rated.rating])
-    title = f"seed {options.seed}, board {board.name}"
+        _save(options, loaded.pool, [spec], results, [rated.rating])
+    title = f"seed {options.seed}, board {loaded.pool.name}"
     tables.print_table(tables.matches_table(rated.matches, title))
     tables.print_table(tables.ratings_table([rated.rating]))
     print(f"on ladder {rated.ladder}, {options.ladder}")
@@ -348,15 +335,15 @@ def _ladder(arguments: list[str]) -> int:
 
 def _ladder_options(
     parser: argparse.ArgumentParser, arguments: list[str]
-) -> tuple[argparse.Namespace, Board]:
+) -> tuple[argparse.Namespace, BoardPool]:
     _add_common(parser, games=1000)
     options = parser.parse_args(arguments)
     check_seed(options.seed)
     check_processes(options.processes)
-    return options, Board.load(options.board)
+    return options, BoardPool.load(options.board)
 
 
-def _player(options: argparse.Namespace, board: Board) -> ladder.Play:
+def _player(options: argparse.Namespace, board: BoardPool) -> ladder.Play:
     """Return what plays a match of two specs: at most so many games, with a seed."""
 
     def play_two(a: str, b: str, games: int, seed: int) -> Match:
@@ -454,4 +441,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "rate": _rate,
     "ladder": _ladder,
     "exploit": _exploit,
+    "generalise": generalise,
 }

@@ -17,7 +17,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("file", help="a record file, JSON Lines")
     parser.add_argument("out", help="the dataset to write, .parquet or .npz")
-    parser.add_argument("--board", help="the board file of the games, if not a built-in board")
+    parser.add_argument(
+        "--board", help="the board file of the games, if neither built in nor of the family"
+    )
     parser.add_argument("--uint8", action="store_true", help="observations as raw values")
     options = parser.parse_args(arguments)
     dtype = "uint8" if options.uint8 else "float32"

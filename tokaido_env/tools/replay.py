@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("file", help="a record file, JSON Lines")
-    add("--board", help="the board file of the games, if not a built-in board")
+    add("--board", help="the board file of the games, if neither built in nor of the family")
     add("--game", type=int, help="only the game on this line, from 1")
     add("--quiet", action="store_true", help="verify and print results only")
     written = parser.add_mutually_exclusive_group()

@@ -19,14 +19,13 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from html import escape
 from importlib import resources
-from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
@@ -50,7 +49,7 @@ Data = dict[str, Any]
 
 def replay_page(
     records: Iterable[Record],
-    board: str | Path | Board | None = None,
+    board: Boards | None = None,
     *,
     policy: str | Agent | None = None,
 ) -> str:
@@ -58,7 +57,7 @@ def replay_page(
 
     Args:
         records: the games, in the order of the page; verified as they are played through.
-        board: of the games, when it is not a built-in one.
+        board: of the games, as for `record.load`.
         policy: an agent, or the spec of one, to show what it would do and who it thinks will win.
 
     Raises:
@@ -107,7 +106,7 @@ class Scrubber:
 
 def scrubber(
     game: Game | Record,
-    board: str | Path | Board | None = None,
+    board: Boards | None = None,
     *,
     policy: str | Agent | None = None,
 ) -> Scrubber:
@@ -115,7 +114,7 @@ def scrubber(
 
     Args:
         game: a game as far as it was played, or a record.
-        board: of a record, when it is not a built-in one.
+        board: of a record, as for `record.load`.
         policy: as for `replay_page`.
     """
     if isinstance(game, Game):
@@ -139,7 +138,7 @@ def _agent(policy: str | Agent | None) -> Agent | None:
     return None if policy is None else as_agent(policy)
 
 
-def _film(record: Record, board: str | Path | Board | None, agent: Agent | None) -> Data:
+def _film(record: Record, board: Boards | None, agent: Agent | None) -> Data:
     """Return all that the page shows of a game.
 
     Keys: `title` and `choice`, its name; `names` of the players; `markup`, the strings, and
@@ -171,7 +170,7 @@ def _film(record: Record, board: str | Path | Board | None, agent: Agent | None)
 
 
 def _scenes(
-    record: Record, board: str | Path | Board | None, agent: Agent | None
+    record: Record, board: Boards | None, agent: Agent | None
 ) -> tuple[list[Scene], Sequence[str]]:
     """Play a record through: what there is to see at each position, and the events between."""
     played = replay(record, board)

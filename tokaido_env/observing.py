@@ -1,0 +1,205 @@
+"""What agents are shown of games: a vector, the board's block behind it, or entities.
+
+Every API takes its observations from here: `Observer` writes those of many games, `GameObserver`
+those of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.core import loops
+from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
+from tokaido_env.core.checks import check_choice
+from tokaido_env.core.entities import (
+    N_ENTITY_NUMBERS,
+    board_entities,
+    encode_entities_of_game,
+    entity_arrays,
+)
+from tokaido_env.core.observation import (
+    N_FEATURES,
+    OBSERVATION_DTYPES,
+    check_fits,
+    encode_game,
+    units,
+)
+from tokaido_env.game import Game
+
+Observation = Literal["float32", "uint8", "entities"]
+ENTITIES = "entities"
+OBSERVATIONS = (*OBSERVATION_DTYPES, ENTITIES)
+
+Seen = npt.NDArray[Any] | dict[str, npt.NDArray[Any]]
+"""What agents are shown: vectors, or the arrays of entities by name."""
+
+
+Here = tuple[Any, Any, Any, Any, Any]
+"""Games, boards, states, slots and seats."""
+
+
+def check_observation(
+    observation: object, see_board: object, among: Sequence[object] = OBSERVATIONS
+) -> None:
+    """Raise `ValueError` unless there is such an observation, and it can have the board's block."""
+    check_choice("observation", observation, among)
+    check_choice("see_board", see_board, (True, False))
+    if see_board and observation == ENTITIES:
+        raise ValueError(
+            "see_board: expected False with observation='entities', which have the board already"
+        )
+    if see_board and observation is None:
+        raise ValueError("see_board: expected False with observation=None, nothing is shown then")
+
+
+def row_width(observation: object, see_board: object) -> int:
+    """Return how many numbers an observation of one game has."""
+    if observation == ENTITIES:
+        return N_ENTITY_NUMBERS
+    return N_FEATURES + (N_BOARD_FEATURES if see_board else 0)
+
+
+class Observer:
+    """Shows the games of a batch.
+
+    Args:
+        boards: `BOARD` (b,), on which games are played.
+        observation: as for `Batch`; None shows nothing until it is asked.
+        see_board: put the block of its board behind the observation of each game.
+        n: how many games there are.
+
+    Raises:
+        ValueError: such an observation there is not, or not on one of the boards.
+    """
+
+    def __init__(
+        self,
+        boards: npt.NDArray[np.void],
+        observation: Observation | None,
+        see_board: bool,
+        n: int,
+    ) -> None:
+        check_observation(observation, see_board, (*OBSERVATIONS, None))
+        self._shows = observation is not None
+        self._has_entities = observation == ENTITIES
+        self._width = row_width(observation, see_board)
+        dtype = "uint8" if observation == "uint8" else "float32"
+        if self._shows:
+            check_fits(boards, dtype)
+        self._units = units(dtype)
+        self._still: npt.NDArray[Any] | None = None
+        if self._has_entities:
+            self._still = board_entities(boards)
+        elif see_board:
+            self._still = board_blocks(boards, dtype)
+        self._kept = self._rows(n if self._shows else 0)
+        self._standing = np.full(n, -1, np.int32)  # whose board each row tells of
+
+    @property
+    def seen(self) -> Seen | None:
+        """What `look` has last written: views of the buffers, the same at each look."""
+        return self._shown(self._kept) if self._shows else None
+
+    def look(self, here: Here) -> None:
+        """Write what is seen of all games to the buffers, if anything is.
+
+        What the board alone says is written only where a game's board is another than before.
+
+        Args:
+            here: all games, the boards, and so on, as for `observe`.
+        """
+        if self._shows:
+            self._write(here, self._kept, self._standing)
+
+    def copied(self) -> Seen | None:
+        """Return what `look` has last written in arrays of their own."""
+        return self._shown(self._kept.copy()) if self._shows else None
+
+    def observe(self, here: Here) -> Seen:
+        """Return what seats see of games, in arrays of their own.
+
+        Args:
+            here: games, boards, states and slots, as for `loops`, and seats: integers (k,), -1
+                (nobody) standing for seat 0.
+        """
+        k = len(here[0])
+        rows = self._rows(k)
+        self._write(here, rows, np.full(k, -1, np.int32))
+        return self._shown(rows)
+
+    def _rows(self, n: int) -> npt.NDArray[Any]:
+        return np.zeros((n, self._width), self._units.dtype)
+
+    def _write(self, here: Here, rows: npt.NDArray[Any], standing: npt.NDArray[np.int32]) -> None:
+        if self._has_entities:
+            loops.observe_entities(*here, self._still, standing, rows)
+        elif self._still is None:
+            loops.observe(*here, self._units, rows)
+        else:
+            loops.observe_with_board(*here, self._units, self._still, standing, rows)
+
+    def _shown(self, rows: npt.NDArray[Any]) -> Seen:
+        return entity_arrays(rows) if self._has_entities else rows
+
+
+class GameObserver:
+    """Shows one game at a time, whatever its board.
+
+    Args:
+        observation: "float32" or "entities".
+        see_board: as for `Observer`.
+    """
+
+    def __init__(self, observation: Observation = "float32", see_board: bool = False) -> None:
+        self._has_entities = observation == ENTITIES
+        self._sees_board = see_board
+        self._width = row_width(observation, see_board)
+        self._known: tuple[Any, Any] = None, None  # a board and what is told of it
+
+    def observe(self, game: Game, seat: int) -> Any:
+        """Return what a seat sees, mover or not: an array, or arrays by name, of its own."""
+        row = np.empty(self._width, np.float32)
+        self.write(game, seat, row)
+        return entity_arrays(row) if self._has_entities else row
+
+    def row(self) -> npt.NDArray[np.float32]:
+        """Return zeros for an observation."""
+        return np.zeros(self._width, np.float32)
+
+    def write(self, game: Game, seat: int, row: npt.NDArray[np.float32]) -> None:
+        """Write what a seat sees to a row, as `row` makes them."""
+        if self._has_entities:
+            row[:] = self._still(game, board_entities)[0]
+            flat = np.empty(N_FEATURES, np.float32)
+            encode_entities_of_game(game.boards, game.states, 0, seat, flat, row)
+        elif self._sees_board:
+            encode_game(game.boards, game.states, 0, seat, row[:N_FEATURES])
+            row[N_FEATURES:] = self._still(game, board_blocks)[0]
+        else:
+            encode_game(game.boards, game.states, 0, seat, row)
+
+    def _still(self, game: Game, told: Any) -> Any:
+        boards, still = self._known
+        if boards is not game.boards:
+            still = told(game.boards)
+            self._known = game.boards, still
+        return still
+
+
+def joined_seen(each: Sequence[Any]) -> Any:
+    """Return the observations of several groups of games as those of one."""
+    if isinstance(each[0], dict):
+        return {name: np.concatenate([one[name] for one in each]) for name in each[0]}
+    return np.concatenate(each)
+
+
+def seen_of(seen: Any, game: int) -> Any:
+    """Return the observation of one of several games."""
+    if isinstance(seen, dict):
+        return {name: each[game] for name, each in seen.items()}
+    one: npt.NDArray[Any] = seen[game]
+    return one

@@ -1,0 +1,171 @@
+"""`tokaido evaluate generalise`: how an agent plays on boards that it has not seen."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokaido_env.agents import Agent, make
+from tokaido_env.agents.arena.generalisation import Generalisation
+from tokaido_env.agents.arena.generalisation_file import load_generalisation
+from tokaido_env.agents.arena.playing import Numbers
+from tokaido_env.agents.arena.records import Records
+from tokaido_env.agents.arena.series import play_series
+from tokaido_env.agents.arena.tournament import Sheet, check_processes
+from tokaido_env.agents.registry import policy_of
+from tokaido_env.agents.report import boards as report
+from tokaido_env.agents.report.progress import match_bar
+from tokaido_env.agents.report.tables import print_table
+from tokaido_env.agents.study.generalise import BOARDS, OPPONENT, PAIRS, SPLIT, Plan, plan
+from tokaido_env.core.checks import plain
+from tokaido_env.files import check_outputs, write_text
+from tokaido_env.tools.program import program
+
+INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
+
+
+def generalise(arguments: Sequence[str]) -> int:
+    """Measure an agent on boards of the family that it has not seen: Tokaido-100 by default."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    _check_outputs(options)
+    if options.table:
+        return _compare(options)
+    if options.agent is None:
+        parser.error(f"expected an agent, as: {program('evaluate')} generalise greedy")
+    agents = make(options.agent), make(options.opponent)
+    planned = plan(
+        agents[0],
+        agents[1].spec,
+        split=options.split,
+        boards=options.boards,
+        pairs=options.pairs,
+        train=options.train,
+        seed=options.seed,
+    )
+    return _measure(agents, planned, options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    name = f"{program('evaluate')} generalise"
+    parser = argparse.ArgumentParser(name, description=generalise.__doc__)
+    add = parser.add_argument
+    add("agent", nargs="?", metavar="AGENT", help=f"a spec, see {program('evaluate')} --list")
+    add("--opponent", default=OPPONENT, metavar="SPEC", help=f"({OPPONENT})")
+    add("--split", default=SPLIT, help=f"boards it has not seen: test, valid or train ({SPLIT})")
+    add("--boards", type=int, default=BOARDS, help=f"how many of them, from 2 ({BOARDS})")
+    add("--pairs", type=int, default=PAIRS, help=f"of games, on each board ({PAIRS})")
+    add("--train", type=int, metavar="N", help="it was trained on the first N boards of train")
+    add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
+    add("--json", type=Path, metavar="FILE", help="write the results to a file")
+    add("--plots", type=Path, metavar="DIR", help="write the figure to a folder")
+    add("--records", type=Path, metavar="FILE", help="append every game; go on from those in it")
+    add("--processes", type=int, help="play in so many processes")
+    add(
+        "--table",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="instead: compare results that --json wrote; with --plots draw their curve",
+    )
+    add("--markdown", type=Path, metavar="FILE", help="with --table: write the table to a file")
+    return parser
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    check_processes(options.processes)
+    # Records are appended: a link to them stays one.
+    records = None if options.records is None else options.records.resolve()
+    policies = [policy_of(spec) for spec in (options.agent, options.opponent) if spec is not None]
+    outputs = options.json, records, options.markdown
+    check_outputs(*outputs, folder=options.plots, read=[*policies, *options.table])
+    if options.markdown is not None and not options.table:
+        raise ValueError("--markdown: expected together with --table")
+    if options.table and (options.agent or options.json or options.records):
+        raise ValueError("--table: expected files of results, and neither an agent nor its outputs")
+    if options.plots is not None and importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("figures need matplotlib: pip install 'tokaido-env[plots]'")
+
+
+# One agent
+
+
+def _measure(agents: tuple[Agent, Agent], planned: Plan, options: argparse.Namespace) -> int:
+    sheets = planned.sheets()
+    records = None if options.records is None else Records(options.records, sheets)
+    if records is not None:
+        tell_taken(records)
+
+    def keep(sheet: Sheet, numbers: Numbers) -> None:
+        if records is not None:
+            records.append(sheet, numbers)
+
+    _, stopped = play_series(
+        *([agents] * len(sheets), sheets),
+        keep=keep,
+        watch=lambda sheet, number: match_bar(
+            f"{number}/{len(sheets)} {sheet.pool.name}",
+            len(sheet),
+            int(sheet.finished.sum()),
+            lambda: f", {_boards_done(sheet)} of {len(sheet.pool)} boards",
+        ),
+        processes=options.processes,
+    )
+    if stopped is not None:
+        return tell_stopped(stopped, sheets, options.records)
+    if records is not None:
+        records.sort()
+    _tell(planned.result(sheets), options)
+    return 0
+
+
+def _boards_done(sheet: Sheet) -> int:
+    """Return on how many boards all games are finished: as many on each, board after board."""
+    return int(sheet.finished.reshape(len(sheet.pool), -1).all(axis=1).sum())
+
+
+def _tell(result: Generalisation, options: argparse.Namespace) -> None:
+    if options.json is not None:
+        write_text(options.json, json.dumps(result.to_dict(), indent=1) + "\n")
+    print_table(report.result_table(result))
+    print(plain(report.meaning(result), 500))
+    if options.plots is not None:
+        report.write_result_plots(result, options.plots)
+
+
+def tell_taken(records: Records) -> None:
+    """Say how many games a record file held."""
+    if records.dropped:
+        print("evaluate: the last line of the records was cut short: dropped", file=sys.stderr)
+    if records.taken:
+        print(f"evaluate: {records.taken:,} games taken over", file=sys.stderr)
+
+
+def tell_stopped(stopped: BaseException, sheets: Sequence[Sheet], records: Path | None) -> int:
+    """Say what has stopped matches and how far they are; return the exit status."""
+    interrupted = isinstance(stopped, KeyboardInterrupt)
+    played, total = sum(int(s.finished.sum()) for s in sheets), sum(map(len, sheets))
+    kept = "" if records is None else f", all in {records}: call again to go on"
+    print(f"evaluate: {'interrupted' if interrupted else stopped}", file=sys.stderr)
+    print(f"evaluate: {played:,} of {total:,} games were played{kept}", file=sys.stderr)
+    return INTERRUPTED if interrupted else 1
+
+
+# Several results
+
+
+def _compare(options: argparse.Namespace) -> int:
+    results = {str(path): load_generalisation(path) for path in options.table}
+    report.check_comparable(results)
+    each = list(results.values())
+    print_table(report.compared_table(each))
+    if options.markdown is not None:
+        write_text(options.markdown, report.markdown_table(each))
+    if options.plots is not None:
+        report.write_curve_plots(each, options.plots)
+    return 0
