@@ -122,9 +122,13 @@ class Network:
         return self._weights._replace(first_bias=table), rows
 
 
+_BLOCKS = ByBoard(board_blocks, (N_BOARD_FEATURES,), np.float32)  # for all networks
+
+
 def _make_biases(weights: Floats, bias: Floats, boards: npt.NDArray[np.void]) -> Floats:
     """Return the first bias with what is read of each of the boards, `BOARD` (b,): (b, first)."""
-    blocks = board_blocks(boards)
+    table, which = _BLOCKS.rows(boards)
+    blocks = table[which]
     biases = np.empty((len(boards), len(bias)), np.float32)
     units, values = np.empty(N_BOARD_FEATURES, np.int64), np.empty(N_BOARD_FEATURES, np.float32)
     _add_blocks(biases, blocks, weights, bias, units, values)
