@@ -11,7 +11,13 @@ import pytest
 
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.arena.ladder import LADDER, LADDER_OF_FAMILY, Ladder, ladder_for, make_ladder
+from tokaido_env.agents.arena.ladder import (
+    LADDER,
+    LADDER_OF_FAMILY,
+    Ladder,
+    ladder_for,
+    make_ladder,
+)
 from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.luck import luck_of_games, with_luck
 from tokaido_env.agents.arena.match import POINTS, Match, replay_games
@@ -204,9 +210,7 @@ def test_a_file_that_was_cut_is_gone_on_with_to_the_same_bytes(
         records = Records(path, [again])
         assert records.taken == text[:cut].count(b"\n")
 
-        def keep(
-            numbers: Numbers, records: Records = records, again: Sheet = again
-        ) -> None:
+        def keep(numbers: Numbers, records: Records = records, again: Sheet = again) -> None:
             records.append(again, numbers)
 
         play(again, make("greedy"), make("random"), keep=keep)
@@ -289,9 +293,9 @@ def test_a_ladder_on_a_pool(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     for board in (None, SPEC, "family:train/3", "family:7"):
         assert Ladder.load(path, board).pool.name == SPEC
-    with pytest.raises(LadderError, match="board_hash: .* of 'shikoku'.* on another board"):
+    with pytest.raises(LadderError, match=r"board_hash: .* of 'shikoku'.* on another board"):
         Ladder.load(path, "shikoku")
-    with pytest.raises(LadderError, match="board_hash: .* of 'family:test/6'.* on another board"):
+    with pytest.raises(LadderError, match=r"board_hash: .* of 'family:test/6'.* on another board"):
         ladder_on("family:test/6", path)
     assert path.read_bytes() == before
 
