@@ -1,7 +1,8 @@
 """Make the pictures of the documentation, again and alike: python docs/make_pictures.py.
 
 The champion plays itself. Drawings of the board are SVG; the replay page is photographed in
-Chromium, if it is there.
+Chromium, if it is there. `python docs/make_pictures.py family` makes only the sheet of boards of
+the family.
 """
 
 from __future__ import annotations
@@ -13,29 +14,57 @@ from pathlib import Path
 
 import numpy as np
 
-from tokaido_env import Game
+from tokaido_env import Board, Game
 from tokaido_env.agents import make
 from tokaido_env.core.actions import IDS
 from tokaido_env.files import write_text
 from tokaido_env.record import Record
+from tokaido_env.render.elements import tag, text_at
 from tokaido_env.render.scene import Scene, scene_of
-from tokaido_env.render.svg import draw
+from tokaido_env.render.style import Theme, style
+from tokaido_env.render.svg import PANELS, draw, panels_of
 
 FOLDER = Path(__file__).resolve().parent / "pictures"
 SEED = 7
 PLAYERS = ("champion", "champion")
 ALL_DICE = 0b111
+DRAWN = range(16)  # numbers of the boards on the sheet
+COLUMNS, CAPTION = 4, 36
 WINDOWS = {"desktop": (1280, 780), "phone": (390, 844)}
 
 
 def main() -> int:
     """Write all pictures; return the exit status."""
     FOLDER.mkdir(exist_ok=True)
+    write_text(FOLDER / "family.svg", sheet() + "\n")
+    if sys.argv[1:] == ["family"]:
+        return 0
     record = played()
     for name, scene in scenes(record).items():
         for theme in ("light", "dark"):
             write_text(FOLDER / f"{name}-{theme}.svg", draw(scene, theme) + "\n")
     return photograph(record)
+
+
+def sheet(theme: Theme = "auto") -> str:
+    """Draw boards of the family side by side, each at the beginning of a game."""
+    *_, width, height = PANELS["island"]
+    wide, high = width + 10, height + CAPTION
+    islands = []
+    for place, number in enumerate(DRAWN):
+        game = Game(Board.generate(number), seed=SEED)
+        island = panels_of(scene_of(game.board, game.states))["island"]
+        caption = text_at(8, -10, game.board.name, "bold big")
+        x, y = place % COLUMNS * wide + 5, place // COLUMNS * high + CAPTION
+        islands.append(tag("g", caption, *island.values(), transform=f"translate({x} {y})"))
+    size = f"0 0 {COLUMNS * wide} {-(-len(DRAWN) // COLUMNS) * high + 5}"
+    paper = tag("rect", width="100%", height="100%", class_="paper")
+    title = tag("title", f"Boards {DRAWN[0]} to {DRAWN[-1]} of the family")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" '
+        f'class="tokaido tokaido-{theme}" role="graphics-document document">'
+        f"{title}<style>{style(theme)}</style>{paper}{''.join(islands)}</svg>"
+    )
 
 
 def played() -> Record:

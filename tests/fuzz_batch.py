@@ -170,7 +170,8 @@ def _advance(batch: Batch, give: Give) -> None:
 def _observe(batch: Batch, give: Give) -> None:
     games = some(give)
     seen = batch.observe(games, give(np.zeros(size(games), give.rng.choice((np.int8, np.int64)))))
-    assert (seen >= 0).all()
+    for each in seen.values() if isinstance(seen, dict) else [seen]:
+        assert (each >= 0).all()
     assert seen.dtype == np.uint8 or (seen <= 1).all()
 
 

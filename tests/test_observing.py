@@ -22,7 +22,6 @@ from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 from tokaido_env.core.entities import (
     ENTITY_SHAPES,
-    N_ENTITY_NUMBERS,
     board_entities,
     encode_entities_of_game,
     entity_arrays,
@@ -46,8 +45,8 @@ def expected(boards: Any, states: Any, seat: int, form: dict[str, Any]) -> Any:
     seat = max(seat, 0)
     flat = np.empty(N_FEATURES, np.float32)
     if form["observation"] == "entities":
-        row = np.empty(N_ENTITY_NUMBERS, np.float32)
-        encode_entities_of_game(boards, states, 0, seat, board_entities(boards), flat, row)
+        (row,) = board_entities(boards)
+        encode_entities_of_game(boards, states, 0, seat, flat, row)
         return {name: each.tolist() for name, each in entity_arrays(row).items()}
     encode_game(boards, states, 0, seat, flat)
     if form["observation"] == "uint8":

@@ -279,7 +279,10 @@ def test_a_number_of_games_that_is_none_is_refused(make: Any, wrong: Any) -> Non
         make(wrong)
 
 
-@pytest.mark.parametrize("name", ["chance", "reward", "observation", "autoreset", "check", "copy"])
+OPTIONS = ["chance", "reward", "observation", "see_board", "autoreset", "check", "copy"]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("wrong", [np.array(["win", "x"]), Mute(2), [1], "yes", {}], ids=type)
 def test_an_option_that_is_none_is_refused(name: str, wrong: Any) -> None:
     with pytest.raises(ValueError, match=f"^{name}: expected one of .*, got "):

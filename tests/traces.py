@@ -208,6 +208,19 @@ def ladder_file(path: Path, spec: str = "greedy", **changes: Any) -> None:
     path.write_text(json.dumps(data), encoding="utf-8")
 
 
+def results_file(path: Path, trained_on: str = "family:train/10", **changes: Any) -> None:
+    """What `generalise --json` writes of an agent that was trained on ten boards."""
+    share = {"value": 0.5, "ci95": [0.4, 0.6]}
+    scores = {"pool": "family:test/1", "hash": "0", "boards": 1, "pairs": 2, "drawn": True}
+    scores |= dict.fromkeys(("mean", "iqm", "above_even"), share)
+    scores["each"] = [{"board": "family:2000000", **share}]
+    data = {"version": 1, "agent": "greedy", "opponent": "random", "seed": 0}
+    data |= {"trained_on": trained_on, "test": scores, "train": scores, "gap": share}
+    path.write_text(json.dumps(data | changes), encoding="utf-8")
+
+
+PLOTS = ("--plots", "o")
+
 SETTINGS: dict[str, Any] = {
     **{"games": 8, "rollout": 32, "minibatch": 128, "width": 32, "slots": 4, "agents": "greedy"},
     **{"steps": 256, "freeze_every": 256, "pool_size": 4, "rate_every": 0},
@@ -566,6 +579,19 @@ LOADINGS: dict[str, Loading] = {
         command("evaluate", "ladder", "random", "greedy", "--games", "2", "--ladder", "l.json"),
         LADDERS,
         ("l.json", "l.json.tmp"),
+    ),
+    "generalise --table": Loading(
+        "r.json",
+        results_file,
+        command("evaluate", "generalise", "--table", "r.json", *("--markdown", "o.md"), *PLOTS),
+        {
+            "agents are code": remade(results_file, agent=SPEC, opponent=SHELL),
+            "agents lie outside": remade(results_file, agent=OUTSIDE),
+            "trained on a path": remade(results_file, trained_on=f"{BESIDE}/board.toml"),
+            "trained on many boards": remade(results_file, trained_on="family:train/100000"),
+            "a pickle": pickled,
+        },
+        ("o", "o.md", "o.md.tmp"),
     ),
     "train --config": Loading(
         "my.toml",

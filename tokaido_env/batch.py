@@ -72,7 +72,7 @@ class Batch:
             integer, is ignored: that game stays where it is and nobody has decided in it (`player`
             of the turn is -1). Who plays nothing else will wait for its end in vain.
         copy: give turns arrays of their own. Without it they hand out the batch's buffers, which
-            the next step overwrites, a board's block only where the board is another: read only.
+            the next step overwrites, what tells of a board only if it is another: do not write.
 
     Attributes:
         pool: the boards in use, `slots["board"]` tells which of them each game is played on.

@@ -97,7 +97,7 @@ class Observer:
         elif see_board:
             self._still = board_blocks(boards, dtype)
         self._kept = self._rows(n if self._shows else 0)
-        self._standing = np.full(n, -1, np.int32)  # the board whose block is in each row
+        self._standing = np.full(n, -1, np.int32)  # whose board each row tells of
 
     @property
     def seen(self) -> Seen | None:
@@ -107,7 +107,7 @@ class Observer:
     def look(self, here: Here) -> None:
         """Write what is seen of all games to the buffers, if anything is.
 
-        A board's block is written only where the board of a game is another than before.
+        What the board alone says is written only where a game's board is another than before.
 
         Args:
             here: all games, the boards, and so on, as for `observe`.
@@ -136,7 +136,7 @@ class Observer:
 
     def _write(self, here: Here, rows: npt.NDArray[Any], standing: npt.NDArray[np.int32]) -> None:
         if self._has_entities:
-            loops.observe_entities(*here, self._still, rows)
+            loops.observe_entities(*here, self._still, standing, rows)
         elif self._still is None:
             loops.observe(*here, self._units, rows)
         else:
@@ -173,8 +173,9 @@ class GameObserver:
     def write(self, game: Game, seat: int, row: npt.NDArray[np.float32]) -> None:
         """Write what a seat sees to a row, as `row` makes them."""
         if self._has_entities:
-            flat, still = np.empty(N_FEATURES, np.float32), self._still(game, board_entities)
-            encode_entities_of_game(game.boards, game.states, 0, seat, still, flat, row)
+            row[:] = self._still(game, board_entities)[0]
+            flat = np.empty(N_FEATURES, np.float32)
+            encode_entities_of_game(game.boards, game.states, 0, seat, flat, row)
         elif self._sees_board:
             encode_game(game.boards, game.states, 0, seat, row[:N_FEATURES])
             row[N_FEATURES:] = self._still(game, board_blocks)[0]

@@ -60,7 +60,7 @@ def _generalisation(path: str, data: Any) -> Generalisation:
     if type(known) is int and known != VERSION:
         raise ResultsError(f"{path}: version: expected {VERSION}, got {shown(known)}: measure anew")
     _check_keys(path, "results of generalise", data, KEYS)
-    _expect(known == VERSION, path, "version", str(VERSION), known)
+    _expect(type(known) is int, path, "version", str(VERSION), known)
     for key in ("agent", "opponent"):
         _expect(isinstance(data[key], str), path, key, "a spec", data[key])
     try:

@@ -170,7 +170,7 @@ def _tail(freedom: int) -> float:
         freedom: degrees of freedom, from 1.
     """
     z, v = Z95, freedom
-    # Cornish and Fisher (1938): of three degrees of freedom and more it is right to 3 %.
+    # Cornish and Fisher (1938): from four degrees of freedom the quantile is right to 2 %.
     t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
     return erfc(t / sqrt(2)) / 2
 

@@ -63,20 +63,27 @@ COMPARED = (
 
 
 def compared_table(results: Sequence[Generalisation]) -> Table:
-    """Return several results side by side, in the order given."""
+    """Return several results side by side, in the order given: without the interquartile mean."""
     first = results[0]
     pairs = f"{len(first.test.each)} boards, {first.test.pairs} pairs on each"
-    title = f"Against {first.opponent} on {first.test.pool}: {pairs}"
-    return Table(title, COMPARED, _compared_rows(results))
+    title = f"In %, against {first.opponent} on {first.test.pool}: {pairs}"
+    rows = [
+        (agent, known, *(cell.replace(" %", "") for cell in (mean, above, train, gap)))
+        for agent, known, mean, _, above, train, gap in _compared_rows(results)
+    ]
+    return Table(title, (*COMPARED[:3], *COMPARED[4:]), rows)
 
 
 def markdown_table(results: Sequence[Generalisation]) -> str:
     """Return several results side by side as a table in Markdown."""
     rows = [COMPARED, ("---",) * len(COMPARED)]
-    rows += [(f"`{row[0]}`", *row[1:]) for row in _compared_rows(results)]
-    return "".join(
-        f"| {' | '.join(plain(cell).replace('|', '/') for cell in row)} |\n" for row in rows
-    )
+    rows += [tuple(map(_cell, row)) for row in _compared_rows(results)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _cell(text: str) -> str:
+    """Return a text that a stranger may have written as a cell of a table."""
+    return plain(text).translate({ord("|"): "/", ord("`"): "'"})
 
 
 def with_interval(estimate: Estimate, *, sign: bool = False) -> str:

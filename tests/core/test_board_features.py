@@ -25,7 +25,6 @@ from positions import (
 
 from tokaido_env import Board, BoardError
 from tokaido_env.boards.board import BOARDS_FOLDER
-from tokaido_env.boards.generator import plausible_toml
 from tokaido_env.core.board_features import (
     BOARD_FEATURES,
     BOARD_LAYOUT_HASH,
@@ -177,8 +176,11 @@ class Family:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        texts = [path.read_text(encoding="utf-8") for path in sorted(BOARDS_FOLDER.glob("*.toml"))]
-        texts += [plausible_toml(seed) for seed in range(6)]
+        drawn = [folder / f"drawn_{number}.toml" for number in range(6)]
+        for number, path in enumerate(drawn):
+            Board.generate(number).save(path)
+        paths = [*sorted(BOARDS_FOLDER.glob("*.toml")), *drawn]
+        texts = [path.read_text(encoding="utf-8") for path in paths]
         self.data = [tomllib.loads(text) for text in texts] + [other_board_data()]
         self.data += [quarters("M1", "M1", "M1"), quarters("M1", "M2", "M3")]
         for place in ("commerce.points.6", "culture.points.10"):

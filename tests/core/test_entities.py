@@ -1,6 +1,7 @@
 """What is seen as entities: every fact of the observation and of the board, where it belongs."""
 
 import functools
+import itertools
 import random
 from typing import Any
 
@@ -20,7 +21,6 @@ from positions import (
 
 from tokaido_env import ACTIONS, Board, Game
 from tokaido_env.boards.board import built_in_boards
-from tokaido_env.boards.generator import plausible_board
 from tokaido_env.core.board_features import BOARD_FEATURES, board_blocks
 from tokaido_env.core.box import CHARACTERS, STATIONS, WARES
 from tokaido_env.core.entities import (
@@ -47,7 +47,7 @@ WHOSE = ("my", "their")
 def boards(tmp_path_factory: pytest.TempPathFactory) -> list[Board]:
     other = write_board(tmp_path_factory.mktemp("boards") / "other.toml", other_board_data())
     named = [Board.load(name) for name in built_in_boards()]
-    return [*named, Board.load(other), *(plausible_board(seed) for seed in range(8))]
+    return [*named, Board.load(other), *(Board.generate(seed) for seed in range(8))]
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +68,8 @@ def still_of(board: Board) -> Vector:
 
 def encoded(game: Game, seat: int) -> Vector:
     flat = np.full(N_FEATURES, 7, np.float32)
-    out = np.full(N_ENTITY_NUMBERS, 9, np.float32)  # whatever was there must not survive
-    still = still_of(game.board)
-    encode_entities_of_game(game.boards, game.states, 0, seat, still, flat, out)
+    (out,) = still_of(game.board).copy()
+    encode_entities_of_game(game.boards, game.states, 0, seat, flat, out)
     return out
 
 
@@ -230,6 +229,16 @@ def test_entities_differ_where_the_observation_or_the_block_does(games: list[Gam
             pairs.add((plain, encoded(game, seat).tobytes()))
     plain, entities = zip(*pairs, strict=True)
     assert len(set(plain)) == len(set(entities)) == len(pairs) > 0.8 * len(games)
+
+
+def test_what_was_seen_before_on_the_board_does_not_survive(games: list[Game]) -> None:
+    """One row for each board, written over by other games and the other seat."""
+    rows: dict[str, Vector] = {}
+    flat = np.empty(N_FEATURES, np.float32)
+    for seat, game in itertools.product((0, 1), games):
+        out = rows.setdefault(game.board.hash, still_of(game.board)[0].copy())
+        encode_entities_of_game(game.boards, game.states, 0, seat, flat, out)
+        assert out.tobytes() == encoded(game, seat).tobytes()
 
 
 # The tables

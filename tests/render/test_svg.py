@@ -17,7 +17,7 @@ from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.core.state import Phase
 from tokaido_env.render import chart as charts
-from tokaido_env.render.chart import Point, chart_of
+from tokaido_env.render.chart import Chart, Point, chart_of
 from tokaido_env.render.scene import choices_of, place_of, scene_of
 from tokaido_env.render.style import THEMES, style
 from tokaido_env.render.svg import PANELS, draw, panels_of
@@ -83,30 +83,87 @@ def other_board(tmp_path: Path) -> Board:
     return Board.load(write_board(tmp_path / "other.toml", other_board_data()))
 
 
-def test_every_board_has_a_map_on_which_nothing_meets(other_board: Board) -> None:
-    for board in (*boards(), other_board):
-        chart = chart_of(board)
+@pytest.fixture(scope="module")
+def mapped(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> list[tuple[Board, Chart]]:
+    """Boards of all kinds with their maps; `pytest --games 20000` draws many more."""
+    path = tmp_path_factory.mktemp("mapped") / "other.toml"
+    drawn = range(max(12, pytestconfig.getoption("games") // 100))
+    every = [
+        *boards(),
+        Board.load(write_board(path, other_board_data())),
+        *(Board.generate(number) for number in (193, *drawn)),  # a crowded one first
+    ]
+    return [(board, chart_of(board)) for board in every]
+
+
+def sites_of(board: Board, chart: Chart) -> dict[str, Point]:
+    """Where all towns are."""
+    places = {town: chart.stations[board.stations.index(town)] for town in COASTAL_TOWNS}
+    return places | dict(chart.towns)
+
+
+def from_segment(point: Point, start: Point, end: Point) -> float:
+    """How far a point is from a line between two others."""
+    (px, py), (ax, ay), (bx, by) = point, start, end
+    square = (bx - ax) ** 2 + (by - ay) ** 2
+    along = ((px - ax) * (bx - ax) + (py - ay) * (by - ay)) / square
+    along = min(max(along, 0), 1)
+    return math.dist(point, (ax + along * (bx - ax), ay + along * (by - ay)))
+
+
+def test_every_board_has_a_map_on_which_nothing_meets(mapped: list[tuple[Board, Chart]]) -> None:
+    for board, chart in mapped:
         assert len(chart.stations) == len(board.stations)
         for a, b in itertools.combinations(chart.stations, 2):
             assert math.dist(a, b) > 28, board.name  # discs of radius 13 and 15
         for a, b in itertools.combinations(chart.towns.values(), 2):
-            assert math.dist(a, b) > 50, board.name
+            assert math.dist(a, b) > 56, board.name  # hills 48 wide, a name below
+        for a, b in itertools.product(chart.towns.values(), chart.stations):
+            assert math.dist(a, b) > 55, board.name
+        for a, b in itertools.product(chart.towns.values(), chart.areas.values()):
+            assert math.dist(a, b) > 42, board.name  # a sign of radius 15
         for x, y in chart.stations:
             assert 55 < x < charts.WIDTH - 55, board.name  # room for tokens in the sea
             assert 55 < y < charts.HEIGHT - 55, board.name
 
 
-def test_routes_do_not_cross_and_areas_hold_their_middles(other_board: Board) -> None:
-    for board in (*boards(), other_board):
-        chart = chart_of(board)
-        places = {town: chart.towns[town] for town in MOUNTAIN_TOWNS}
-        places |= {town: chart.stations[board.stations.index(town)] for town in COASTAL_TOWNS}
+def test_routes_keep_clear_of_other_towns_stations_and_signs(
+    mapped: list[tuple[Board, Chart]],
+) -> None:
+    for board, chart in mapped:
+        places = sites_of(board, chart)
+        for route in board.routes:
+            ends = [places[town] for town in route]
+            for town, site in chart.towns.items():
+                assert town in route or from_segment(site, *ends) > 36, (board.name, town)
+            for name, site in zip(board.stations, chart.stations, strict=True):
+                assert name in route or from_segment(site, *ends) > 24, (board.name, route)
+            for area, site in chart.areas.items():
+                assert from_segment(site, *ends) > 23, (board.name, area)
+
+
+def test_routes_do_not_cross_and_areas_hold_their_middles(
+    mapped: list[tuple[Board, Chart]],
+) -> None:
+    for board, chart in mapped:
+        places = sites_of(board, chart)
         roads = [(places[a], places[b]) for a, b in board.routes]
         for (a, b), (c, d) in itertools.combinations(roads, 2):
             assert not crosses(a, b, c, d), board.name
         for area, other in itertools.product(AREAS, AREAS):
             inside = surrounds(list(chart.outlines[other]), chart.areas[area])
             assert inside == (area == other), (board.name, area, other)
+
+
+def test_artists_stand_in_their_areas_and_apart(mapped: list[tuple[Board, Chart]]) -> None:
+    for board, chart in mapped:
+        for area, stands in chart.beside.items():
+            assert math.dist(*stands) > 22, board.name  # pawns of radius 11
+            for stand in stands:
+                assert surrounds(list(chart.outlines[area]), stand), (board.name, area)
+                assert 22 < math.dist(stand, chart.areas[area]) < 55, (board.name, area)
 
 
 def test_every_thing_of_a_position_has_a_title() -> None:

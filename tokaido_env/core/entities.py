@@ -238,21 +238,29 @@ _START_STATION, _START_TOWN, _START_AREA = _first(("stations", "towns", "areas")
 
 
 @kernel
-def encode_entities(board: Row, s: Row, seat: Seat, still: Any, flat: Any, out: Any) -> None:
+def encode_entities(board: Row, s: Row, seat: Seat, flat: Any, out: Any) -> None:
     """Write the entities as a seat sees them, mover or not, at any phase.
 
     Args:
-        still: float32 (N_ENTITY_NUMBERS,), the board's row of `board_entities`.
         flat: float32 (N_FEATURES,), overwritten: the observation.
-        out: float32 (N_ENTITY_NUMBERS,), overwritten whole.
+        out: float32 (N_ENTITY_NUMBERS,), the board's row of `board_entities` or what any seat saw
+            on that board: all else is overwritten.
     """
-    for k in range(N_ENTITY_NUMBERS):
-        out[k] = still[k]
     encode(board, s, seat, FLOAT_UNITS, flat)
     for k in range(N_FEATURES):
         out[index(_TARGETS[k])] = flat[k]
+    _mark_starts(board, seat, out)
     for whose in range(2):
         _relate_player(board, s, seat ^ whose, whose, out)
+    _mark_arrivals(board, s, out)
+
+
+@kernel
+def _mark_arrivals(board: Row, s: Row, out: Any) -> None:
+    """Write where the mover's pilgrim would arrive."""
+    for station in range(_SPACES):
+        for wave in range(2):
+            out[index(_STATION_ARRIVAL + wave + _STATION * station)] = 0
     moves = legal(board, s)
     for wave in range(2):
         if moves >> np.uint64(MOVE_PILGRIM + wave) & np.uint64(1) != np.uint64(0):
@@ -261,12 +269,21 @@ def encode_entities(board: Row, s: Row, seat: Seat, still: Any, flat: Any, out: 
 
 
 @kernel
+def _mark_starts(board: Row, seat: Seat, out: Any) -> None:
+    """Write where each side began: first nobody, for both may have begun in one place."""
+    for mark in range(2):
+        for whose in range(2):
+            start = board["start"][seat ^ whose]
+            for side in range(2):
+                if mark == 0 or side == whose:
+                    out[index(_START_STATION + side + _STATION * int64(start[0]))] = mark
+                    out[index(_START_TOWN + side + _TOWN * int64(start[1]))] = mark
+                    out[index(_START_AREA + side + _AREA * int64(start[2]))] = mark
+
+
+@kernel
 def _relate_player(board: Row, s: Row, player: Seat, whose: int, out: Any) -> None:
-    """Write what relates the characters of a player to stations, towns and areas."""
-    start = board["start"][player]
-    out[index(_START_STATION + whose + _STATION * int64(start[0]))] = 1
-    out[index(_START_TOWN + whose + _TOWN * int64(start[1]))] = 1
-    out[index(_START_AREA + whose + _AREA * int64(start[2]))] = 1
+    """Write what relates the pilgrim and the merchant of a player to towns and stations."""
     pilgrim, merchant = int64(s["pilgrim"][player]), int64(s["merchant"][player])
     for coast in range(_COASTS):
         station = int64(board["coast_station"][coast])
@@ -280,7 +297,7 @@ def _relate_player(board: Row, s: Row, player: Seat, whose: int, out: Any) -> No
 
 @entry
 def encode_entities_of_game(
-    boards: Any, states: Any, i: int, seat: Seat, still: Any, flat: Any, out: Any
+    boards: Any, states: Any, i: int, seat: Seat, flat: Any, out: Any
 ) -> None:
     """`encode_entities` of game `i`, for callers in Python."""
-    encode_entities(boards[i], states[i], seat, still[i], flat, out)
+    encode_entities(boards[i], states[i], seat, flat, out)

@@ -172,20 +172,30 @@ def observe_with_board(
 
 @parallel
 def observe_entities(
-    games: Any, boards: Any, states: Any, slots: Any, seats: Any, still: Any, out: Any
+    games: Any,
+    boards: Any,
+    states: Any,
+    slots: Any,
+    seats: Any,
+    still: Any,
+    standing: Any,
+    out: Any,
 ) -> None:
     """Write what `seats` see as entities, NOBODY standing for seat 0.
 
     Args:
         still: float32 (b, N_ENTITY_NUMBERS), what the boards alone say.
+        standing: as for `observe_with_board`.
         out: float32 (k, N_ENTITY_NUMBERS).
     """
     for block in prange((len(games) + _BLOCK - 1) // _BLOCK):
         flat = _vector()
         for j in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(games))):
             i, k = games[j], slots[games[j]]["board"]
-            seat = max(int64(seats[j]), 0)
-            encode_entities(boards[k], states[i], seat, still[k], flat, out[j])
+            if standing[j] != k:
+                standing[j] = k
+                out[j] = still[k]
+            encode_entities(boards[k], states[i], max(int64(seats[j]), 0), flat, out[j])
 
 
 @parallel

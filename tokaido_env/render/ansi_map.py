@@ -13,8 +13,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tokaido_env.boards.board import Board
 from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS
+from tokaido_env.render.spread import Island
 
 Cell = tuple[int, int]  # column, row
 Size = tuple[int, int]  # width, height
@@ -41,7 +44,8 @@ _ROW = 2  # a row is as high as two columns are wide
 # What a route shuns, in columns: how far out of its way it goes instead.
 _OFF_CENTRE, _SHORE, _NEARNESS, _BEND, _CROSSING = 2, 2, 3, 6, 1000
 
-_RELAXATIONS, _TRIES = 50, 10
+_RELAXATIONS, _TRIES, _MORE_TRIES = 50, 6, 12
+_UNITS = 7  # of a picture in a column
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,9 @@ class Chart:
     towns: Mapping[str, Cell]  # the top left corner of each mountain town
     areas: Mapping[str, tuple[Cell, Size]]  # the same of each area's name, and its size
     lines: Mapping[Cell, int]  # the coast, the mountain towns and the routes
-    flaws: int  # cells where a name is outside its area, and many for each crossing of routes
+    # Cells where a name is outside its area, stations cut off from theirs by a route, and very many
+    # for each crossing of routes.
+    flaws: int
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,13 @@ def survey(board: Board) -> Chart:
     sites = _coast_sites(len(board.stations))
     turned = (sites[turn:] + sites[:turn] for turn in range(0, -len(sites), -1))
     layouts = sorted((_settle(board, sites) for sites in turned), key=lambda one: one.crookedness)
-    charts = []
-    for layout in layouts[:_TRIES]:
-        charts.append(_Surveyor(board, layout).chart())
-        if not charts[-1].flaws:
+    roomier = (_settle(board, one.stations, roomy=True) for one in layouts)
+    best = _Surveyor(board, layouts[0]).chart()
+    for layout in itertools.chain(layouts[1:_TRIES], itertools.islice(roomier, _MORE_TRIES)):
+        if not best.flaws:
             break
-    return min(charts, key=lambda chart: chart.flaws)
+        best = min(best, _Surveyor(board, layout).chart(), key=lambda chart: chart.flaws)
+    return best
 
 
 def _coast_sites(size: int) -> list[Gate]:
@@ -98,10 +105,12 @@ def _spread(count: int, low: int, high: int) -> list[int]:
     return [low + 1 + (2 * k + 1) * room // (2 * count) for k in range(count)]
 
 
-def _settle(board: Board, stations: Sequence[Gate]) -> _Layout:
+def _settle(board: Board, stations: Sequence[Gate], roomy: bool = False) -> _Layout:
     """Find a site for each mountain town, given those of the stations."""
     gates = {town: stations[board.stations.index(town)] for town in COASTAL_TOWNS}
     ideal = _ideal_places(board, gates)
+    if roomy:
+        ideal = _roomy_places(board, stations, ideal)
     towns: dict[str, Cell] = {}
     middle = sum(ideal.values()) / len(ideal)
     for town in sorted(MOUNTAIN_TOWNS, key=lambda town: -abs(ideal[town] - middle)):
@@ -128,6 +137,17 @@ def _ideal_places(board: Board, gates: Mapping[str, Gate]) -> dict[str, complex]
         for town, others in near.items():
             places[town] = sum(places[other] for other in others) / len(others)
     return places
+
+
+def _roomy_places(
+    board: Board, stations: Sequence[Gate], ideal: Mapping[str, complex]
+) -> dict[str, complex]:
+    """Move mountain towns from ideal places to where they, routes and areas have room."""
+    ring = [_middle(cell) * _UNITS for cell, _ in stations]
+    island = Island(board, np.array([(place.real, place.imag) for place in ring]), per_station=1)
+    towns = [ideal[town] * _UNITS for town in MOUNTAIN_TOWNS]
+    moved = island.settle([np.array((place.real, place.imag)) for place in towns]) / _UNITS
+    return {**ideal, **{t: complex(*at) for t, at in zip(MOUNTAIN_TOWNS, moved, strict=True)}}
 
 
 def _free_site(place: complex, taken: Iterable[Cell]) -> Cell:
@@ -162,6 +182,13 @@ class _Surveyor:
         """Lay the routes, name the areas and return the map."""
         for start, end in sorted(self._board.routes, key=self._rank):
             self._lay(self._way(self._ports(start), self._ports(end)))
+        self._flaws += sum(
+            _ahead(cell, inland) in self._lines
+            for (cell, inland), name in zip(
+                self._layout.stations, self._board.stations, strict=True
+            )
+            if name not in COASTAL_TOWNS
+        )
         areas = {area: self._name(index) for index, area in enumerate(AREAS)}
         return Chart(self._layout.stations, self._layout.towns, areas, self._lines, self._flaws)
 

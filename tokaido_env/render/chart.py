@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.geometry import area_paths, edges
+from tokaido_env.boards.geometry import area_paths
 from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, TOWNS
-from tokaido_env.render.spread import Floats, Island, clearance, distances
+from tokaido_env.render.spread import ENOUGH, Floats, Island, clearance, distances
 
 Points = npt.NDArray[np.float64]  # (n, 2): x to the right, y down
 Point = tuple[float, float]
@@ -36,9 +36,7 @@ _WOBBLE = 5.0  # how far the coast leaves that line, at most
 _SHORT = 92.0  # less than this, if there is room, no shore of an area is long
 _CLOSE = 33.0  # nor are stations closer than this
 
-_TRIES = 4  # turns of the ring in which mountain towns are moved until they have room
-_ENOUGH = 0.05  # room that may be missing
-_RELAXATIONS = 60
+_TRIES = 3  # turns of the ring in which mountain towns are moved until they have room
 _PULL = 2  # of mountain towns on each other, that areas by the coast have room
 _GRID, _FINE = 14, 7  # units between the sites tried for the middle of an area
 
@@ -84,11 +82,13 @@ class Chart:
 def chart_of(board: Board) -> Chart:
     """Map a board."""
     size = len(board.stations)
-    turns = [_Turn(board, turn / size) for turn in range(size)]
+    shares = _shares(board)
+    half = range(-(-size // 2))  # the others are these, upside down
+    turns = [_Turn(board, shares, turn / size) for turn in half]
     turns.sort(key=lambda turn: -round(turn.narrowest, 3))
     best = turns[0]
     for turn in turns[:_TRIES]:
-        if best.crowding <= _ENOUGH:
+        if best.crowding <= ENOUGH:
             break
         turn.settle()
         best = min(best, turn, key=lambda one: one.crowding)
@@ -107,19 +107,16 @@ def chart_of(board: Board) -> Chart:
 class _Turn:
     """The map with the ring turned by a share of a whole turn."""
 
-    def __init__(self, board: Board, turn: float) -> None:
+    def __init__(self, board: Board, shares: Floats, turn: float) -> None:
         self.board = board
-        self.ring, self.normals = _ring(_shares(board), turn)
+        self.ring, self.normals = _ring(shares, turn)
         self.starts = [board.stations.index(town) * _PER_STATION for town in COASTAL_TOWNS]
         self.towns = self._towns()
 
     @functools.cached_property
     def island(self) -> Island:
         """What room there is for the mountain towns."""
-        routes = np.array([[TOWNS.index(town) for town in route] for route in self.board.routes])
-        paths = [edges(path) for path in area_paths(self.board.routes)]
-        along = [[frozenset(route) in path for route in self.board.routes] for path in paths]
-        return Island(self.ring, _PER_STATION, self.starts, routes, np.array(along, np.int64))
+        return Island(self.board, self.ring, _PER_STATION)
 
     @property
     def crowding(self) -> float:
@@ -137,16 +134,16 @@ class _Turn:
         return min(float(self._sites(area, _GRID)[1].max(initial=0)) for area in range(len(AREAS)))
 
     def _towns(self) -> dict[str, Points]:
-        near: dict[str, list[str]] = {town: [] for town in MOUNTAIN_TOWNS}
-        for a, b in (*self.board.routes, *(route[::-1] for route in self.board.routes)):
-            if a in near:
-                near[a] += [b] * (_PULL if b in near else 1)
-        coasts = dict(zip(COASTAL_TOWNS, self.ring[self.starts], strict=True))
-        places = {**coasts, **dict.fromkeys(MOUNTAIN_TOWNS, _CENTRE)}
-        for _ in range(_RELAXATIONS):
-            for town, others in near.items():
-                places[town] = np.mean([places[other] for other in others], axis=0)
-        return places
+        """Put each mountain town amid its neighbours."""
+        count = len(COASTAL_TOWNS)
+        pull = np.zeros((len(TOWNS), len(TOWNS)))
+        for a, b in self.board.routes:
+            one, other = TOWNS.index(a), TOWNS.index(b)
+            pull[one, other] = pull[other, one] = _PULL if min(one, other) >= count else 1
+        laplacian = np.diag(pull.sum(axis=1)) - pull
+        coasts = self.ring[self.starts]
+        places = np.linalg.solve(laplacian[count:, count:], pull[count:, :count] @ coasts)
+        return dict(zip(MOUNTAIN_TOWNS, places, strict=True))
 
     def outline(self, area: int) -> Points:
         """Return the border of an area: its coast, then the routes back through the towns."""

@@ -13,6 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.boards.board import Board
+from tokaido_env.boards.geometry import area_paths, edges
+from tokaido_env.core.box import COASTAL_TOWNS, TOWNS
+
 Floats = npt.NDArray[np.float64]
 
 # Room that things need, in units of the picture: as wide and as high as their signs, names and
@@ -24,9 +28,11 @@ TOWN_TO_ROUTE = 48.0  # of other towns
 STATION_TO_ROUTE = 30.0
 AREA = 40.0  # from the middle of an area to its border
 
+ENOUGH = 0.05
+"""So much room may be missing."""
+
 _CROSSING = 100.0  # as bad as that many things without any room
 _STEPS = (48.0, 24.0, 12.0, 6.0)
-_MOST_MOVES = 25  # with one length of step
 _GRID = 24  # units between the sites tried for the middle of an area
 _WAYS = 8
 
@@ -35,25 +41,20 @@ class Island:
     """What stays where it is, and what depends on where the mountain towns are.
 
     Args:
-        ring: (n, 2), the coast, clockwise.
+        board: what is mapped.
+        ring: (n, 2), the coast, clockwise from C1.
         per_station: points of the coast from one station to the next.
-        coasts: the index among the points of the coast of each coastal town.
-        routes: (11, 2), towns by number: coastal towns first.
-        borders: the routes along each area, (8, 11).
     """
 
-    def __init__(
-        self,
-        ring: Floats,
-        per_station: int,
-        coasts: Sequence[int],
-        routes: npt.NDArray[np.int64],
-        borders: npt.NDArray[np.int64],
-    ) -> None:
+    def __init__(self, board: Board, ring: Floats, per_station: int) -> None:
+        coasts = [board.stations.index(town) * per_station for town in COASTAL_TOWNS]
+        routes = np.array([[TOWNS.index(town) for town in route] for route in board.routes])
+        paths = [edges(path) for path in area_paths(board.routes)]
+        along = [[frozenset(route) in path for route in board.routes] for path in paths]
         self._stations = ring[::per_station]
         self._coasts = ring[list(coasts)]
         self._routes = routes
-        self._borders = borders
+        self._borders = np.array(along, np.int64)
         low, high = ring.min(axis=0), ring.max(axis=0)
         axes = [np.arange(a + _GRID / 2, b, _GRID) for a, b in zip(low, high, strict=True)]
         grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
@@ -77,15 +78,18 @@ class Island:
 
     def settle(self, towns: Sequence[Floats]) -> Floats:
         """Return where the mountain towns have room, (4, 2), not far from where they are."""
-        best = np.array(towns)
-        crowding = self.crowding(towns)
+        best, crowding = np.array(towns), self.crowding(towns)
         for step in _STEPS:
-            for _ in range(_MOST_MOVES):
-                moved = best + step * _MOVES
+            rested = 0  # how many towns in a row stayed where they are
+            for town in itertools.cycle(range(len(best))):
+                moved = np.repeat(best[None], _WAYS, axis=0)
+                moved[:, town] += step * _COMPASS
                 tried = self._crowding(moved)
-                if tried.min() >= crowding:
+                rested += 1
+                if tried.min() < crowding:
+                    best, crowding, rested = moved[tried.argmin()], float(tried.min()), 0
+                if rested == len(best) or crowding <= ENOUGH / 5:
                     break
-                best, crowding = moved[tried.argmin()], float(tried.min())
         return best
 
     def _crowding(self, towns: Floats) -> Floats:
@@ -181,13 +185,5 @@ def _pairs(items: Sequence[int]) -> list[tuple[int, int]]:
     return list(itertools.pairwise([*items, items[0]]))
 
 
-def _moves() -> Floats:
-    """Return unit steps of one town each, (4 ways, 4, 2)."""
-    angles = np.arange(_WAYS) * 2 * np.pi / _WAYS
-    moves = np.zeros((4, _WAYS, 4, 2))
-    for town in range(4):
-        moves[town, :, town] = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    return moves.reshape(-1, 4, 2)
-
-
-_MOVES = _moves()
+_ANGLES = np.arange(_WAYS) * 2 * np.pi / _WAYS
+_COMPASS = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)

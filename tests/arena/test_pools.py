@@ -1,0 +1,313 @@
+"""Matches, records and ladders on pools: each game is that of its own board, played alone."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokaido_env import Board, BoardError, Game
+from tokaido_env.agents import Agent, make
+from tokaido_env.agents.arena.ladder import (
+    LADDER,
+    LADDER_OF_FAMILY,
+    Ladder,
+    ladder_for,
+    make_ladder,
+)
+from tokaido_env.agents.arena.ladder_file import LadderError
+from tokaido_env.agents.arena.luck import luck_of_games, with_luck
+from tokaido_env.agents.arena.match import POINTS, Match, replay_games
+from tokaido_env.agents.arena.playing import Numbers
+from tokaido_env.agents.arena.records import Records, records_of
+from tokaido_env.agents.arena.tournament import Sheet, play, play_match
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.luck import agent_keys, arena_seed
+from tokaido_env.record import RecordError, load
+from tokaido_env.trajectory import in_parts, of_moves
+
+SPEC = "family:test/5"
+POOL = BoardPool.load(SPEC)
+
+
+def played(games: int = 40, seed: int = 3, a: str = "greedy", b: str = "random") -> Sheet:
+    sheet = Sheet(a, b, games, seed, SPEC)
+    play(sheet, make(a), make(b))
+    return sheet
+
+
+@pytest.fixture(scope="module")
+def whole() -> Sheet:
+    return played()
+
+
+def same(one: Sheet, other: Sheet) -> bool:
+    games = bool((one.games == other.games).all())
+    return games and one.actions.tolist() == other.actions.tolist()
+
+
+# Matches
+
+
+def test_each_pair_is_two_games_on_the_board_of_its_seed(whole: Sheet) -> None:
+    """Against `Game`, which draws its board itself, with the keys that a match gives."""
+    agents, seen = (make("greedy"), make("random")), set()
+    for number, game in enumerate(whole.games[:16]):
+        seed, swapped, decisions = int(arena_seed(3, number // 2)), number % 2, 0
+        alone = Game(board=SPEC, seed=seed)
+        assert alone.board.name == POOL.of_seed(seed).name
+        assert alone.board.name == POOL[int(game["board"])].name
+        key = np.empty(1, np.uint64)
+        while not alone.is_over:
+            seats = np.array([alone.player], np.int8)
+            agent_keys(np.array([seed]), seats, np.array([decisions]), key)
+            legal = np.array([alone.legal_mask], np.uint64)
+            mover = agents[int(seats[0]) ^ swapped]
+            alone.play(int(mover.act(alone.boards, alone.state, legal, key)[0]))
+            decisions += 1
+        scores = alone.scores()[::-1] if swapped else alone.scores()
+        assert game["points"].tolist() == [[one[key] for key in POINTS[:3]] for one in scores]
+        assert (int(game["seed"]), int(game["decisions"])) == (seed, decisions)
+        seen.add(alone.board.name)
+    assert len(seen) > 2
+
+
+def test_a_match_is_the_sum_of_matches_on_its_boards(whole: Sheet) -> None:
+    for number, board in enumerate(POOL):
+        pairs = np.flatnonzero(whole.games["board"][::2] == number)
+        assert len(pairs)
+        seeds = whole.games["seed"][::2][pairs]
+        alone = BoardPool.load(board.name)
+        sheet = Sheet.of_pairs("greedy", "random", alone, seeds, np.zeros(len(seeds), np.int64))
+        play(sheet, make("greedy"), make("random"))
+        theirs = np.stack([2 * pairs, 2 * pairs + 1], axis=1).reshape(-1)
+        for name in set(sheet.games.dtype.names or ()) - {"board"}:
+            assert (sheet.games[name] == whole.games[name][theirs]).all()
+        width = sheet.actions.shape[1]
+        assert (sheet.actions == whole.actions[theirs, :width]).all()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_neither_batches_nor_processes_make_a_difference(
+    whole: Sheet, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tokaido_env.agents.arena.tournament.CHUNK", 6)
+    sheet = Sheet("greedy", "random", 40, 3, SPEC)
+    play(sheet, make("greedy"), make("random"), processes=processes)
+    assert same(sheet, whole)
+
+
+def test_a_pool_travels_to_other_processes_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boards that no other process could make."""
+    boards = [Board.load(), Board.load("shikoku_ring"), *POOL]
+    pool = BoardPool("ours", boards, drawn=True)
+    few, many = (
+        play_match(make("greedy"), make("random"), 24, 0, pool, processes=n) for n in (1, 2)
+    )
+    assert (few.games == many.games).all()
+    assert (few.actions == many.actions).all()
+    assert len(np.unique(few.games["board"])) > 3
+
+
+class Told(Agent):
+    """Plays the first legal action and keeps of which boards it heard."""
+
+    spec = "told"
+
+    def __init__(self) -> None:
+        self.boards: list[str] = []
+
+    def prepare(self, boards: Sequence[Board]) -> None:
+        self.boards += [board.name for board in boards]
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        return np.array([(int(mask) & -int(mask)).bit_length() - 1 for mask in legal])
+
+
+def test_agents_hear_of_the_boards_once_each() -> None:
+    agent = Told()
+    match = play_match(agent, make("random"), 40, 3, SPEC)
+    used = {POOL[number].name for number in match.games["board"].reshape(-1).tolist()}
+    assert sorted(agent.boards) == sorted(used)
+
+
+def test_agents_that_play_one_game_at_a_time_play_on_pools() -> None:
+    match = play_match(make("python:outsiders:Dice"), make("random"), 12, 0, SPEC, processes=1)
+    assert match.results.shape == (6, 2)
+
+
+def test_boards_that_are_not_drawn_are_refused() -> None:
+    with pytest.raises(BoardError, match="expected one board, or a pool such as family:train"):
+        play_match(make("greedy"), make("random"), 2, 0, ["shikoku", "family:1"])
+
+
+def test_parts_are_of_one_board_each(whole: Sheet) -> None:
+    seeds, which = whole.games["seed"], whole.games["board"]
+    found = []
+    for some, part in in_parts(POOL, seeds, whole.actions, size=3):
+        assert len(some) == len(part) <= 3
+        assert {POOL[int(which[i])].name for i in some} == {part.board.name}
+        alone = of_moves(part.board, seeds[some], whole.actions[some])
+        assert part.states.tobytes() == alone.states.tobytes()
+        found += some.tolist()
+    assert sorted(found) == list(range(40))
+    assert list(in_parts(POOL, seeds[:0], whole.actions[:0])) == []
+
+
+def test_games_are_replayed_on_their_boards(whole: Sheet) -> None:
+    seeds, seats = whole.games["seed"], whole.games["seat_of_a"]
+    assert (replay_games(POOL, seeds, seats, whole.actions) == whole.games).all()
+    turned = (whole.games["board"] + 1) % 5
+    others = np.where(np.arange(40) < 20, turned, whole.games["board"]).astype(np.int64)
+    again = replay_games(POOL, seeds, seats, whole.actions, others)
+    assert (again["board"] == others).all()
+    assert (again[20:] == whole.games[20:]).all()
+
+
+def test_luck_is_that_of_each_board(whole: Sheet) -> None:
+    match = with_luck(whole.match(), POOL)
+    flat = match.games.reshape(-1)
+    sign = np.where(flat["seat_of_a"] == 0, 1, -1)
+    for number in range(5):
+        own = np.flatnonzero(flat["board"] == number)
+        alone = luck_of_games(POOL[number], flat["seed"][own], whole.actions[own]).sum(axis=1)
+        assert np.allclose(flat["luck"][own], sign[own] * alone)
+    assert flat["luck"].std() > 0
+
+
+# Records
+
+
+def test_each_record_names_its_board_and_needs_no_pool(whole: Sheet, tmp_path: Path) -> None:
+    path = tmp_path / "games.jsonl"
+    records = Records(path, [whole])
+    records.append(whole, np.arange(40))
+    read = load(path)
+    assert read == load(path, SPEC)
+    for record, game in zip(read, whole.games, strict=True):
+        board = POOL[int(game["board"])]
+        assert (record.board, record.board_hash) == (board.name, board.hash)
+        again = Game(board=SPEC, seed=record.seed)
+        assert again.board.hash == record.board_hash
+        for event in record.events:
+            if event in {label for label in again.legal_labels()}:
+                again.play(event)
+        assert again.record(record.players) == record
+    assert len({record.board for record in read}) == 5
+
+
+def test_a_file_that_was_cut_is_gone_on_with_to_the_same_bytes(
+    whole: Sheet, tmp_path: Path
+) -> None:
+    path = tmp_path / "games.jsonl"
+    text = "".join(one.to_json() + "\n" for one in records_of(whole, np.arange(40))).encode()
+    for cut in (0, 700, len(text) // 3, len(text) - 1, len(text)):
+        path.write_bytes(text[:cut])
+        again = Sheet("greedy", "random", 40, 3, SPEC)
+        records = Records(path, [again])
+        assert records.taken == text[:cut].count(b"\n")
+
+        def keep(numbers: Numbers, records: Records = records, again: Sheet = again) -> None:
+            records.append(again, numbers)
+
+        play(again, make("greedy"), make("random"), keep=keep)
+        records.sort()
+        assert same(again, whole)
+        assert path.read_bytes() == text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"board": "(family:[0-9]+)"', '"board": "shikoku"', "a game on board 'shikoku'"),
+        ('"board": "(family:[0-9]+)"', '"board": "family:3"', "a game on board 'family:3' .*'fam"),
+        ('"board": "(family:[0-9]+)"', '"board": "family:abc"', "on board 'family:abc'"),
+        ('"board_hash": "[0-9a-f]+"', f'"board_hash": "{"0" * 16}"', r"\(0000.* are on 'family:2"),
+        ('"seed": [0-9]+', '"seed": 5', "on 'family:[0-9]+', seed 5, is no game of these matches"),
+    ],
+)
+def test_what_is_no_game_on_these_boards_is_refused(
+    whole: Sheet, tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "games.jsonl"
+    (record,) = records_of(whole, np.array([0]))
+    path.write_text(re.sub(old, new, record.to_json()) + "\n", encoding="utf-8")
+    before = path.read_bytes()
+    with pytest.raises(RecordError, match=f"line 1: .*{message}"):
+        Records(path, [Sheet("greedy", "random", 40, 3, SPEC)])
+    assert path.read_bytes() == before
+
+
+def test_a_game_on_another_board_of_the_pool_is_no_game_of_its_seed(
+    whole: Sheet, tmp_path: Path
+) -> None:
+    path = tmp_path / "games.jsonl"
+    game = whole.games[0]
+    other = POOL[(int(game["board"]) + 1) % 5]
+    alone = Sheet.of_pairs(
+        "greedy", "random", BoardPool.load(other), game["seed"].reshape(1), np.zeros(1, np.int64)
+    )
+    play(alone, make("greedy"), make("random"))
+    (record,) = records_of(alone, np.array([0]))
+    path.write_text(record.to_json() + "\n", encoding="utf-8")
+    with pytest.raises(RecordError, match=f"on '{other.name}', seed .* is no game of these"):
+        Records(path, [Sheet("greedy", "random", 40, 3, SPEC)])
+
+
+# Ladders
+
+
+def test_which_ladder_is_for_which_boards() -> None:
+    assert ladder_for(BoardPool.load()) == LADDER
+    assert ladder_for(BoardPool.load("shikoku_ring")) == LADDER
+    for spec in ("family:7", "family:train/1000", "family:valid"):
+        assert ladder_for(BoardPool.load(spec)) == LADDER_OF_FAMILY
+
+
+def test_the_ladder_of_the_family_is_on_boards_to_choose_by() -> None:
+    ladder = Ladder.load(LADDER_OF_FAMILY, "family:train/10")
+    assert (ladder.board, ladder.pool.name, len(ladder.pool)) == ("family:valid",) * 2 + (100,)
+    assert ladder.board_hash == BoardPool.load("family:valid").hash
+    assert {"random", "greedy", "heuristic", "mcts:sims=400", "champion"} <= {
+        rating.agent for rating in ladder.agents
+    }
+    assert ladder == Ladder.load(LADDER_OF_FAMILY)
+
+
+def ladder_on(board: str, path: Path) -> Ladder:
+    def two(a: str, b: str, games: int, seed: int) -> Match:
+        return play_match(make(a), make(b), games, seed, board)
+
+    return make_ladder(["random", "greedy"], lambda a, b: 20, 0, board, two, path)
+
+
+def test_a_ladder_on_a_pool(tmp_path: Path) -> None:
+    path = tmp_path / "l.json"
+    made = ladder_on(SPEC, path)
+    assert (made.board, made.board_hash) == (SPEC, POOL.hash)
+    before = path.read_bytes()
+    assert ladder_on(SPEC, path) == made
+    assert path.read_bytes() == before
+    for board in (None, SPEC, "family:train/3", "family:7"):
+        assert Ladder.load(path, board).pool.name == SPEC
+    with pytest.raises(LadderError, match=r"board_hash: .* of 'shikoku'.* on another board"):
+        Ladder.load(path, "shikoku")
+    with pytest.raises(LadderError, match=r"board_hash: .* of 'family:test/6'.* on another board"):
+        ladder_on("family:test/6", path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_does_not_make_a_reader_wait_for_boards(tmp_path: Path) -> None:
+    path = tmp_path / "l.json"
+    ladder = ladder_on(SPEC, path).to_dict()
+    from tokaido_env.agents.arena.ladder_file import hash_of
+
+    ladder["board"] = "family:train/100000"
+    body = {key: value for key, value in ladder.items() if key != "hash"}
+    path.write_text(json.dumps(body | {"hash": hash_of(body)}), encoding="utf-8")
+    for board in (None, "family:3"):
+        with pytest.raises(LadderError, match=r"100,000 boards, more than .*\(1,000\)"):
+            Ladder.load(path, board)

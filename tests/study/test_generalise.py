@@ -1,0 +1,286 @@
+"""Generalisation: what is played on which boards, what is told of it, and what is refused."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from networks import random_policy
+
+from tokaido_env import Board, BoardError, SeedError
+from tokaido_env.agents import Agent, make
+from tokaido_env.agents.arena.generalisation import Generalisation
+from tokaido_env.agents.arena.generalisation_file import (
+    ResultsError,
+    boards_trained_on,
+    load_generalisation,
+)
+from tokaido_env.agents.arena.ladder import match_seed
+from tokaido_env.agents.arena.tournament import Sheet, play, play_match
+from tokaido_env.agents.players.policy import PolicyAgent
+from tokaido_env.agents.study.generalise import Plan, plan, trained_on
+from tokaido_env.core.luck import arena_seed
+
+
+def learner(training: Any) -> Agent:
+    """A policy whose header says what it was trained on."""
+    return PolicyAgent.of(replace(random_policy(), training=training), "learner")
+
+
+def on(name: str) -> Agent:
+    return learner({"board": {"name": name}})
+
+
+def measured(**options: Any) -> tuple[Plan, list[Sheet], Generalisation]:
+    planned = plan(make("greedy"), "random", **{"boards": 3, "pairs": 4} | options)
+    sheets = planned.sheets()
+    for sheet in sheets:
+        play(sheet, make("greedy"), make("random"))
+    return planned, sheets, planned.result(sheets)
+
+
+# What is played
+
+
+def test_tokaido_100_is_what_is_played_by_default() -> None:
+    planned = plan(make("greedy"))
+    assert (planned.opponent, planned.seed, planned.pairs) == ("mcts:sims=400", 0, 40)
+    assert (planned.test.name, len(planned.test)) == ("family:test", 100)
+    assert planned.train is not None
+    assert (planned.train.name, len(planned.train)) == ("family:train/100", 100)
+    assert [len(sheet) for sheet in planned.sheets()] == [8000, 8000]
+    assert planned.trained_on is None
+
+
+def test_the_games_on_a_board_follow_from_the_seed_and_the_board_alone() -> None:
+    """Whoever plays, on however many boards; and no two boards have the same luck."""
+    few, many = plan(make("greedy"), boards=2, pairs=3), plan(make("random"), boards=5, pairs=4)
+    for one, other in zip(few.sheets(), many.sheets(), strict=True):
+        theirs = other.games["seed"].reshape(5, 4, 2)[:2, :3]
+        assert (one.games["seed"].reshape(2, 3, 2) == theirs).all()
+        assert (one.games["board"].reshape(2, 3, 2) == np.array([0, 1])[:, None, None]).all()
+        assert len(np.unique(other.games["seed"])) == 20
+    first = match_seed(0, "generalise", "family:2000000")
+    assert many.sheets()[0].games["seed"][0] == arena_seed(first, 0)
+    again = plan(make("greedy"), boards=2, pairs=3, seed=1).sheets()[0].games["seed"]
+    assert not set(again) & set(few.sheets()[0].games["seed"])
+
+
+def test_scores_are_those_of_matches_on_each_board() -> None:
+    planned, sheets, told = measured()
+    sides = ((planned.test, sheets[0], told.test), (planned.train, sheets[1], told.train))
+    for pool, sheet, scores in sides:
+        assert pool is not None
+        assert scores is not None
+        for number, one in enumerate(scores.each):
+            board = Board.load(one.board)
+            assert pool[number].hash == board.hash
+            seed = match_seed(0, "generalise", board.name)
+            alone = play_match(make("greedy"), make("random"), 8, seed, board)
+            assert one.score.value == alone.score
+            assert one.score.ci95 == alone.interval
+            theirs = sheet.games.reshape(3, 4, 2)[number]
+            assert (theirs["result"] == alone.results).all()
+        values = [one.score.value for one in scores.each]
+        assert scores.mean.value == pytest.approx(np.mean(values))
+    assert told.gap is not None
+    assert told.train is not None
+    assert told.gap.value == told.test.mean.value - told.train.mean.value
+
+
+# Boards trained on
+
+
+@pytest.mark.parametrize(
+    ("name", "boards", "pool", "pairs", "drawn"),
+    [
+        ("family:train/1000", 4, "family:train/4", 5, True),
+        ("family:train/4", 4, "family:train/4", 5, False),
+        ("family:train/3", 4, "family:train/3", 7, False),
+        ("family:train/1", 4, "family:train/1", 20, False),
+        ("family:7", 4, "family:7", 20, False),
+        ("family:valid/50", 4, "family:valid/4", 5, True),
+    ],
+)
+def test_as_many_games_on_boards_of_those_it_was_trained_on(
+    name: str, boards: int, pool: str, pairs: int, drawn: bool
+) -> None:
+    planned = plan(on(name), boards=boards, pairs=5)
+    assert planned.train is not None
+    assert planned.trained_on == name
+    told = (planned.train.name, planned.train_pairs, planned.train_drawn)
+    assert told == (pool, pairs, drawn)
+    by_number = plan(make("greedy"), boards=boards, pairs=5, train=3)
+    assert by_number.train is not None
+    assert (by_number.trained_on, by_number.train.name) == ("family:train/3", "family:train/3")
+
+
+@pytest.mark.parametrize(
+    ("training", "told"),
+    [
+        ({"board": {"name": "family:train/10", "hash": "x"}}, "family:train/10"),
+        ({"board": "family:train/10"}, "family:train/10"),
+        ({"settings": {"board": "family:train/10"}}, "family:train/10"),
+        ({"settings": {"board": "shikoku"}}, "shikoku"),
+        ({"board": {"name": "family:1"}, "settings": {"board": "shikoku"}}, "family:1"),
+        ({}, None),
+        ({"board": 5}, None),
+        ({"board": {"name": ["family:1"]}, "settings": 3}, None),
+    ],
+)
+def test_what_a_policy_says_of_its_training(training: Any, told: str | None) -> None:
+    assert trained_on(learner(training)) == told
+    assert trained_on(make("greedy")) is None
+
+
+def test_the_champion_knows_no_board_of_the_family() -> None:
+    planned = plan(make("champion"), boards=2)
+    assert planned.trained_on == "shikoku"
+    assert planned.train is not None
+    assert (planned.train.name, planned.train_drawn) == ("family:train/2", True)
+
+
+def test_on_the_boards_of_train_there_is_no_gap() -> None:
+    planned, sheets, told = measured(split="train")
+    assert len(sheets) == 1
+    assert (planned.train, told.train, told.gap) == (None, None, None)
+    assert told.test.pool == "family:train/3"
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "message"),
+    [
+        ("family:test", {}, r"split: 'learner' was trained on family:test, which has 2 of the .*t"),
+        ("family:2000001", {}, "trained on family:2000001, which has 1 of the boards of family:t"),
+        ("family:train/9", {"split": "train"}, "which has 2 of the boards of family:train/2"),
+        ("family:valid/1", {"split": "valid"}, "which has 1 of the boards of family:valid/2"),
+        ("family:train/9", {"train": 8}, "'family:train/9', got family:train/8"),
+        ("shikoku", {"train": 8}, "was trained on 'shikoku', got family:train/8"),
+        ("family:abc", {}, "family:abc"),
+        ("family:train/0", {}, "empty pool"),
+        ("shikoku", {"boards": 1}, "boards: expected 2 to 100, as many as family:test has, got 1"),
+        ("shikoku", {"boards": 101}, "boards: expected 2 to 100, .* got 101"),
+        ("shikoku", {"boards": 101, "split": "valid"}, "boards: expected 2 to 100, .*valid has"),
+        ("shikoku", {"pairs": 0}, "pairs: expected 1 to 2,500,000 on each of 2 boards, got 0"),
+        ("shikoku", {"pairs": 10**9}, "pairs: expected 1 to 2,500,000"),
+        ("shikoku", {"split": "tset"}, "split: expected one of 'train', 'valid', 'test', got 'ts"),
+        ("shikoku", {"seed": -1}, "seed: expected an integer from 0"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    agent: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((ValueError, BoardError, SeedError), match=message) as error:
+        plan(on(agent), **{"boards": 2, **options})
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 500
+
+
+def test_on_how_many_boards_of_train_it_was_trained_is_a_number_in_range() -> None:
+    for number in (0, -1, 10**7):
+        with pytest.raises(BoardError, match=f"family:train/{number}"):
+            plan(make("greedy"), train=number)
+
+
+# The file
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("results") / "r.json"
+    _, _, told = measured()
+    path.write_text(json.dumps(told.to_dict(), indent=1), encoding="utf-8")
+    return path
+
+
+def test_what_is_written_is_read(results: Path) -> None:
+    data = json.loads(results.read_text(encoding="utf-8"))
+    assert load_generalisation(results).to_dict() == data
+    assert list(data) == [
+        *("version", "agent", "opponent", "seed", "trained_on", "test", "train", "gap")
+    ]
+    assert (data["version"], data["test"]["boards"], data["test"]["pairs"]) == (1, 3, 4)
+    _, _, alone = measured(split="train")
+    again = results.with_name("alone.json")
+    again.write_text(json.dumps(alone.to_dict()), encoding="utf-8")
+    assert load_generalisation(again).train is None
+
+
+def test_on_how_many_boards_an_agent_was_trained(results: Path) -> None:
+    told = load_generalisation(results)
+    numbers = {"family:train/10": 10, "family:7": 1, "shikoku": None, None: None}
+    for name, number in numbers.items():
+        assert boards_trained_on(replace(told, trained_on=name)) == number
+
+
+def changed(place: str, value: Any) -> Callable[[Any], Any]:
+    """Put a value into nested results, at a path with dots; numbers are places in lists."""
+
+    def change(data: Any) -> Any:
+        *way, last = place.split(".")
+        inner = data
+        for key in way:
+            inner = inner[int(key) if key.isdigit() else key]
+        inner[int(last) if last.isdigit() else last] = value
+        return data
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: [data], "results of generalise: expected an object with the keys version"),
+        (lambda data: {}, "results of generalise: expected an object"),
+        (lambda data: data | {"more": 1}, "results of generalise: expected an object"),
+        (changed("version", 2), "version: expected 1, got 2: measure anew"),
+        (changed("version", "1"), "version: expected 1, got '1'"),
+        (changed("version", True), "version: expected 1, got True"),
+        (changed("agent", 5), "agent: expected a spec, got 5"),
+        (changed("opponent", None), "opponent: expected a spec, got None"),
+        (changed("seed", -1), "seed: expected an integer from 0"),
+        (changed("trained_on", 7), "trained_on: expected a name or null, got 7"),
+        (changed("trained_on", "family:abc"), "trained_on: 'family:abc': expected family:NUMBER"),
+        (changed("gap", None), "gap: expected null where train is, and only there"),
+        (changed("gap.value", -1.5), "gap: expected a value and an interval from -1 to 1"),
+        (changed("test", None), "test: expected an object with the keys pool"),
+        (changed("test.pool", 1), "test: pool: expected a text"),
+        (changed("test.drawn", 1), "test: drawn: expected true or false, got 1"),
+        (changed("test.boards", 4), "test: boards: expected how many there are in each, from 1"),
+        (changed("test.each", {}), "test: each: expected a list"),
+        (changed("test.pairs", 0), "test: pairs: expected a number from 1"),
+        (changed("test.pairs", 1.0), "test: pairs: expected a number from 1"),
+        (changed("test.mean.value", 1.01), "test: mean: expected a value and an interval from 0"),
+        (changed("test.mean.value", True), "test: mean: expected a value"),
+        (changed("test.mean.value", float("nan")), "test: mean: expected a value"),
+        (changed("test.iqm.ci95", [0.1]), "test: iqm: expected a value and an interval"),
+        (changed("train.above_even.ci95", "01"), "train: above_even: expected a value"),
+        (changed("train.each.1.board", None), r"train: each\[1\]: board: expected a name"),
+        (changed("train.each.2", 0.5), r"train: each\[2\]: expected an object with the keys boa"),
+        (changed("train.each.0.value", "1"), r"train: each\[0\]: expected a value"),
+    ],
+)
+def test_a_file_that_holds_something_else_is_refused(
+    results: Path, tmp_path: Path, change: Callable[[Any], Any], message: str
+) -> None:
+    path = tmp_path / "other.json"
+    data = json.loads(results.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(change(data)), encoding="utf-8")
+    with pytest.raises(ResultsError, match=message) as error:
+        load_generalisation(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 500
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="no such results"):
+        load_generalisation(tmp_path / "none.json")
+    with pytest.raises(ResultsError, match="expected a file, it is a folder"):
+        load_generalisation(tmp_path)
+    (tmp_path / "cut.json").write_text('{"version": 1, ', encoding="utf-8")
+    with pytest.raises(ResultsError, match=r"cut\.json: not a whole JSON file"):
+        load_generalisation(tmp_path / "cut.json")
