@@ -318,8 +318,7 @@ class _Run:
             "ladder": self.ladder.hash if self.ladder else None,
             "rating": asdict(self.rating) if self.rating else None,
             "best_elo": self.best_elo,
-            "started_on": self.started_on,
-        }
+        } | ({"started_on": self.started_on} if self.started_on else {})
 
     def _load(self, found: list[Path]) -> None:
         *older, newest = found
