@@ -12,8 +12,10 @@ import heapq
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS
@@ -80,8 +82,9 @@ def survey(board: Board) -> Chart:
     layouts = sorted((_settle(board, sites) for sites in turned), key=lambda one: one.crookedness)
     roomier = (_settle(board, one.stations, roomy=True) for one in layouts)
     best = _Surveyor(board, layouts[0]).chart()
-    for layout in itertools.chain(layouts[1:_TRIES], itertools.islice(roomier, _MORE_TRIES)):
-        if not best.flaws:
+    more = itertools.chain(layouts[1:_TRIES], itertools.islice(roomier, _MORE_TRIES))
+    for tried, layout in enumerate(more, start=1):
+        if best.flaws <= tried // _TRIES:  # the longer it takes, the less it must be without flaw
             break
         best = min(best, _Surveyor(board, layout).chart(), key=lambda chart: chart.flaws)
     return best
@@ -153,15 +156,23 @@ def _roomy_places(
 def _free_site(place: complex, taken: Iterable[Cell]) -> Cell:
     """Return the corner of the free site of a mountain town that is nearest to a place."""
     (width, height), (beside, below) = _TOWN_SIZE, _TOWN_SPACE
-    columns = range(LEFT + 1 + beside, _RIGHT - width - beside + 1)
-    rows = range(TOP + 1 + below, _BOTTOM - height - below + 1)
-    taken = list(taken)
-    free = (
-        (x, y)
-        for x, y in itertools.product(columns, rows)
-        if all(abs(x - a) >= width + beside or abs(y - b) >= height + below for a, b in taken)
-    )
-    return min(free, key=lambda corner: abs(_middle(corner, _TOWN_SIZE) - place))
+    x, y, middle = _town_sites()
+    distance = np.abs(middle - place)
+    for a, b in taken:
+        near = (np.abs(x - a) < width + beside) & (np.abs(y - b) < height + below)
+        distance[near] = np.inf
+    nearest = int(distance.argmin())
+    return int(x[nearest]), int(y[nearest])
+
+
+@functools.cache
+def _town_sites() -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.complex128]]:
+    """Return the columns and rows of all corners that a mountain town may have, and its middle."""
+    (width, height), (beside, below) = _TOWN_SIZE, _TOWN_SPACE
+    columns = np.arange(LEFT + 1 + beside, _RIGHT - width - beside + 1)
+    rows = np.arange(TOP + 1 + below, _BOTTOM - height - below + 1)
+    x, y = (each.ravel() for each in np.meshgrid(columns, rows, indexing="ij"))
+    return x, y, x + width / 2 + 1j * _ROW * (y + height / 2)
 
 
 class _Surveyor:
@@ -177,6 +188,7 @@ class _Surveyor:
             self._lines |= rectangle(corner, _TOWN_SIZE)
             self._land -= _cells(corner, _TOWN_SIZE)
         self._flaws = 0
+        self._tolls: dict[Cell, int] = {}  # until a route is laid
 
     def chart(self) -> Chart:
         """Lay the routes, name the areas and return the map."""
@@ -201,6 +213,7 @@ class _Surveyor:
     def _lay(self, way: Sequence[Cell]) -> None:
         """Draw a route."""
         self._flaws += _CROSSING * len(self._land & set(self._lines) & set(way))
+        self._tolls.clear()
         for cell, ahead in itertools.pairwise(way):
             heading = next(heading for heading in _STEPS if _ahead(cell, heading) == ahead)
             self._lines[cell] = self._lines.get(cell, 0) | heading
@@ -242,7 +255,9 @@ class _Surveyor:
         if (ahead, _BACK[heading]) in ends:
             yield ahead, _ARRIVED, ends[ahead, _BACK[heading]]
         elif ahead in self._land:
-            toll = self._toll(ahead) * (_ROW if heading in (NORTH, SOUTH) else 1)
+            if ahead not in self._tolls:
+                self._tolls[ahead] = self._toll(ahead)
+            toll = self._tolls[ahead] * (_ROW if heading in (NORTH, SOUTH) else 1)
             for turn in _STEPS:
                 if turn != _BACK[heading]:
                     yield ahead, turn, toll if turn == heading else toll + _BEND
