@@ -172,7 +172,7 @@ def _observe(batch: Batch, give: Give) -> None:
     seen = batch.observe(games, give(np.zeros(size(games), give.rng.choice((np.int8, np.int64)))))
     for each in seen.values() if isinstance(seen, dict) else [seen]:
         assert (each >= 0).all()
-    assert seen.dtype == np.uint8 or (seen <= 1).all()
+        assert each.dtype == np.uint8 or (each <= 1).all()
 
 
 def _seat(batch: Batch, give: Give) -> None:

@@ -90,7 +90,6 @@ def fill_ring(row: Any, board: reference.Board) -> None:
     for index, station in enumerate(board.ring):
         if station in COASTAL:
             row["coast_station"][COASTAL.index(station)] = index
-            row["station_coast"][index] = 1 << COASTAL.index(station)
         else:
             row["station_kind"][index] = STATIONS.index(station)
     for area, name in enumerate(AREAS):

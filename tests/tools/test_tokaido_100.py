@@ -1,0 +1,83 @@
+"""`benchmarks/tokaido_100.py`: its commands are those of the page; it goes on; it fills the page."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import tokaido_100  # noqa: E402  the path has just been told
+
+Output = pytest.CaptureFixture[str]
+RUNS = "runs/tokaido-100"
+
+
+def test_all_agents_are_measured_and_learners_are_trained_before(capsys: Output) -> None:
+    assert tokaido_100.main(["--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    trained = [line for line in lines if "train.py" in line]
+    measured = [line for line in lines if "evaluate.py" in line]
+    assert (len(trained), len(measured)) == (12, 17)
+    assert trained[4] == (
+        f"python train.py --run {RUNS}/train-10-seed-1 --board family:train/10 --steps 2000000 "
+        "--seed 1"
+    )
+    place = lines.index(trained[4])
+    assert lines[place + 1].startswith(
+        f"python evaluate.py generalise policy:{RUNS}/train-10-seed-1 "
+    )
+    specs = [line.split()[3] for line in measured]
+    assert specs[:5] == ["greedy", "heuristic", "mcts:sims=100", "mcts:sims=4000", "champion"]
+
+
+def test_the_commands_stand_in_the_page(capsys: Output) -> None:
+    page = " ".join(tokaido_100.PAGE.read_text(encoding="utf-8").split())
+    assert tokaido_100.main(["--list"]) == 0
+    for spec in tokaido_100.AGENTS.values():
+        assert f"`{spec}`" in page
+    assert "train.py --run RUN --board family:train/N --steps 2000000 --seed S" in page
+    assert "python benchmarks/tokaido_100.py" in page
+    assert tokaido_100.filled(page, "| x |\n").count("| x |") == 1
+
+
+def test_a_run_that_was_begun_is_resumed(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").touch()
+    assert tokaido_100.train(tmp_path, 10, 0, 5) == ["train.py", "--resume", str(tmp_path)]
+
+
+def test_results_are_made_once_and_put_into_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{tokaido_100.BEGIN}\nold\n{tokaido_100.END}\nafter\n")
+    monkeypatch.setattr(tokaido_100, "PAGE", page)
+    monkeypatch.setattr(tokaido_100, "AGENTS", {"greedy": "greedy", "random": "random"})
+    results = tmp_path / "results"
+    command = ["--results", str(results), "--boards", "2", "--pairs", "1"]
+    command += ["--only", "greedy", "random", "--docs"]
+    assert tokaido_100.main(command) == 0
+    assert sorted(path.name for path in results.iterdir()) == [
+        *("greedy.json", "random.json", "table.md"),
+    ]
+    table = (results / "table.md").read_text(encoding="utf-8")
+    assert table.count("\n") == 4
+    assert page.read_text() == (f"before\n{tokaido_100.BEGIN}\n{table}{tokaido_100.END}\nafter\n")
+    (results / "random.json").unlink()
+    before = (results / "greedy.json").stat()
+    capfd.readouterr()
+    assert tokaido_100.main(command) == 0
+    assert "generalise greedy" not in capfd.readouterr().out
+    assert (results / "greedy.json").stat().st_mtime_ns == before.st_mtime_ns
+    assert (results / "table.md").read_text(encoding="utf-8") == table
+
+
+def test_what_fails_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokaido_100, "AGENTS", {"x": "nobody"})
+    assert tokaido_100.main(["--results", str(tmp_path), "--only", "x"]) == 1
+
+
+def test_a_page_without_marks_is_left_alone() -> None:
+    with pytest.raises(ValueError, match="expected the marks"):
+        tokaido_100.filled("no marks", "| x |\n")
