@@ -650,7 +650,7 @@ def test_a_copy_with_other_inputs_is_named(
     path = seated_snapshot(run)
     policy = Policy.load(path)
     with monkeypatch.context() as other:
-        other.setitem(policies._HEADER, "inputs", "0123456789abcdef")
+        other.setattr(policies, "INPUTS_HASH", "0123456789abcdef")
         policy.save(path)
     assert resume(run) == 1
     assert f"{path}: made for inputs '0123456789abcdef'" in refusal(capsys)
