@@ -26,8 +26,8 @@ _SETTINGS = (
     *("LOOP_VECTORIZE", "SLP_VECTORIZE", "DISABLE_INTEL_SVML", "ERROR_MODEL"),
 )
 _PLAIN = (type(None), type(Ellipsis), bool, int, float, complex, str, bytes)
-# Code that a version number tells, or that is part of Python.
-_VERSIONED = {"numpy", "numba", *sys.stdlib_module_names}
+# Code that a version number tells, or that is part of Python; that of llvmlite goes with Numba's.
+_VERSIONED = {"numpy", "numba", "llvmlite", *sys.stdlib_module_names}
 
 Description = tuple[str, list[Any]]
 """A value in words, and other values that it is made of."""
