@@ -1,4 +1,4 @@
-"""`benchmarks/tokaido_100.py`: its commands are those of the page; it goes on; it fills the page."""
+"""`benchmarks/tokaido_100.py`: its commands are those of the page; it goes on and fills the page."""
 
 import sys
 from pathlib import Path
