@@ -1,4 +1,4 @@
-"""`benchmarks/tokaido_100.py`: its commands are those of the page; it goes on and fills the page."""
+"""`benchmarks/tokaido_100.py`: the commands of the page; it goes on, and it fills the page."""
 
 import sys
 from pathlib import Path
