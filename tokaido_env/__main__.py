@@ -23,7 +23,7 @@ COMMANDS = {
     "export": Command("export", "write recorded games as a dataset"),
     "features": Command("features", "print the layout of the observation"),
     "train": Command("train", "train a self-play agent"),
-    "evaluate": Command("evaluate", "measure agents: matches, rate, ladder, exploit"),
+    "evaluate": Command("evaluate", "measure agents: matches, rate, ladder, exploit, generalise"),
     "bench": Command("bench", "measure the speeds of this machine"),
     "certify": Command("certify", "run the conformance tests of all installed libraries"),
     "warmup": Command("warmup", "compile what is used, before it is used"),

@@ -355,9 +355,7 @@ def test_mistake__a_file_with_a_hostile_name(tmp_path: Path) -> None:
     assert str(error.value).isprintable()
 
 
-@pytest.mark.parametrize(
-    "wrong", [None, 5, True, b"shikoku", {}, np.arange(3)], ids=str
-)
+@pytest.mark.parametrize("wrong", [None, 5, True, b"shikoku", {}, np.arange(3)], ids=str)
 def test_mistake__what_is_no_board(wrong: Any) -> None:
     with pytest.raises(BoardError, match=r"^board: expected a name, .* or a Board, got "):
         Game(wrong)
