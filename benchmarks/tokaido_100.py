@@ -24,6 +24,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "tokaido-100.md"
 FIGURE = ROOT / "docs" / "pictures" / "tokaido-100.svg"
+CAPTION = "Score and gap against the number of training boards"
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 
 AGENTS = {
@@ -92,13 +93,13 @@ def compare(names: Sequence[str], results: Path, *, curve: bool) -> Words:
     return ["evaluate.py", "generalise", "--table", *files, "--markdown", table, *plots]
 
 
-def filled(page: str, table: str) -> str:
-    """Return a page with a table in the place of the one between its marks."""
+def filled(page: str, told: str) -> str:
+    """Return a page with a table, and a figure if there is one, between its marks."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"expected the marks {BEGIN} and {END} in the page")
-    return f"{before}{BEGIN}\n{table}{END}{after}"
+    return f"{before}{BEGIN}\n{told}{END}{after}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -156,11 +157,12 @@ def _run(command: Words) -> int:
 
 
 def _write_docs(results: Path) -> None:
-    table = (results / "table.md").read_text(encoding="utf-8")
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), table), encoding="utf-8")
+    told = (results / "table.md").read_text(encoding="utf-8")
     curve = results / "plots" / "curve.svg"
     if curve.is_file():
         shutil.copyfile(curve, FIGURE)
+        told += f"\n![{CAPTION}]({FIGURE.relative_to(PAGE.parent).as_posix()})\n"
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), told), encoding="utf-8")
 
 
 if __name__ == "__main__":
