@@ -101,7 +101,7 @@ class Game:
             PositionError: if no game can reach the position.
             BoardError: if there is no such board.
         """
-        loaded = board_named(positions.board_name(position), board)
+        loaded = _board_of(position, board)
         states = positions.from_dict(loaded, position)
         if chance is None:
             at_chance = Phase(states["phase"][0]) in CHANCE_PHASES
@@ -371,6 +371,14 @@ class Game:
 
     def _refused(self, move: object) -> IllegalMove:
         return IllegalMove(refusal(self.board.kinds, self.boards, self.states, 0, move))
+
+
+def _board_of(position: Mapping[str, Any], boards: Boards | None) -> Board:
+    """Return the board of a position; whether it names the only one is looked at with the rest."""
+    pool = None if boards is None else BoardPool.load(boards)
+    if pool is not None and len(pool) == 1:
+        return pool[0]
+    return board_named(positions.board_name(position), pool)
 
 
 def _as_int(move: object) -> int:

@@ -46,6 +46,10 @@ def test_every_budget_has_a_row() -> None:
     assert budgets == {
         "random.1": 18e6,
         "random.2": 33e6,
+        "pool / random": 0.93,
+        "pool / random, 2": 0.93,
+        "block / float32": 0.6,
+        "board": 2.0,
         "float32.1": 7e6,
         "float32.2": 13e6,
         "game": 150e3,

@@ -84,7 +84,7 @@ def survey(board: Board) -> Chart:
     best = _Surveyor(board, layouts[0]).chart()
     more = itertools.chain(layouts[1:_TRIES], itertools.islice(roomier, _MORE_TRIES))
     for tried, layout in enumerate(more, start=1):
-        if best.flaws <= tried // _TRIES:  # the longer it takes, the less it must be without flaw
+        if best.flaws <= int(tried > _TRIES):
             break
         best = min(best, _Surveyor(board, layout).chart(), key=lambda chart: chart.flaws)
     return best

@@ -19,9 +19,11 @@ import numpy.typing as npt
 
 import tokaido_env
 from tokaido_env.batch import Batch
+from tokaido_env.boards.board import Board
 
 GAMES = 4096
 _SEARCHED = 64  # games
+_BOARDS = 200
 
 
 def random_play(observation: str | None, **options: Any) -> Callable[[], float]:
@@ -44,6 +46,14 @@ def random_play(observation: str | None, **options: Any) -> Callable[[], float]:
         return GAMES * _rate(lambda: batch.play("random"))
 
     return measure
+
+
+def draw_boards() -> float:
+    """Return how long a board of the family takes, drawn and compiled, in ms."""
+    began = time.perf_counter()
+    for number in range(_BOARDS):
+        Board.generate(number).record.tobytes()
+    return 1e3 * (time.perf_counter() - began) / _BOARDS
 
 
 def searching(spec: str) -> Callable[[], float]:

@@ -11,6 +11,7 @@ from tokaido_env.tools.bench_games import (
     aec_play,
     connect_four,
     deep_copies,
+    draw_boards,
     game_play,
     gym_play,
     open_spiel_play,
@@ -97,6 +98,7 @@ ROWS = (
         random_play("float32", copy=True),
     ),
     Row("step.1", "`Batch.step` alone, checked", _SPEED, stepping()),
+    Row("board", "a board of the family", "ms", draw_boards, 2.0, at_most=True),
     Row("game", "`Game` from Python, random play", _SPEED, game_play, 150e3),
     Row("env", "`env()`: last, mask, step", _SPEED, aec_play(tokaido_env.env, 50), 100e3),
     Row(
