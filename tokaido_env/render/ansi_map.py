@@ -45,6 +45,7 @@ _ROW = 2  # a row is as high as two columns are wide
 
 # What a route shuns, in columns: how far out of its way it goes instead.
 _OFF_CENTRE, _SHORE, _NEARNESS, _BEND, _CROSSING = 2, 2, 3, 6, 1000
+_CUT_OFF = 2  # flaws
 
 _RELAXATIONS, _TRIES, _MORE_TRIES = 50, 6, 12
 _UNITS = 7  # of a picture in a column
@@ -58,8 +59,8 @@ class Chart:
     towns: Mapping[str, Cell]  # the top left corner of each mountain town
     areas: Mapping[str, tuple[Cell, Size]]  # the same of each area's name, and its size
     lines: Mapping[Cell, int]  # the coast, the mountain towns and the routes
-    # Cells where a name is outside its area, stations cut off from theirs by a route, and very many
-    # for each crossing of routes.
+    # Cells where a name is outside its area, some for each station that a route cuts off from its
+    # area, and very many for each crossing of routes.
     flaws: int
 
 
@@ -84,7 +85,7 @@ def survey(board: Board) -> Chart:
     best = _Surveyor(board, layouts[0]).chart()
     more = itertools.chain(layouts[1:_TRIES], itertools.islice(roomier, _MORE_TRIES))
     for tried, layout in enumerate(more, start=1):
-        if best.flaws <= int(tried > _TRIES):
+        if best.flaws <= int(tried > _TRIES):  # after so many a name may hide a bit of a route
             break
         best = min(best, _Surveyor(board, layout).chart(), key=lambda chart: chart.flaws)
     return best
@@ -194,7 +195,7 @@ class _Surveyor:
         """Lay the routes, name the areas and return the map."""
         for start, end in sorted(self._board.routes, key=self._rank):
             self._lay(self._way(self._ports(start), self._ports(end)))
-        self._flaws += sum(
+        self._flaws += _CUT_OFF * sum(
             _ahead(cell, inland) in self._lines
             for (cell, inland), name in zip(
                 self._layout.stations, self._board.stations, strict=True
