@@ -22,6 +22,7 @@ from tokaido_env.agents.arena.generalisation import (
 from tokaido_env.agents.arena.ladder import match_seed
 from tokaido_env.agents.arena.match import MOST_GAMES
 from tokaido_env.agents.arena.tournament import Sheet, seeds_of_pairs
+from tokaido_env.agents.learn.boards import told_splits
 from tokaido_env.agents.players.policy import Policy
 from tokaido_env.boards.family import PREFIX, SPLITS, is_family, numbers_of
 from tokaido_env.boards.pool import BoardPool
@@ -124,6 +125,7 @@ def plan(
     known = _training_pool(agent, told, train)
     if known is not None:
         _refuse_overlap(agent, known, test)
+    _refuse_start(agent, known, split)
     if split == "train":
         ours, drawn = None, True
     elif known is None:
@@ -187,6 +189,19 @@ def _refuse_overlap(agent: Agent, known: BoardPool, test: BoardPool) -> None:
         raise ValueError(
             f"split: {shown(agent.spec)} was trained on {known.name}, which has {len(both):,} of "
             f"the boards of {test.name}: expected a split that it has not seen"
+        )
+
+
+def _refuse_start(agent: Agent, known: BoardPool | None, split: str) -> None:
+    """Refuse a policy that was begun from one that was trained on boards of the split."""
+    policy = getattr(agent, "policy", None)
+    own = known is not None and numbers_of(known.name)[0] in SPLITS[split]  # its numbers tell
+    if own or split == "train" or not isinstance(policy, Policy):
+        return
+    if split in told_splits(policy.training):
+        raise ValueError(
+            f"split: {shown(agent.spec)} was begun from a policy that was trained on boards of "
+            f"{PREFIX}{split}: expected a split that it has not seen"
         )
 
 

@@ -174,6 +174,12 @@ def test_a_position_is_played_on_the_board_that_it_names() -> None:
         Game.from_dict(elsewhere, board=POOL)
 
 
+@pytest.mark.parametrize("name", ["family:train/12", "family:train/1", "family:04", "shikoku"])
+def test_mistake__a_name_that_no_board_of_the_pool_has(name: str) -> None:
+    with pytest.raises(BoardError, match="is no board of 'family:train/12'"):
+        BoardPool.load(POOL).index(name)
+
+
 def test_a_snapshot_brings_its_board_along() -> None:
     batch, other = Batch(5, POOL), Batch(5, POOL)
     batch.reset(seed=0)

@@ -136,6 +136,14 @@ def test_what_a_policy_says_of_its_training(training: Any, told: str | None) -> 
     assert trained_on(make("greedy")) is None
 
 
+def test_what_a_policy_was_begun_from_counts_as_its_training() -> None:
+    board = {"name": "family:train/9", "splits": ["train", "test"]}
+    with pytest.raises(ValueError, match=r"begun from a policy .* on boards of family:test: exp"):
+        plan(learner({"board": board}), boards=2)
+    planned = plan(learner({"board": board}), boards=2, split="valid")
+    assert planned.trained_on == "family:train/9"
+
+
 def test_the_champion_knows_no_board_of_the_family() -> None:
     planned = plan(make("champion"), boards=2)
     assert planned.trained_on == "shikoku"

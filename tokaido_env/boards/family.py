@@ -17,7 +17,7 @@ from tokaido_env.core.checks import as_integer, shown
 PREFIX = "family:"
 MOST_NUMBER = 2**31 - 1
 MOST_BOARDS = 100_000
-"""Boards of one pool: their records take 150 MB."""
+"""Boards of one pool: their records take 100 MB."""
 
 SPLITS = {
     "train": range(1_000_000),

@@ -145,7 +145,8 @@ class BoardPool:
         index = self._index.get(name, -1)
         if isinstance(self._boards, range) and is_family(name):
             number = numbers_of(name)[0]
-            index = number - self._boards[0] if number in self._boards else -1
+            own = number in self._boards and name == f"{PREFIX}{number}"  # not the name of a pool
+            index = number - self._boards[0] if own else -1
         if index < 0:
             raise BoardError(f"{shown(name)} is no board of {shown(self.name)}")
         return index
