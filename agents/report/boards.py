@@ -192,7 +192,7 @@ def _draw_scores(axes: Axes, scores: Scores, colour: str) -> None:
     lows, highs = (100 * np.array([score.ci95[end] for score in each]) for end in (0, 1))
     axes.vlines(places, lows, highs, color=colour, alpha=0.35, linewidth=max(1.0, 60 / len(each)))
     values = [100 * score.value for score in each]
-    axes.plot(places, values, "o", color=colour, ms=max(3.0, 7 - len(each) / 20))
+    axes.plot(places, values, "o", color=colour, ms=max(3.0, 7 - len(each) / 20), clip_on=False)
     low, high = (100 * end for end in scores.mean.ci95)
     axes.axhspan(low, high, color=colour, alpha=0.18, linewidth=0)
     axes.axhline(100 * scores.mean.value, color=colour, linewidth=1.2)
@@ -203,6 +203,7 @@ def _draw_scores(axes: Axes, scores: Scores, colour: str) -> None:
     place: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 10}
     axes.text(0.98, 0.04, text, weight="bold", ha="right", **place)
     axes.set_xlabel("boards, from its worst to its best")
+    axes.locator_params(axis="x", integer=True)
 
 
 def _even(axes: Axes) -> None:
