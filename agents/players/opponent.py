@@ -60,7 +60,7 @@ class Opponent(NamedTuple):
 
     network: Any  # Weights, or None
     row: Any  # int64 (1,) or (n,), of the first bias; of one position a number
-    workspace: Workspace  # of several threads; of one position its thread's
+    workspace: Workspace  # of several threads; of one position its thread's, the scratch an array
     temperature: float
     bot: int
     epsilon: float
@@ -94,7 +94,7 @@ def opponent_at(opponents: Any, thread: int, i: int) -> Any:
         opponents.row[i if len(opponents.row) > 1 else 0],
         Workspace(
             workspaces.copy[thread],
-            workspaces.scratch[thread, 0],
+            workspaces.scratch[thread],  # not a row: compiled functions cannot return one
             workspaces.layers[thread],
             workspaces.results[thread],
             workspaces.units[thread],
@@ -131,8 +131,11 @@ def _note_answer(network: Any, opponent: Any, asked: Position, tree: Tree, node:
     if asked.legal & (asked.legal - np.uint64(1)) == np.uint64(0):
         _share_out(tree, node, asked.legal, 0.0)
         return
-    logits = opponent.workspace.logits
-    forward(network, asked, opponent.workspace, logits)
+    own = opponent.workspace
+    logits = own.logits
+    scratch, layers, results = own.scratch[0], own.layers, own.results
+    workspace = Workspace(own.copy, scratch, layers, results, own.units, own.values, logits)
+    forward(network, asked, workspace, logits)
     if opponent.temperature > 0:
         note_priors(tree, node, logits, opponent.temperature)
     else:
@@ -142,7 +145,7 @@ def _note_answer(network: Any, opponent: Any, asked: Position, tree: Tree, node:
 @kernel
 def _choices(opponent: Any, asked: Position) -> Mask:
     """Return the actions that a kernel takes in a position, each as often."""
-    scratch = opponent.workspace.scratch
+    scratch = opponent.workspace.scratch[0]
     if opponent.bot == GREEDY:
         return greedy_choices(asked.board, asked.state, asked.legal, scratch["states"])
     if opponent.bot == RANDOM:

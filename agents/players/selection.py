@@ -55,7 +55,7 @@ def select_by_value(tree: Tree, node: Row, visits: int) -> int:
 def _root_of_log(visits: int) -> np.float32:
     """Return the square root of log(visits + 1)."""
     if visits < _TABLE:
-        return _ROOT_OF_LOG[visits]
+        return np.float32(_ROOT_OF_LOG[visits])
     return np.float32(np.sqrt(np.log(np.float64(visits + 1))))
 
 
