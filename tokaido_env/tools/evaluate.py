@@ -371,7 +371,7 @@ def _exploit(arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"{error}: pip install 'tokaido-env[train]'") from None
 
-    options = _exploit_options(arguments, exploit.STEPS, exploit.GAMES, exploit.SEARCH)
+    options = _exploit_options(arguments, exploit.STEPS, exploit.GAMES, exploit.Search())
     search = exploit.Search(options.sims, options.search_games)
     settings = exploit.settings_against(
         *(options.agent, options.steps, options.seed, options.board, options.start_from)
