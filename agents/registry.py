@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
@@ -34,12 +35,11 @@ class Parameter:
 
     def read(self, text: str) -> int | float | str:
         """Return what a text stands for, or raise `ValueError` that says what was expected."""
-        if self.type is str or text in self.words:
+        if text in self.words or (self.type is str and not self.words):
             return text
-        try:
-            number: int | float = self.type(text)
-        except ValueError:
-            number = nan
+        number: int | float = nan
+        with suppress(ValueError):
+            number = nan if self.type is str else self.type(text)
         if self.holds(number):
             return number
         raise ValueError(f"expected {self.expected}, got {shown(text)}")
@@ -78,7 +78,15 @@ class Kind:
 MAX_SIMULATIONS = 1_000_000
 SIMULATIONS = 400  # by default
 NETWORK_SIMULATION = 16  # simulations of `mcts` that take as long as one led by a network
+ANSWERED_SIMULATION = 2 * NETWORK_SIMULATION  # and where a victim answers
 EXPECTIMAX_COSTS = (10, 3_000, 500_000, 80_000_000)  # by depth; each pick multiplies it
+
+# What a search by a network divides its logits by, and how it samples chance.
+_LED: dict[str, Parameter] = {
+    "sims": Parameter(int, 1, MAX_SIMULATIONS),
+    "temperature": Parameter(float, 0.1, 10),
+    "dice": Parameter(str, words=("stratified", "drawn")),
+}
 
 KINDS = {
     "random": Kind(
@@ -119,20 +127,32 @@ KINDS = {
     "champion": Kind(
         "champion",
         "make_champion",
-        "champion[:sims=N]",
-        "the strongest network here, one forward pass a decision; with N, tree search led by it",
-        {"sims": Parameter(int, 1, MAX_SIMULATIONS)},
+        "champion[:sims=N[,temperature=T][,dice=drawn]]",
+        "the strongest network here, one forward pass a decision; with N, tree search led by it, "
+        "T and dice as of policy_search",
+        _LED,
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
     ),
     "policy_search": Kind(
         "search",
         "PolicySearchAgent",
-        "policy_search:PATH[,sims=N]",
+        "policy_search:PATH[,sims=N][,temperature=T][,dice=drawn]",
         "tree search of N simulations a decision (400) led by a policy file or the best of a run: "
-        "its policy proposes, its value judges",
-        {"path": Parameter(str), "sims": Parameter(int, 1, MAX_SIMULATIONS)},
+        "its policy proposes, logits divided by T (1.5), its value judges; dice are stratified, "
+        "or drawn as in a game",
+        {"path": Parameter(str), **_LED},
         required=("path",),
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", SIMULATIONS)),
+    ),
+    "exploiter": Kind(
+        "exploiter",
+        "ExploiterAgent",
+        "exploiter:VICTIM[,sims=N]",
+        "tree search of N simulations a decision (400) that knows how the agent VICTIM replies: "
+        "random, greedy, heuristic, champion or policy:PATH",
+        {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMULATIONS)},
+        required=("victim",),
+        cost=lambda parameters: ANSWERED_SIMULATION * int(parameters.get("sims", SIMULATIONS)),
     ),
     "policy": Kind(
         "policy",
@@ -157,8 +177,9 @@ KINDS = {
 }
 
 
-PATH = "path"  # the parameter that a file or a folder stands in, in quotes if need be
-_IN_QUOTES = re.compile(r'(?:path=)?("(?:[^"\\]|\\.)*")(?=,|$)')
+# Parameters of a file or a folder, and of another agent: in quotes if need be.
+PATH, VICTIM = "path", "victim"
+_IN_QUOTES = re.compile(r'(?:(?:path|victim)=)?("(?:[^"\\]|\\.)*")(?=,|$)')
 
 
 def make(spec: str) -> Agent:
@@ -169,6 +190,8 @@ def make(spec: str) -> Agent:
     """
     kind, parameters = _read(spec)
     cost = kind.cost(parameters)
+    if VICTIM in parameters:
+        parameters[VICTIM] = make(parameters[VICTIM])
     module = importlib.import_module(f"tokaido_env.agents.players.{kind.module}")
     agent: Agent = getattr(module, kind.name)(**parameters)
     agent.cost = cost or agent.cost
@@ -188,12 +211,14 @@ def cost_of(spec: str) -> int:
 
 
 def policy_of(spec: str) -> Path | None:
-    """Return the policy file that an agent plays from, None if it does so from none.
+    """Return the policy file that an agent, or its victim, plays from; None if from none.
 
     Raises:
         AgentError: as for `make`.
     """
     _, parameters = _read(spec)
+    if VICTIM in parameters:
+        return policy_of(parameters[VICTIM])
     if PATH not in parameters:
         return None
     path = Path(parameters[PATH])
@@ -221,6 +246,9 @@ def check_from_file(spec: str, where: str, folder: Path, named: Container[str] =
         kind, parameters = _read(spec)
     except AgentError as error:
         raise AgentError(f"{where}: {error}") from None
+    if VICTIM in parameters:
+        victim = check_from_file(parameters[VICTIM], where, folder, named)
+        return spec if victim == parameters[VICTIM] else _with(spec, VICTIM, victim)
     if PATH not in parameters and not kind.foreign:
         return spec
     why = "a file may not name code to be run"
@@ -228,7 +256,7 @@ def check_from_file(spec: str, where: str, folder: Path, named: Container[str] =
         path = Path(parameters[PATH])
         for own in (path, folder / path):
             if not path.is_absolute() and ".." not in path.parts and _lies_in(own, folder):
-                return spec if own == path else _with_path(spec, own)
+                return spec if own == path else _with(spec, PATH, str(own))
         why = "a file may name policies of its own folder only, by a relative path"
     raise AgentError(
         f"{where}: {shown(spec)}: {why}: if you trust it, name this agent on the command line "
@@ -245,10 +273,13 @@ def _lies_in(path: Path, folder: Path) -> bool:
         return False
 
 
-def _with_path(spec: str, path: Path) -> str:
+def _with(spec: str, name: str, value: str) -> str:
+    """Return a spec with another path or victim."""
     kind_name, _, text = spec.partition(":")
-    _, *others = _parts(KINDS[kind_name], text)
-    return f"{kind_name}:" + ",".join([path_in_spec(str(path)), *others])
+    kind = KINDS[kind_name]
+    named = {part.partition("=")[0]: part for part in _parts(kind, text)}
+    others = [part for key, part in named.items() if key in kind.parameters and key != name]
+    return f"{kind_name}:" + ",".join([path_in_spec(value), *others])
 
 
 def describe() -> list[tuple[str, str]]:
@@ -273,11 +304,12 @@ def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
     where = f"agent {shown(spec)}"
     for i, part in enumerate(_parts(kind, text)):
         name, equals, value = part.partition("=")
-        if i == 0 and kind.parameters and (not equals or _is_path(kind, name)):
+        if i == 0 and kind.parameters and (not equals or _is_any_text(kind, name)):
             name, value, equals = next(iter(kind.parameters)), part, "="
         known = name in kind.parameters or (kind.open and equals and name.isidentifier())
         if not known or name in parameters:
-            quotes = ", a PATH with a comma in double quotes" * (PATH in kind.parameters)
+            free = _any_text(kind)
+            quotes = f", a {free.upper()} with a comma in double quotes" if free else ""
             raise AgentError(f"{where}: cannot read {shown(part)}: expected {kind.usage}{quotes}")
         try:
             parameters[name] = kind.parameters.get(name, Parameter(str)).read(value)
@@ -289,18 +321,24 @@ def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
 
 
 def _parts(kind: Kind, text: str) -> list[str]:
-    """Split the text after a kind at its commas, but for a path in quotes, which loses them."""
-    quoted = _IN_QUOTES.match(text) if PATH in kind.parameters else None
+    """Split the text after a kind at its commas, but for what is in quotes, which loses them."""
+    free = _any_text(kind)
+    quoted = _IN_QUOTES.match(text) if free else None
     if quoted is None:
         return text.split(",") if text else []
     try:
-        path = str(json.loads(quoted[1]))
+        value = str(json.loads(quoted[1]))
     except ValueError:  # a backslash that JSON does not know
-        path = quoted[1][1:-1]
+        value = quoted[1][1:-1]
     rest = text[quoted.end() + 1 :]
-    return [f"{PATH}={path}", *(rest.split(",") if rest else [])]
+    return [f"{free}={value}", *(rest.split(",") if rest else [])]
 
 
-def _is_path(kind: Kind, name: str) -> bool:
-    """Return whether what stands before the first equals sign is a path's own."""
-    return PATH in kind.parameters and name not in kind.parameters
+def _any_text(kind: Kind) -> str:
+    """Return the parameter that may hold what divides a spec, empty if there is none."""
+    return next((name for name in (PATH, VICTIM) if name in kind.parameters), "")
+
+
+def _is_any_text(kind: Kind, name: str) -> bool:
+    """Return whether what stands before the first equals sign is a part of such a text."""
+    return bool(_any_text(kind)) and name not in kind.parameters

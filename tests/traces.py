@@ -376,6 +376,8 @@ def _probe(folder: Path) -> list[str]:
         "16384",
         "--games",
         "2",
+        "--search-games",
+        "0",
         "--run",
         str(folder),
     ]

@@ -179,6 +179,11 @@ class PolicyAgent(Agent):
         path: a policy file, or a run folder for its best.
         temperature: 0 takes the likeliest action; above, actions are drawn from
             softmax(logits / temperature).
+
+    Attributes:
+        policy: that it plays.
+        network: the policy's, for the kernels.
+        temperature: as given.
     """
 
     def __init__(self, path: str, temperature: float = 0.0) -> None:
@@ -204,7 +209,7 @@ class PolicyAgent(Agent):
         keys: npt.NDArray[np.uint64],
     ) -> npt.NDArray[np.int64]:
         """Return actions, as `Agent.act`."""
-        logits, _ = evaluate_all(self._network, boards, states, legal)
+        logits, _ = evaluate_all(self.network, boards, states, legal)
         actions = np.empty(len(states), np.int64)
         _choose(actions, logits, legal, keys, self.temperature)
         return actions
@@ -217,7 +222,7 @@ class PolicyAgent(Agent):
         keys: npt.NDArray[np.uint64],
     ) -> tuple[Floats, Floats]:
         """Return the policy and the value, as `Agent.judge`: without the temperature."""
-        logits, values = evaluate_all(self._network, boards, states, legal)
+        logits, values = evaluate_all(self.network, boards, states, legal)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         sign = 1 - 2 * states["player"].astype(np.float32)
         return odds / odds.sum(axis=1, keepdims=True), sign * values
@@ -225,12 +230,13 @@ class PolicyAgent(Agent):
     def _begin(self, policy: Policy, temperature: float) -> None:
         self.policy = policy
         self.temperature = temperature
-        self._network = policy.network()
+        self.network = policy.network()
 
 
 def path_in_spec(path: str) -> str:
     """Return a path as it stands in a spec: in double quotes where it would be read otherwise."""
-    ambiguous = "," in path or path.startswith(('"', "path=", "temperature=", "sims="))
+    names = '"', "path=", "temperature=", "sims=", "dice="
+    ambiguous = "," in path or path.startswith(names)
     return json.dumps(path, ensure_ascii=False) if ambiguous else path
 
 

@@ -6,13 +6,15 @@ however often it decides in a row; at chance through samples, as `tree` tells. T
 its own luck from the key of the decision: it never sees the game's.
 
 - Without a network (`MctsAgent`) a new node is worth its evaluation, or that after random play; the
-  bound is UCB1 (Kocsis and Szepesvári 2006).
-- With one (`PolicySearchAgent`) its policy proposes and its value judges (Silver et al. 2018,
-  AlphaZero): the bound is PUCT, the mean value so far and the policy's probability for what was
-  tried little. A simulation goes on through chance, and through decisions that leave no choice, so
-  that each ends where the network was trained.
+  bound is UCB1.
+- With one (`PolicySearchAgent`) its policy proposes and its value judges; the bound is PUCT. A
+  simulation goes on through chance, and through decisions that leave no choice, so that each ends
+  where the network was trained.
+- With an opponent that is known (`exploiter`) besides, the tree searches the other player's
+  decisions only: where the opponent decides, simulations take each action by the opponent's odds,
+  and go on. What it finds is a best response, as far as the network and the simulations reach.
 
-A kernel is compiled once for each judge: `network is None` is known then.
+A kernel is compiled once for each judge: `network is None` and `opponent is None` are known then.
 """
 
 from __future__ import annotations
@@ -35,7 +37,22 @@ from tokaido_env.agents.players.inference import (
     forward,
     kept_workspaces,
 )
+from tokaido_env.agents.players.opponent import OpponentModel, decides, note_odds, opponent_at
+from tokaido_env.agents.players.plan import (
+    FULL,
+    STRATIFIED,
+    TEMPERATURE,
+    Plan,
+    in_spec,
+    led_plan,
+)
 from tokaido_env.agents.players.policy import Policy, path_in_spec
+from tokaido_env.agents.players.selection import (
+    note_priors,
+    select_by_odds,
+    select_by_policy,
+    select_by_value,
+)
 from tokaido_env.agents.players.tree import (
     Tree,
     back_up,
@@ -58,33 +75,15 @@ from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import NOBODY, OVER
 from tokaido_env.core.threads import take
 
-FULL = 400
-"""Rounds of a playout that goes on to the end of the game: no game has more."""
-
 _PLAYOUT, _PICK = 21, 22  # purposes of random numbers
 
-# UCB1.
-_EXPLORATION = np.float32(0.2)
-_TABLE = 4096
-_ROOT_OF_LOG = np.sqrt(np.log(np.arange(1, _TABLE + 1))).astype(np.float32)
-
-# PUCT.
-_TRUST = np.float32(0.6)  # in the policy's probabilities
-_FIRST_PLAY = np.float32(0.1)  # what an action not tried yet is worth less than its node
-
-# With a network a new decision, often the chance before it, and what forced decisions take: a
-# simulation goes through those only while two nodes remain for each simulation to come.
-_NODES_PER_SIM, _NODES_PER_LED_SIM = 1, 3
+# With a network a new decision, often the chance before it, and what forced decisions take, or the
+# opponent's that is known: a simulation goes through those only while two nodes remain for each
+# simulation to come.
+_NODES_PER_SIM, _NODES_PER_LED_SIM, _NODES_PER_RESPONSE = 1, 3, 6
 
 _SIMS_AT_ONCE, _LED_SIMS_AT_ONCE = 1 << 20, 1 << 17  # in one call, so that Ctrl-C is heard
 _SIMS_OF_MATCH, _LED_SIMS_OF_MATCH = 1 << 18, 1 << 17  # in one round of decisions of all its games
-
-
-class Plan(NamedTuple):
-    """How long to search: simulations a position, and rounds of the playout at a new node."""
-
-    sims: int
-    rollout: int = 0
 
 
 class Found(NamedTuple):
@@ -106,16 +105,16 @@ class SearchAgent(Agent):
     """An agent that searches.
 
     Attributes:
-        sims: simulations for a decision.
-        rollout: rounds of the playout at a new node.
+        plan: how.
         network: that leads the search, None to search by the evaluation.
+        opponent: how the other player plays, if that is known.
     """
 
     spec: str
     games_at_once: int
-    sims: int
-    rollout = 0
+    plan: Plan
     network: Network | None = None
+    opponent: OpponentModel | None = None
 
     def act(
         self,
@@ -155,8 +154,8 @@ class SearchAgent(Agent):
             legal: uint64 (n,), not 0.
             keys: uint64 (n,).
         """
-        plan = Plan(self.sims, self.rollout)
-        return search(self.network, plan, Positions(boards, guides, states, legal), keys)
+        positions = Positions(boards, guides, states, legal)
+        return search(self.network, self.plan, positions, keys, self.opponent)
 
 
 class MctsAgent(SearchAgent):
@@ -169,10 +168,9 @@ class MctsAgent(SearchAgent):
     """
 
     def __init__(self, sims: int = 400, rollout: int | str = 0) -> None:
-        self.sims = sims
-        self.rollout = FULL if rollout == "full" else int(rollout)
-        self.spec = f"mcts:sims={sims}" + (f",rollout={rollout}" if self.rollout else "")
-        self.games_at_once = max(16, min(1024, _SIMS_OF_MATCH // sims // 2 * 2))
+        self.plan = Plan(sims, FULL if rollout == "full" else int(rollout))
+        self.spec = f"mcts:sims={sims}" + (f",rollout={rollout}" if self.plan.rollout else "")
+        self.games_at_once = _games_at_once(_SIMS_OF_MATCH, sims)
 
 
 class PolicySearchAgent(SearchAgent):
@@ -181,36 +179,60 @@ class PolicySearchAgent(SearchAgent):
     Args:
         path: a policy file, or a run folder for its best.
         sims: simulations for a decision, from 1.
+        temperature: what logits are divided by before they propose, more than 0.
+        dice: "stratified", or "drawn" for samples of chance as a game draws its own.
     """
 
-    def __init__(self, path: str, sims: int = 400) -> None:
-        self._begin(Policy.load(path), f"policy_search:{path_in_spec(path)},sims={sims}", sims)
+    def __init__(
+        self,
+        path: str,
+        sims: int = 400,
+        temperature: float = TEMPERATURE,
+        dice: str = STRATIFIED,
+    ) -> None:
+        plan = led_plan(sims, temperature, dice)
+        self._begin(Policy.load(path), f"policy_search:{path_in_spec(path)},{in_spec(plan)}", plan)
 
     @classmethod
-    def of(cls, policy: Policy, spec: str, sims: int) -> PolicySearchAgent:
-        """Make an agent from a policy in memory."""
+    def of(cls, policy: Policy, spec: str, plan: int | Plan) -> PolicySearchAgent:
+        """Make an agent from a policy in memory, by a plan or by so many simulations."""
         agent = cls.__new__(cls)
-        agent._begin(policy, spec, sims)
+        agent._begin(policy, spec, led_plan(plan) if isinstance(plan, int) else plan)
         return agent
 
-    def _begin(self, policy: Policy, spec: str, sims: int) -> None:
+    def _begin(self, policy: Policy, spec: str, plan: Plan) -> None:
         self.policy = policy
         self.network = policy.network()
         self.spec = spec
-        self.sims = sims
-        self.games_at_once = max(16, min(1024, _LED_SIMS_OF_MATCH // sims // 2 * 2))
+        self.plan = plan
+        self.games_at_once = led_games_at_once(plan.sims)
+
+
+def led_games_at_once(sims: int) -> int:
+    """Return the `Agent.games_at_once` of a search by a network."""
+    return _games_at_once(_LED_SIMS_OF_MATCH, sims)
+
+
+def _games_at_once(sims_of_match: int, sims: int) -> int:
+    return max(16, min(1024, sims_of_match // sims // 2 * 2))
 
 
 def search(
-    network: Network | None, plan: Plan, positions: Positions, keys: npt.NDArray[np.uint64]
+    network: Network | None,
+    plan: Plan,
+    positions: Positions,
+    keys: npt.NDArray[np.uint64],
+    opponent: OpponentModel | None = None,
 ) -> Found:
     """Search n positions; the same positions and keys give the same bytes on any threads.
 
     Args:
         network: that leads the search, None to search by the evaluation.
-        plan: how long to search.
+        plan: how to search.
         positions: with a decision to take.
         keys: uint64 (n,).
+        opponent: how whoever does not decide in these positions plays, if that is known; only with
+            a network.
     """
     n, sims = len(keys), plan.sims
     weights, rows = (None, FIRST_ROW) if network is None else network.on(positions.boards)
@@ -220,20 +242,27 @@ def search(
         values=np.empty(n, np.float32),
         visits=np.zeros((n, N_ACTIONS), np.int32),
     )
-    nodes = (_NODES_PER_SIM if network is None else _NODES_PER_LED_SIM) * sims + 2
+    nodes = _nodes_per_sim(network, opponent) * sims + 2
     at_once = _SIMS_AT_ONCE if network is None else _LED_SIMS_AT_ONCE
     threads = min(numba.get_num_threads(), n)
     trees = kept_trees(threads, nodes, priors=network is not None)
     workspaces = kept_workspaces(threads, weights)
+    opponents = None if opponent is None else opponent.on(positions.boards, threads)
     step = max(1, threads, at_once // sims)
     for first in range(0, n, step):
         part = slice(first, first + step)
         taken = np.zeros(1, np.int64)
         _search_all(
-            *(keys[part], positions.part(part), found.part(part)),
-            *(weights, plan, trees, workspaces, taken),
+            *(keys[part], positions.part(part), found.part(part), weights, plan),
+            *(trees, workspaces, None if opponents is None else opponents.part(part), taken),
         )
     return found
+
+
+def _nodes_per_sim(network: Network | None, opponent: OpponentModel | None) -> int:
+    if opponent is not None:
+        return _NODES_PER_RESPONSE
+    return _NODES_PER_SIM if network is None else _NODES_PER_LED_SIM
 
 
 def _search_each(
@@ -244,6 +273,7 @@ def _search_each(
     plan: Plan,
     trees: Tree,
     workspaces: Workspace,
+    opponents: Any,
     taken: Any,
 ) -> None:
     """Search n positions, each thread in a tree of its own."""
@@ -266,7 +296,9 @@ def _search_each(
             workspaces.values[w],
             workspaces.logits[w],
         )
-        _search_share(keys, positions, found, network, plan, tree, workspace, taken)
+        _search_share(
+            *(keys, positions, found, network, plan, tree, workspace, opponents, w, taken)
+        )
 
 
 _search_all: Any = parallel(_search_each, at_least=2)
@@ -281,6 +313,8 @@ def _search_share(
     plan: Plan,
     tree: Tree,
     workspace: Workspace,
+    opponents: Any,
+    thread: int,
     taken: Any,
 ) -> None:
     """Search positions that no other thread has taken, one after the other."""
@@ -294,8 +328,9 @@ def _search_share(
             positions.legal[i],
             positions.rows[i if len(positions.rows) > 1 else 0],
         )
+        opponent = opponent_at(opponents, thread, i)
         found.actions[i], found.values[i] = _search(
-            network, plan, position, keys[i], tree, workspace, found.visits[i]
+            network, opponent, plan, position, keys[i], tree, workspace, found.visits[i]
         )
         i = take(taken, 1)
 
@@ -303,6 +338,7 @@ def _search_share(
 @subroutine
 def _search(
     network: Any,
+    opponent: Any,
     plan: Plan,
     position: Position,
     key: np.uint64,
@@ -317,17 +353,17 @@ def _search(
     begin_tree(tree, position.state, position.legal)
     root = tree.nodes[0]
     root["visits"] = int64(network is not None)  # of PUCT the first has begun with the root
-    root["value"] = _judge(network, position, tree, 0, workspace)
+    root["value"] = _judge(network, opponent, plan, position, tree, 0, workspace)
     if int64(root["edges"]) == 1:
         visits[lowest(position.legal)] = plan.sims
         return lowest(position.legal), root["value"]
     for sim in range(plan.sims):
         free = len(tree.nodes) - 2 * (plan.sims - 1 - sim)
-        leaf, depth = _walk(network, position.board, key, tree, free)
+        leaf, depth = _walk(network, opponent, plan, position, key, tree, free)
         node = tree.nodes[leaf]
         if int64(node["visits"]) == 0:
             if plan.rollout == 0:
-                node["value"] = _judge(network, position, tree, leaf, workspace)
+                node["value"] = _judge(network, opponent, plan, position, tree, leaf, workspace)
             else:
                 bits = hash_bits(key, _PLAYOUT, 0, sim)
                 node["value"] = _play_out(position, tree, leaf, plan.rollout, bits, workspace)
@@ -338,96 +374,68 @@ def _search(
 
 
 @kernel
-def _walk(network: Any, board: Row, key: np.uint64, tree: Tree, free: int) -> tuple[int, int]:
+def _walk(
+    network: Any,
+    opponent: Any,
+    plan: Plan,
+    position: Position,
+    key: np.uint64,
+    tree: Tree,
+    free: int,
+) -> tuple[int, int]:
     """Go from the root to a new node or an end; return it and the number of decisions before.
 
-    With a network to a new decision, which leaves no choice only when the tree would have more than
-    `free` nodes.
+    With a network to a new decision, which leaves no choice, or is the opponent's, only when the
+    tree would have more than `free` nodes.
     """
+    board = position.board
     at = 0
     depth = 0
     while True:
         node = tree.nodes[at]
         visits = int64(node["visits"])
         new = at > 0 and visits == 0
-        if int(node["over"]) or (new and _ends_walk(network, tree, node, free)):
+        if new:
+            _ask(opponent, position, tree, at)
+        if int(node["over"]) or (new and _ends_walk(network, opponent, tree, node, free)):
             return at, depth
         node["visits"] = visits + 1
         if int(node["player"]) == NOBODY:
-            at = sample_chance(board, key, tree, at, visits)
+            at = sample_chance(board, key, tree, at, visits, plan.stratified)
             continue
-        edge = _select(network, tree, node, visits)
+        edge = _select(network, opponent, tree, node, visits)
         tree.path[depth] = edge
         depth += 1
         at = follow(board, tree, at, tree.edges[edge])
 
 
 @kernel
-def _ends_walk(network: Any, tree: Tree, node: Row, free: int) -> bool:
+def _ask(opponent: Any, position: Position, tree: Tree, at: int) -> None:
+    """Note the odds of a node where the opponent decides, if it is known."""
+    if opponent is None:
+        return
+    if decides(opponent, tree, tree.nodes[at]):
+        note_odds(opponent, position, tree, at)
+
+
+@kernel
+def _ends_walk(network: Any, opponent: Any, tree: Tree, node: Row, free: int) -> bool:
     """Return whether a simulation that has come to a new node ends there."""
     if network is None:
         return True
-    forced = int64(node["edges"]) == 1 and int64(tree.size["nodes"]) + 2 <= free
-    return int(node["player"]) != NOBODY and not forced
-
-
-# How an edge is chosen
+    passed = int64(node["edges"]) == 1 or decides(opponent, tree, node)
+    room = int64(tree.size["nodes"]) + 2 <= free
+    return int(node["player"]) != NOBODY and not (passed and room)
 
 
 @kernel
-def _select(network: Any, tree: Tree, node: Row, visits: int) -> int:
-    """Return the edge with the highest bound for the player who decides."""
+def _select(network: Any, opponent: Any, tree: Tree, node: Row, visits: int) -> int:
+    """Return the edge that a simulation takes from a decision."""
     if network is None:
-        return _select_by_value(tree, node, visits)
-    return _select_by_policy(tree, node, visits)
-
-
-@kernel
-def _select_by_value(tree: Tree, node: Row, visits: int) -> int:
-    """Return the edge of UCB1.
-
-    An edge not visited yet counts as if its first value had been the node's own.
-    """
-    sign = np.float32(1 - 2 * int64(node["player"]))
-    own = sign * node["value"]
-    explore = _EXPLORATION * _ROOT_OF_LOG[min(visits, _TABLE - 1)]
-    first = int64(node["first"])
-    choice = first
-    best = np.float32(-np.inf)
-    for k in range(first, first + int64(node["edges"])):
-        edge = tree.edges[k]
-        bound = own + explore
-        if int64(edge["visits"]) > 0:
-            share = np.float32(1.0) / np.float32(edge["visits"])
-            bound = sign * edge["total"] * share + explore * np.sqrt(share)
-        if bound > best:
-            best = bound
-            choice = k
-    return choice
-
-
-@kernel
-def _select_by_policy(tree: Tree, node: Row, visits: int) -> int:
-    """Return the edge of PUCT."""
-    first = int64(node["first"])
-    if int64(node["edges"]) == 1:
-        return first
-    sign = np.float32(1 - 2 * int64(node["player"]))
-    untried = sign * node["value"] - _FIRST_PLAY
-    explore = _TRUST * np.sqrt(np.float32(visits))
-    choice = first
-    best = np.float32(-np.inf)
-    for k in range(first, first + int64(node["edges"])):
-        edge = tree.edges[k]
-        tried = int64(edge["visits"])
-        worth = untried
-        if tried > 0:
-            worth = sign * edge["total"] / np.float32(tried)
-        bound = worth + explore * tree.priors[k] / np.float32(1 + tried)
-        if bound > best:
-            best = bound
-            choice = k
-    return choice
+        return select_by_value(tree, node, visits)
+    if decides(opponent, tree, node):
+        return select_by_odds(tree, node, visits)
+    return select_by_policy(tree, node, visits)
 
 
 # How a new node is judged
@@ -435,7 +443,13 @@ def _select_by_policy(tree: Tree, node: Row, visits: int) -> int:
 
 @subroutine
 def _judge(
-    network: Any, position: Position, tree: Tree, at: int, workspace: Workspace
+    network: Any,
+    opponent: Any,
+    plan: Plan,
+    position: Position,
+    tree: Tree,
+    at: int,
+    workspace: Workspace,
 ) -> np.float32:
     """Return the value of a node for player_0; a network notes the priors of its edges."""
     s = tree.states[at]
@@ -446,25 +460,9 @@ def _judge(
         return final_result(position.board, s)
     asked = Position(position.board, position.guide, s, mask_of(tree, node), position.row)
     value = forward(network, asked, workspace, workspace.logits)
-    _note_priors(tree, node, workspace.logits)
+    if not decides(opponent, tree, node):
+        note_priors(tree, node, workspace.logits, np.float32(plan.temperature))
     return np.float32(1 - 2 * int64(node["player"])) * value
-
-
-@kernel
-def _note_priors(tree: Tree, node: Row, logits: Any) -> None:
-    """Write the policy's probabilities of a node's actions."""
-    priors = tree.priors
-    first = int64(node["first"])
-    last = first + int64(node["edges"])
-    highest = np.float32(-np.inf)
-    for k in range(first, last):
-        highest = max(highest, logits[int64(tree.edges[k]["move"])])
-    total = np.float32(0.0)
-    for k in range(first, last):
-        priors[k] = np.exp(logits[int64(tree.edges[k]["move"])] - highest)
-        total += priors[k]
-    for k in range(first, last):
-        priors[k] /= total
 
 
 @subroutine

@@ -4,6 +4,11 @@ At chance a node has outcomes sampled with the odds of the rules. A node that wa
 has about n**0.45 samples (progressive widening, Couëtoux et al. 2011), visited in turn, so that
 what lies behind them is searched and not only sampled. The j-th roll of a round is the same for all
 nodes of that round: actions are compared by equal dice.
+
+Samples are drawn as a game draws its own or, stratified, so that each die shows each of its six
+faces once in samples 0 to 5 of a round, once in samples 6 to 11, and so on: in an order of its own,
+drawn for each die and each six (a Latin hypercube; McKay, Beckman, Conover 1979). A roll by itself
+has the odds of the rules both ways; the mean of a few rolls is nearer to the truth when stratified.
 """
 
 from __future__ import annotations
@@ -17,10 +22,18 @@ import numpy as np
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import ARTIST, MERCHANT, PILGRIM, Action, Mask, Row
-from tokaido_env.core.jit import int64, kernel
-from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, settle
-from tokaido_env.core.rules import apply
-from tokaido_env.core.state import NOBODY, OVER, STATE
+from tokaido_env.core.jit import int64, kernel, subroutine
+from tokaido_env.core.luck import (
+    LUCK,
+    begin_luck,
+    below,
+    hash_bits,
+    outcome_of_roll,
+    sample,
+    settle,
+)
+from tokaido_env.core.rules import apply, apply_outcome, is_chance, picker
+from tokaido_env.core.state import MAX_PENDING, NOBODY, OVER, ROLL, STATE
 from tokaido_env.core.threads import rows_apart
 
 NODE = np.dtype(
@@ -62,7 +75,9 @@ class Tree(NamedTuple):
 
 _FIRST_ROOM = 4  # samples of a chance node before it moves to a larger place
 _EDGES_PER_NODE = N_ACTIONS + 15  # room for them: what is not used costs no memory
-_SEARCH = 20  # purpose of random numbers
+_SEARCH, _STRATA = 20, 23  # purposes of random numbers
+_FACES = 6
+_ORDERS = 720  # of six faces
 
 _KEPT_NODES = 1 << 17  # of the trees that are kept: 150 MB, of which a search uses a quarter
 
@@ -128,7 +143,9 @@ def follow(board: Row, tree: Tree, at: int, edge: Row) -> int:
 
 
 @kernel
-def sample_chance(board: Row, key: np.uint64, tree: Tree, at: int, visits: int) -> int:
+def sample_chance(
+    board: Row, key: np.uint64, tree: Tree, at: int, visits: int, stratified: bool
+) -> int:
     """Return the node behind one of the samples of chance, the next in turn or a new one."""
     node = tree.nodes[at]
     samples = int64(node["edges"])
@@ -139,7 +156,10 @@ def sample_chance(board: Row, key: np.uint64, tree: Tree, at: int, visits: int) 
     tree.states[new] = tree.states[at]
     luck = tree.luck
     begin_luck(luck, hash_bits(key, _SEARCH, int64(tree.states[at]["round"]), samples))
-    mask = settle(board, tree.states[new], luck, np.uint64(0))
+    if stratified:
+        mask = _settle_stratified(board, tree.states[new], luck, key, samples)
+    else:
+        mask = settle(board, tree.states[new], luck, np.uint64(0))
     node["edges"] = samples + 1
     edge = tree.edges[int64(node["first"]) + samples]
     edge["move"] = _hash(tree.states[new])
@@ -148,6 +168,58 @@ def sample_chance(board: Row, key: np.uint64, tree: Tree, at: int, visits: int) 
         edge["node"] = new
         add_node(tree, mask)
     return int64(edge["node"])
+
+
+@subroutine
+def _settle_stratified(board: Row, s: Row, luck: Row, key: np.uint64, sample_number: int) -> Mask:
+    """Play outcomes of chance until a decision or the end, as `settle`, with the dice stratified.
+
+    Args:
+        s: at chance, changed in place.
+        luck: of the sample, which wares and tiles come from.
+        key: of the search, which the dice come from.
+        sample_number: of the node's samples, from 0.
+
+    Returns:
+        What is legal then, 0 at the end.
+    """
+    seat = picker(s)
+    # Who draws twice in a round spends the hot spring token between (R8.2): the second draw has
+    # random numbers of its own. Tiles are told apart by how many lie open.
+    luck["drawn"][seat] = MAX_PENDING * int64(int(s["hot_spring"]) != seat)
+    mask = np.uint64(0)
+    while is_chance(s):
+        if int(s["phase"]) == ROLL:
+            outcome = outcome_of_roll(board, stratified_roll(key, int64(s["round"]), sample_number))
+        else:
+            outcome = sample(board, s, luck)
+        mask = apply_outcome(board, s, outcome)
+    return mask
+
+
+@kernel
+def stratified_roll(key: np.uint64, round_number: int, sample_number: int) -> int:
+    """Return one of the 216 rolls, as `luck.outcome_of_roll` reads it."""
+    block, turn = sample_number // _FACES, sample_number % _FACES
+    roll = 0
+    for die in range(3):
+        order = below(hash_bits(key, _STRATA, round_number, 3 * block + die), _ORDERS)
+        roll = _FACES * roll + _face_in_turn(order, turn)
+    return roll
+
+
+@kernel
+def _face_in_turn(order: int, turn: int) -> int:
+    """Return which face, 0 to 5, comes in a turn, 0 to 5, of one of the 720 orders."""
+    faces = 0x543210  # not seen yet, four bits each
+    face = 0
+    for seen in range(turn + 1):
+        left = _FACES - seen
+        place = 4 * (order % left)
+        order //= left
+        face = faces >> place & 15
+        faces = faces & (1 << place) - 1 | faces >> place + 4 << place
+    return face
 
 
 @kernel

@@ -71,7 +71,9 @@ def test_the_spec_of_a_policy_makes_it_again(policy_file: Path) -> None:
     assert again.temperature == agent.temperature
 
 
-@pytest.mark.parametrize("name", ["a,b", "lr=0.1", "a,temperature=1", "path=x", "é \\", '"', "a b"])
+@pytest.mark.parametrize(
+    "name", ["a,b", "lr=0.1", "a,temperature=1", "path=x", "dice=x", "é \\", '"', "a b"]
+)
 def test_a_path_may_hold_what_divides_a_spec(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -101,6 +103,12 @@ def test_the_spec_of_a_search_by_a_policy(policy_file: Path) -> None:
     agent = make(f"policy_search:path={policy_file},sims=8")
     assert agent.spec == f"policy_search:{policy_file},sims=8"
     assert make(agent.spec).spec == agent.spec
+    for kind in (f"policy_search:{policy_file},", "champion:"):
+        agent = make(f"{kind}dice=stratified,sims=8,temperature=1.5")
+        assert agent.spec == f"{kind}sims=8"  # all as by default
+        agent = make(f"{kind}dice=drawn,sims=8,temperature=1")
+        assert agent.spec == f"{kind}sims=8,temperature=1,dice=drawn"
+        assert make(agent.spec).spec == agent.spec
 
 
 def test_the_champion_is_small_and_loads() -> None:
@@ -123,7 +131,11 @@ def test_the_champion_is_small_and_loads() -> None:
         ("policy:", "expected policy:PATH"),
         ("policy:temperature=1", "expected policy:PATH"),
         ("champion:sims=0", "sims: expected an integer from 1 to 1000000, got '0'"),
-        ("champion:temperature=1", "cannot read 'temperature=1': expected champion[:sims=N]"),
+        ("champion:temperature=1", "champion: temperature: expected together with sims=N"),
+        ("champion:dice=drawn,temperature=1", "dice and temperature: expected together with sims"),
+        ("champion:sims=8,dice=loaded", "dice: expected 'stratified' or 'drawn', got 'loaded'"),
+        ("champion:sims=8,temperature=0", "temperature: expected a number from 0.1 to 10, got '0'"),
+        ("champion:sims=8,heat=1", "cannot read 'heat=1': expected champion[:sims=N[,temperature"),
         ("policy_search", "expected policy_search:PATH[,sims=N]"),
         ("policy_search:sims=8", "expected policy_search:PATH[,sims=N]"),
         ("policy_search:nowhere", "nowhere: no such policy file"),
@@ -148,7 +160,7 @@ def test_every_kind_is_described() -> None:
     kinds = [re.split(r"[:\[]", usage)[0] for usage, _ in describe()]
     assert kinds == [
         *("random", "greedy", "heuristic", "expectimax", "mcts"),
-        *("champion", "policy_search", "policy", "python"),
+        *("champion", "policy_search", "exploiter", "policy", "python"),
     ]
     assert all(meaning for _, meaning in describe())
 
@@ -161,7 +173,8 @@ def test_every_kind_is_described() -> None:
     [
         *("random", "greedy", "greedy:epsilon=0.5", "heuristic", "expectimax:depth=1"),
         *("mcts:sims=9", "policy", "policy,temperature=1", "policy_search,sims=8"),
-        *("champion", "champion:sims=8"),
+        *("champion", "champion:sims=8", "champion:sims=8,temperature=1,dice=drawn"),
+        *("exploiter:heuristic,sims=8", "exploiter:champion,sims=8"),
     ],
 )
 def test_an_agent_plays_legal_actions_that_follow_from_key_and_position_alone(

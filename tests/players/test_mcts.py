@@ -1,6 +1,8 @@
 """Tree search: right where the truth can be computed, repeatable, and worth its simulations."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -19,6 +21,8 @@ from tokaido_env.agents.players.tree import kept_trees
 from tokaido_env.core.state import NOBODY
 
 Actions = npt.NDArray[np.int64]
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "search.json"
 
 
 def middle_games(n: int, moves: int) -> Batch:
@@ -39,6 +43,19 @@ def searched(agent: MctsAgent, game: Game) -> tuple[Actions, Any, Any]:
     """What `agent.search` tells of one game."""
     legal, key = np.array([game.legal_mask], np.uint64), np.array([7], np.uint64)
     return agent.search(game.boards, guides_of(game.boards), game.state, legal, key)
+
+
+# The same play as ever
+
+
+@pytest.mark.parametrize("board", ["shikoku", "family:7"])
+@pytest.mark.parametrize("spec", ["mcts:sims=100", "mcts:sims=400"])
+def test_a_yardstick_does_not_move(spec: str, board: str) -> None:
+    """Tables of results rest on it: the actions of the version that they were measured with."""
+    boards, states, legal = decisions((board,), games=16, most=8)
+    keys = np.random.default_rng(14).integers(2**64, size=len(states), dtype=np.uint64)
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert make(spec).act(boards, states, legal, keys).tolist() == golden[f"{spec} {board}"]
 
 
 # Right where the truth can be computed

@@ -1,5 +1,7 @@
 """Search by a network: right where the truth can be computed, repeatable, and blind to luck."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -15,20 +17,22 @@ from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.players import search as searches
 from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inference import Network, Positions
+from tokaido_env.agents.players.plan import led_plan
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
-from tokaido_env.agents.players.search import Found, Plan, PolicySearchAgent
+from tokaido_env.agents.players.search import Found, PolicySearchAgent
 from tokaido_env.agents.players.tree import Tree, make_trees
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.state import CHANCE_PHASES
 
 KEY = 7
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "search.json"
 
 
 def search(network: Network, sims: int, boards: Any, states: Any, legal: Any, keys: Any) -> Found:
-    """What the search by a network tells of n positions."""
+    """What the search by a network tells of n positions, as agents search by default."""
     positions = Positions(boards, guides_of(boards), states, legal)
-    return searches.search(network, Plan(sims), positions, keys)
+    return searches.search(network, led_plan(sims), positions, keys)
 
 
 def searched(policy: Policy, sims: int, game: Game, states: Any = None) -> Found:
@@ -129,6 +133,40 @@ def test_players_exchanged_the_value_is_the_opposite() -> None:
         if len(players) == 6:
             break
     assert set(players) == {0, 1}
+
+
+# How it proposes and how it samples chance
+
+
+@pytest.mark.parametrize("board", ["shikoku", "family:7"])
+def test_as_it_was_before_dice_were_stratified(board: str) -> None:
+    """By plain priors and drawn dice the actions of that version: what has changed is those two."""
+    boards, states, legal = decisions((board,), games=16, most=8)
+    keys = np.random.default_rng(14).integers(2**64, size=len(states), dtype=np.uint64)
+    agent = PolicySearchAgent.of(random_policy(), "p", led_plan(100, temperature=1, dice="drawn"))
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert agent.act(boards, states, legal, keys).tolist() == golden[f"random_policy {board}"]
+
+
+def test_the_temperature_divides_the_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Tree] = []
+
+    def kept(threads: int, nodes: int, *, priors: bool) -> Tree:
+        made.append(make_trees(threads, nodes, priors=priors))
+        return made[-1]
+
+    monkeypatch.setattr(searches, "kept_trees", kept)
+    (boards, states, legal), policy = decisions(most=4), random_policy()
+    logits, _ = policy.evaluate(boards, states, legal)
+    for i in range(len(states)):
+        one = slice(i, i + 1)
+        for temperature in (0.5, 1.0, 1.5):
+            agent = PolicySearchAgent.of(policy, "p", led_plan(1, temperature))
+            agent.act(boards[one], states[one], legal[one], np.array([3], np.uint64))
+            tree = made.pop()
+            moves = tree.edges["move"][0][: tree.nodes["edges"][0, 0]]
+            odds = np.exp(logits[i][moves] / temperature)
+            assert tree.priors[0][: len(moves)] == pytest.approx(odds / odds.sum(), rel=1e-4)
 
 
 # Repeatable, and blind to luck

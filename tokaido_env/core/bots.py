@@ -33,14 +33,25 @@ def random_action(mask: Mask, bits: np.uint64) -> Action:
 
 @subroutine
 def greedy_action(board: Row, s: Row, mask: Mask, bits: np.uint64, scratch: Any) -> Action:
-    """Return the action that changes the score margin most at once.
-
-    A move counts with the best effect it leads to, as far as no chance comes between. Ties go to
-    more coins, then to using an effect over using none, then to chance.
+    """Return one of `greedy_choices`, each equally likely.
 
     Args:
         mask: the legal actions, not empty.
-        bits: 64 random bits, which break ties.
+        bits: 64 random bits.
+        scratch: a `STATE` array of shape (2,), overwritten.
+    """
+    return random_action(greedy_choices(board, s, mask, scratch), bits)
+
+
+@kernel
+def greedy_choices(board: Row, s: Row, mask: Mask, scratch: Any) -> Mask:
+    """Return the actions that change the score margin most at once, all that are as good.
+
+    A move counts with the best effect it leads to, as far as no chance comes between. Ties go to
+    more coins, then to using an effect over using none.
+
+    Args:
+        mask: the legal actions, not empty.
         scratch: a `STATE` array of shape (2,), overwritten.
     """
     best = 0
@@ -57,7 +68,7 @@ def greedy_action(board: Row, s: Row, mask: Mask, bits: np.uint64, scratch: Any)
             first = False
         if value == best:
             ties |= _ONE << np.uint64(action)
-    return random_action(ties, bits)
+    return ties
 
 
 @kernel

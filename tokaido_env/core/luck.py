@@ -102,7 +102,7 @@ def sample(board: Row, s: Row, luck: Row) -> Outcome:
     key = luck["key"]
     phase = int(s["phase"])
     if phase == ROLL:
-        return _sample_roll(board, hash_bits(key, _DICE, 0, int(s["round"])))
+        return outcome_of_roll(board, below(hash_bits(key, _DICE, 0, int(s["round"])), 216))
     if phase == DRAW:
         seat = picker(s)
         drawn = int(luck["drawn"][seat])
@@ -142,9 +142,8 @@ def resolve(board: Row, s: Row, luck: Row, events: Any, n: int) -> int:
 
 
 @kernel
-def _sample_roll(board: Row, bits: np.uint64) -> Outcome:
-    """Pick a face of each die: by faces all 216 rolls are equally likely."""
-    roll = below(bits, 216)
+def outcome_of_roll(board: Row, roll: int) -> Outcome:
+    """Return the outcome of a roll, 36 p + 6 m + a by the dice's faces from 0: of 216 alike."""
     faces = board["faces"]
     pilgrim = int(faces[0, roll // 36]) - 1
     merchant = int(faces[1, roll // 6 % 6]) - 1

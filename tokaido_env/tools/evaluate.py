@@ -55,7 +55,7 @@ from tokaido_env.tools.generalise import INTERRUPTED, generalise, tell_stopped, 
 from tokaido_env.tools.program import described, program
 
 if TYPE_CHECKING:
-    from tokaido_env.agents.study.exploit import Probe, Status
+    from tokaido_env.agents.study.exploit import Probe, Search, Status
 
 ERROR = 0.05  # how often a match that is decided may name the wrong agent
 
@@ -360,7 +360,10 @@ def _player(options: argparse.Namespace, board: BoardPool) -> ladder.Play:
 
 
 def _exploit(arguments: list[str]) -> int:
-    """Train a learner against one agent, and measure how far it beats it: a lower bound."""
+    """Train a learner against one agent, and measure how far it beats it: a lower bound.
+
+    A search that knows what the agent replies plays against it too.
+    """
     # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
@@ -368,20 +371,22 @@ def _exploit(arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"{error}: pip install 'tokaido-env[train]'") from None
 
-    options = _exploit_options(arguments, exploit.STEPS, exploit.GAMES)
+    options = _exploit_options(arguments, exploit.STEPS, exploit.GAMES, exploit.Search())
+    search = exploit.Search(options.sims, options.search_games)
     settings = exploit.settings_against(
         *(options.agent, options.steps, options.seed, options.board, options.start_from)
     )
     _warn_if_slow(make(options.agent), settings.steps)
     with _folder(options.run) as folder:
         began = time.perf_counter()
-        with learner_bars(settings.agents, settings.steps, options.games) as bars:
+        games = options.games + exploit.searched_games(options.agent, search)
+        with learner_bars(settings.agents, settings.steps, games) as bars:
 
             def report(state: Status) -> None:
                 score = None if state.newest is None else state.newest.match.score
                 bars.trained(state.progress.steps, score)
 
-            found = exploit.probe(folder, settings, options.games, report, bars.played)
+            found = exploit.probe(folder, settings, options.games, report, bars.played, search)
         seconds = time.perf_counter() - began
     if options.json is not None:
         write_text(options.json, json.dumps(found.to_dict(), indent=1) + "\n")
@@ -393,13 +398,18 @@ def _exploit(arguments: list[str]) -> int:
     return INTERRUPTED
 
 
-def _exploit_options(arguments: list[str], steps: int, games: int) -> argparse.Namespace:
+def _exploit_options(
+    arguments: list[str], steps: int, games: int, search: Search
+) -> argparse.Namespace:
     parser = argparse.ArgumentParser(f"{program('evaluate')} exploit", description=_exploit.__doc__)
     add = parser.add_argument
     add("agent", metavar="AGENT", help=f"a spec string, see {program('evaluate')} --list")
     add("--steps", type=int, default=steps, help=f"decisions of the learner ({steps:,})")
     add("--start-from", default="", metavar="POLICY", help="policy file to begin with")
-    add("--games", type=int, default=games, help=f"of the final match, even ({games})")
+    add("--games", type=int, default=games, help=f"of the learner's final match, even ({games})")
+    add("--sims", type=int, default=search.sims, help=f"simulations of the search ({search.sims})")
+    help_games = f"of the search, even; 0: no search ({search.games})"
+    add("--search-games", type=int, default=search.games, help=help_games)
     add("--seed", type=int, default=0, help="of training and games, 0 to 2**53 - 1 (0)")
     add("--board", default="shikoku", help="a built-in board or a file (shikoku)")
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
@@ -432,6 +442,9 @@ def _show_probe(found: Probe, seconds: float) -> None:
     if found.match is not None:
         title = "The chosen learner in games that did not choose it"
         tables.print_table(tables.matches_table([found.match], title))
+    if found.search is not None:
+        title = "A search that knows what the agent replies"
+        tables.print_table(tables.matches_table([found.search], title))
     print(found.meaning())
     print(f"{settings.steps:,} steps asked for, {seconds:,.0f} s")
 
