@@ -8,6 +8,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from tokaido_env.agents.learn.network import AGAINST
 from tokaido_env.agents.learn.ppo_policy import (
     BOARD_AT,
     LEGAL,
@@ -19,7 +20,6 @@ from tokaido_env.agents.learn.ppo_policy import (
     new_learner,
     policy_of,
 )
-from tokaido_env.agents.learn.network import AGAINST
 from tokaido_env.agents.learn.settings import Settings
 from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
 from tokaido_env.agents.players.policy import Policy
@@ -139,7 +139,10 @@ def test_the_loss_in_a_game_against_another_leaves_the_policys_value_alone(
     env: LearnerEnv, learner: Any
 ) -> None:
     network = network_of(learner)
-    for itself, trained, left in ((True, network.value, network.against), (False, network.against, network.value)):
+    for itself, trained, left in (
+        (True, network.value, network.against),
+        (False, network.against, network.value),
+    ):
         env.self_play[:] = itself
         learner.policy.zero_grad()
         learner.policy.predict_values(torch.from_numpy(env.observe())).sum().backward()
