@@ -193,7 +193,8 @@ def fit(positions: Positions) -> Values:
     as half a win.
     """
     units = positions.units.astype(np.float64)
-    scale = np.append(units.std(axis=0) + 1e-9, 1.0)
+    spread = units.std(axis=0)
+    scale = np.append(np.where(spread > 0, spread, 1.0), 1.0)
     x = np.concatenate([units, np.ones((len(units), 1))], axis=1) / scale
     y = (1 + positions.results) / 2
     weights = np.zeros(x.shape[1])
@@ -216,7 +217,7 @@ def _loss(x: Values, y: Values, weights: Values) -> float:
 
 
 def _newton_step(x: Values, y: Values, weights: Values) -> Values:
-    chance = 1 / (1 + np.exp(-x @ weights))
+    chance = (1 + np.tanh(x @ weights / 2)) / 2
     gradient = x.T @ (chance - y) / len(y) + _RIDGE * weights
     curvature = (x * (chance * (1 - chance))[:, None]).T @ x / len(y)
     return np.linalg.solve(curvature + _RIDGE * np.eye(len(weights)), gradient)

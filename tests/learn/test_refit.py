@@ -107,16 +107,29 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_value_that_is_no_better_is_not_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second time, from a quarter of the games: those weights were the best of many more."""
-    refit(tilted(), games=1024, seed=0).policy.save(tmp_path / "policy")
-    words = [str(tmp_path / "policy"), "--out", str(tmp_path / "out"), "--games", "8"]
-    assert main([*words, "--seed", "3"]) == 1
+    policy = counting_policy()
+    policy.save(tmp_path / "policy")
+    wrong = np.append(np.zeros(policy.sizes.second), 3.0)
+    monkeypatch.setattr(module, "fit", lambda positions: wrong)
+    assert main([str(tmp_path / "policy"), "--out", str(tmp_path / "out"), *SMALL]) == 1
     error = capsys.readouterr().err
     assert "no better value was found: squared error " in error
-    assert error.endswith(": nothing written\n")
+    assert error.endswith(", on 16 games that did not make it: nothing written\n")
     assert not (tmp_path / "out").exists()
+
+
+def test_ctrl_c_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(positions: Positions) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "fit", stop)
+    assert main([str(CHAMPION), "--out", str(tmp_path / "out"), "--games", "8"]) == 130
+    assert capsys.readouterr().err == "refit: stopped, nothing written\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
