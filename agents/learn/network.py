@@ -25,6 +25,9 @@ from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 _OUTLOOK_WEIGHT = 50.0  # at first: the untrained policy draws by the heuristic, with some noise
 _MOVE_BIAS = 0.1  # standard deviation, at first
 
+AGAINST = {"against.weight": "value.weight", "against.bias": "value.bias"}
+"""Tensors of the second value, and those of a policy that they begin as."""
+
 
 class MoveNetwork(nn.Module):
     """The network of `policy` in PyTorch: what is trained, with the same names of tensors.
@@ -32,9 +35,17 @@ class MoveNetwork(nn.Module):
     Args:
         sizes: how wide its layers are.
         boards: `BOARD` (b,), the boards that it will be trained on, if it reads them.
+        against_others: whether it has a second value, of games against others than itself: what a
+            trainer needs there, and no part of a policy.
     """
 
-    def __init__(self, sizes: Sizes, boards: npt.NDArray[np.void] | None = None) -> None:
+    def __init__(
+        self,
+        sizes: Sizes,
+        boards: npt.NDArray[np.void] | None = None,
+        *,
+        against_others: bool = False,
+    ) -> None:
         super().__init__()
         self.trunk = nn.ModuleList(
             [nn.Linear(N_TRUNK, sizes.first), nn.Linear(sizes.first, sizes.second)]
@@ -46,9 +57,14 @@ class MoveNetwork(nn.Module):
         self.outlook = _Factor()
         self.value = nn.Linear(sizes.second, 1)
         self.board = None if boards is None else _Boards(sizes.first, boards)
+        self.against = nn.Linear(sizes.second, 1) if against_others else None
 
     def forward(
-        self, inputs: torch.Tensor, legal: torch.Tensor, board: torch.Tensor | None = None
+        self,
+        inputs: torch.Tensor,
+        legal: torch.Tensor,
+        board: torch.Tensor | None = None,
+        self_play: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1).
 
@@ -56,6 +72,8 @@ class MoveNetwork(nn.Module):
             inputs: float32 (n, N_INPUTS), by `inputs.read_positions`.
             legal: bool (n, N_ACTIONS).
             board: int64 (n,), which of its boards each position is on, if it reads them.
+            self_play: bool (n,), whether the game is against itself; of the others the value is
+                the second one, if there is one.
         """
         layer: Any = self.trunk[0]
         trunk = inputs[:, :N_TRUNK]
@@ -72,7 +90,13 @@ class MoveNetwork(nn.Module):
         scores = scores + self.action(hidden)[game, action]
         scores = scores + self.outlook.weight * inputs[game, OUTLOOK + action]
         logits = torch.zeros_like(legal, dtype=scores.dtype)
-        return logits.index_put((game, action), scores), torch.tanh(self.value(hidden))
+        return logits.index_put((game, action), scores), self._values(hidden, self_play)
+
+    def _values(self, hidden: torch.Tensor, self_play: torch.Tensor | None) -> torch.Tensor:
+        values = self.value(hidden)
+        if self.against is not None and self_play is not None:
+            values = torch.where(self_play[:, None], values, self.against(hidden))
+        return torch.tanh(values)
 
 
 class _Boards(nn.Module):
@@ -155,9 +179,11 @@ def seed32(seed: int) -> int:
 
 
 def frozen(network: MoveNetwork, training: dict[str, Any] | None = None) -> Policy:
-    """Return a copy of a network as a policy."""
+    """Return a copy of a network as a policy: its value is that of games against itself."""
     tensors = {
-        name: tensor.detach().numpy().copy() for name, tensor in network.state_dict().items()
+        name: tensor.detach().numpy().copy()
+        for name, tensor in network.state_dict().items()
+        if name not in AGAINST
     }
     return Policy(tensors, training or {})
 
@@ -172,6 +198,8 @@ def load_weights(network: MoveNetwork, policy: Policy) -> None:
     tensors = {name: torch.from_numpy(t) for name, t in policy.tensors.items()}
     if network.board is not None and not policy.sees_board:
         tensors[BOARD] = torch.zeros_like(network.board.weight)
+    if network.against is not None:
+        tensors |= {name: tensors[value] for name, value in AGAINST.items()}
     if network.board is None and policy.sees_board:
         raise RunError(
             "start_from: the policy reads the board, this run does not: expected see_board = yes, "

@@ -48,6 +48,7 @@ from tokaido_env.agents.learn.ppo_policy import (
     network_of,
     new_learner,
     policy_of,
+    tensors_of,
 )
 from tokaido_env.agents.learn.rating import place
 from tokaido_env.agents.learn.settings import (
@@ -172,9 +173,10 @@ class _Run:
             self._freeze()
             self.pool.seat(self.rng)
             self._assign()
-            self.model._last_obs = self.env.reset()
+            self.env.reset()
             self.model._last_episode_starts = np.ones(self.env.num_envs, bool)
             self.pool.whole[:] = True
+        self.model._last_obs = self.env.observe()
         self.metrics = JsonLines(self.folder / "metrics.jsonl", self.model.num_timesteps)
         outputs = [self.metrics, TensorBoard(self.folder / "tb")]
         self.model.set_logger(Logger(str(self.folder), outputs))
@@ -190,6 +192,7 @@ class _Run:
             if self._due(self.settings.reseat_every):
                 self.pool.seat(self.rng)
             self._assign()
+            self.model._last_obs = self.env.observe()  # it tells whom each game meets from now on
             if self.ladder and (
                 self._due(self.settings.rate_every) or steps >= self.settings.steps
             ):
@@ -240,6 +243,8 @@ class _Run:
         self.agents = {name: self.agents.get(name) or self._opponent(name) for name in names}
         latest = PolicyAgent.of(self._policy(), LATEST, OPPONENT_TEMPERATURE)
         self.env.assign([self.agents.get(name, latest) for name in self.pool.seated])
+        itself = np.array([name == LATEST for name in self.pool.seated])
+        self.env.self_play[:] = np.resize(itself, self.env.num_envs)  # slot after slot, as above
 
     def _opponent(self, name: str) -> Agent:
         if not name.isdigit():
@@ -339,7 +344,8 @@ class _Run:
         found = read_checkpoint(checkpoint)
         self.model.policy.load_state_dict(found.weights)
         seen = self.settings.boards_seen is not None
-        check_tensors("learner.safetensors", policy_of(self.model).tensors, seen)
+        for where, tensors in tensors_of(self.model).items():
+            check_tensors(where, tensors, seen)
         optimizer = self.model.policy.optimizer
         check_moments(optimizer.param_groups[0]["params"], found.moments)
         optimizer.load_state_dict(optimizer.state_dict() | {"state": found.moments})
@@ -352,7 +358,6 @@ class _Run:
         self.env.restore(games)
         self.pool.restore(counters["pool"])
         self.pool.whole[:] = whole
-        self.model._last_obs = self.env.observe()
         self.settled_at = self.saved_at = self.model.num_timesteps
         self.rng.bit_generator.state = counters["rng"]
         self.rated_on = counters["ladder"]

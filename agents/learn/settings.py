@@ -62,7 +62,9 @@ _LITTER = (LOCK, CONFIG + UNFINISHED)  # what a command that was killed may leav
 _FILES = r"config\.toml|metrics\.jsonl|best|last|pool/\d+|pool/pool\.json"  # that a run writes
 _CHECKPOINTS = r"checkpoints/\d+"
 # Settings that runs from before them do not have, and what they stand for.
-LATER = {"see_board": "auto"}
+LATER = {"see_board": "auto", "value_from": "all"}
+
+SELF_PLAY = "self-play"
 
 _SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
@@ -101,6 +103,12 @@ class Settings(Declared):
     share_past: float = setting(0.25, SHARE, "share of games against snapshots, by hardness")
     share_agents: float = setting(0.25, SHARE, "share of games against `agents`; sum is 1")
     agents: str = setting("greedy heuristic", TEXT, "specs, with spaces between; alike often")
+    value_from: str = setting(
+        SELF_PLAY,
+        Parameter(str, words=(SELF_PLAY, "all")),
+        "games that the policy's value is learnt from: self-play, those against the newest self, "
+        "or all",
+    )
     slots: int = setting(8, COUNT, "opponents at once; a divisor of games")
     reseat_every: int = setting(131_072, COUNT, "steps between seatings of the slots")
     freeze_every: int = setting(163_840, COUNT, "steps between snapshots")
@@ -148,6 +156,11 @@ class Settings(Declared):
             raise RunError(
                 "share_latest + share_past + share_agents: "
                 f"expected a sum of 1, got {parts} = {sum(shares):g}"
+            )
+        if self.value_from == SELF_PLAY and not self.share_latest:
+            raise RunError(
+                "share_latest: expected above 0, as the value is learnt from self-play, got 0: or "
+                "value_from = all"
             )
         specs = split_specs(self.agents)
         if self.share_agents and not specs:

@@ -25,21 +25,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.match import MOST_GAMES, POINTS, TRIGGERS, replay_games
-from tokaido_env.agents.arena.playing import AgentFailed, Job, play_games
+from tokaido_env.agents.arena.alone import play_alone, play_on
+from tokaido_env.agents.arena.match import MOST_GAMES, POINTS, TRIGGERS
+from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.registry import make
-from tokaido_env.agents.study.estimates import Figure, Values, mean_of, share_of
-from tokaido_env.batch import Batch
+from tokaido_env.agents.study.estimates import Figure, mean_of, share_of
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.family import SPLITS
 from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES
 from tokaido_env.core.checks import check_seed, plain
-from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import arena_seed
-from tokaido_env.core.rules import reward, total
 from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.trajectory import in_parts
@@ -150,26 +147,6 @@ def study_boards(agent: Agent, boards: Sequence[Board], games: int, swaps: int, 
     )
 
 
-def play_alone(
-    agent: Agent, board: Board, seeds: Seeds
-) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
-    """Play an agent against itself.
-
-    Returns:
-        `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
-    """
-    played: list[tuple[Seeds, npt.NDArray[np.int8]]] = []
-    numbers = np.arange(len(seeds))
-    seats = np.zeros(len(seeds), np.int8)
-    for some in _parts(numbers, agent):
-        job = Job(some, seeds[some], seats[some], [board], len(seeds))
-        play_games(agent, agent, job, lambda which, moves: played.append((which, moves)))
-    actions = np.full((len(seeds), max(moves.shape[1] for _, moves in played)), -1, np.int8)
-    for which, moves in played:
-        actions[which, : moves.shape[1]] = moves
-    return replay_games(board, seeds, seats, actions), actions
-
-
 def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np.int8]) -> States:
     """Return the position at the first decision of each round, `STATE` (n, longest).
 
@@ -221,45 +198,6 @@ def swap_tiles(agent: Agent, board: Board, rounds: States, seeds: Seeds) -> npt.
         )
         swaps["result"], swaps["points"] = mine[0] - theirs[0], mine[1] - theirs[1]
     return swaps
-
-
-def play_on(agent: Agent, board: Board, states: States, seeds: Seeds) -> tuple[Values, Values]:
-    """Play positions to the end, an agent against itself.
-
-    Args:
-        agent: plays both seats.
-        board: of all games.
-        states: `STATE` (n,), to begin from.
-        seeds: int64 (n,), of the luck from there on.
-
-    Returns:
-        The results of player_0, 1, 0.5 or 0, and its lead in points: float64 (n,) each.
-    """
-    ends = np.zeros((len(states), 2))
-    for some in _parts(np.arange(len(states)), agent):
-        batch = Batch(len(some), board, autoreset=False, observation=None)
-        batch.reset(seeds[some], states[some])
-        running = np.flatnonzero(~batch.over)
-        while len(running):
-            batch.decide(agent, running)
-            running = running[~batch.over[running]]
-        part = np.zeros((len(some), 2))
-        _note_ends(batch.boards, batch.states, part)
-        ends[some] = part
-    return ends[:, 0], ends[:, 1]
-
-
-@parallel
-def _note_ends(boards: Any, states: Any, ends: Any) -> None:
-    """Write the result of player_0 and its lead in points, float64 (n, 2)."""
-    for i in prange(len(states)):
-        ends[i, 0] = (reward(boards[0], states[i], 0, False) + 1.0) / 2.0
-        ends[i, 1] = total(boards[0], states[i], 0) - total(boards[0], states[i], 1)
-
-
-def _parts(numbers: npt.NDArray[np.int64], agent: Agent) -> list[npt.NDArray[np.int64]]:
-    size = agent.games_at_once
-    return [numbers[first : first + size] for first in range(0, len(numbers), size)]
 
 
 def _can_swap(states: States, round_: int, tile: int) -> npt.NDArray[np.bool_]:

@@ -22,7 +22,7 @@ from reference import neighbours
 
 from tokaido_env import Board, BoardError
 from tokaido_env.agents import make
-from tokaido_env.agents.study import analysis
+from tokaido_env.agents.arena.alone import play_alone
 from tokaido_env.boards.board import BOARDS_FOLDER, built_in_boards
 
 DRAWN = range(40)
@@ -159,7 +159,7 @@ def test_all_boards_are_different_and_can_be_played_to_the_end() -> None:
     assert len({board.hash for board in boards}) == len(boards)
     greedy = make("greedy")
     for board in boards:
-        games, _ = analysis.play_alone(greedy, board, np.arange(8))
+        games, _ = play_alone(greedy, board, np.arange(8))
         assert (games["end"] == 1).mean() > 0.5
 
 

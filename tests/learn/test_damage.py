@@ -74,6 +74,12 @@ def test_counters(run: Path, change: Callable[[Any], None], message: str) -> Non
     ("name", "key", "change", "message"),
     [
         ("learner", "value.bias", lambda t: t * torch.nan, r"value.bias: expected finite float32"),
+        (
+            "learner",
+            "against.bias",
+            lambda t: t * torch.nan,
+            "against others: value.bias: expected finite float32",
+        ),
         ("learner", "move.weight", lambda t: t + 3e38, "learner.safetensors: weights so large"),
         ("optimizer", "0.exp_avg", lambda t: t[:1].clone(), r"0.exp_avg: expected finite float32"),
         ("optimizer", "0.exp_avg_sq", lambda t: t - 1, r"0.exp_avg_sq: expected none below 0"),

@@ -67,6 +67,12 @@ def write(path: Path, text: str) -> Path:
         ({"share_past": 0.5}, "expected a sum of 1, got 0.5 + 0.5 + 0.25 = 1.25"),
         ({"share_past": -0.5}, "share_past: expected a number from 0 to 1, got -0.5"),
         ({"agents": ""}, "agents: expected one or more specs, or share_agents = 0"),
+        (
+            {"share_latest": 0.0, "share_past": 0.75},
+            "share_latest: expected above 0, as the value is learnt from self-play, got 0: or "
+            "value_from = all",
+        ),
+        ({"value_from": "past"}, "value_from: expected 'self-play' or 'all', got 'past'"),
         ({"agents": "greedy greedy"}, "agents: expected each once, got 'greedy greedy'"),
         ({"seed": -1}, "seed: expected an integer from 0"),
         ({"seed": 2**53 - 2}, "seed: expected an integer from 0"),  # of the last game

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from positions import shikoku_data, write_board
 from safetensors.numpy import load_file
 from signed import write_state
 from stable_baselines3.common.callbacks import BaseCallback
@@ -25,7 +26,9 @@ from tokaido_env import Game
 from tokaido_env.agents import Policy, make
 from tokaido_env.agents.arena.ladder import LADDER
 from tokaido_env.agents.learn import checkpoint, ppo
+from tokaido_env.agents.learn.pool import LATEST
 from tokaido_env.agents.learn.ppo_policy import (
+    SELF_PLAY_AT,
     learner_env,
     learning_rate,
     network_of,
@@ -48,6 +51,7 @@ SMALL = [
     word for name, value in VALUES.items() for word in (f"--{name}".replace("_", "-"), str(value))
 ]
 SHORT = ("--steps", "2048", *SMALL)
+LAST = ("pool/000000000", "last")
 CHECKPOINT = (
     *("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json", "SHA256SUMS"),
 )
@@ -388,14 +392,16 @@ class Rollout(BaseCallback):
         self.kept = {name: getattr(buffer, name).copy() for name in names}
 
 
-def first_rollout(gae_lambda: float) -> tuple[Rollout, Policy]:
+def first_rollout(gae_lambda: float, board: str = "shikoku") -> tuple[Rollout, Policy]:
     """Let an untrained learner play whole games; return them, and its network of that time."""
     settings = Settings(
         **VALUES
         | {"games": 8, "rollout": 400, "minibatch": 3200, "epochs": 1}
-        | {"slots": 1, "gae_lambda": gae_lambda}
+        | {"slots": 1, "gae_lambda": gae_lambda, "board": board}
     )
-    model = new_learner(learner_env(settings, [Highest()]), settings)
+    env = learner_env(settings, [Highest()])
+    env.self_play[:] = True  # `Highest` in its place: the value is the policy's
+    model = new_learner(env, settings)
     network_of(model).outlook.weight.data.zero_()  # else it would win every game
     policy, rollout = policy_of(model), Rollout()
     model.learn(1, rollout)
@@ -428,8 +434,6 @@ def replayed(rollout: Rollout) -> list[tuple[Game, int, slice, int, list[Any], l
     games = []
     for step, index, info in rollout.ended:
         steps = slice(step + 1 - info["episode"]["l"], step + 1)
-        if info["TimeLimit.truncated"]:
-            continue
         actions = rollout.kept["actions"][steps, index, 0].astype(int).tolist()
         seat = info["seat"]
         game, seen, between = own_decisions(info["seed"], seat, actions)
@@ -468,6 +472,67 @@ def test_a_decision_is_worth_what_the_learner_sees_at_its_own_next_one() -> None
         _, values = policy.evaluate(game.boards, states, legal)
         targets = rollout.kept["returns"][steps, index]
         assert targets[:-1] == pytest.approx(values[1:], abs=1e-5)
+
+
+@pytest.mark.parametrize("gae_lambda", [0.0, 0.9, 1.0])
+def test_a_game_that_reaches_the_cap_is_worth_nothing(tmp_path: Path, gae_lambda: float) -> None:
+    """R10.1: nobody wins, and nothing comes after. By hand: no reward, and 0 after the end."""
+    board = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 2})
+    rollout, _ = first_rollout(gae_lambda, str(board))
+    ended = 0
+    for step, game, info in rollout.ended:
+        steps = slice(step + 1 - info["episode"]["l"], step + 1)
+        values = rollout.kept["values"][steps, game].tolist()
+        assert info["episode"]["r"] == 0
+        towards = 0.0  # V at the next decision and all after it, as lambda weighs them
+        for place in reversed(range(len(values))):
+            assert rollout.kept["returns"][steps, game][place] == pytest.approx(towards, abs=1e-5)
+            towards = (1 - gae_lambda) * values[place] + gae_lambda * towards
+        assert max(map(abs, values)) > 0.001
+        ended += 1
+    assert ended > 100
+
+
+def test_the_value_is_learnt_from_self_play_alone(tmp_path: Path) -> None:
+    """Of a run that never meets itself, for lack of slots, the value stays; the policy learns."""
+    values = {"slots": 1, "share_latest": 0.001, "share_past": 0.0, "share_agents": 0.999}
+    ppo.begin(tmp_path / "run", Settings(steps=512, **VALUES | values))
+    assert ppo.train(tmp_path / "run")
+    first, last = (Policy.load(tmp_path / "run" / name).tensors for name in LAST)
+    for name in ("value.weight", "value.bias"):
+        assert (first[name] == last[name]).all()
+    assert (first["move.weight"] != last["move.weight"]).all()
+    for line in metrics(tmp_path / "run"):
+        assert "win_rate/latest" not in line
+        assert all(np.isfinite(number) for number in line.values())
+
+
+def test_self_play_alone_trains_the_value_and_a_policy_has_no_other(tmp_path: Path) -> None:
+    values = {"share_latest": 1.0, "share_past": 0.0, "share_agents": 0.0, "agents": ""}
+    ppo.begin(tmp_path / "run", Settings(steps=256, **VALUES | values))
+    assert ppo.train(tmp_path / "run")
+    first, last = (Policy.load(tmp_path / "run" / name).tensors for name in LAST)
+    assert (first["value.weight"] != last["value.weight"]).all()
+    kept = load_file(tmp_path / "run" / "checkpoints" / "000000256" / "learner.safetensors")
+    assert any(name.endswith("against.weight") for name in kept)
+    assert not any("against" in name for name in last)
+
+
+def test_games_against_itself_are_told_to_the_critic(tmp_path: Path) -> None:
+    """By what each slot is seated with, also where a run goes on; the share stays as it was."""
+    settings = Settings(steps=1024, **VALUES | {"reseat_every": 256})
+    ppo.begin(tmp_path / "run", settings)
+    run = ppo._Run(tmp_path / "run", settings)
+    run.resume()
+    for _ in range(20):
+        itself = [name == LATEST for name in run.pool.seated]
+        assert sum(itself) == settings.slots * settings.share_latest
+        own = np.resize(itself, settings.games)
+        assert (run.env.self_play == own).all()
+        assert (run.model._last_obs[:, SELF_PLAY_AT] == own).all()
+        run.model.num_timesteps += 256
+        run.settle()
+    run.model.logger.close()
 
 
 # Refusals

@@ -11,6 +11,7 @@ import pytest
 from tokaido_env import Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
+from tokaido_env.agents.arena.alone import play_alone, play_on
 from tokaido_env.agents.arena.match import TRIGGERS
 from tokaido_env.agents.study import analysis
 from tokaido_env.agents.study.analysis import (
@@ -108,7 +109,7 @@ def greedy_study() -> Study:
 @pytest.fixture(scope="module")
 def replays() -> list[list[Game]]:
     """The same games by `Game`, each as it was at its first decision of every round, then ended."""
-    games, actions = analysis.play_alone(make("greedy"), Board.load(), seeds_of(24, 5))
+    games, actions = play_alone(make("greedy"), Board.load(), seeds_of(24, 5))
     stages = []
     for seed, moves in zip(games["seed"], actions, strict=True):
         game = Game(seed=int(seed))
@@ -190,7 +191,7 @@ def test_a_tile_in_other_hands_changes_games(greedy_study: Study) -> None:
 def test_positions_are_played_on_as_by_game(greedy_study: Study) -> None:
     board, greedy = Board.load(), make("greedy")
     rows = greedy_study.rounds[:6, SWAP_ROUNDS[0] - 1]
-    results, leads = analysis.play_on(greedy, board, rows, np.arange(6))
+    results, leads = play_on(greedy, board, rows, np.arange(6))
     for seed, row in enumerate(rows):
         game = Game.from_dict(to_dict(board, row), seed=seed)
         decision = 0

@@ -7,6 +7,7 @@ tokaido evaluate rate policy:runs/first
 tokaido evaluate ladder random greedy heuristic --ladder my_ladder.json
 tokaido evaluate exploit champion
 tokaido evaluate generalise champion
+tokaido evaluate calibrate champion
 tokaido evaluate --list
 
 Every two agents meet: the same luck twice, with seats swapped. Scores come with a 95 % interval.
@@ -51,6 +52,7 @@ from tokaido_env.agents.report.progress import learner_bars, match_bar
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.files import check_outputs, write_text
+from tokaido_env.tools.calibrate import calibrate_agent
 from tokaido_env.tools.generalise import INTERRUPTED, generalise, tell_stopped, tell_taken
 from tokaido_env.tools.program import described, program
 
@@ -455,4 +457,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "ladder": _ladder,
     "exploit": _exploit,
     "generalise": generalise,
+    "calibrate": calibrate_agent,
 }

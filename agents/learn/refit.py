@@ -1,0 +1,265 @@
+"""Fit the value of a trained policy anew to how its games against itself end.
+
+python -m tokaido_env.agents.learn.refit runs/mine --out mine
+
+Only the value's own layer changes, one number for each unit of the trunk's second layer and a bias:
+the policy's moves stay the same bytes, and a forward pass costs what it did. With these units given
+a value is a logistic regression of the result, which has one best answer: no learning rate, no
+order of samples. It is fitted by Newton's method (McCullagh and Nelder 1989) to three quarters of
+the games and compared with the old one on the others; a value that is no better is not written.
+
+The policy plays its likeliest actions, as it does when it is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.arena.alone import play_alone
+from tokaido_env.agents.arena.ladder import match_seed
+from tokaido_env.agents.arena.match import MOST_GAMES
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.arena.tournament import seeds_of_pairs
+from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.players.inference import Floats
+from tokaido_env.agents.players.inputs import N_TRUNK, read_positions
+from tokaido_env.agents.players.policy import BOARD, Policy, PolicyAgent
+from tokaido_env.agents.report.progress import match_bar
+from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool, Boards
+from tokaido_env.core.board_features import board_blocks
+from tokaido_env.core.checks import check_seed
+from tokaido_env.core.state import copy_rows
+from tokaido_env.files import check_outputs
+from tokaido_env.trajectory import Trajectory, in_parts
+
+GAMES = 12_000
+
+_EVERY = 3  # of a game's decisions, which tell alike, one is kept
+_HELD_OUT = 4  # one game in so many compares old and new
+_RIDGE = 1e-6  # weight of the penalty on squared weights, of units scaled to a spread of 1
+_NEWTON_STEPS = 50
+_CONVERGED = 1e-10  # of the loss
+_ROWS = 2**14  # positions that are read at once
+
+Values = npt.NDArray[np.float64]
+
+
+class Positions(NamedTuple):
+    """Decisions of games that a policy played against itself, n of them.
+
+    Attributes:
+        games: int64 (n,), the numbers of the games.
+        units: float32 (n, second), of the trunk's second layer.
+        results: float64 (n,), of the player to decide: 1, 0 or -1.
+    """
+
+    games: npt.NDArray[np.int64]
+    units: Floats
+    results: Values
+
+    def part(self, rows: npt.NDArray[np.bool_]) -> Positions:
+        """Return some of them."""
+        return Positions(*(column[rows] for column in self))
+
+
+class Refit(NamedTuple):
+    """A policy with a new value, and its mean squared error on games that did not make it.
+
+    Attributes:
+        policy: with the new value.
+        before, after: of the old value and of the new one.
+        bias: of the new one there: mean of value less result.
+        games: on which these are.
+    """
+
+    policy: Policy
+    before: float
+    after: float
+    bias: float
+    games: int
+
+
+def refit(
+    policy: Policy,
+    boards: Boards = "shikoku",
+    games: int = GAMES,
+    seed: int = 0,
+    progress: Callable[[int], None] = lambda games: None,
+) -> Refit:
+    """Fit the value of a policy to the results of its games against itself.
+
+    Args:
+        policy: that plays; it stays as it is.
+        boards: of the games: one, or a pool, with as many games on each board.
+        games: at least so many; from 8.
+        seed: of their luck, 0 to 2**53 - 1.
+        progress: called with the number of games finished now and then.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+    check_seed(seed)
+    if not 8 <= games <= MOST_GAMES:
+        raise ValueError(f"games: expected 8 to {MOST_GAMES:,}, got {games:,}")
+    pool = BoardPool.load(boards)
+    positions = self_play(policy, pool, games, seed, progress)
+    held_out: npt.NDArray[np.bool_] = positions.games % _HELD_OUT == 0
+    weights = fit(positions.part(~held_out))
+    tensors = {
+        "value.weight": weights[None, :-1].astype(np.float32),
+        "value.bias": weights[-1:].astype(np.float32),
+    }
+    told = {"board": pool.name, "hash": pool.hash, "games": games, "seed": seed}
+    made = Policy(policy.tensors | tensors, policy.training | {"value": told})
+    rest = positions.part(held_out)
+    errors = [values_of(one, rest.units) - rest.results for one in (policy, made)]
+    before, after = (float((error**2).mean()) for error in errors)
+    return Refit(made, before, after, float(errors[1].mean()), len(np.unique(rest.games)))
+
+
+def self_play(
+    policy: Policy, pool: BoardPool, games: int, seed: int, progress: Callable[[int], None]
+) -> Positions:
+    """Let a policy play both sides of games, board after board; return decisions of them."""
+    agent, each, parts = PolicyAgent.of(policy, "policy"), -(-games // len(pool)), []
+    for number in range(len(pool)):
+        board = pool[number]
+        seeds = seeds_of_pairs(match_seed(seed, "refit", board.name), each)
+        for first in range(0, each, agent.games_at_once):
+            some = seeds[first : first + agent.games_at_once]
+            played, actions = play_alone(agent, board, some, progress)
+            for which, part in in_parts(board, some, actions):
+                results = 2 * played["result"][which] - 1
+                parts.append(_read(policy, part, results, number * each + first + which))
+    return Positions(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _read(
+    policy: Policy, played: Trajectory, results: Values, numbers: npt.NDArray[np.int64]
+) -> Positions:
+    rows = np.flatnonzero(played.decided)[::_EVERY]
+    own, board = played.games[rows], played.board
+    units = [
+        units_of(policy, board, copy_rows(played.states, some), played.legal[some])
+        for some in _chunks(rows)
+    ]
+    signs = 1 - 2 * played.movers[rows].astype(np.int64)
+    return Positions(numbers[own], np.concatenate(units), signs * results[own])
+
+
+def _chunks(rows: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    return iter(np.split(rows, range(_ROWS, len(rows), _ROWS)))
+
+
+def units_of(
+    policy: Policy, board: Board, states: npt.NDArray[np.void], legal: npt.NDArray[np.uint64]
+) -> Floats:
+    """Return the second layer of a policy's trunk, float32 (n, second).
+
+    Args:
+        policy: with the trunk.
+        board: of all positions.
+        states: `STATE` (n,), with a decision to take.
+        legal: uint64 (n,), the legal actions as bits.
+    """
+    t = policy.tensors
+    bias = t["trunk.0.bias"]
+    if policy.sees_board:
+        bias = bias + board_blocks(board.record)[0] @ t[BOARD].T
+    inputs = read_positions(board.record, states, legal)[:, :N_TRUNK]
+    first = np.maximum(inputs @ t["trunk.0.weight"].T + bias, 0)
+    units: Floats = np.maximum(first @ t["trunk.1.weight"].T + t["trunk.1.bias"], 0)
+    return units
+
+
+def values_of(policy: Policy, units: Floats) -> Values:
+    """Return the values of positions whose second layer is known, float64 (n,)."""
+    t = policy.tensors
+    return np.tanh((units @ t["value.weight"][0] + t["value.bias"][0]).astype(np.float64))
+
+
+def fit(positions: Positions) -> Values:
+    """Return the weights of the value's layer, its bias last, that make the results likeliest.
+
+    tanh(x) is 2 / (1 + exp(-2 x)) - 1, so that (1 + value) / 2 is a chance; a shared victory counts
+    as half a win.
+    """
+    units = positions.units.astype(np.float64)
+    spread = units.std(axis=0)
+    scale = np.append(np.where(spread > 0, spread, 1.0), 1.0)
+    x = np.concatenate([units, np.ones((len(units), 1))], axis=1) / scale
+    y = (1 + positions.results) / 2
+    weights = np.zeros(x.shape[1])
+    loss = _loss(x, y, weights)
+    for _ in range(_NEWTON_STEPS):
+        step = _newton_step(x, y, weights)
+        lower = _loss(x, y, weights - step)
+        while lower > loss and np.abs(step).max() > _CONVERGED:
+            step /= 2
+            lower = _loss(x, y, weights - step)
+        if loss - lower < _CONVERGED:
+            break
+        weights, loss = weights - step, lower
+    return weights / scale / 2
+
+
+def _loss(x: Values, y: Values, weights: Values) -> float:
+    z = x @ weights
+    return float(np.mean(np.logaddexp(0, z) - y * z)) + _RIDGE / 2 * float(weights @ weights)
+
+
+def _newton_step(x: Values, y: Values, weights: Values) -> Values:
+    chance = (1 + np.tanh(x @ weights / 2)) / 2
+    gradient = x.T @ (chance - y) / len(y) + _RIDGE * weights
+    curvature = (x * (chance * (1 - chance))[:, None]).T @ x / len(y)
+    return np.linalg.solve(curvature + _RIDGE * np.eye(len(weights)), gradient)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        check_outputs(options.out, read=[options.board])
+        policy = Policy.load(options.policy)
+        with match_bar("refit", options.games, 0) as progress:
+            made = refit(policy, options.board, options.games, options.seed, progress)
+        told = f"squared error {made.after:.4f}, it was {made.before:.4f}, bias {made.bias:+.4f}"
+        told += f", on {made.games:,} games that did not make it"
+        if made.after >= made.before:
+            raise RunError(f"{options.policy}: no better value was found: {told}: nothing written")
+        made.policy.save(options.out)
+        print(f"{options.out}: {told}")
+    except (ValueError, OSError, AgentFailed) as error:
+        print(f"refit: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("refit: stopped, nothing written", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tokaido_env.agents.learn.refit",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("policy", type=Path, metavar="POLICY", help="a policy file, or a run folder for its best")
+    add("--out", type=Path, required=True, metavar="FILE", help="policy file to write")
+    add("--games", type=int, default=GAMES, help=f"against itself, from 8 ({GAMES})")
+    add("--seed", type=int, default=0, help="of their luck, 0 to 2**53 - 1 (0)")
+    add("--board", default="shikoku", help="a built-in board, a file, or a pool (shikoku)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
