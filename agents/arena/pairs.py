@@ -71,6 +71,13 @@ class Pairs:
             alone[m] = np.bincount(np.rint(4 * score[~shared]).astype(np.int64), minlength=5)
         return cls(counts, alone, scores, has)
 
+    @classmethod
+    def of_counts(cls, counts: npt.NDArray[np.int64]) -> Pairs:
+        """Return the pairs of matches (matches, 5) of which each has luck of its own."""
+        each = counts.astype(np.float64)
+        none = np.zeros((0, len(each)))
+        return cls(each, each, none, none)
+
     @property
     def points(self) -> Floats:
         """The points of `a` in each match."""

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tokaido_env.agents.arena.links import link_of
-from tokaido_env.agents.arena.match import GAME, Match
 from tokaido_env.agents.arena.intervals import chi2_tail
 from tokaido_env.agents.arena.likelihood import RatingError
+from tokaido_env.agents.arena.links import link_of
+from tokaido_env.agents.arena.match import GAME, Match
 from tokaido_env.agents.arena.ratings import (
     Rating,
     anchor_of,

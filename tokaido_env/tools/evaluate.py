@@ -7,6 +7,8 @@ tokaido evaluate rate policy:runs/first
 tokaido evaluate ladder random greedy heuristic --ladder my_ladder.json
 tokaido evaluate exploit champion
 tokaido evaluate generalise champion
+tokaido evaluate suite champion --json champion.json --records champion.jsonl
+tokaido evaluate verify champion.json
 tokaido evaluate --list
 
 Every two agents meet: the same luck twice, with seats swapped. Scores come with a 95 % interval.
@@ -66,6 +68,7 @@ from tokaido_env.tools.matches import (
     tell_taken,
 )
 from tokaido_env.tools.program import described, program
+from tokaido_env.tools.suite import suite, verify_submission
 
 if TYPE_CHECKING:
     from tokaido_env.agents.study.exploit import Probe, Status
@@ -349,4 +352,6 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "ladder": build_ladder,
     "exploit": _exploit,
     "generalise": generalise,
+    "suite": suite,
+    "verify": verify_submission,
 }
