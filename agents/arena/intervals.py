@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import erfc, sqrt
+from math import erfc, exp, lgamma, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,10 +55,39 @@ def score_interval(results: npt.NDArray[np.float64]) -> tuple[float, float]:
     """
     pairs = len(results)
     p = float(results.mean())
-    variance = float(results.mean(axis=1).var(ddof=1)) / pairs if pairs > 1 else 0.0
-    n = p * (1 - p) / variance if variance > 0 else pairs
-    n = min(max(n, pairs), 4 * pairs)
-    return wilson(p, n)
+    variance = float(results.mean(axis=1).var(ddof=1)) if pairs > 1 else 0.0
+    return wilson(p, effective_games(p, variance, pairs))
+
+
+def effective_games(p: float, variance: float, pairs: int) -> float:
+    """Return how many independent games tell as much as some pairs (Kish 1965): one to four a pair.
+
+    Args:
+        p: the mean score.
+        variance: of the scores of pairs.
+        pairs: how many.
+    """
+    n = p * (1 - p) * pairs / variance if variance > 0 else pairs
+    return min(max(n, pairs), 4 * pairs)
+
+
+def chi2_tail(chi2: float, df: int) -> float:
+    """Return the probability that a chi-squared variate is greater.
+
+    Args:
+        chi2: from 0.
+        df: its degrees of freedom, from 1.
+    """
+    half = chi2 / 2
+    # Q(a + 1, x) = Q(a, x) + exp(-x) x**a / Gamma(a + 1), from Q(1/2, x) or Q(0, x).
+    tail = erfc(sqrt(half)) if df % 2 else 0.0
+    if half > 0:
+        first = df % 2 / 2
+        orders = (first + i for i in range(df // 2))
+        tail += sum(exp(a * log(half) - half - lgamma(a + 1)) for a in orders)
+    else:
+        tail = 1.0
+    return min(tail, 1.0)
 
 
 def adjusted_score(

@@ -25,12 +25,9 @@ from tokaido_env.agents.arena.ladder_file import (
     check_ladder,
     hash_of,
 )
+from tokaido_env.agents.arena.links import LOGISTIC, link_of
 from tokaido_env.agents.arena.match import Match
-from tokaido_env.agents.arena.ratings import (
-    ANCHOR,
-    Rating,
-    rate_matches,
-)
+from tokaido_env.agents.arena.ratings import LINK, Fit, Rating, anchor_among, fit, rate_matches
 from tokaido_env.agents.registry import check_from_file, cost_of
 from tokaido_env.boards.family import is_family
 from tokaido_env.boards.pool import BoardPool, Boards
@@ -111,6 +108,9 @@ class Ladder:
         agents: the ratings, best first; empty while matches are missing.
         matches: at most one of every two agents.
         pool: the board or pool, on which whoever is to be placed plays.
+        link: name of the link of the ratings, see `links`.
+        fit: how far the matches are from that model; None while some are missing.
+        version: of the file. The first had no link and no fit: its ratings are logistic.
     """
 
     board: str
@@ -121,6 +121,9 @@ class Ladder:
     agents: tuple[Rating, ...]
     matches: tuple[LadderMatch, ...]
     pool: BoardPool = field(compare=False, repr=False)
+    link: str = LINK
+    fit: Fit | None = None
+    version: int = VERSION
 
     @property
     def hash(self) -> str:
@@ -202,15 +205,20 @@ class Ladder:
                 LadderMatch(m["a"], m["b"], m["seed"], tuple(m["pairs"])) for m in data["matches"]
             ),
             pool=pool,
+            link=data.get("link", LOGISTIC),
+            fit=None if data.get("fit") is None else Fit(**data["fit"]),
+            version=data["version"],
         )
 
     def _body(self) -> dict[str, Any]:
+        model = {"link": self.link, "fit": None if self.fit is None else self.fit.to_dict()}
         return {
-            "version": VERSION,
+            "version": self.version,
             "board": self.board,
             "board_hash": self.board_hash,
             "rules": self.rules,
             "seed": self.seed,
+            **({} if self.version == 1 else model),
             "anchor": self.anchor,
             "agents": [rating.to_dict() for rating in self.agents],
             "matches": [match.to_dict() for match in self.matches],
@@ -225,14 +233,16 @@ def make_ladder(
     play: Play,
     path: str | Path,
     *,
-    anchor: str = ANCHOR,
+    link: str = LINK,
+    anchor: str | None = None,
 ) -> Ladder:
     """Let agents play a round robin, and write their ratings to a file.
 
     Every match is saved when it is over. If the file is there already, its matches are kept and
-    those that are missing, or have another number of games, are played: to go on after a stop, or
-    to add an agent. What is written does not depend on the stops. An agent is known by its spec
-    alone: delete the file when what stands behind a spec has changed.
+    those that are missing, or have another number of games, are played: to go on after a stop, to
+    add an agent, or to rate the same games by another link or anchor. What is written does not
+    depend on the stops. An agent is known by its spec alone: delete the file when what stands
+    behind a spec has changed.
 
     Args:
         agents: their specs, each once.
@@ -241,7 +251,8 @@ def make_ladder(
         board: on which `play` plays, one board or a pool.
         play: see `Play`.
         path: the file.
-        anchor: the agent at 0; the first agent if it is not among them.
+        link: name of the link of the ratings.
+        anchor: the agent at 0; if it is not among them, `ratings.anchor_among` tells which is.
 
     Raises:
         LadderError: before a game is played, if agents repeat or are not connected by matches, or
@@ -250,9 +261,10 @@ def make_ladder(
     """
     check_seed(seed)
     games = _plan(agents, games_of)
-    anchor = anchor if anchor in agents else agents[0]
+    anchor = anchor_among(agents, anchor)
     pool = BoardPool.load(board)
-    empty = Ladder(pool.name, pool.hash, RULES_VERSION, seed, anchor, (), (), pool)
+    link = link_of(link).name
+    empty = Ladder(pool.name, pool.hash, RULES_VERSION, seed, anchor, (), (), pool, link)
     with locked(Path(path)):
         return _made(Path(path), empty, games, play)
 
@@ -266,9 +278,33 @@ def _made(path: Path, empty: Ladder, games: Mapping[tuple[str, str], int], play:
             matches[pair] = _without_games(play(*pair, count, own), own)
             replace(empty, matches=tuple(matches.values())).save(path)
     wanted = tuple(matches[pair] for pair, count in games.items() if count)
-    ratings = rate_matches(wanted, anchor=empty.anchor, seed=seed)
-    replace(empty, agents=tuple(ratings), matches=wanted).save(path)
+    ratings = rate_matches(wanted, link=empty.link, anchor=empty.anchor, seed=seed)
+    found = fit(wanted, link=empty.link)
+    replace(empty, agents=tuple(ratings), matches=wanted, fit=found).save(path)
     return Ladder._load(path, empty.pool, exactly=True)
+
+
+def is_rung(spec: str) -> bool:
+    """Return whether an agent plays at random, or errs at random with a given probability."""
+    return spec == "random" or ":epsilon=" in spec
+
+
+def rungs_of(ladder: Ladder) -> tuple[tuple[LadderMatch, ...], str] | None:
+    """Return the matches between agents that err at random, and the agent without errors.
+
+    Random errors are a dose, not a way to play: such agents are shown on a scale of their own, by
+    the matches between them and with the one that they are without errors, its anchor.
+
+    Returns:
+        None if there are fewer than two such agents, or no match with the one without errors.
+    """
+    names = [rating.agent for rating in ladder.agents]
+    bases = {name.partition(":epsilon=")[0] for name in names if ":epsilon=" in name}
+    base = next((name for name in names if name in bases), None)
+    on = {name for name in names if is_rung(name) and name.partition(":")[0] in {base, "random"}}
+    matches = tuple(match for match in ladder.matches if {match.a, match.b} <= on | {base})
+    met = {name for match in matches for name in (match.a, match.b)}
+    return (matches, base) if base in met and len(met) > 2 else None
 
 
 def match_seed(seed: int, *names: str) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
+from tokaido_env.agents.arena.links import LINKS
 from tokaido_env.agents.arena.match import MOST_GAMES
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.family import is_family
@@ -15,9 +17,14 @@ from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.checks import MAX_SEED, SeedError, check_seed, plain, shown
 from tokaido_env.core.rules import RULES_VERSION
 
-VERSION = 1
+VERSION = 2
 
-KEYS = ("version", "board", "board_hash", "rules", "seed", "anchor", "agents", "matches", "hash")
+KEYS = (
+    *("version", "board", "board_hash", "rules", "seed", "link", "fit", "anchor", "agents"),
+    *("matches", "hash"),
+)
+SINCE_2 = ("link", "fit")  # keys that a ladder of version 1 does not have
+FIT_KEYS = ("chi2", "df", "p")
 RATING_KEYS = ("agent", "elo", "ci95", "games")
 MATCH_KEYS = ("a", "b", "seed", "pairs", "score", "ci95")
 MOST_ELO = 1_000_000
@@ -37,14 +44,16 @@ def check_ladder(path: str, data: Any) -> None:
     """Check that a file holds a ladder of this version, as it was written."""
     if not isinstance(data, dict) or "matches" not in data:
         raise LadderError(f"{path}: not a ladder: expected the keys {', '.join(KEYS)}")
-    for key, known in (("version", VERSION), ("rules", RULES_VERSION)):
-        if type(data.get(key)) is not int or data[key] != known:
+    for key, known in (("version", (1, VERSION)), ("rules", (RULES_VERSION,))):
+        if type(data.get(key)) is not int or data[key] not in known:
+            ours = " and ".join(map(str, known))
             raise LadderError(
-                f"{path}: {key}: this version has {known}, the ladder {shown(data.get(key))}: "
+                f"{path}: {key}: this version has {ours}, the ladder {shown(data.get(key))}: "
                 "make it anew, or use the version that made it"
             )
-    if set(data) != set(KEYS):
-        wrong = ", ".join(sorted(set(data) ^ set(KEYS)))
+    expected_keys = set(KEYS) - (set(SINCE_2) if data["version"] == 1 else set())
+    if set(data) != expected_keys:
+        wrong = ", ".join(sorted(set(data) ^ expected_keys))
         raise LadderError(f"{path}: keys missing or unknown: {plain(wrong)}")
     expected = hash_of({key: value for key, value in data.items() if key != "hash"})
     if data["hash"] != expected:
@@ -59,6 +68,8 @@ def _check_types(path: str, data: Mapping[str, Any]) -> None:
     for key in ("board", "board_hash", "anchor"):
         _expect(isinstance(data[key], str), path, key, "a text", data[key])
     _check_seed(path, "seed", data["seed"])
+    if data["version"] > 1:
+        _check_model(path, data)
     for key, names in (("agents", RATING_KEYS), ("matches", MATCH_KEYS)):
         _expect(isinstance(data[key], list), path, key, "a list", data[key])
         for i, one in enumerate(data[key]):
@@ -71,6 +82,23 @@ def _check_types(path: str, data: Mapping[str, Any]) -> None:
     played = {match[side] for match in data["matches"] for side in "ab"}
     right = not rated or (rated == played and data["anchor"] in rated)
     _expect(right, path, "agents", "those of its matches, the anchor among them", sorted(rated))
+
+
+def _check_model(path: str, data: Mapping[str, Any]) -> None:
+    right = isinstance(data["link"], str) and data["link"] in LINKS
+    _expect(right, path, "link", " or ".join(LINKS), data["link"])
+    fit = data["fit"]
+    finished = bool(data["agents"])
+    _expect((fit is not None) == finished, path, "fit", "null without ratings, and only then", fit)
+    if fit is None:
+        return
+    _check_keys(path, "fit", fit, FIT_KEYS)
+    chi2, df, p = (fit[key] for key in FIT_KEYS)
+    right = type(chi2) in (int, float) and 0 <= chi2 < inf
+    _expect(right, path, "fit: chi2", "a number from 0", chi2)
+    _expect(type(df) is int and 0 <= df <= MOST_GAMES, path, "fit: df", "a count", df)
+    right = p is None if df == 0 else type(p) in (int, float) and 0 <= p <= 1
+    _expect(right, path, "fit: p", "a number from 0 to 1, or null where df is 0", p)
 
 
 def check_rating(path: str, place: str, rating: Any) -> None:

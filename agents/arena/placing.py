@@ -28,7 +28,7 @@ class Rated:
     """One agent placed on a ladder.
 
     Attributes:
-        rating: of the agent, on the scale of the ladder.
+        rating: of the agent, on the scale of the ladder: by its link, from its anchor.
         matches: those it played, in the order in which opponents were chosen.
         ladder: hash of the ladder.
         seed: from which the seeds of the matches follow.
@@ -100,6 +100,7 @@ def rate(
             agent,
             matches,
             ladder.matches,
+            link=ladder.link,
             anchor=ladder.anchor,
             seed=seed,
             known_seed=ladder.seed,
@@ -149,7 +150,7 @@ def _next_opponent(
     elo = rating.elo
 
     def information(other: Rating) -> float:
-        p = expected_score(elo - other.elo)
+        p = expected_score(elo - other.elo, ladder.link)
         return games[other.agent] * p * (1 - p)
 
     return max(left, key=information).agent

@@ -1,9 +1,9 @@
 """Ratings: what paired matches say about the strength of agents, on the Elo scale, with intervals.
 
-The model is Bradley and Terry's (1952): an agent d Elo above another is expected to score
-1 / (1 + 10**(-d / 400)) of the points. A draw counts as half a win for each (Elo 1978): a rating
-then speaks of the score, the figure that a match reports, and needs no model of draws (as Davidson
-1970). Ratings are those of the greatest likelihood over all matches at once.
+What share of points a difference in strength is worth is a choice, the link (`links`). A draw
+counts as half a win for each (Elo 1978): a rating then speaks of the score, the figure that a match
+reports, and needs no model of draws (as Davidson 1970). Ratings are those of the greatest
+likelihood over all matches at once; `fit` tells whether the matches look like the model.
 
 Intervals come from resampling *pairs*: the two games of a pair share their luck, so they are not
 two independent games. Where matches were played with the same seed, their n-th pairs share it too,
@@ -13,45 +13,24 @@ and are resampled together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import log
-from typing import Any, Protocol
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.arena.intervals import PAIR_SCORES
+from tokaido_env.agents.arena.intervals import chi2_tail
+from tokaido_env.agents.arena.likelihood import RatingError, maximise
+from tokaido_env.agents.arena.links import PROBIT, Link, link_of
 from tokaido_env.agents.arena.match import Match
+from tokaido_env.agents.arena.pairs import Paired, Pairs
 
-ELO = 400 / log(10)  # a difference of 1 in the exponent of the logistic curve, in Elo
-ANCHOR = "random"
+LINK = PROBIT
+ANCHORS = ("mcts:sims=400", "random")  # the first that plays is at 0
 RESAMPLES = 1000
 
 Floats = npt.NDArray[np.float64]
-
-
-class RatingError(ValueError):
-    """Matches that give no ratings: the message says what is missing."""
-
-
-class Paired(Protocol):
-    """What ratings need of a match, as a ladder keeps it.
-
-    Matches without games are taken to have luck of their own. Of a `Match`, the seeds of its games
-    tell which luck it shared.
-    """
-
-    @property
-    def a(self) -> str: ...  # noqa: D102
-
-    @property
-    def b(self) -> str: ...  # noqa: D102
-
-    @property
-    def pentanomial(self) -> npt.NDArray[np.int64]:
-        """How many pairs gave `a` 0, 0.5, 1, 1.5 and 2 of two games: int64 (5,)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -76,10 +55,66 @@ class Rating:
         return {"agent": self.agent, "elo": elo, "ci95": [low, high], "games": self.games}
 
 
+class Fit(NamedTuple):
+    """How far matches are from what a model expects of them: Pearson's statistic.
+
+    Attributes:
+        chi2: about `df` if the model is right.
+        df: degrees of freedom: matches less strengths that were fitted.
+        p: how often a right model gives so much or more; None without a degree of freedom.
+    """
+
+    chi2: float
+    df: int
+    p: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON types; p to three digits that count."""
+        p = None if self.p is None else float(f"{self.p:.3g}")
+        return {"chi2": round(self.chi2, 2), "df": self.df, "p": p}
+
+
+class Differences(NamedTuple):
+    """How far each agent is above each other.
+
+    Attributes:
+        agents: best first.
+        elo: (agents, agents), row above column.
+        low, high: likewise, the 95 % intervals.
+        above: likewise, the share of resamples in which row is above column.
+    """
+
+    agents: tuple[str, ...]
+    elo: Floats
+    low: Floats
+    high: Floats
+    above: Floats
+
+    def among(self, agents: Sequence[str]) -> Differences:
+        """Return the differences between some of the agents."""
+        chosen = [i for i, agent in enumerate(self.agents) if agent in agents]
+        some = (matrix[np.ix_(chosen, chosen)] for matrix in self[1:])
+        return Differences(tuple(self.agents[i] for i in chosen), *some)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return every two agents once, the better first, as plain JSON types."""
+        return [
+            {
+                "agent": self.agents[i],
+                "other": self.agents[j],
+                "elo": round(float(self.elo[i, j]), 2) + 0.0,
+                "ci95": [round(float(x[i, j]), 2) + 0.0 for x in (self.low, self.high)],
+                "above": round(float(self.above[i, j]), 4),
+            }
+            for i, j in combinations(range(len(self.agents)), 2)
+        ]
+
+
 def rate_matches(
     matches: Sequence[Paired],
     *,
-    anchor: str = ANCHOR,
+    link: str = LINK,
+    anchor: str | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> list[Rating]:
@@ -94,6 +129,7 @@ def rate_matches(
 
     Args:
         matches: at most one of every two agents; more could be the same games twice.
+        link: name of the link.
         anchor: the agent at 0; if it is not among them, `anchor_of` tells which is.
         seed: of the resamples.
         resamples: how many, for the intervals.
@@ -106,29 +142,66 @@ def rate_matches(
             matches connects.
     """
     field = _Field.of(matches, anchor)
-    skills = field.skills(field.pairs.resample(np.random.default_rng(seed), resamples))
+    elo = field.resampled(link_of(link), seed, resamples)
     ratings = [
-        _rating(agent, skills[:, i], games)
+        _rating(agent, elo[:, i], games)
         for i, (agent, games) in enumerate(zip(field.agents, field.games, strict=True))
     ]
     return sorted(ratings, key=lambda rating: -rating.elo)
 
 
 def rate_steps(
-    matches: Sequence[Paired], *, seed: int = 0, resamples: int = RESAMPLES
+    matches: Sequence[Paired], *, link: str = LINK, seed: int = 0, resamples: int = RESAMPLES
 ) -> list[Rating]:
     """Return how far each agent is above the next one below, best first, the last left out.
 
     The doubt about the anchor, which the intervals of all ratings share, is not in these: they tell
     whether neighbours differ. Arguments and errors as for `rate_matches`.
     """
-    field = _Field.of(matches, ANCHOR)
-    skills = field.skills(field.pairs.resample(np.random.default_rng(seed), resamples))
-    order = np.argsort(-skills[0], kind="stable")
+    field = _Field.of(matches, None)
+    elo = field.resampled(link_of(link), seed, resamples)
+    order = np.argsort(-elo[0], kind="stable")
     return [
-        _rating(field.agents[i], skills[:, i] - skills[:, below], field.games[i])
+        _rating(field.agents[i], elo[:, i] - elo[:, below], field.games[i])
         for i, below in pairwise(order)
     ]
+
+
+def rate_differences(
+    matches: Sequence[Paired], *, link: str = LINK, seed: int = 0, resamples: int = RESAMPLES
+) -> Differences:
+    """Return how far each agent is above each other: no anchor is in it.
+
+    Arguments and errors as for `rate_matches`.
+    """
+    field = _Field.of(matches, None)
+    elo = field.resampled(link_of(link), seed, resamples)
+    order = np.argsort(-elo[0], kind="stable")
+    elo = elo[:, order]
+    apart = elo[:, :, None] - elo[:, None, :]
+    low, high = np.quantile(apart[1:], [0.025, 0.975], axis=0)
+    above = (apart[1:] > 0).mean(axis=0) + (apart[1:] == 0).mean(axis=0) / 2
+    agents = tuple(field.agents[i] for i in order)
+    return Differences(agents, apart[0], low, high, above)
+
+
+def fit(matches: Sequence[Paired], *, link: str = LINK) -> Fit:
+    """Return how far matches are from what a link expects at the ratings that fit them best.
+
+    A match adds the square of its score less the one expected, over the variance of a score. As
+    the two games of a pair share their luck, this is p (1 - p) over the effective number of games
+    that the spread between its pairs shows, as in the interval of a score, with p the score
+    expected. Where less than about five wins are expected, the statistic is only roughly
+    distributed as chi-squared. Arguments and errors as for `rate_matches`.
+    """
+    field, model = _Field.of(matches, None), link_of(link)
+    pairs = field.pairs
+    skills = field.skills(model, pairs.points[None])[0]
+    expected = model.share(skills[field.ends[:, 0]] - skills[field.ends[:, 1]])
+    excess = pairs.points / pairs.played - expected
+    chi2 = float((excess**2 * pairs.effective_games / (expected * (1 - expected))).sum())
+    df = len(field.ends) - len(field.agents) + 1
+    return Fit(chi2, df, chi2_tail(chi2, df) if df > 0 else None)
 
 
 def rate_against(
@@ -136,7 +209,8 @@ def rate_against(
     matches: Sequence[Paired],
     known: Sequence[Paired],
     *,
-    anchor: str = ANCHOR,
+    link: str = LINK,
+    anchor: str | None = None,
     seed: int = 0,
     known_seed: int = 0,
     resamples: int = RESAMPLES,
@@ -151,7 +225,7 @@ def rate_against(
         agent: the one to rate.
         matches: its matches, each against an agent of `known`.
         known: the matches among the others.
-        anchor: as for `rate_matches`, among the others.
+        link, anchor: as for `rate_matches`, among the others.
         seed: of the resamples of `matches`.
         known_seed: of the resamples of `known`.
         resamples: how many, for the interval.
@@ -159,113 +233,35 @@ def rate_against(
     Raises:
         RatingError: if there is no match, or one against an agent that is not known.
     """
-    field = _Field.of(known, anchor)
+    field, model = _Field.of(known, anchor), link_of(link)
     turned, others = _against(agent, matches, field.agents)
-    pairs = _Pairs.of(turned)
+    pairs = Pairs.of(turned)
     won_or_lost_all = pairs.points.sum() in (0, pairs.played.sum())
     if won_or_lost_all:
         pairs = pairs.with_drawn_pairs(np.ones(len(matches), bool))
     # Apart from the stream of the others, also when the seeds are equal.
     points = pairs.resample(np.random.default_rng([seed, 1]), resamples)
-    skills = field.skills(field.pairs.resample(np.random.default_rng(known_seed), resamples))
+    skills = field.skills(model, field.pairs.resample(np.random.default_rng(known_seed), resamples))
     one_column = np.ones((len(matches), 1))
-    found = _maximise(one_column, -skills[:, others], points, pairs.played)
+    found = maximise(model, one_column, -skills[:, others], points, pairs.played)
     games = sum(2 * int(match.pentanomial.sum()) for match in matches)
-    return _rating(agent, found[:, 0], games)
+    return _rating(agent, model.points * found[:, 0], games)
 
 
-def anchor_of(matches: Sequence[Paired], anchor: str = ANCHOR) -> str:
-    """Return which agent ratings of the matches have at 0: `anchor`, or else the first named."""
-    agents = _agents(matches)
-    return anchor if anchor in agents else agents[0]
+def anchor_of(matches: Sequence[Paired], anchor: str | None = None) -> str:
+    """Return which agent ratings of the matches have at 0: see `anchor_among`."""
+    return anchor_among(_agents(matches), anchor)
 
 
-def expected_score(difference: float) -> float:
+def anchor_among(agents: Sequence[str], anchor: str | None = None) -> str:
+    """Return which agent is at 0: `anchor`, else the first of `ANCHORS` there, else the first."""
+    return next((name for name in (anchor, *ANCHORS) if name in agents), None) or agents[0]
+
+
+def expected_score(difference: float, link: str = LINK) -> float:
     """Return the share of points expected of an agent that is so many Elo above the other."""
-    return float(1 / (1 + np.exp(-difference / ELO)))
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """The pairs of some matches, with the luck that they share.
-
-    Attributes:
-        counts: (matches, 5), the pentanomials, with pairs that `with_drawn_pairs` added.
-        alone: (matches, 5), those of them whose luck no other match shared.
-        scores: (seeds, matches), what `a` scored in the pair of a common seed, within [0, 1].
-        has: (seeds, matches), 1 where the match has a pair of that seed.
-    """
-
-    counts: Floats
-    alone: Floats
-    scores: Floats
-    has: Floats
-
-    @classmethod
-    def of(cls, matches: Sequence[Paired]) -> _Pairs:
-        counts = np.array([match.pentanomial for match in matches], np.float64).reshape(-1, 5)
-        alone = counts.copy()
-        whole = [(m, match) for m, match in enumerate(matches) if isinstance(match, Match)]
-        seeds = [match.games["seed"][:, 0] for _, match in whole]
-        distinct, times = np.unique(
-            np.concatenate([np.zeros(0, np.int64), *seeds]), return_counts=True
-        )
-        common = distinct[times > 1]
-        scores = np.zeros((len(common), len(matches)))
-        has = np.zeros_like(scores)
-        for (m, match), own in zip(whole, seeds, strict=True):
-            score, shared = match.results.mean(axis=1), np.isin(own, common)
-            rows = np.searchsorted(common, own[shared])
-            scores[rows, m] = score[shared]
-            has[rows, m] = 1.0
-            alone[m] = np.bincount(np.rint(4 * score[~shared]).astype(np.int64), minlength=5)
-        return cls(counts, alone, scores, has)
-
-    @property
-    def points(self) -> Floats:
-        """The points of `a` in each match."""
-        points: Floats = 2 * self.counts @ PAIR_SCORES
-        return points
-
-    @property
-    def played(self) -> Floats:
-        """The games of each match."""
-        played: Floats = 2 * self.counts.sum(axis=1)
-        return played
-
-    def with_drawn_pairs(self, where: npt.NDArray[np.bool_]) -> _Pairs:
-        """Return the pairs with one more, drawn, in some of the matches."""
-        added = np.outer(where, [0, 0, 1, 0, 0])
-        return replace(self, counts=self.counts + added, alone=self.alone + added)
-
-    def resample(self, rng: np.random.Generator, resamples: int) -> Floats:
-        """Return points of `a` (1 + resamples, matches): those scored, then those resampled.
-
-        Rubin's Bayesian bootstrap (1981): every pair gets a weight from the exponential
-        distribution, pairs of one seed the same. Unlike draws of whole pairs it never loses a kind
-        of pair that was seen once, so that no resample is without finite ratings. One more pair,
-        spread as two independent games with the score of the match would be, keeps an interval open
-        where all pairs were alike. The weights are gamma variates a little smaller than exponential
-        ones, such that the variance of a mean is that of the pairs over their number.
-        """
-        pairs = self.counts.sum(axis=1)
-        size = np.maximum(pairs - 1, 1) / (pairs + 1)
-        drawn = rng.standard_gamma(
-            (self.alone + self._spread()) * size[:, None], (resamples, *self.alone.shape)
-        )
-        points, weights = drawn @ PAIR_SCORES, drawn.sum(axis=2)
-        smallest = np.where(self.has > 0, size, 1.0).min(axis=1, initial=1.0)
-        for i in range(resamples if len(smallest) else 0):
-            shared = rng.standard_gamma(smallest)
-            points[i] += shared @ self.scores
-            weights[i] += shared @ self.has
-        return np.vstack([self.points, self.played * points / weights])
-
-    def _spread(self) -> Floats:
-        """Return one pair a match: two independent games with its score, a half added to both."""
-        score = (self.points + 1) / (self.played + 2)
-        won, lost, none = score**2, (1 - score) ** 2, np.zeros_like(score)
-        return np.stack([lost, none, 1 - won - lost, none, won], axis=1)
+    model = link_of(link)
+    return float(model.share(np.array([difference / model.points]))[0])
 
 
 @dataclass(frozen=True)
@@ -276,23 +272,28 @@ class _Field:
     anchor: int
     ends: npt.NDArray[np.int64]  # (matches, 2): a and b, as indices into agents
     games: list[int]  # of each agent
-    pairs: _Pairs  # with those that keep ratings finite
+    pairs: Pairs  # with those that keep ratings finite
 
     @classmethod
-    def of(cls, matches: Sequence[Paired], anchor: str) -> _Field:
+    def of(cls, matches: Sequence[Paired], anchor: str | None) -> _Field:
         agents = _agents(matches)
         counted = [match for match in matches if match.a != match.b]
         named = [[agents.index(m.a), agents.index(m.b)] for m in counted]
         ends = np.array(named, np.int64).reshape(-1, 2)
         _refuse_repeats(agents, ends)
-        pairs = _Pairs.of(counted)
+        pairs = Pairs.of(counted)
         played = pairs.played
         games = [int(played[(ends == i).any(axis=1)].sum()) for i in range(len(agents))]
         pairs = pairs.with_drawn_pairs(_parting(agents, ends, pairs))
         return cls(agents, agents.index(anchor_of(matches, anchor)), ends, games, pairs)
 
-    def skills(self, points: Floats) -> Floats:
-        """Return the likeliest skills (sets, agents), the anchor at 0, as `_maximise` does."""
+    def resampled(self, link: Link, seed: int, resamples: int) -> Floats:
+        """Return Elo (1 + resamples, agents): of the matches, then of each resample."""
+        points = self.pairs.resample(np.random.default_rng(seed), resamples)
+        return link.points * self.skills(link, points)
+
+    def skills(self, link: Link, points: Floats) -> Floats:
+        """Return the likeliest skills (sets, agents), the anchor at 0, as `maximise` does."""
         design = np.zeros((len(self.ends), len(self.agents)))
         rows = np.arange(len(self.ends))
         design[rows, self.ends[:, 0]] = 1.0
@@ -300,7 +301,7 @@ class _Field:
         free = np.delete(np.arange(len(self.agents)), self.anchor)
         skills = np.zeros((len(points), len(self.agents)))
         offset = np.zeros_like(points)
-        skills[:, free] = _maximise(design[:, free], offset, points, self.pairs.played)
+        skills[:, free] = maximise(link, design[:, free], offset, points, self.pairs.played)
         return skills
 
 
@@ -323,9 +324,7 @@ def _refuse_repeats(agents: list[str], ends: npt.NDArray[np.int64]) -> None:
         met.add((one, other))
 
 
-def _parting(
-    agents: list[str], ends: npt.NDArray[np.int64], pairs: _Pairs
-) -> npt.NDArray[np.bool_]:
+def _parting(agents: list[str], ends: npt.NDArray[np.int64], pairs: Pairs) -> npt.NDArray[np.bool_]:
     """Return which matches are between groups of which one won everything.
 
     The likelihood has its greatest value at finite ratings if and only if between every two agents
@@ -395,36 +394,7 @@ def _turn(match: Paired) -> Paired:
     return Match(match.b, match.a, games, match.actions[:, ::-1])
 
 
-def _maximise(design: Floats, offset: Floats, points: Floats, played: Floats) -> Floats:
-    """Return the skills (sets, k) of the greatest likelihood for each set of points.
-
-    In match m the expected score is logistic(offset[m] + design[m] @ skills). Newton's method, each
-    step shortened as Sun and Tran-Dinh (2019) do for logistic likelihoods: with d the furthest that
-    a step would move any match, log(1 + d) / d of it always gains.
-
-    Args:
-        design: (matches, k).
-        offset: (sets, matches).
-        points: (sets, matches), of `a`; within 0 and `played`.
-        played: (matches,), games.
-    """
-    skills = np.zeros((len(points), design.shape[1]))
-    if not skills.size:
-        return skills
-    for _ in range(200):
-        expected = 1 / (1 + np.exp(-(offset + skills @ design.T)))
-        gradient = (points - played * expected) @ design
-        curvature = played * expected * (1 - expected)
-        hessian = design.T @ (curvature[:, :, None] * design)
-        step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
-        furthest = np.maximum(np.abs(step @ design.T).max(axis=1, keepdims=True), 1e-300)
-        skills += step * (np.log1p(furthest) / furthest)
-        if furthest.max() < 1e-9:
-            return skills
-    raise RatingError("the ratings did not settle: scores too near 0 or 1 to rate")
-
-
-def _rating(agent: str, skills: Floats, games: int) -> Rating:
-    """Return a rating from skills: of the matches, then of each resample."""
-    low, high = np.quantile(skills[1:], [0.025, 0.975])
-    return Rating(agent, ELO * float(skills[0]), (ELO * float(low), ELO * float(high)), games)
+def _rating(agent: str, elo: Floats, games: int) -> Rating:
+    """Return a rating from Elo: of the matches, then of each resample."""
+    low, high = np.quantile(elo[1:], [0.025, 0.975])
+    return Rating(agent, float(elo[0]), (float(low), float(high)), games)

@@ -116,6 +116,24 @@ class Records:
             sync(file)
 
 
+def read_records(path: Path, sheets: Sequence[Sheet]) -> int:
+    """Fill the games of a record file into the matches that they belong to, each verified.
+
+    The file is left as it is.
+
+    Returns:
+        How many games it holds.
+
+    Raises:
+        RecordError: if it holds anything else than games of these matches, naming the line.
+    """
+    text = path.read_bytes()
+    if text and not text.endswith(b"\n"):
+        raise RecordError(f"{path}: its last line is cut short: expected whole lines")
+    lines = text.split(b"\n")[:-1]
+    return len(_take_over(path, lines, sheets))
+
+
 def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
     """Return the records of finished games of a match; the players are called by their specs."""
     games = sheet.games[numbers]

@@ -109,6 +109,23 @@ class Sheet:
         sheet._begin(a, b, pool, seeds, which)
         return sheet
 
+    @classmethod
+    def by_board(
+        cls, a: str, b: str, pool: BoardPool, pairs: int, seed_of: Callable[[str], int]
+    ) -> Sheet:
+        """Make the sheet of a match with as many pairs on each board, board after board.
+
+        Args:
+            a: spec of one agent.
+            b: spec of the other.
+            pool: the boards.
+            pairs: on each of them.
+            seed_of: returns the seed of the games on a board, by its name.
+        """
+        seeds = [seeds_of_pairs(seed_of(name), pairs) for name in pool.names.tolist()]
+        which = np.repeat(np.arange(len(pool)), pairs)
+        return cls.of_pairs(a, b, pool, np.concatenate(seeds), which)
+
     def _begin(
         self,
         a: str,

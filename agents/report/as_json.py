@@ -9,7 +9,7 @@ from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.arena.series import Result
 
-VERSION = 1
+VERSION = 2
 
 
 def results_to_dict(
@@ -19,6 +19,8 @@ def results_to_dict(
     *,
     seed: int,
     board: str,
+    link: str,
+    anchor: str | None,
     decided: bool = False,
     adjusted: bool = False,
 ) -> dict[str, Any]:
@@ -30,6 +32,8 @@ def results_to_dict(
         agents: specs as they were asked for.
         seed: of the games.
         board: its name.
+        link: of the ratings.
+        anchor: the agent at 0, None if there are no ratings.
         decided: tell of each match who is better.
         adjusted: tell the scores with luck taken off, of matches whose luck is counted.
     """
@@ -37,6 +41,8 @@ def results_to_dict(
         "version": VERSION,
         "seed": seed,
         "board": board,
+        "link": link,
+        "anchor": anchor,
         "agents": list(agents),
         "matches": [
             result.match.to_dict()

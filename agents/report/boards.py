@@ -15,7 +15,7 @@ from tokaido_env.agents.arena.generalisation import Estimate, Generalisation, Sc
 from tokaido_env.agents.arena.generalisation_file import boards_trained_on
 from tokaido_env.agents.report.canvas import new_axes, new_figure, save_figure
 from tokaido_env.agents.report.style import FAINT, INK, PALETTE, WIDTH, drawing
-from tokaido_env.agents.report.tables import Table
+from tokaido_env.agents.report.tables import Table, markdown
 from tokaido_env.core.checks import plain
 
 if TYPE_CHECKING:
@@ -76,14 +76,7 @@ def compared_table(results: Sequence[Generalisation]) -> Table:
 
 def markdown_table(results: Sequence[Generalisation]) -> str:
     """Return several results side by side as a table in Markdown."""
-    rows = [COMPARED, ("---",) * len(COMPARED)]
-    rows += [tuple(map(_cell, row)) for row in _compared_rows(results)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def _cell(text: str) -> str:
-    """Return a text that a stranger may have written as a cell of a table."""
-    return plain(text).translate({ord("|"): "/", ord("`"): "'"})
+    return markdown(COMPARED, _compared_rows(results))
 
 
 def with_interval(estimate: Estimate, *, sign: bool = False) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.agents.arena.match import POINTS, Match
-from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.arena.ratings import Differences, Fit, Rating
 from tokaido_env.agents.arena.series import Result
 from tokaido_env.core.checks import plain
 
@@ -98,27 +99,92 @@ def luck_table(matches: Sequence[Match]) -> Table:
     return Table("With luck taken off", headers, rows)
 
 
-def ratings_table(ratings: Sequence[Rating]) -> Table:
-    """Return ratings with their intervals, in the order given."""
+def ratings_table(ratings: Sequence[Rating], scale: str = "") -> Table:
+    """Return ratings with their intervals, in the order given.
+
+    Args:
+        ratings: of some agents.
+        scale: what they are on, see `scale_of`.
+    """
     rows = [(rating.agent, *_elo_cells(rating), str(rating.games)) for rating in ratings]
-    return Table("Ratings", ("agent", "Elo", "95 % interval", "games"), rows)
+    title = f"Ratings: {scale}" if scale else "Ratings"
+    return Table(title, ("agent", "Elo", "95 % interval", "games"), rows)
 
 
-def ladder_table(ladder: Ladder, steps: Sequence[Rating]) -> Table:
+def scale_of(link: str, anchor: str) -> str:
+    """Return what ratings are on, in words."""
+    return f"{link}, {anchor} = 0"
+
+
+def fit_line(fit: Fit) -> str:
+    """Return how far matches are from the model of their ratings, in a sentence."""
+    if fit.p is None:
+        return "No match more than the ratings need: nothing tells whether the model fits."
+    each = f"{fit.chi2 / fit.df:.2f} each"
+    chance = "< 0.0001" if fit.p < 1e-4 else f"= {fit.p:.2g}"
+    return f"χ² {fit.chi2:.1f} on {fit.df} degrees of freedom ({each}), p {chance}"
+
+
+def ladder_table(ladder: Ladder, ratings: Sequence[Rating], steps: Sequence[Rating]) -> Table:
     """Return the ratings of a ladder, and how far each agent is above the next.
 
     Args:
         ladder: a finished one.
+        ratings: of the agents to tell, best first.
         steps: as from `ratings.rate_steps`.
     """
+    title = f"Ladder {ladder.hash}, board {ladder.board}, {scale_of(ladder.link, ladder.anchor)}"
+    return steps_table(title, ratings, steps)
+
+
+def steps_table(title: str, ratings: Sequence[Rating], steps: Sequence[Rating]) -> Table:
+    """Return ratings, and how far each agent is above the next: see `ladder_table`."""
     above = {step.agent: step for step in steps}
     headers = ("agent", "Elo", "95 % interval", "above the next", "95 % interval", "games")
     rows = []
-    for rating in ladder.agents:
-        step = above.get(rating.agent)
+    for rating in ratings:
+        step = None if rating is ratings[-1] else above.get(rating.agent)
         cells = [*_elo_cells(rating), *(("", "") if step is None else _elo_cells(step))]
         rows.append((rating.agent, *cells, str(rating.games)))
-    return Table(f"Ladder {ladder.hash}, board {ladder.board}", headers, rows)
+    return Table(title, headers, rows)
+
+
+def differences_tables(differences: Differences) -> list[Table]:
+    """Return two matrices: how far each agent is above each other, and how sure that is.
+
+    A cell of the first is a difference in Elo with its 95 % interval, of the second the share of
+    resamples in which the row is above the column. Columns are numbered as the rows are.
+    """
+    agents = differences.agents
+    cells: dict[str, list[tuple[str, ...]]] = {"Elo": [], "above": []}
+    for i, agent in enumerate(agents):
+        name, others = f"{i + 1} {agent}", range(len(agents))
+        apart = [_interval(*(x[i, j] for x in differences[1:4])) for j in others]
+        sure = [f"{differences.above[i, j]:.1%}" for j in others]
+        for key, row in (("Elo", apart), ("above", sure)):
+            row[i] = ""
+            cells[key].append((name, *row))
+    headers = ("agent", *(str(i + 1) for i in range(len(agents))))
+    titles = {
+        "Elo": "Row above column, Elo with 95 % interval",
+        "above": "P(row above column): the share of resamples",
+    }
+    return [Table(titles[key], headers, rows) for key, rows in cells.items()]
+
+
+def _interval(value: float, low: float, high: float) -> str:
+    return _minus(f"{value:+.0f} ({low:.0f} – {high:.0f})")
+
+
+def markdown(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown; a cell may hold what a stranger has written."""
+    lines = [headers, ["---"] * len(headers)]
+    lines += [[_markdown_cell(cell) for cell in row] for row in rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _markdown_cell(text: str) -> str:
+    return plain(text).translate({ord("|"): "/", ord("`"): "'"})
 
 
 def curve_table(curve: Sequence[tuple[int, Match]], chosen: int | None, title: str) -> Table:
@@ -167,4 +233,9 @@ def _percentages(low: float, high: float) -> str:
 
 def _elo_cells(rating: Rating) -> tuple[str, str]:
     low, high = rating.ci95
-    return f"{rating.elo:.0f}", f"{low:.0f} – {high:.0f}"
+    return _minus(f"{rating.elo:.0f}"), _minus(f"{low:.0f} – {high:.0f}")
+
+
+def _minus(text: str) -> str:
+    """Return numbers with true minus signs; none is less than 0 by a rounding only."""
+    return re.sub(r"-0(?![.\d])", "0", text).replace("-", "−")

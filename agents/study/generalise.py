@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.generalisation import (
     Generalisation,
@@ -21,7 +19,7 @@ from tokaido_env.agents.arena.generalisation import (
 )
 from tokaido_env.agents.arena.ladder import match_seed
 from tokaido_env.agents.arena.match import MOST_GAMES
-from tokaido_env.agents.arena.tournament import Sheet, seeds_of_pairs
+from tokaido_env.agents.arena.tournament import Sheet
 from tokaido_env.agents.learn.boards import told_splits
 from tokaido_env.agents.players.policy import Policy
 from tokaido_env.boards.family import PREFIX, SPLITS, is_family, numbers_of
@@ -80,12 +78,10 @@ class Plan:
         return Generalisation(*head, found[0][0], train, gap)
 
     def _sheet(self, pool: BoardPool, pairs: int) -> Sheet:
-        seeds = [
-            seeds_of_pairs(match_seed(self.seed, "generalise", name), pairs)
-            for name in pool.names.tolist()
-        ]
-        which = np.repeat(np.arange(len(pool)), pairs)
-        return Sheet.of_pairs(self.agent, self.opponent, pool, np.concatenate(seeds), which)
+        return Sheet.by_board(
+            *(self.agent, self.opponent, pool, pairs),
+            lambda name: match_seed(self.seed, "generalise", name),
+        )
 
 
 def plan(

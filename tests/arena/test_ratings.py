@@ -3,24 +3,41 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from math import log10
+from math import log, log10, pi, sqrt
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tokaido_env.agents.arena.intervals import chi2_tail
+from tokaido_env.agents.arena.likelihood import RatingError
+from tokaido_env.agents.arena.links import link_of
 from tokaido_env.agents.arena.match import GAME, Match
 from tokaido_env.agents.arena.ratings import (
     Rating,
-    RatingError,
     anchor_of,
     expected_score,
+    fit,
     rate_against,
+    rate_differences,
     rate_matches,
     rate_steps,
 )
 
 Floats = npt.NDArray[np.float64]
+NORMAL = NormalDist()
+# A point of Elo at 0: as near there on both scales.
+SIGMA = 1600 / (log(10) * sqrt(2 * pi))
+SHARES: dict[str, Callable[[float], float]] = {
+    "logistic": lambda elo: 1 / (1 + 10 ** (-elo / 400)),
+    "probit": lambda elo: NORMAL.cdf(elo / SIGMA),
+}
+APART: dict[str, Callable[[float], float]] = {
+    "logistic": lambda p: 400 * log10(p / (1 - p)),
+    "probit": lambda p: SIGMA * NORMAL.inv_cdf(p),
+}
+both = pytest.mark.parametrize("link", ["logistic", "probit"])
 STRENGTHS = {"random": 0.0, "low": 150.0, "middle": 260.0, "high": 300.0}
 
 
@@ -80,10 +97,14 @@ Kind = Callable[[np.random.Generator, int, float], Floats]
 
 
 def round_robin(
-    rng: np.random.Generator, elo: dict[str, float], pairs: int, kind: Kind = independent
+    rng: np.random.Generator,
+    elo: dict[str, float],
+    pairs: int,
+    kind: Kind = independent,
+    link: str = "probit",
 ) -> list[Told]:
     return [
-        counted(a, b, kind(rng, pairs, 1 / (1 + 10 ** ((elo[b] - elo[a]) / 400))))
+        counted(a, b, kind(rng, pairs, SHARES[link](elo[a] - elo[b])))
         for a, b in combinations(elo, 2)
     ]
 
@@ -110,16 +131,48 @@ def naive_ratings(matches: list[Told], anchor: str) -> dict[str, float]:
     return {agent: 400 * log10(strength[agent] / strength[anchor]) for agent in agents}
 
 
+def climbed_ratings(matches: list[Told], anchor: str, link: str) -> dict[str, float]:
+    """The greatest likelihood in plain Python: one strength after another, by bisection."""
+    agents = sorted({agent for match in matches for agent in (match.a, match.b)} - {anchor})
+    elo = dict.fromkeys([anchor, *agents], 0.0)
+
+    def likelihood() -> float:
+        total = 0.0
+        for m in matches:
+            p = SHARES[link](elo[m.a] - elo[m.b])
+            total += m.points * log(p) + (2 * sum(m.pairs) - m.points) * log(1 - p)
+        return total
+
+    for _ in range(300):
+        before = elo.copy()
+        for agent in agents:
+            low, high = elo[agent] - 400, elo[agent] + 400
+            for _ in range(40):
+                slopes = []
+                for end in (-1e-4, 1e-4):
+                    elo[agent] = (low + high) / 2 + end
+                    slopes.append(likelihood())
+                middle = (low + high) / 2
+                low, high = (middle, high) if slopes[0] < slopes[1] else (low, middle)
+            elo[agent] = (low + high) / 2
+        if max(abs(elo[agent] - before[agent]) for agent in agents) < 1e-3:
+            break
+    return elo
+
+
 # The greatest likelihood
 
 
 @pytest.mark.parametrize("pairs", [(0, 0, 1, 0, 0), (0, 0, 1, 0, 499), (7, 1, 30, 4, 20)])
-def test_two_agents_have_the_difference_that_their_score_says(pairs: tuple[int, ...]) -> None:
+@both
+def test_two_agents_have_the_difference_that_their_score_says(
+    pairs: tuple[int, ...], link: str
+) -> None:
     match = Told("x", "random", pairs)
     p = match.points / (2 * sum(pairs))
     for told in (match, match.turned()):
-        elo = by_agent(rate_matches([told], resamples=10))
-        assert elo == {"x": pytest.approx(400 * log10(p / (1 - p)), abs=1e-6), "random": 0.0}
+        elo = by_agent(rate_matches([told], link=link, resamples=10))
+        assert elo == {"x": pytest.approx(APART[link](p), abs=1e-6), "random": 0.0}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -129,34 +182,61 @@ def test_ratings_agree_with_a_naive_solver(seed: int) -> None:
     matches = round_robin(rng, elo, 40, KINDS[seed])
     del matches[4]  # not everyone needs to meet, nor as often
     matches[1] = counted("random", "q", independent(rng, 200, 0.2))
-    found = by_agent(rate_matches(matches, resamples=10))
+    found = by_agent(rate_matches(matches, link="logistic", resamples=10))
     assert found == pytest.approx(naive_ratings(matches, "random"), abs=1e-4)
 
 
-def test_everyone_scored_what_the_ratings_expect() -> None:
-    """The gradient of the likelihood is zero exactly there."""
+@both
+@pytest.mark.parametrize("seed", range(2))
+def test_ratings_are_where_a_climb_of_the_likelihood_ends(seed: int, link: str) -> None:
+    elo = {"random": 0.0, "p": 300.0, "q": 250.0, "r": -200.0}
+    matches = round_robin(np.random.default_rng(seed), elo, 40, KINDS[seed], link)
+    found = by_agent(rate_matches(matches, link=link, resamples=10))
+    assert found == pytest.approx(climbed_ratings(matches, "random", link), abs=0.02)
+
+
+@both
+def test_the_gradient_of_the_likelihood_is_zero_at_the_ratings(link: str) -> None:
+    """With the logistic link: everyone scored what the ratings expect."""
     matches = round_robin(np.random.default_rng(0), STRENGTHS, 50)
-    elo = by_agent(rate_matches(matches, resamples=10))
+    elo = by_agent(rate_matches(matches, link=link, resamples=10))
     for agent in STRENGTHS:
         excess = 0.0
         for m in matches:
-            expected = 2 * sum(m.pairs) * expected_score(elo[m.a] - elo[m.b])
-            excess += (m.points - expected) * ((agent == m.a) - (agent == m.b))
+            games, apart = 2 * sum(m.pairs), elo[m.a] - elo[m.b]
+            p = expected_score(apart, link)
+            assert p == pytest.approx(SHARES[link](apart))
+            bend = 1.0 if link == "logistic" else NORMAL.pdf(apart / SIGMA) / (p * (1 - p))
+            excess += (m.points - games * p) * bend * ((agent == m.a) - (agent == m.b))
         assert excess == pytest.approx(0.0, abs=1e-6)
 
 
-def test_known_strengths_are_found_again() -> None:
+@both
+def test_near_zero_a_point_is_worth_the_same_share(link: str) -> None:
+    assert expected_score(0.0, link) == 0.5
+    slope = (expected_score(0.01, link) - 0.5) / 0.01
+    assert slope == pytest.approx(log(10) / 1600)
+
+
+def test_an_unknown_link_is_refused() -> None:
+    with pytest.raises(ValueError, match="link: expected one of 'logistic', 'probit', got 'elo'"):
+        rate_matches([Told("x", "random", (1, 0, 1, 0, 3))], link="elo")
+
+
+@both
+def test_known_strengths_are_found_again(link: str) -> None:
     rng = np.random.default_rng(0)
     elo = {"random": 0.0} | {f"agent {i}": 130.0 * i - 300 for i in range(7)}
-    found = by_agent(rate_matches(round_robin(rng, elo, 20_000, with_draws), resamples=10))
-    assert found == pytest.approx(elo, abs=8)
+    matches = round_robin(rng, elo, 20_000, with_draws, link)
+    assert by_agent(rate_matches(matches, link=link, resamples=10)) == pytest.approx(elo, abs=8)
 
 
+@both
 @pytest.mark.parametrize("anchor", ["low", "middle", "high"])
-def test_the_anchor_moves_all_ratings_by_the_same(anchor: str) -> None:
+def test_the_anchor_moves_all_ratings_by_the_same(anchor: str, link: str) -> None:
     matches = round_robin(np.random.default_rng(1), STRENGTHS, 50)
-    from_random = by_agent(rate_matches(matches, resamples=10))
-    from_anchor = by_agent(rate_matches(matches, anchor=anchor, resamples=10))
+    from_random = by_agent(rate_matches(matches, link=link, resamples=10))
+    from_anchor = by_agent(rate_matches(matches, link=link, anchor=anchor, resamples=10))
     moved = {agent: elo - from_random[anchor] for agent, elo in from_random.items()}
     assert from_anchor == pytest.approx(moved, abs=1e-6)
 
@@ -191,17 +271,21 @@ def test_without_the_anchor_the_first_agent_stands_for_it() -> None:
     assert anchor_of([match]) == "x"
     assert anchor_of([match], "y") == "y"
     assert by_agent(rate_matches([match]))["x"] == 0.0
+    with_search = [match, Told("y", "random", (1, 0, 2, 0, 5))]
+    assert anchor_of(with_search) == "random"
+    assert anchor_of([*with_search, Told("mcts:sims=400", "x", (1, 0, 2, 0, 5))]) == "mcts:sims=400"
 
 
 # When one side won everything
 
 
 @pytest.mark.parametrize("pairs", [1, 50, 2000])
-def test_a_perfect_score_counts_with_a_drawn_pair(pairs: int) -> None:
-    (x, _) = rate_matches([Told("x", "random", (0, 0, 0, 0, pairs))])
-    assert x.elo == pytest.approx(400 * log10(2 * pairs + 1))
-    assert x.ci95[0] < x.elo - 100
-    assert x.ci95[1] > x.elo + 100
+@both
+def test_a_perfect_score_counts_with_a_drawn_pair(pairs: int, link: str) -> None:
+    (x, _) = rate_matches([Told("x", "random", (0, 0, 0, 0, pairs))], link=link)
+    assert x.elo == pytest.approx(APART[link]((2 * pairs + 1) / (2 * pairs + 2)))
+    assert x.ci95[0] < x.elo - 50
+    assert x.ci95[1] > x.elo + 50
 
 
 def test_a_perfect_match_between_agents_that_are_connected_otherwise_is_left_as_it_is() -> None:
@@ -210,7 +294,7 @@ def test_a_perfect_match_between_agents_that_are_connected_otherwise_is_left_as_
         Told("random", "y", (20, 0, 6, 0, 4)),
         Told("x", "y", (5, 0, 9, 0, 16)),
     ]
-    found = by_agent(rate_matches(matches, resamples=10))
+    found = by_agent(rate_matches(matches, link="logistic", resamples=10))
     assert found == pytest.approx(naive_ratings(matches, "random"), abs=1e-4)
 
 
@@ -218,20 +302,22 @@ def test_drawn_pairs_are_added_between_groups_only() -> None:
     within = [Told("x", "y", (5, 0, 9, 0, 16)), Told("random", "low", (9, 0, 8, 0, 3))]
     between = [Told(b, w, (30, 0, 0, 0, 0)) for b in ("random", "low") for w in ("x", "y")]
     drawn = [Told(m.a, m.b, (30, 0, 1, 0, 0)) for m in between]
-    found = by_agent(rate_matches(within + between, resamples=10))
+    found = by_agent(rate_matches(within + between, link="logistic", resamples=10))
     assert found == pytest.approx(naive_ratings(within + drawn, "random"), abs=1e-4)
 
 
 # Intervals
 
 
+@both
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pairs", [30, 200])
-def test_95_of_100_intervals_hold_the_truth(kind: Kind, pairs: int) -> None:
+def test_95_of_100_intervals_hold_the_truth(kind: Kind, pairs: int, link: str) -> None:
     rng = np.random.default_rng(pairs)
     held = []
     for _ in range(200):
-        for rating in rate_matches(round_robin(rng, STRENGTHS, pairs, kind), resamples=200):
+        matches = round_robin(rng, STRENGTHS, pairs, kind, link)
+        for rating in rate_matches(matches, link=link, resamples=200):
             if rating.agent != "random":
                 held.append(rating.ci95[0] <= STRENGTHS[rating.agent] <= rating.ci95[1])
     assert 0.91 <= np.mean(held) <= 0.98
@@ -248,7 +334,7 @@ def test_intervals_are_honest_where_nearly_all_games_are_won(kind: Kind, pairs: 
             for rating in rate_matches([counted("x", "random", kind(rng, pairs, p))], resamples=100)
             if rating.agent == "x"
         )
-        held.append(x.ci95[0] <= 400 * log10(p / (1 - p)) <= x.ci95[1])
+        held.append(x.ci95[0] <= APART["probit"](p) <= x.ci95[1])
     assert np.mean(held) >= 0.93
 
 
@@ -320,18 +406,19 @@ def test_one_opponent_gives_its_rating_and_the_difference() -> None:
     p = match.points / 120
     for told in (match, match.turned()):
         rating = rate_against("x", [told], known)
-        assert rating.elo == pytest.approx(high + 400 * log10(p / (1 - p)), abs=1e-6)
+        assert rating.elo == pytest.approx(high + APART["probit"](p), abs=1e-6)
         assert rating.ci95[0] < rating.elo < rating.ci95[1]
         assert rating.games == 120
 
 
 def test_the_agent_scored_what_its_rating_expects() -> None:
     known = round_robin(np.random.default_rng(6), STRENGTHS, 50)
-    elo = by_agent(rate_matches(known, anchor="low", resamples=10))
+    model = {"anchor": "low", "link": "logistic"}
+    elo = by_agent(rate_matches(known, **model, resamples=10))
     matches = [Told("x", "high", (24, 0, 5, 0, 1)), Told("low", "x", (9, 2, 20, 0, 5))]
-    rating = rate_against("x", matches, known, anchor="low")
-    expected = 60 * expected_score(rating.elo - elo["high"])
-    expected += 72 * expected_score(rating.elo - elo["low"])
+    rating = rate_against("x", matches, known, **model)
+    expected = 60 * expected_score(rating.elo - elo["high"], "logistic")
+    expected += 72 * expected_score(rating.elo - elo["low"], "logistic")
     assert expected == pytest.approx(matches[0].points + 72 - matches[1].points, abs=1e-6)
 
 
@@ -426,3 +513,106 @@ def test_steps_are_free_of_the_doubt_about_the_anchor() -> None:
     assert high.ci95 == pytest.approx(alone.ci95, abs=3)
     wide = ratings["high"].ci95[1] - ratings["high"].ci95[0]
     assert high.ci95[1] - high.ci95[0] < wide / 5
+
+
+def test_differences_are_those_of_ratings_with_intervals_of_their_own() -> None:
+    matches = round_robin(np.random.default_rng(3), STRENGTHS, 100)
+    found = rate_differences(matches)
+    ratings = rate_matches(matches)
+    elo = [rating.elo for rating in ratings]
+    assert list(found.agents) == [rating.agent for rating in ratings]
+    assert found.elo == pytest.approx(np.subtract.outer(elo, elo))
+    assert found.low == pytest.approx(-found.high.T)
+    assert found.above + found.above.T == pytest.approx(np.ones((4, 4)))
+    steps = rate_steps(matches)
+    for i, step in enumerate(steps):
+        told = (found.elo[i, i + 1], found.low[i, i + 1], found.high[i, i + 1])
+        assert told == pytest.approx((step.elo, *step.ci95))
+    for i, rating in enumerate(ratings):  # those above the anchor are ratings themselves
+        last = found.agents.index("random")
+        assert (found.low[i, last], found.high[i, last]) == pytest.approx(rating.ci95)
+    some = found.among(["low", "random"])
+    assert some.agents == ("low", "random")
+    place = found.agents.index("low")
+    assert some.elo[0, 1] == found.elo[place, last]
+    assert some.to_dict() == [
+        {
+            "agent": "low",
+            "other": "random",
+            "elo": round(some.elo[0, 1], 2),
+            "ci95": [round(some.low[0, 1], 2), round(some.high[0, 1], 2)],
+            "above": round(some.above[0, 1], 4),
+        }
+    ]
+
+
+# Whether the model fits
+
+
+@both
+@pytest.mark.parametrize("kind", KINDS)
+def test_matches_of_the_model_are_rejected_as_often_as_they_should_be(
+    kind: Kind, link: str
+) -> None:
+    rng = np.random.default_rng(0)
+    elo = STRENGTHS | {"top": 420.0, "other": 100.0}
+    found = [fit(round_robin(rng, elo, 200, kind, link), link=link) for _ in range(400)]
+    assert {one.df for one in found} == {10}
+    assert np.mean([one.chi2 for one in found]) == pytest.approx(10, abs=0.75)
+    assert 0.02 <= np.mean([one.p is not None and one.p < 0.05 for one in found]) <= 0.085
+
+
+def test_matches_of_another_model_are_rejected() -> None:
+    rng = np.random.default_rng(1)
+    elo = {f"agent {i}": 250.0 * i for i in range(5)}
+    matches = round_robin(rng, elo, 2000, independent, "probit")
+    right, wrong = fit(matches, link="probit"), fit(matches, link="logistic")
+    assert right.p is not None
+    assert right.p > 0.01
+    assert wrong.p is not None
+    assert wrong.p < 1e-4
+
+
+def test_the_statistic_by_hand() -> None:
+    """Three agents in a circle, games as if independent: all ratings are alike."""
+    pairs = (4, 0, 8, 0, 4)  # mean 1/2, variance 1/8 a pair: two games each
+    matches = [Told("x", "y", pairs), Told("y", "z", pairs), Told("z", "x", pairs)]
+    assert fit(matches).chi2 == pytest.approx(0.0)
+    ahead = [Told(a, b, (0, 0, 8, 0, 8)) for a, b in (("x", "y"), ("y", "z"), ("z", "x"))]
+    variance = (16 / 15) / 16  # of a pair: scores 1/2 and 1
+    games = 0.75 * 0.25 * 16 / variance
+    found = fit(ahead)
+    assert found.chi2 == pytest.approx(3 * 0.25**2 * games / 0.25)
+    assert found.df == 1
+
+
+def test_no_match_to_spare_tells_nothing_of_the_model() -> None:
+    found = fit([Told("x", "random", (1, 0, 1, 0, 3))])
+    assert (found.df, found.p) == (0, None)
+    assert found.to_dict() == {"chi2": 0.0, "df": 0, "p": None}
+
+
+@pytest.mark.parametrize(
+    ("chi2", "df", "tail"),
+    # Abramowitz and Stegun (1964), table 26.8.
+    [(3.84146, 1, 0.05), (5.99147, 2, 0.05), (18.3070, 10, 0.05), (46.797, 21, 0.001), (0, 3, 1)],
+)
+def test_the_tail_of_chi_squared_is_that_of_the_tables(chi2: float, df: int, tail: float) -> None:
+    assert chi2_tail(chi2, df) == pytest.approx(tail, rel=1e-3)
+
+
+# The links
+
+
+@both
+def test_a_curve_is_the_logarithm_of_the_share_and_its_derivatives(link: str) -> None:
+    z, step = np.linspace(-45, 12, 400), 1e-4
+    model = link_of(link)
+    curve, after, before = (model.curve(z + d) for d in (0, step, -step))
+    near = np.abs(z) < 8
+    assert np.exp(curve.log[near]) == pytest.approx(model.share(z[near]))
+    assert model.share(z) + model.share(-z) == pytest.approx(np.ones(400))
+    assert curve.slope == pytest.approx((after.log - before.log) / (2 * step), rel=1e-5, abs=1e-9)
+    bend = -(after.slope - before.slope) / (2 * step)
+    assert curve.curvature == pytest.approx(bend, rel=2e-3, abs=1e-9)
+    assert (curve.curvature > 0).all()

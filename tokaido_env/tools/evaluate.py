@@ -8,6 +8,8 @@ tokaido evaluate ladder random greedy heuristic --ladder my_ladder.json
 tokaido evaluate exploit champion
 tokaido evaluate generalise champion
 tokaido evaluate calibrate champion
+tokaido evaluate suite champion --json champion.json --records champion.jsonl
+tokaido evaluate verify champion.json
 tokaido evaluate --list
 
 Every two agents meet: the same luck twice, with seats swapped. Scores come with a 95 % interval.
@@ -30,31 +32,45 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokaido_env.agents import Agent, describe, make
-from tokaido_env.agents.arena import ladder, placing
+from tokaido_env.agents.arena.likelihood import RatingError
 from tokaido_env.agents.arena.luck import with_luck
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.playing import AgentFailed, Numbers
-from tokaido_env.agents.arena.ratings import Rating, RatingError, rate_matches, rate_steps
+from tokaido_env.agents.arena.ratings import (
+    Rating,
+    anchor_of,
+    fit,
+    rate_matches,
+)
 from tokaido_env.agents.arena.records import Records
 from tokaido_env.agents.arena.series import Result, play_series
 from tokaido_env.agents.arena.stopping import check_error
 from tokaido_env.agents.arena.tournament import (
-    Report,
     Sheet,
     check_processes,
-    play,
     round_robin,
 )
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import tables
-from tokaido_env.agents.report.as_json import results_to_dict
-from tokaido_env.agents.report.progress import learner_bars, match_bar
+from tokaido_env.agents.report.progress import learner_bars
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.tools.calibrate import calibrate_agent
-from tokaido_env.tools.generalise import INTERRUPTED, generalise, tell_stopped, tell_taken
+from tokaido_env.tools.generalise import generalise
+from tokaido_env.tools.ladders import build_ladder, place_agent
+from tokaido_env.tools.matches import (
+    INTERRUPTED,
+    Scale,
+    add_common,
+    add_link,
+    bar,
+    save_results,
+    tell_stopped,
+    tell_taken,
+)
 from tokaido_env.tools.program import described, program
+from tokaido_env.tools.suite import suite, verify_submission
 
 if TYPE_CHECKING:
     from tokaido_env.agents.study.exploit import Probe, Search, Status
@@ -100,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("agents", nargs="*", metavar="AGENT", help="spec strings, see --list")
-    _add_common(parser, games=1000)
+    add_common(parser, games=1000)
     add("--records", type=Path, metavar="FILE", help="append every game; go on from those in it")
     add("--plots", type=Path, metavar="DIR", help="write figures to a folder")
     add("--report", type=Path, metavar="FILE", help="write a page of HTML")
@@ -110,23 +126,10 @@ def _parser() -> argparse.ArgumentParser:
         help="stop a match when it tells who is better; --games is then the most",
     )
     add("--error", type=float, help=f"how often that may be wrong ({ERROR})")
+    add_link(parser)
     add("--luck", action="store_true", help="also tell scores with luck taken off: fewer games do")
     add("--list", action="store_true", help="list the agents there are")
     return parser
-
-
-def _add_common(parser: argparse.ArgumentParser, games: int) -> None:
-    add = parser.add_argument
-    add("--games", type=int, default=games, help=f"for each two agents, even ({games})")
-    add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
-    add("--board", default="shikoku", help="a built-in board, a file, or a pool (shikoku)")
-    add("--json", type=Path, metavar="FILE", help="write the results to a file")
-    add(
-        "--processes",
-        type=int,
-        help="play in so many processes (one; for agents that play one game at a time, one for "
-        "each processor)",
-    )
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -142,10 +145,11 @@ def _evaluate(options: argparse.Namespace) -> int:
     results, stopped = _play(pairs, sheets, records, options)
     if options.luck:
         results = [Result(with_luck(match, board), decided) for match, decided in results]
-    ratings = _ratings(results, options.seed, complete=stopped is None)
+    ratings = _ratings(results, options, complete=stopped is None)
+    scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
     if options.json is not None:
-        _save(options, board, [agent.spec for agent in agents], results, ratings)
-    _show(results, ratings, options, board)
+        save_results(options, board, [agent.spec for agent in agents], results, ratings, scale)
+    _show(results, ratings, options, board, scale)
     if stopped is None:
         if records is not None:
             records.sort()
@@ -191,50 +195,36 @@ def _play(
         sheets,
         error=options.error if options.until_decided else None,
         keep=keep,
-        watch=lambda sheet, number: _bar(sheet, f"{number}/{len(pairs)}"),
+        watch=lambda sheet, number: bar(sheet, f"{number}/{len(pairs)}"),
         processes=options.processes,
     )
 
 
-def _bar(sheet: Sheet, number: str) -> AbstractContextManager[Report]:
-    title = f"{number} {sheet.a} – {sheet.b}"
-    return match_bar(title, len(sheet), int(sheet.finished.sum()))
-
-
-def _ratings(results: list[Result], seed: int, *, complete: bool) -> list[Rating]:
-    """Rate the agents; what was stopped may say too little for that."""
+def _rated(results: list[Result]) -> list[Match]:
+    """Return the matches to rate by."""
     # An agent may meet itself, or be named twice: the same games would count twice.
-    matches = {frozenset((m.a, m.b)): m for m, _ in results if m.a != m.b}
+    return list({frozenset((m.a, m.b)): m for m, _ in results if m.a != m.b}.values())
+
+
+def _ratings(results: list[Result], options: argparse.Namespace, *, complete: bool) -> list[Rating]:
+    """Rate the agents; what was stopped may say too little for that."""
+    matches = _rated(results)
     if not matches:
         return []
     try:
-        return rate_matches(list(matches.values()), seed=seed)
+        return rate_matches(matches, link=options.link, seed=options.seed)
     except RatingError:
         if complete:
             raise
         return []
 
 
-def _save(
-    options: argparse.Namespace,
-    board: BoardPool,
-    agents: list[str],
+def _show(
     results: list[Result],
     ratings: list[Rating],
-) -> None:
-    """Write the results: whole or not at all."""
-    data = results_to_dict(
-        *(results, ratings, agents),
-        seed=options.seed,
-        board=board.name,
-        decided=getattr(options, "until_decided", False),
-        adjusted=getattr(options, "luck", False),
-    )
-    write_text(options.json, json.dumps(data, indent=1) + "\n")
-
-
-def _show(
-    results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: BoardPool
+    options: argparse.Namespace,
+    board: BoardPool,
+    scale: Scale,
 ) -> None:
     if not results:
         return
@@ -249,8 +239,12 @@ def _show(
         for result in results:
             print(tables.verdict(result, options.error))
         print()
-    if ratings:
-        tables.print_table(tables.ratings_table(ratings))
+    if ratings and scale.anchor is not None:
+        scale_of = tables.scale_of(scale.link, scale.anchor)
+        tables.print_table(tables.ratings_table(ratings, scale_of))
+        found = fit(_rated(results), link=scale.link)
+        if found.df:
+            print(tables.fit_line(found))
 
 
 def _draw(
@@ -272,90 +266,6 @@ def _draw(
             board=board.name,
         )
     return 0
-
-
-# The ladder
-
-
-def _rate(arguments: list[str]) -> int:
-    """Place an agent on a ladder."""
-    parser = argparse.ArgumentParser(f"{program('evaluate')} rate", description=_rate.__doc__)
-    add = parser.add_argument
-    add("agent", metavar="AGENT", help=f"a spec string, see {program('evaluate')} --list")
-    add("--ladder", type=Path, metavar="FILE", help="(ours for the board)")
-    add("--opponents", type=int, default=placing.OPPONENTS, help="how many to meet")
-    add("--thorough", action="store_true", help="meet slow agents too")
-    add(
-        "--trust",
-        nargs="+",
-        default=[],
-        metavar="AGENT",
-        help="agents on the ladder that run your own code, or policies outside its folder",
-    )
-    options, board = _ladder_options(parser, arguments)
-    options.ladder = options.ladder or ladder.ladder_for(board)
-    policy = policy_of(options.agent)
-    check_outputs(options.json, read=[options.ladder, options.board, policy])
-    spec = make(options.agent).spec
-    trusted = [spec, options.agent, *options.trust]
-    loaded = ladder.Ladder.load(options.ladder, board, trusted)
-    rated = placing.rate(
-        *(spec, loaded),
-        play=_player(options, loaded.pool),
-        seed=options.seed,
-        opponents=options.opponents,
-        thorough=options.thorough,
-    )
-    if options.json is not None:
-        results = [Result(match, None) for match in rated.matches]
-        _save(options, loaded.pool, [spec], results, [rated.rating])
-    title = f"seed {options.seed}, board {loaded.pool.name}"
-    tables.print_table(tables.matches_table(rated.matches, title))
-    tables.print_table(tables.ratings_table([rated.rating]))
-    print(f"on ladder {rated.ladder}, {options.ladder}")
-    return 0
-
-
-def _ladder(arguments: list[str]) -> int:
-    """Make a ladder of agents, weakest first, and write their matches and ratings to a file."""
-    parser = argparse.ArgumentParser(f"{program('evaluate')} ladder", description=_ladder.__doc__)
-    add = parser.add_argument
-    add("agents", nargs="+", metavar="AGENT", help=f"see {program('evaluate')} --list")
-    add("--ladder", type=Path, required=True, metavar="FILE")
-    add("--reach", type=int, default=1000, help="meet only so many places away")
-    options, board = _ladder_options(parser, arguments)
-    policies = map(policy_of, options.agents)
-    check_outputs(options.json, options.ladder, read=[options.board, *policies])
-    specs = [make(spec).spec for spec in options.agents]
-    games = ladder.games_in_order(specs, options.games, options.reach)
-    play_two = _player(options, board)
-    made = ladder.make_ladder(specs, games, options.seed, board, play_two, options.ladder)
-    steps = rate_steps(made.matches, seed=made.seed)
-    tables.print_table(tables.ladder_table(made, steps))
-    return 0
-
-
-def _ladder_options(
-    parser: argparse.ArgumentParser, arguments: list[str]
-) -> tuple[argparse.Namespace, BoardPool]:
-    _add_common(parser, games=1000)
-    options = parser.parse_args(arguments)
-    check_seed(options.seed)
-    check_processes(options.processes)
-    return options, BoardPool.load(options.board)
-
-
-def _player(options: argparse.Namespace, board: BoardPool) -> ladder.Play:
-    """Return what plays a match of two specs: at most so many games, with a seed."""
-
-    def play_two(a: str, b: str, games: int, seed: int) -> Match:
-        agents = make(a), make(b)
-        sheet = Sheet(a, b, min(games, options.games), seed, board)
-        with _bar(sheet, "") as progress:
-            play(sheet, *agents, progress=progress, processes=options.processes)
-        return sheet.match()
-
-    return play_two
 
 
 # Exploitability
@@ -453,9 +363,11 @@ def _show_probe(found: Probe, seconds: float) -> None:
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "matches": _matches,
-    "rate": _rate,
-    "ladder": _ladder,
+    "rate": place_agent,
+    "ladder": build_ladder,
     "exploit": _exploit,
     "generalise": generalise,
     "calibrate": calibrate_agent,
+    "suite": suite,
+    "verify": verify_submission,
 }

@@ -5,27 +5,21 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from tokaido_env.agents import Agent, make
 from tokaido_env.agents.arena.generalisation import Generalisation
 from tokaido_env.agents.arena.generalisation_file import load_generalisation
-from tokaido_env.agents.arena.playing import Numbers
-from tokaido_env.agents.arena.records import Records
-from tokaido_env.agents.arena.series import play_series
 from tokaido_env.agents.arena.tournament import Sheet, check_processes
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import boards as report
-from tokaido_env.agents.report.progress import match_bar
 from tokaido_env.agents.report.tables import print_table
 from tokaido_env.agents.study.generalise import BOARDS, OPPONENT, PAIRS, SPLIT, Plan, plan
 from tokaido_env.core.checks import plain
 from tokaido_env.files import check_outputs, write_text
+from tokaido_env.tools.matches import play_kept, tell_stopped
 from tokaido_env.tools.program import program
-
-INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 
 
 def generalise(arguments: Sequence[str]) -> int:
@@ -97,29 +91,13 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 def _measure(agents: tuple[Agent, Agent], planned: Plan, options: argparse.Namespace) -> int:
     sheets = planned.sheets()
-    records = None if options.records is None else Records(options.records, sheets)
-    if records is not None:
-        tell_taken(records)
-
-    def keep(sheet: Sheet, numbers: Numbers) -> None:
-        if records is not None:
-            records.append(sheet, numbers)
-
-    _, stopped = play_series(
-        *([agents] * len(sheets), sheets),
-        keep=keep,
-        watch=lambda sheet, number: match_bar(
-            f"{number}/{len(sheets)} {sheet.pool.name}",
-            len(sheet),
-            int(sheet.finished.sum()),
-            lambda: f", {_boards_done(sheet)} of {len(sheet.pool)} boards",
-        ),
+    stopped = play_kept(
+        *([agents] * len(sheets), sheets, options.records),
         processes=options.processes,
+        note=lambda sheet: f", {_boards_done(sheet)} of {len(sheet.pool)} boards",
     )
     if stopped is not None:
         return tell_stopped(stopped, sheets, options.records)
-    if records is not None:
-        records.sort()
     _tell(planned.result(sheets), options)
     return 0
 
@@ -136,24 +114,6 @@ def _tell(result: Generalisation, options: argparse.Namespace) -> None:
     print(plain(report.meaning(result), 500))
     if options.plots is not None:
         report.write_result_plots(result, options.plots)
-
-
-def tell_taken(records: Records) -> None:
-    """Say how many games a record file held."""
-    if records.dropped:
-        print("evaluate: the last line of the records was cut short: dropped", file=sys.stderr)
-    if records.taken:
-        print(f"evaluate: {records.taken:,} games taken over", file=sys.stderr)
-
-
-def tell_stopped(stopped: BaseException, sheets: Sequence[Sheet], records: Path | None) -> int:
-    """Say what has stopped matches and how far they are; return the exit status."""
-    interrupted = isinstance(stopped, KeyboardInterrupt)
-    played, total = sum(int(s.finished.sum()) for s in sheets), sum(map(len, sheets))
-    kept = "" if records is None else f", all in {records}: call again to go on"
-    print(f"evaluate: {'interrupted' if interrupted else stopped}", file=sys.stderr)
-    print(f"evaluate: {played:,} of {total:,} games were played{kept}", file=sys.stderr)
-    return INTERRUPTED if interrupted else 1
 
 
 # Several results

@@ -1,0 +1,103 @@
+"""Links: what share of points a difference in strength is worth.
+
+Both models give every agent a number, its strength, and expect a share of points that depends on
+the difference of two of them. `probit` is that of Thurstone (1927, case V) and Mosteller (1951), on
+which Elo (1978) built his ratings: each game an agent performs as a normal variate about its
+strength, and the better performance wins. `logistic` is that of Bradley and Terry (1952): its tails
+are longer, so that a weak agent keeps more of its chances against a far stronger one.
+
+Points are Elo's: near a difference of 0 a point is worth the same share on both, ln(10) / 1600.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import erfc, log, pi, sqrt
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.core.checks import check_choice
+
+Floats = npt.NDArray[np.float64]
+
+LOGISTIC, PROBIT = "logistic", "probit"
+
+_SLOPE = log(10) / 1600  # share of points for a point of Elo, at a difference of 0
+_FAR = 30.0  # standard deviations, where a normal tail is told by its series
+
+
+class Curve(NamedTuple):
+    """The logarithm of the expected share p at some places z, and how it bends there.
+
+    Attributes:
+        log: ln p(z).
+        slope: its derivative, positive.
+        curvature: less its second derivative, positive: ln p is concave.
+    """
+
+    log: Floats
+    slope: Floats
+    curvature: Floats
+
+
+class Link(NamedTuple):
+    """A model of what share of points a difference in strength is worth.
+
+    Attributes:
+        name: "logistic" or "probit".
+        share: returns p(z), the share expected; p(-z) = 1 - p(z).
+        curve: see `Curve`; right where p(z) is no number above 0 any more, too.
+        points: Elo points for a difference z of 1.
+    """
+
+    name: str
+    share: Callable[[Floats], Floats]
+    curve: Callable[[Floats], Curve]
+    points: float
+
+
+def link_of(name: str) -> Link:
+    """Return the link of a name.
+
+    Raises:
+        ValueError: if there is none of that name.
+    """
+    check_choice("link", name, LINKS)
+    return LINKS[name]
+
+
+def _logistic(z: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-z)))
+
+
+def _logistic_curve(z: Floats) -> Curve:
+    other = _logistic(-z)
+    return Curve(-np.logaddexp(0, -z), other, other * (1 - other))
+
+
+_erfc = np.frompyfunc(erfc, 1, 1)
+
+
+def _normal(z: Floats) -> Floats:
+    """Return the normal distribution function."""
+    return np.asarray(_erfc(-z / sqrt(2)) / 2, np.float64)
+
+
+def _normal_curve(z: Floats) -> Curve:
+    near = np.maximum(z, -_FAR)
+    density, share = np.exp(-(near**2) / 2) / sqrt(2 * pi), _normal(near)
+    far = np.minimum(z, -_FAR)
+    tail = 1 - 1 / far**2 + 3 / far**4  # of Mills' ratio
+    is_far = z < -_FAR
+    slope = np.where(is_far, -far / tail, density / share)
+    log_far = -(far**2) / 2 - np.log(-far * sqrt(2 * pi)) + np.log(tail)
+    log_share = np.where(is_far, log_far, np.log(share))
+    return Curve(log_share, slope, slope * (z + slope))
+
+
+LINKS = {
+    LOGISTIC: Link(LOGISTIC, _logistic, _logistic_curve, 1 / (4 * _SLOPE)),
+    PROBIT: Link(PROBIT, _normal, _normal_curve, 1 / (sqrt(2 * pi) * _SLOPE)),
+}

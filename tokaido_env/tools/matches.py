@@ -1,0 +1,146 @@
+"""What the commands that play matches have in common: options, records, what stopped them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple
+
+from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.links import LINKS
+from tokaido_env.agents.arena.playing import Numbers
+from tokaido_env.agents.arena.ratings import LINK, Rating
+from tokaido_env.agents.arena.records import Records
+from tokaido_env.agents.arena.series import Result, play_series
+from tokaido_env.agents.arena.tournament import Report, Sheet
+from tokaido_env.agents.report.as_json import results_to_dict
+from tokaido_env.agents.report.progress import match_bar
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.files import write_text
+
+INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
+
+
+def add_common(parser: argparse.ArgumentParser, games: int) -> None:
+    """Add the options of all commands that play matches; `games` is the default of one."""
+    add = parser.add_argument
+    add("--games", type=int, default=games, help=f"for each two agents, even ({games})")
+    add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
+    add("--board", default="shikoku", help="a built-in board, a file, or a pool (shikoku)")
+    add("--json", type=Path, metavar="FILE", help="write the results to a file")
+    add(
+        "--processes",
+        type=int,
+        help="play in so many processes (one; for agents that play one game at a time, one for "
+        "each processor)",
+    )
+
+
+def add_link(parser: argparse.ArgumentParser) -> None:
+    """Add the option that chooses the link of ratings."""
+    parser.add_argument(
+        "--link",
+        choices=tuple(LINKS),
+        default=LINK,
+        help=f"what share of points a difference in rating is worth ({LINK})",
+    )
+
+
+class Scale(NamedTuple):
+    """What ratings are on: the link, and the agent at 0, None if there are no ratings."""
+
+    link: str
+    anchor: str | None
+
+
+def save_results(
+    options: argparse.Namespace,
+    board: BoardPool,
+    agents: list[str],
+    results: list[Result],
+    ratings: list[Rating],
+    scale: Scale,
+) -> None:
+    """Write the results: whole or not at all."""
+    data = results_to_dict(
+        *(results, ratings, agents),
+        seed=options.seed,
+        board=board.name,
+        link=scale.link,
+        anchor=scale.anchor,
+        decided=getattr(options, "until_decided", False),
+        adjusted=getattr(options, "luck", False),
+    )
+    write_text(options.json, json.dumps(data, indent=1) + "\n")
+
+
+def bar(sheet: Sheet, number: str) -> AbstractContextManager[Report]:
+    """Return the bar of a match, which a number stands before."""
+    title = f"{number} {sheet.a} – {sheet.b}"
+    return match_bar(title, len(sheet), int(sheet.finished.sum()))
+
+
+def play_kept(
+    pairs: Sequence[tuple[Agent, Agent]],
+    sheets: Sequence[Sheet],
+    records: Path | None,
+    *,
+    processes: int | None,
+    note: Callable[[Sheet], str],
+) -> BaseException | None:
+    """Play matches to their end, with the games of a record file, if there is one, taken over.
+
+    Args:
+        pairs: the two agents of each match.
+        sheets: of the matches, which are filled in.
+        records: the file; games are appended as they finish, and sorted once all are there.
+        processes: as for `tournament.play`.
+        note: returns what else there is to say of the games of a match that are finished.
+
+    Returns:
+        What has stopped playing, as `play_series`.
+    """
+    kept = None if records is None else Records(records, sheets)
+    if kept is not None:
+        tell_taken(kept)
+
+    def keep(sheet: Sheet, numbers: Numbers) -> None:
+        if kept is not None:
+            kept.append(sheet, numbers)
+
+    _, stopped = play_series(
+        *(pairs, sheets),
+        keep=keep,
+        watch=lambda sheet, number: match_bar(
+            f"{number}/{len(sheets)} {sheet.pool.name}",
+            len(sheet),
+            int(sheet.finished.sum()),
+            lambda: note(sheet),
+        ),
+        processes=processes,
+    )
+    if stopped is None and kept is not None:
+        kept.sort()
+    return stopped
+
+
+def tell_taken(records: Records) -> None:
+    """Say how many games a record file held."""
+    if records.dropped:
+        print("evaluate: the last line of the records was cut short: dropped", file=sys.stderr)
+    if records.taken:
+        print(f"evaluate: {records.taken:,} games taken over", file=sys.stderr)
+
+
+def tell_stopped(stopped: BaseException, sheets: Sequence[Sheet], records: Path | None) -> int:
+    """Say what has stopped matches and how far they are; return the exit status."""
+    interrupted = isinstance(stopped, KeyboardInterrupt)
+    played, total = sum(int(s.finished.sum()) for s in sheets), sum(map(len, sheets))
+    kept = "" if records is None else f", all in {records}: call again to go on"
+    print(f"evaluate: {'interrupted' if interrupted else stopped}", file=sys.stderr)
+    print(f"evaluate: {played:,} of {total:,} games were played{kept}", file=sys.stderr)
+    return INTERRUPTED if interrupted else 1
