@@ -57,9 +57,9 @@ def test_boards_that_differ_in_one_byte_are_different() -> None:
 
 
 def test_rows_that_were_told_stay_when_all_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_board, "MOST_KEPT", 20)
     make = Counted()
     kept = ByBoard(make, (), np.int64)
+    monkeypatch.setattr(by_board, "MOST_BYTES", 20 * kept._bytes_a_board())
     boards = mixed(0, 15)
     table, which = kept.rows(boards)
     assert all(agrees(kept, mixed(seed, 15)) for seed in range(1, 30))
