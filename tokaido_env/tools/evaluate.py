@@ -7,6 +7,7 @@ tokaido evaluate rate policy:runs/first
 tokaido evaluate ladder random greedy heuristic --ladder my_ladder.json
 tokaido evaluate exploit champion
 tokaido evaluate generalise champion
+tokaido evaluate regret champion heuristic
 tokaido evaluate --list
 
 Every two agents meet: the same luck twice, with seats swapped. Scores come with a 95 % interval.
@@ -53,6 +54,7 @@ from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.tools.generalise import INTERRUPTED, generalise, tell_stopped, tell_taken
 from tokaido_env.tools.program import described, program
+from tokaido_env.tools.regret import regret
 
 if TYPE_CHECKING:
     from tokaido_env.agents.study.exploit import Probe, Status
@@ -442,4 +444,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "ladder": _ladder,
     "exploit": _exploit,
     "generalise": generalise,
+    "regret": regret,
 }
