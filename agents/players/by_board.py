@@ -12,8 +12,10 @@ import numpy.typing as npt
 from tokaido_env.core.box import BOARD
 from tokaido_env.core.jit import entry, index, int64, kernel
 
-MOST_KEPT = 4096
-"""Boards at once: more, and all are forgotten, but for those of a call that has more by itself."""
+MOST_BYTES = 256 << 20
+"""Of a table and the boards it knows: more, and all are forgotten, but for those of a call that has
+more by itself. A pool of 100,000 boards fits: 103 MB, and 74 MB of `GUIDE` or 102 MB of what a
+network of 256 units reads of them. It is taken as boards are met."""
 
 _FIRST = 16
 _SLOTS = 4  # of the hash table, for each board
@@ -92,14 +94,18 @@ class ByBoard:
     def _make_room(self, boards: int) -> None:
         """Make room for so many more: in new arrays, for the old ones may be read meanwhile."""
         known, table, made = self._known, self._table, self._made
+        most = MOST_BYTES // self._bytes_a_board()
         wanted = made + boards
-        if wanted > MOST_KEPT:
-            self._begin(max(MOST_KEPT, boards))
+        if wanted > most:
+            self._begin(max(most, boards))
             return
-        self._begin(min(MOST_KEPT, 2 ** (wanted - 1).bit_length()))
+        self._begin(min(most, 2 ** (wanted - 1).bit_length()))
         self._find(known[:made], np.empty(made, np.int64))
         self._table[:made] = table[:made]
         self._made = made
+
+    def _bytes_a_board(self) -> int:
+        return _KEY.itemsize + _SLOTS * self._slots.itemsize + self._table[:1].nbytes
 
     def _make_rows(self) -> None:
         new = slice(self._made, int(self._count[0]))

@@ -10,8 +10,10 @@ import pytest
 
 from tokaido_env.agents.players import by_board
 from tokaido_env.agents.players.by_board import ByBoard
-from tokaido_env.agents.players.guide import ANY_DIE, guides_of
+from tokaido_env.agents.players.guide import ANY_DIE, GUIDE, guides_of
+from tokaido_env.agents.players.policy import Sizes
 from tokaido_env.boards.board import Board, built_in_boards
+from tokaido_env.boards.family import MOST_BOARDS
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.box import ARTIST, ICONS, MERCHANT, MOUNTAIN_TOWNS, TOWNS, WARES
 
@@ -55,15 +57,22 @@ def test_boards_that_differ_in_one_byte_are_different() -> None:
 
 
 def test_rows_that_were_told_stay_when_all_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_board, "MOST_KEPT", 20)
     make = Counted()
     kept = ByBoard(make, (), np.int64)
+    monkeypatch.setattr(by_board, "MOST_BYTES", 20 * kept._bytes_a_board())
     boards = mixed(0, 15)
     table, which = kept.rows(boards)
     assert all(agrees(kept, mixed(seed, 15)) for seed in range(1, 30))
     assert agrees(kept, POOL.records)  # more than are kept, at once
     assert make.made > len(POOL)
     assert (table[which] == Counted()(boards)).all()
+
+
+def test_a_pool_of_the_largest_size_is_held() -> None:
+    """Of `GUIDE`, and of what a network of the usual width reads of boards."""
+    for shape, dtype in (((), GUIDE), ((Sizes().first,), np.float32)):
+        kept = ByBoard(Counted(), shape, dtype)
+        assert MOST_BOARDS * kept._bytes_a_board() <= by_board.MOST_BYTES
 
 
 def test_a_board_that_no_row_can_be_made_of_spoils_no_other() -> None:

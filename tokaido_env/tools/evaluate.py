@@ -10,6 +10,7 @@ tokaido evaluate generalise champion
 tokaido evaluate calibrate champion
 tokaido evaluate suite champion --json champion.json --records champion.jsonl
 tokaido evaluate verify champion.json
+tokaido evaluate regret champion heuristic
 tokaido evaluate --list
 
 Every two agents meet: the same luck twice, with seats swapped. Scores come with a 95 % interval.
@@ -70,6 +71,7 @@ from tokaido_env.tools.matches import (
     tell_taken,
 )
 from tokaido_env.tools.program import described, program
+from tokaido_env.tools.regret import regret
 from tokaido_env.tools.suite import suite, verify_submission
 
 if TYPE_CHECKING:
@@ -370,4 +372,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "calibrate": calibrate_agent,
     "suite": suite,
     "verify": verify_submission,
+    "regret": regret,
 }

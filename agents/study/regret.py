@@ -1,0 +1,281 @@
+"""Regret: what an agent's decisions lose against the best action, by a set of rolled-out positions.
+
+The truth is known with noise: the best of several means that are uncertain is too high on average
+(the winner's curse). So the best action is chosen by all blocks of rollouts but one and valued by
+that one, for each block in turn (cross-validation; van Hasselt 2013, "Estimating the Maximum
+Expected Value"): the noise of choosing is not in the value. What comes out is on average at most
+the true regret, for the action chosen may not be the best; choosing and valuing by the same blocks
+gives on average at least the true regret. Both are told: the truth lies between them.
+
+Regret is in results: 1 turns a shared victory into a win, 2 a loss into a win; 0.02 is one win in
+a hundred games.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.study.regret_set import BLOCK, NOT_ROLLED, RegretSet
+from tokaido_env.core.checks import IllegalMove, brief, shown
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+ERROR, BLUNDER = 0.08, 0.16
+"""From what loss on a decision is an error, a blunder: as GNU Backgammon's bad and very bad."""
+
+RESAMPLES = 2000
+
+
+class Losses(NamedTuple):
+    """What choices lose, one of each position: float64 (n,)."""
+
+    least: Floats
+    """By cross-validation: on average at most the true regret."""
+    most: Floats
+    """By the best mean itself: on average at least the true regret."""
+
+
+class Measured(NamedTuple):
+    """An agent's choices."""
+
+    agent: str
+    choices: Rows
+    """Actions, int64 (n,)."""
+    seconds: float
+    """Of processors, a decision."""
+
+
+# Measuring
+
+
+def measure(agent: Agent, told: RegretSet) -> Measured:
+    """Ask an agent what it does in all positions of a set.
+
+    Raises:
+        AgentFailed: if it raised an error, naming the agent and the position.
+        IllegalMove: if an action is not legal, naming both.
+    """
+    batch = told.batch()
+    agent.prepare(list(told.boards()))
+    _ask(agent, told, told.batch(), np.arange(min(2, len(told))))  # what is loaded or compiled
+    size = agent.games_at_once
+    choices = np.empty(len(told), np.int64)
+    began = time.process_time()
+    for first in range(0, len(told), size):
+        some = np.arange(first, min(first + size, len(told)))
+        choices[some] = _ask(agent, told, batch, some)
+    return Measured(agent.spec, choices, (time.process_time() - began) / len(told))
+
+
+def _ask(agent: Agent, told: RegretSet, batch: Any, some: Rows) -> Rows:
+    try:
+        actions: Rows = batch.decide(agent, some)
+    except IllegalMove:
+        raise
+    except (Exception, SystemExit) as error:
+        place = f"positions {some[0]} to {some[-1]}"
+        if len(some) > 1:  # asked about each alone, it should fail in one again
+            alone = told.batch()
+            for i in range(len(some)):
+                _ask(agent, told, alone, some[i : i + 1])
+        else:
+            place = f"position {some[0]} of {len(told)}"
+        what = f"{type(error).__name__}: {brief(' '.join(str(error).split()), 200)}"
+        raise AgentFailed(f"agent {shown(agent.spec)}: {place} of the set: {what}") from error
+    return actions
+
+
+# Estimating
+
+
+def losses(told: RegretSet, rows: Rows, policy: int | None = None) -> Losses:
+    """Return what choices lose.
+
+    Args:
+        told: the set.
+        rows: int64 (n,), the rows of the choices, by `RegretSet.rows`.
+        policy: by whose rollouts, None for the mean of all.
+    """
+    values = block_values(told, policy)  # (m, blocks)
+    full = np.asarray(~np.isnan(values).any(axis=1))
+    places = _places(told)  # (n, most)
+    there = (places >= 0) & full[places]
+    each = np.where(there[:, :, None], values[places], -np.inf)
+    own = values[rows]  # (n, blocks), nan where it was not rolled out
+    totals = each.sum(axis=2)
+    without = totals[:, :, None] - np.where(there[:, :, None], each, 0.0)
+    best = np.take_along_axis(each, without.argmax(axis=1)[:, None, :], axis=1)[:, 0]
+    top = np.take_along_axis(each, totals.argmax(axis=1)[:, None, None], axis=1)[:, 0]
+    return Losses(np.nanmean(best - own, axis=1), np.nanmean(top - own, axis=1))
+
+
+def block_values(told: RegretSet, policy: int | None = None) -> Floats:
+    """Return the mean result of each block, nan where it was not rolled out: (m, blocks)."""
+    sums = told.sums if policy is None else told.sums[:, policy : policy + 1]
+    values = np.where(sums == NOT_ROLLED, np.nan, sums / BLOCK)
+    return np.asarray(values.mean(axis=1))
+
+
+def _places(told: RegretSet) -> Rows:
+    """Return the rows of the actions of each position, -1 behind the last: int64 (n, most)."""
+    counts = np.diff(told.starts)
+    numbers = np.arange(counts.max())
+    return np.where(numbers < counts[:, None], told.starts[:-1, None] + numbers, -1)
+
+
+# Telling
+
+
+def figures(told: RegretSet, measured: Measured, *, timed: bool = False) -> dict[str, Any]:
+    """Return the regret of an agent as plain JSON types.
+
+    Args:
+        told: the set.
+        measured: by `measure`.
+        timed: whether to tell core seconds, which are another time's and machine's.
+    """
+    rows = told.rows(measured.choices)
+    found = losses(told, rows)
+    columns = {
+        "regret": found.least,
+        "at_most": found.most,
+        "errors": (found.least >= ERROR).astype(float),
+        "blunders": (found.least >= BLUNDER).astype(float),
+    }
+    for number, name in enumerate(told.card["policies"]):
+        columns[f"by_{name}"] = losses(told, rows, number).least
+    strata = [stratum for stratum in told.card["strata"] if stratum["share"]]
+    groups = {
+        key: {name: _in_group(told, found.least, key, name) for name in _names(strata, key)}
+        for key in ("boards", "phase", "rounds")
+    }
+    head = {"agent": measured.agent, **estimates(columns, told), **groups}
+    head["choices"] = measured.choices.tolist()
+    return head | ({"core_seconds": measured.seconds} if timed else {})
+
+
+def _names(strata: Sequence[dict[str, Any]], key: str) -> list[str]:
+    return list(dict.fromkeys(stratum[key] for stratum in strata))
+
+
+def _in_group(told: RegretSet, values: Floats, key: str, name: str) -> dict[str, Any]:
+    chosen = [stratum[key] == name for stratum in told.card["strata"]]
+    mean: dict[str, Any] = estimates({"regret": values}, told, chosen)["regret"]
+    return mean
+
+
+def estimates(
+    columns: dict[str, Floats], told: RegretSet, chosen: Sequence[bool] | None = None
+) -> dict[str, Any]:
+    """Return means over all choices in some strata, as {"mean", "ci95"} each.
+
+    The mean of a stratum counts by its share among choices. Intervals resample positions within
+    strata (the bootstrap of stratified samples, with deviations widened for small strata: Rao and
+    Wu 1988).
+
+    Args:
+        columns: float64 (n,), by name.
+        told: the set.
+        chosen: which strata, as many as there are; None for all.
+    """
+    values = np.stack(list(columns.values()), axis=1)
+    weights = told.shares * np.asarray(True if chosen is None else chosen)
+    means, draws = np.zeros(values.shape[1]), np.zeros((RESAMPLES, values.shape[1]))
+    rng = np.random.default_rng(0)
+    for k in np.flatnonzero(weights):
+        own = values[told.stratum == k]
+        weight = weights[k] / weights.sum()
+        means += weight * own.mean(axis=0)
+        draws += weight * resampled(own, rng)
+    low, high = np.quantile(means + draws, [0.025, 0.975], axis=0)
+    return {
+        name: {"mean": _rounded(means[c]), "ci95": [_rounded(low[c]), _rounded(high[c])]}
+        for c, name in enumerate(columns)
+    }
+
+
+def _rounded(number: float) -> float:
+    return round(float(number), 6)
+
+
+def resampled(values: Floats, rng: np.random.Generator) -> Floats:
+    """Return how far means of resamples lie from the mean: float64 (RESAMPLES, columns).
+
+    Args:
+        values: float64 (n, columns), n from 2.
+        rng: of the resamples.
+    """
+    n = len(values)
+    counts = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    away = (counts - 1.0) @ values / n
+    return np.asarray(away * np.sqrt(n / (n - 1)))
+
+
+def difference(told: RegretSet, one: Measured, other: Measured) -> dict[str, Any]:
+    """Return how much more regret one agent has than another in the same positions."""
+    each = [losses(told, told.rows(measured.choices)).least for measured in (one, other)]
+    more = estimates({"more": each[0] - each[1]}, told)["more"]
+    return {"a": one.agent, "b": other.agent, **more}
+
+
+# How far the policies that play the rollouts agree
+
+
+def agreement(told: RegretSet) -> dict[str, Any]:
+    """Return how far the first two policies of a set agree, as plain JSON types.
+
+    - "correlation" of what they say each action is worth less the mean of its position, over all
+      actions that were rolled out in full, and the same with the noise of each taken off;
+    - "same_best": in which share of positions they name the same best action;
+    - "lost": what the best action of each loses by the rollouts of the other;
+    - "higher": by how much the first says more of the best action for who decides, on average.
+    """
+    first, second = (block_values(told, policy) for policy in (0, 1))
+    full = ~np.isnan(first).any(axis=1)
+    owners = told.owners[full]
+    a, b = (_centred(values[full], owners) for values in (first, second))
+    best = [_best_rows(told, values) for values in (first, second)]
+    names = told.card["policies"]
+    columns = {
+        "same_best": (best[0] == best[1]).astype(float),
+        f"lost_by_{names[0]}": losses(told, best[1], 0).least,
+        f"lost_by_{names[1]}": losses(told, best[0], 1).least,
+        "higher": (first - second)[best[0]].mean(axis=1),
+    }
+    noise = [_noise(values[full]) for values in (first, second)]
+    means = a.mean(axis=1), b.mean(axis=1)
+    together = float((means[0] * means[1]).mean())
+    spread = [float((mean**2).mean()) for mean in means]
+    clean = [max(s - n, 1e-12) for s, n in zip(spread, noise, strict=True)]
+    return {
+        "correlation": round(together / float(np.sqrt(spread[0] * spread[1])), 4),
+        "correlation_without_noise": round(together / float(np.sqrt(clean[0] * clean[1])), 4),
+        **estimates(columns, told),
+    }
+
+
+def _centred(values: Floats, owners: Rows) -> Floats:
+    """Return block values less the mean over the actions of the same position."""
+    counts = np.bincount(owners)
+    means = np.stack([np.bincount(owners, column) for column in values.T], axis=1)
+    return values - (means / np.maximum(counts, 1)[:, None])[owners]
+
+
+def _noise(values: Floats) -> float:
+    """Return the variance that the blocks give to the mean of an action, on average."""
+    return float((values.var(axis=1, ddof=1) / values.shape[1]).mean())
+
+
+def _best_rows(told: RegretSet, values: Floats) -> Rows:
+    """Return the row of the best action of each position, of those rolled out in full."""
+    places = _places(told)
+    totals = np.where(places >= 0, values.sum(axis=1)[places], np.nan)
+    return np.take_along_axis(places, np.nanargmax(totals, axis=1)[:, None], axis=1)[:, 0]

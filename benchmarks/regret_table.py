@@ -1,0 +1,197 @@
+"""The table of regret: agents of the ladder, numbers of simulations, and what games would cost.
+
+    python benchmarks/regret_table.py                   all of it: a quarter of an hour, if quiet
+    python benchmarks/regret_table.py --only champion   only agents whose specs hold a word
+    python benchmarks/regret_table.py --docs            also put tables and figure into the docs
+
+Each agent is measured by `evaluate.py regret`, alone, on one thread for what is timed. What was
+measured on the same set is not measured again: it lies in the folder `--results`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from math import sqrt
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tokaido_100 import filled
+
+from tokaido_env.agents.arena.intervals import PAIR_SCORES, Z95
+from tokaido_env.agents.arena.ladder import LADDER
+from tokaido_env.agents.report import regret as report
+from tokaido_env.agents.report.regret import Figures
+from tokaido_env.agents.report.tables import Table, print_table
+from tokaido_env.agents.study.regret import Measured, difference
+from tokaido_env.agents.study.regret_set import SHIPPED, RegretSet
+from tokaido_env.files import read_json, write_text
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "regret.md"
+FIGURE = ROOT / "docs" / "pictures" / "regret.svg"
+CAPTION = "Regret against core seconds a decision"
+
+AGENTS = (
+    *("random", "greedy:epsilon=0.8", "greedy:epsilon=0.6", "greedy:epsilon=0.4"),
+    *("greedy:epsilon=0.2", "greedy", "heuristic", "expectimax:depth=1", "expectimax:depth=2"),
+    *("mcts:sims=25", "mcts:sims=100", "mcts:sims=400", "mcts:sims=1000", "mcts:sims=4000"),
+    *("mcts:sims=20000", "champion", "champion:sims=16", "champion:sims=64", "champion:sims=400"),
+    "champion:sims=1600",
+)
+CHOICES_OF_PAIR = 151
+"""Decisions with a choice that an agent takes in a pair of games: 302 in both, by either agent."""
+
+CERTAIN = 2.0
+"""A difference is known when it is so many of its standard errors."""
+
+
+class Cost(NamedTuple):
+    """What it takes to know that one agent is better than another."""
+
+    better: str
+    worse: str
+    pairs: float
+    """Of games."""
+    positions: float
+    """Of a regret set."""
+    seconds: tuple[float, float]
+    """Of processors, for the games and for the positions."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is not measured yet and make the tables; return the exit status."""
+    options = _parser().parse_args(arguments)
+    told = RegretSet.load(options.set)
+    options.results.mkdir(parents=True, exist_ok=True)
+    found = []
+    for spec in AGENTS:
+        if options.only and not any(word in spec for word in options.only):
+            continue
+        one = _measured(spec, told, options)
+        if one is None:
+            return 1
+        found.append(one)
+    title = report.title_of({**told.card, "hash": told.hash, "positions": len(told)})
+    tables = [report.main_table(title, found), report.groups_table("phase", found)]
+    tables += [report.groups_table("boards", found), report.groups_table("rounds", found)]
+    games = costs(told, found, read_json(options.ladder)["matches"])
+    tables.append(costs_table(games))
+    for table in tables:
+        print_table(table)
+    report.write_plot(title, found, options.results)
+    text = "\n".join(f"**{table.title}**\n\n{report.markdown_of(table)}" for table in tables)
+    write_text(options.results / "tables.md", text)
+    if options.docs:
+        shutil.copyfile(options.results / "regret.svg", FIGURE)
+        picture = f"\n![{CAPTION}]({FIGURE.relative_to(PAGE.parent).as_posix()})\n"
+        page = PAGE.read_text(encoding="utf-8")
+        write_text(PAGE, filled(page, f"\n{text}{picture}\n"))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add = parser.add_argument
+    add("--set", type=Path, default=SHIPPED, metavar="FILE", help="(the one that is shipped)")
+    add("--results", type=Path, default=Path("runs/regret"), help="(runs/regret)")
+    add("--only", nargs="+", default=[], metavar="WORD", help="agents whose specs hold one")
+    add("--ladder", type=Path, default=LADDER, metavar="FILE", help="whose games are compared")
+    add("--docs", action="store_true", help="put tables and figure into the docs")
+    return parser
+
+
+def _measured(spec: str, told: RegretSet, options: argparse.Namespace) -> Figures | None:
+    """Return the figures of an agent on a set, from its file if they are there; None: it failed."""
+    path = options.results / f"{spec.replace(':', '-')}.json"
+    known = read_json(path) if path.is_file() else None
+    if known is None or known["set"]["hash"] != told.hash:
+        words = "regret", spec, "--timed", "--set", str(options.set), "--json", str(path)
+        print("python evaluate.py", *words, flush=True)
+        command = [sys.executable, str(ROOT / "evaluate.py"), *words]
+        one_thread = os.environ | {"NUMBA_NUM_THREADS": "1"}
+        if subprocess.run(
+            command, env=one_thread, stdout=subprocess.DEVNULL, check=False
+        ).returncode:
+            return None
+        known = read_json(path)
+    found: Figures = known["agents"][0]
+    return found
+
+
+# What games would cost
+
+
+def costs(
+    told: RegretSet, found: Sequence[Figures], matches: Sequence[dict[str, Any]]
+) -> list[Cost]:
+    """Return what it takes to know who is better, of neighbours by regret that played each other.
+
+    Args:
+        told: the set.
+        found: of `evaluate.py regret --timed`.
+        matches: of a ladder file, {"a", "b", "pairs"}.
+    """
+    played = {frozenset((match["a"], match["b"])): match["pairs"] for match in matches}
+    out = []
+    for one, other in pairwise(report.in_order(found)):
+        counts = played.get(frozenset((one["agent"], other["agent"])))
+        if counts is not None:
+            out.append(_cost(told, one, other, np.array(counts, np.float64)))
+    return out
+
+
+def _cost(told: RegretSet, one: Figures, other: Figures, counts: Any) -> Cost:
+    """Return how many pairs and positions give a difference of `CERTAIN` standard errors."""
+    shares = counts / counts.sum()
+    score = float(shares @ PAIR_SCORES)
+    spread = sqrt(float(shares @ (PAIR_SCORES - score) ** 2))
+    pairs = (CERTAIN * spread / abs(score - 0.5)) ** 2 if score != 0.5 else np.inf
+    more = difference(told, _choices(other), _choices(one))
+    error = (more["ci95"][1] - more["ci95"][0]) / (2 * Z95)
+    positions = (CERTAIN * error / more["mean"]) ** 2 * len(told) if more["mean"] else np.inf
+    clock = one["core_seconds"] + other["core_seconds"]
+    seconds = pairs * CHOICES_OF_PAIR * clock, positions * clock
+    return Cost(one["agent"], other["agent"], pairs, positions, seconds)
+
+
+def _choices(found: Figures) -> Measured:
+    return Measured(found["agent"], np.array(found["choices"], np.int64), 0.0)
+
+
+def costs_table(games: Sequence[Cost]) -> Table:
+    """Return costs as a table."""
+    headers = (
+        "less regret",
+        "than",
+        "pairs of games",
+        "positions",
+        "core seconds",
+        "times as dear",
+    )
+    rows = [
+        (
+            cost.better,
+            cost.worse,
+            *(f"{number:,.0f}" for number in (cost.pairs, cost.positions)),
+            f"{cost.seconds[0]:.2g} / {cost.seconds[1]:.2g}",
+            f"{cost.seconds[0] / cost.seconds[1]:.3g}",
+        )
+        for cost in games
+    ]
+    return Table(f"games or positions for {CERTAIN:g} standard errors", headers, rows)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (ValueError, OSError) as error:
+        sys.exit(f"regret_table: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

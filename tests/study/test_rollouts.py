@@ -1,0 +1,129 @@
+"""Rollouts against games played one by one, with the same luck for every action."""
+
+import itertools
+
+import numba
+import numpy as np
+import pytest
+from networks import decisions
+
+from tokaido_env import Board, Game
+from tokaido_env.agents import Agent, make
+from tokaido_env.agents.players.guide import guides_of
+from tokaido_env.agents.players.inference import Positions
+from tokaido_env.agents.study.regret_making import network_of
+from tokaido_env.agents.study.regret_set import BLOCK
+from tokaido_env.agents.study.rollouts import Blocks, roll_out
+from tokaido_env.core.bits import actions_of
+from tokaido_env.core.jit import INTERPRETED
+from tokaido_env.core.plain import to_dict
+
+BOARDS = ("shikoku", "family:2000003")
+ROLLOUTS = 40  # purpose of their random numbers
+MASK = 2**64 - 1
+
+
+def hashed(key: int, counter: int) -> int:
+    """SplitMix64's (Steele, Lea, Flood 2014), in Python's integers."""
+    z = (key + (counter + 1) * 0x9E3779B97F4A7C15) & MASK
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
+    return z ^ z >> 31
+
+
+def positions(most: int = 2) -> tuple[Positions, list[str]]:
+    boards, states, legal = decisions(BOARDS, games=8, moves=40, most=most)
+    known = {Board.load(name).record[0].tobytes(): name for name in BOARDS}
+    names = [known[board.tobytes()] for board in boards]
+    return Positions(boards, guides_of(boards), states, legal), names
+
+
+def keys_for(n: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    return np.random.default_rng(3).integers(2**63, size=n).astype(np.uint64)
+
+
+def played(where: Positions, name: str, i: int, action: int, key: int, agent: Agent) -> Game:
+    """The game that a rollout is, one call after the other."""
+    board = Board.load(name)
+    game = Game.from_dict(to_dict(name, board.record[0], where.states[i]), chance="sampled")
+    game._luck["key"], game._luck["drawn"] = key, 0
+    game.play(action)
+    while not game.is_over:
+        mask = np.array([game.legal_mask], np.uint64)
+        chosen = agent.act(board.record, game.states, mask, np.zeros(1, np.uint64))
+        game.play(int(chosen[0]))
+    return game
+
+
+def result(game: Game, seat: int) -> int:
+    winner = game.winner() if game.end == "triggers" else None
+    return 0 if winner is None else 1 if winner == seat else -1
+
+
+@pytest.fixture(scope="module")
+def where() -> tuple[Positions, list[str]]:
+    return positions()
+
+
+@pytest.mark.parametrize("spec", ["heuristic", "champion"])
+def test_a_block_is_the_sum_of_games_played_one_by_one(
+    spec: str, where: tuple[Positions, list[str]]
+) -> None:
+    there, names = where
+    agent, keys = make(spec), keys_for(len(names))
+    for i in range(0, len(names), 8 if INTERPRETED else 3):
+        seat = int(there.states["player"][i])
+        actions = actions_of(int(there.legal[i]))
+        action, number = actions[-1], i % 2
+        own = Blocks(np.array([i]), np.array([action]), np.array([number]))
+        total = 0
+        for rollout in range(BLOCK * number, BLOCK * (number + 1)):
+            key = hashed(int(keys[i]), ROLLOUTS << 56 | rollout)
+            total += result(played(there, names[i], i, action, key, agent), seat)
+        assert roll_out(network_of(spec), there, keys, own).tolist() == [total]
+
+
+def test_every_action_of_a_position_meets_the_same_luck(
+    where: tuple[Positions, list[str]],
+) -> None:
+    there, names = where
+    agent, rolls = make("heuristic"), 0
+    for i in range(0, len(names), 3):
+        key = hashed(77 + i, ROLLOUTS << 56)
+        games = [
+            played(there, names[i], i, action, key, agent)
+            for action in actions_of(int(there.legal[i]))[:3]
+        ]
+        each = [[event for event in game.events() if event.startswith("roll:")] for game in games]
+        for one, other in itertools.pairwise(each):
+            both = min(len(one), len(other))
+            assert one[:both] == other[:both]
+            rolls += both
+    assert rolls > 20
+
+
+def test_threads_and_the_order_of_blocks_change_nothing(
+    where: tuple[Positions, list[str]],
+) -> None:
+    there, names = where
+    keys, rng = keys_for(len(names)), np.random.default_rng(0)
+    which = rng.integers(len(names), size=12)
+    actions = np.array([actions_of(int(there.legal[i]))[0] for i in which])
+    blocks = Blocks(which, actions, rng.integers(4, size=12))
+    sums = roll_out(None, there, keys, blocks)
+    order = rng.permutation(12)
+    again = Blocks(*(column[order] for column in blocks))
+    threads = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        assert (roll_out(None, there, keys, again) == sums[order]).all()
+    finally:
+        numba.set_num_threads(threads)
+    assert (np.abs(sums) <= BLOCK).all()
+    assert len(set(sums.tolist())) > 2
+
+
+def test_only_who_draws_nothing_may_play_rollouts() -> None:
+    for spec in ("greedy", "mcts:sims=10"):
+        with pytest.raises(ValueError, match="expected heuristic or a network that draws nothing"):
+            network_of(spec)

@@ -1,0 +1,63 @@
+"""The table of regret, and how many games replace how many positions."""
+
+import sys
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import ROOT
+from regrets import drawn_sums, small_set, truth_of
+
+from tokaido_env.agents.registry import make
+from tokaido_env.agents.report import regret as report
+from tokaido_env.agents.study.regret import difference, figures, measure
+from tokaido_env.agents.study.regret_set import RegretSet
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import regret_table
+
+
+@pytest.fixture(scope="module")
+def told() -> RegretSet:
+    rng, made = np.random.default_rng(0), small_set()
+    return replace(made, sums=drawn_sums(made, truth_of(made, rng, 0.3), rng))
+
+
+@pytest.fixture(scope="module")
+def found(told: RegretSet) -> list[dict[str, Any]]:
+    agents = [make(spec) for spec in ("greedy", "random")]
+    return [figures(told, measure(agent, told), timed=True) for agent in agents]
+
+
+def test_costs_are_what_the_errors_ask_for(told: RegretSet, found: list[dict[str, Any]]) -> None:
+    """So many pairs that the score is two errors from a half, so many positions alike."""
+    matches = [{"a": "random", "b": "greedy", "pairs": [60, 10, 20, 5, 5]}]
+    (cost,) = regret_table.costs(told, found, matches)
+    scores = np.repeat([0, 0.25, 0.5, 0.75, 1], matches[0]["pairs"])
+    assert abs(scores.mean() - 0.5) == pytest.approx(2 * scores.std() / sqrt(cost.pairs))
+    better, worse = (one["agent"] for one in report.in_order(found))
+    assert (cost.better, cost.worse) == (better, worse)
+    one, other = (measure(make(spec), told) for spec in (better, worse))
+    more = difference(told, other, one)
+    error = (more["ci95"][1] - more["ci95"][0]) / 2 / 1.959964
+    assert abs(more["mean"]) == pytest.approx(
+        2 * error * sqrt(len(told) / cost.positions), rel=1e-4
+    )
+    assert cost.seconds[0] / cost.seconds[1] == pytest.approx(151 * cost.pairs / cost.positions)
+    assert regret_table.costs(told, found, []) == []
+
+
+def test_tables_and_picture(found: list[dict[str, Any]], told: RegretSet, tmp_path: Path) -> None:
+    table = report.main_table("set", found)
+    assert len({len(row) for row in (table.headers, *table.rows)}) == 1
+    lines = report.markdown_of(table).splitlines()
+    assert lines[2].startswith("| `")
+    files = report.write_plot("set", found, tmp_path)
+    first = [file.read_bytes() for file in files]
+    assert [file.read_bytes() for file in report.write_plot("set", found, tmp_path)] == first
+    for key in ("boards", "phase", "rounds"):
+        assert len(report.groups_table(key, found).rows) == 2
