@@ -13,8 +13,10 @@ the games of an agent are gone once its results are written, but for `--keep-rec
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -129,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     curve = any(agent.training for agent in chosen)
     status = _run(compare([agent.name for agent in chosen], results, curve=curve))
     if not status and options.docs:
-        _write_docs(results)
+        _write_docs(results, chosen)
     return status
 
 
@@ -156,13 +158,36 @@ def _run(command: Words) -> int:
     return subprocess.run([sys.executable, str(ROOT / script), *rest], check=False).returncode
 
 
-def _write_docs(results: Path) -> None:
+def _write_docs(results: Path, measured: Sequence[Agent]) -> None:
     told = (results / "table.md").read_text(encoding="utf-8")
+    for agent in measured:
+        told = told.replace(f"| {agent.spec} |", f"| {agent.name} |")
     curve = results / "plots" / "curve.svg"
     if curve.is_file():
         shutil.copyfile(curve, FIGURE)
+        told += f"\n{by_number(results)}"
         told += f"\n![{CAPTION}]({FIGURE.relative_to(PAGE.parent).as_posix()})\n"
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), told), encoding="utf-8")
+
+
+def by_number(results: Path) -> str:
+    """Return a table of the learners: means of the seeds, and the lowest and the highest."""
+    lines = ["| training boards | seeds | score on test | score on train | gap |"]
+    lines.append("| --- | --- | --- | --- | --- |")
+    for boards in BOARDS:
+        files = (results / f"train-{boards}-seed-{seed}.json" for seed in SEEDS)
+        read = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+        if read:
+            rows = [[one[split]["mean"]["value"] for one in read] for split in ("test", "train")]
+            cells = [_spread(row) for row in rows] + [_spread([x["gap"]["value"] for x in read])]
+            lines.append(f"| {boards:,} | {len(read)} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _spread(values: Sequence[float]) -> str:
+    """Return the mean of some shares in percent, and where they lie."""
+    mean, low, high = (100 * one(values) for one in (statistics.fmean, min, max))
+    return f"{mean:.1f} % ({low:.1f} to {high:.1f})".replace("-", "−")
 
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ def _even(axes: Axes) -> None:
 
 def _draw_curve(known: Sequence[tuple[int, Generalisation]]) -> Figure:
     opponent = plain(known[0][1].opponent, 30)
-    runs = f"{len(known)} agents"
+    runs = "1 agent" if len(known) == 1 else f"{len(known)} agents"
     figure = new_figure(
         2 * _HEIGHT - 2.6, "More boards to train on, better play on new ones?", runs
     )
@@ -234,7 +234,7 @@ def _draw_curve(known: Sequence[tuple[int, Generalisation]]) -> Figure:
     _even(above)
     below.axhline(0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     above.set_ylabel(f"% of points won\nagainst {opponent}")
-    below.set_ylabel("gap: % on new boards\nless % on trained ones")
+    below.set_ylabel("gap in points:\nnew less trained")
     above.legend(frameon=False, fontsize=10, loc="best")
     for axes in (above, below):
         _number_axis(axes, sorted({x for x, _ in known}))

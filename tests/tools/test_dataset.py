@@ -43,6 +43,7 @@ def played_again(number: int, record: Record) -> list[Row]:
         seen = env.observe(agent)
         row = {"game": number, "seed": record.seed, "step": len(rows), "action": IDS[event]}
         row |= {"seat": int(agent[-1]), "player": record.players[int(agent[-1])], "chance": []}
+        row |= {"board": record.board, "board_hash": record.board_hash}
         row |= {"observation": seen["observation"].copy(), "mask": seen["action_mask"].copy()}
         if rows:
             rows[-1]["next_player"] = row["seat"]
@@ -60,8 +61,8 @@ def played_again(number: int, record: Record) -> list[Row]:
     return rows
 
 
-def finished(seed: int, choose: Callable[[list[int]], int]) -> Record:
-    game = Game(seed=seed)
+def finished(seed: int, choose: Callable[[list[int]], int], board: str = "shikoku") -> Record:
+    game = Game(board, seed=seed)
     while not game.is_over:
         game.play(choose(game.legal_actions()))
     return game.record(["first", "second"])
@@ -97,6 +98,8 @@ def rows_of_npz(path: Path) -> list[Row]:
                     "step": a["steps"][i],
                     "seat": a["episode_seats"][episode],
                     "player": a["episode_players"][episode],
+                    "board": a["episode_boards"][episode],
+                    "board_hash": a["episode_board_hashes"][episode],
                     "observation": a["observations"][i],
                     "mask": a["action_masks"][i],
                     "action": a["actions"][i],
@@ -133,6 +136,7 @@ def test_rows_are_what_the_environment_shows(tmp_path: Path, suffix: str) -> Non
     rng = random.Random(0)
     choosers: list[Callable[[list[int]], int]] = [rng.choice] * 3 + [min]
     records = [finished(seed, choose) for seed, choose in enumerate(choosers, start=5)]
+    records.append(finished(3, choosers[0], "family:7"))
     save(records, tmp_path / "games.jsonl")
     out = tmp_path / f"games{suffix}"
     expected = [
@@ -140,8 +144,8 @@ def test_rows_are_what_the_environment_shows(tmp_path: Path, suffix: str) -> Non
     ]
     assert {row["return"] for row in expected} == {-1, 0, 1}
     assert sum(row["truncated"] for row in expected) == 2  # the cap
-    assert sum(row["terminated"] for row in expected) == 6
-    assert dataset.export(tmp_path / "games.jsonl", out) == (len(expected), 4)
+    assert sum(row["terminated"] for row in expected) == 8
+    assert dataset.export(tmp_path / "games.jsonl", out) == (len(expected), 5)
     check_rows(rows_of(out), expected)
 
 

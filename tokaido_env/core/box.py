@@ -40,8 +40,9 @@ LAST_TEMPLE, LAST_GARDEN, LAST_SLAB = 9, 6, 6  # R5.3, R4.5
 CAPACITY = 5  # wares; one more with robust (R7.3)
 GOLD_PRICE = 10  # R4.5
 
-# Signed throughout: a mix of signed and unsigned integers becomes a float in a kernel. What every
-# move reads comes first: of a pool of boards as little as possible should fill a processor's cache.
+# Signed, but for masks of eight bits, which kernels read by `int64`: a mix of signed and unsigned
+# integers becomes a float there. What every move reads comes first: of a pool of boards as little
+# as possible should fill a processor's cache.
 BOARD = np.dtype(
     [
         ("ring_size", "i1"),
@@ -53,10 +54,10 @@ BOARD = np.dtype(
         ("kind_price", "i1", 8),
         ("kind_count", "i1", 8),
         ("faces", "i1", (3, 6)),  # [character, face]: its value
-        ("station_areas", "<i2", RING_SIZES[1]),  # bit a = the station borders area a (R3.3)
+        ("station_areas", "u1", RING_SIZES[1]),  # bit a = the station borders area a (R3.3)
         ("station_kind", "i1", RING_SIZES[1]),  # index into STATIONS
-        ("town_areas", "<i2", 12),  # bit a = the town borders area a
-        ("area_reach", "<i2", (MAX_DIE + 1, 8)),  # [die, area]: bit a = area a is that far (R3.1)
+        ("town_areas", "u1", 12),  # bit a = the town borders area a
+        ("area_reach", "u1", (MAX_DIE + 1, 8)),  # [die, area]: bit a = area a is that far (R3.1)
         ("town_reach", "<i2", (MAX_DIE + 1, 12)),  # [die, town]: bit t = town t is that far (R4.1)
         ("icons_touched", "i1", (MAX_DIE + 1, 8, 8)),  # [die, from, to]: bit = icon (R7.2)
         ("face_count", "i1", (3, MAX_DIE + 1)),  # [character, value]: faces with that value

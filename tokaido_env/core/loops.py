@@ -47,7 +47,7 @@ _BLOCK = 512
 # So many games ahead their rows are asked for, of a board what every move reads: of many boards few
 # are in the nearest caches.
 _AHEAD = 8
-_STATE_LINES, _BOARD_LINES = 2, 7
+_STATE_LINES, _BOARD_LINES = 2, 6
 
 
 @parallel

@@ -250,7 +250,7 @@ def _has_dice(board: Row, s: Row) -> bool:
         return False
     if origin == NOBODY:
         return True
-    reach = int(board["area_reach"][int(s["dice"][ARTIST]), origin])
+    reach = int64(board["area_reach"][int(s["dice"][ARTIST]), origin])
     return reach >> int(s["artist"][picker(s)]) & 1 != 0
 
 

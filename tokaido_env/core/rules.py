@@ -367,7 +367,7 @@ def _merchant_moves(board: Row, s: Row, seat: Seat) -> int:
 @kernel
 def _artist_moves(board: Row, s: Row, seat: Seat) -> int:
     """R3.1: both artists may share an area."""
-    return int(board["area_reach"][s["dice"][ARTIST], s["artist"][seat]]) << MOVE_ARTIST
+    return int64(board["area_reach"][s["dice"][ARTIST], s["artist"][seat]]) << MOVE_ARTIST
 
 
 @kernel
@@ -437,7 +437,7 @@ def _holds_character(board: Row, s: Row, seat: Seat, station: int) -> bool:
 @kernel
 def coast_at(board: Row, station: int) -> int:
     """Return the coastal town that a station is, as a bit, else 0: only towns border two areas."""
-    areas = int(board["station_areas"][station])
+    areas = int64(board["station_areas"][station])
     return areas & (areas << 1 | areas >> 7)
 
 
@@ -534,8 +534,8 @@ def _others_around(board: Row, s: Row, seat: Seat) -> int:
     area = int(s["artist"][seat])
     others = int(s["artist"][0] == s["artist"][1])
     for player in range(2):
-        others += int(board["station_areas"][s["pilgrim"][player]]) >> area & 1
-        others += int(board["town_areas"][s["merchant"][player]]) >> area & 1
+        others += int64(board["station_areas"][s["pilgrim"][player]]) >> area & 1
+        others += int64(board["town_areas"][s["merchant"][player]]) >> area & 1
     return others
 
 

@@ -10,6 +10,8 @@ the games and of the decisions in each, for `pandas.read_parquet`:
 | step | int32 | which decision of the game, from 0 |
 | seat | int8 | who decides |
 | player | string | what the record calls that seat |
+| board | string | the name of the game's board |
+| board_hash | string | its hash |
 | observation | list of N_FEATURES, float32 or uint8 | what that seat sees |
 | mask | list of N_ACTIONS, int8 | 1 = legal |
 | action | int64 | what was chosen |
@@ -30,8 +32,8 @@ stand one after the other, by game and by seat, so that episode `e` has the rows
 and, beyond Minari's fields, of `action_masks`, `returns`, `steps` and `next_players`. Minari's
 observations have one more than the actions, what the seat sees last of all: it is
 `final_observations[e]`. Of each episode there are `episode_games`, `episode_seeds`,
-`episode_seats` and `episode_players`. The outcomes after row `i` are `chance_labels[k]` for `k` in
-`chance[chance_starts[i] : chance_starts[i + 1]]`.
+`episode_seats`, `episode_players`, `episode_boards` and `episode_board_hashes`. The outcomes after
+row `i` are `chance_labels[k]` for `k` in `chance[chance_starts[i] : chance_starts[i + 1]]`.
 
 Both files carry `metadata`, JSON text with the versions of the format, the rules and the layout of
 the observation: in the parquet file under the key "tokaido_env" of its schema. A uint8 observation
@@ -79,6 +81,7 @@ class Played:
         game: which line of its file, from 0.
         seed: of the game, -1 if the record has none.
         players: what the record calls the two seats.
+        board: what it was played on.
         seats: int8 (T,), who decides.
         rows: arrays of T rows by the names of the columns: observation, mask, action, reward,
             return, terminated, truncated and next_player.
@@ -89,6 +92,7 @@ class Played:
     game: int
     seed: int
     players: tuple[str, str]
+    board: Board
     seats: npt.NDArray[np.int8]
     rows: Arrays
     chance: list[list[str]]
@@ -197,7 +201,10 @@ def _play(number: int, record: Record, board: BoardPool | None, dtype: str) -> P
     between = zip(decisions.tolist(), following.tolist(), strict=True)
     chance = [list(labels[i + 1 : j]) for i, j in between]
     seed = -1 if record.seed is None else record.seed
-    return Played(number, seed, record.players, players, rows, chance, observations[-2:])
+    return Played(
+        *(number, seed, record.players, played.board, players),
+        *(rows, chance, observations[-2:]),
+    )
 
 
 def _observe(
@@ -286,6 +293,8 @@ def _schema(dtype: str) -> Any:
         ("step", pa.int32()),
         ("seat", pa.int8()),
         ("player", pa.string()),
+        ("board", pa.string()),
+        ("board_hash", pa.string()),
         ("observation", pa.list_(value, N_FEATURES)),
         ("mask", pa.list_(pa.int8(), N_ACTIONS)),
         ("action", pa.int64()),
@@ -311,6 +320,8 @@ def _table(group: list[Played], schema: Any) -> Any:
         "step": np.concatenate([np.arange(length) for length in lengths]),
         "seat": np.concatenate([played.seats for played in group]),
         "player": [played.players[seat] for played in group for seat in played.seats.tolist()],
+        "board": np.repeat([played.board.name for played in group], lengths),
+        "board_hash": np.repeat([played.board.hash for played in group], lengths),
         "chance": [labels for played in group for labels in played.chance],
     }
     for name in group[0].rows:
@@ -380,6 +391,8 @@ def _part(played: Played, order: npt.NDArray[np.int64], labels: dict[str, int]) 
         "episode_seeds": np.full(len(seats), played.seed, np.int64),
         "episode_seats": seats,
         "episode_players": np.array([played.players[seat] for seat in seats], np.str_),
+        "episode_boards": np.full(len(seats), played.board.name),
+        "episode_board_hashes": np.full(len(seats), played.board.hash),
         "final_observations": played.last[seats],
     }
 
