@@ -69,12 +69,12 @@ def link_of(name: str) -> Link:
 
 
 def _logistic(z: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-z)))
+    return np.asarray((1 + np.tanh(z / 2)) / 2)
 
 
 def _logistic_curve(z: Floats) -> Curve:
-    other = _logistic(-z)
-    return Curve(-np.logaddexp(0, -z), other, other * (1 - other))
+    log_share, log_other = -np.logaddexp(0, -z), -np.logaddexp(0, z)
+    return Curve(log_share, np.exp(log_other), np.exp(log_share + log_other))
 
 
 _erfc = np.frompyfunc(erfc, 1, 1)

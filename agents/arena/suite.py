@@ -164,10 +164,10 @@ class Suite:
         }
 
     def sheets(self, agent: str) -> list[Sheet]:
-        """Return the matches of an agent: against each opponent on the default board, then so on
-        the test boards, board after board.
+        """Return the matches of an agent: on the default board, then on the test boards.
 
-        Every match on a board has luck of its own, the same for all agents.
+        On both it meets each opponent in turn, on the test boards board after board. Every match
+        on a board has luck of its own, the same for all agents.
         """
         return [
             Sheet.by_board(

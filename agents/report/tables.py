@@ -160,7 +160,7 @@ def differences_tables(differences: Differences) -> list[Table]:
     for i, agent in enumerate(agents):
         name, others = f"{i + 1} {agent}", range(len(agents))
         apart = [_interval(*(x[i, j] for x in differences[1:4])) for j in others]
-        sure = [f"{differences.above[i, j]:.1%}" for j in others]
+        sure = [_chance(float(differences.above[i, j])) for j in others]
         for key, row in (("Elo", apart), ("above", sure)):
             row[i] = ""
             cells[key].append((name, *row))
@@ -170,6 +170,12 @@ def differences_tables(differences: Differences) -> list[Table]:
         "above": "P(row above column): the share of resamples",
     }
     return [Table(titles[key], headers, rows) for key, rows in cells.items()]
+
+
+def _chance(share: float) -> str:
+    """Return a share of resamples; of a thousand of them none is no proof of never."""
+    ends = {0.0: "< 0.1 %", 1.0: "> 99.9 %"}
+    return ends.get(share, f"{100 * share:.1f} %")
 
 
 def _interval(value: float, low: float, high: float) -> str:

@@ -18,12 +18,14 @@ from tokaido_env.agents.arena.ladder import (
     Ladder,
     LadderMatch,
     games_in_order,
+    is_rung,
     make_ladder,
+    rungs_of,
 )
 from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.match import GAME, Match
 from tokaido_env.agents.arena.placing import games_against, games_between, rate
-from tokaido_env.agents.arena.ratings import expected_score, rate_against, rate_matches
+from tokaido_env.agents.arena.ratings import expected_score, fit, rate_against, rate_matches
 from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.boards.board import Board
 from tokaido_env.core.checks import check_seed
@@ -39,6 +41,10 @@ STRENGTHS = {
     "mcts:sims=10000": 620.0,
 }
 COMMITTED = sorted((Path(__file__).parents[2] / "agents" / "arena").glob("ladder*.json"))
+OLD = Path(__file__).parents[1] / "golden" / "ladder-1.json"  # of the first version
+
+
+NAMES = [rating["agent"] for rating in json.loads(OLD.read_text(encoding="utf-8"))["agents"]]
 
 
 class Table:
@@ -73,9 +79,10 @@ def made(
     games_of: Callable[[str, str], int] = sixty,
     seed: int = 0,
     table: Table | None = None,
+    **model: Any,
 ) -> Ladder:
-    table = table or Table()
-    return make_ladder(agents or list(STRENGTHS), games_of, seed, BOARD, table.play, path)
+    play = (table or Table()).play
+    return make_ladder(agents or list(STRENGTHS), games_of, seed, BOARD, play, path, **model)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +103,9 @@ def test_a_ladder_is_its_matches_rated_together(ladder: Ladder) -> None:
     assert all(m.games == 60 for m in ladder.matches)
     rated = rate_matches(ladder.matches, seed=ladder.seed)
     assert [r.to_dict() for r in ladder.agents] == [r.to_dict() for r in rated]
-    assert ladder.anchor == "random"
+    assert (ladder.anchor, ladder.link) == ("mcts:sims=400", "probit")
+    assert ladder.fit is not None
+    assert ladder.fit.to_dict() == fit(ladder.matches).to_dict()
 
 
 def test_a_ladder_of_real_games(path: Path) -> None:
@@ -137,14 +146,74 @@ def test_the_hash_is_of_all_the_rest(ladder: Ladder, path: Path) -> None:
     assert set(data["matches"][0]) == {"a", "b", "seed", "pairs", "score", "ci95"}
 
 
-@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*COMMITTED, OLD], ids=lambda path: path.name)
 def test_committed_ladders_follow_from_their_matches(path: Path) -> None:
     ladder = Ladder.load(path)
-    rated = rate_matches(ladder.matches, anchor=ladder.anchor, seed=ladder.seed)
+    model = {"link": ladder.link, "anchor": ladder.anchor}
+    rated = rate_matches(ladder.matches, **model, seed=ladder.seed)
     assert [r.agent for r in rated] == [r.agent for r in ladder.agents]
     for ours, theirs in zip(rated, ladder.agents, strict=True):
         assert ours.games == theirs.games
         assert [ours.elo, *ours.ci95] == pytest.approx([theirs.elo, *theirs.ci95], abs=0.02)
+
+
+def test_committed_ladders_say_how_well_their_link_fits() -> None:
+    ladders = {path.name: Ladder.load(path) for path in COMMITTED}
+    assert {name: ladder.link for name, ladder in ladders.items()} == {
+        "ladder.json": "probit",
+        "ladder-family.json": "logistic",
+    }
+    for ladder in ladders.values():
+        assert ladder.anchor == "mcts:sims=400"
+        assert ladder.fit is not None
+        other = {"probit": "logistic", "logistic": "probit"}[ladder.link]
+        assert ladder.fit.to_dict() == fit(ladder.matches, link=ladder.link).to_dict()
+        assert ladder.fit.chi2 < fit(ladder.matches, link=other).chi2 / 2
+
+
+def test_a_ladder_of_the_first_version_keeps_its_meaning_and_its_hash(path: Path) -> None:
+    ladder = Ladder.load(OLD)
+    assert (ladder.link, ladder.anchor, ladder.fit) == ("logistic", "random", None)
+    assert ladder.hash == json.loads(OLD.read_text(encoding="utf-8"))["hash"] == "7ea15cc6a48273a1"
+    ladder.save(path)
+    assert path.read_bytes() == OLD.read_bytes()
+    placed = rate("greedy", ladder, play=Table(dict.fromkeys(NAMES, 0.0)).play, opponents=1)
+    directly = rate_against(
+        "greedy", placed.matches, ladder.matches, link="logistic", anchor="random"
+    )
+    assert placed.rating == directly
+
+
+def test_the_same_games_are_rated_by_another_link_without_being_played(path: Path) -> None:
+    logistic, table = made(path, link="logistic", anchor="random"), Table()
+    again = made(path, table=table)
+    assert not table.played
+    assert (logistic.link, logistic.anchor, again.link) == ("logistic", "random", "probit")
+    assert again.matches == logistic.matches
+    assert again.hash != logistic.hash
+    assert made(path, link="logistic", anchor="random") == logistic
+
+
+def test_a_ladder_of_the_first_version_is_gone_on_with(path: Path) -> None:
+    path.write_bytes(OLD.read_bytes())
+    games = {frozenset((m.a, m.b)): m.games for m in Ladder.load(OLD).matches}
+    table = Table()
+    ladder = made(path, NAMES[::-1], lambda a, b: games.get(frozenset((a, b)), 0), table=table)
+    assert not table.played
+    assert {r.agent: r.elo for r in ladder.agents} == {
+        r.agent: r.elo for r in Ladder.load(COMMITTED[-1]).agents
+    }
+
+
+def test_agents_that_err_at_random_have_a_scale_of_their_own(ladder: Ladder) -> None:
+    found = rungs_of(Ladder.load(COMMITTED[-1]))
+    assert found is not None
+    matches, anchor = found
+    rungs = {"random", *(f"greedy:epsilon=0.{i}" for i in (2, 4, 6, 8))}
+    assert anchor == "greedy"
+    assert {name for match in matches for name in (match.a, match.b)} == {"greedy", *rungs}
+    assert {name for name in NAMES if is_rung(name)} == rungs
+    assert rungs_of(ladder) is None
 
 
 def changed(ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any], fix: bool) -> None:
@@ -164,7 +233,15 @@ def changed(ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any],
         (lambda data: data["matches"].pop(), False, r"changed after it was made; restore it"),
         (lambda data: data.pop("seed"), True, r"keys missing or unknown: seed$"),
         (lambda data: data.update(clock=1), True, r"keys missing or unknown: clock$"),
-        (lambda data: data.update(version=2), True, r"version: this version has 1, the ladder 2"),
+        (lambda data: data.update(version=3), True, r"version: this version has 1 and 2, the lad"),
+        (lambda data: data.update(version=1), True, r"keys missing or unknown: fit, link$"),
+        (lambda data: data.update(link="elo"), True, r"link: expected logistic or probit, got 'e"),
+        (lambda data: data.update(link=[]), True, r"link: expected logistic or probit, got \[\]"),
+        (lambda data: data.update(fit=None), True, r"fit: expected null without ratings, and only"),
+        (lambda data: data.update(fit={"p": 1}), True, r"fit: expected an object with the keys ch"),
+        (lambda data: data["fit"].update(chi2=-1), True, r"fit: chi2: expected a number from 0"),
+        (lambda data: data["fit"].update(df=1.5), True, r"fit: df: expected a count, got 1.5"),
+        (lambda data: data["fit"].update(p=None), True, r"fit: p: expected a number from 0 to 1"),
         (lambda data: data.update(rules=0), True, r"rules: this version has \d+, the ladder 0"),
         (lambda data: data.update(board_hash="0" * 16), True, r"board_hash: .* on another board"),
         (lambda data: data.update(board="x"), True, r"unknown board 'x'.*; give the file of"),
@@ -217,7 +294,7 @@ def changed(ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any],
         (
             lambda data: data.update(version=True),
             True,
-            r"version: this version has 1, the lad",
+            r"version: this version has 1 and 2, the lad",
         ),
         (lambda data: data.update({"x" * 10**6: 1}), True, r"keys missing or unknown: xxx"),
         (lambda data: data.update(board="x" * 10**6), True, r"unknown board 'xxx"),
@@ -464,11 +541,12 @@ def test_placing_is_repeatable(ladder: Ladder) -> None:
 
 @pytest.mark.parametrize("agent", ["random", "greedy", SLOW])
 def test_an_agent_of_the_ladder_is_placed_where_it_stands(ladder: Ladder, agent: str) -> None:
-    rated = rate(agent, ladder, play=Table().play, seed=1)
+    rated = rate(agent, ladder, play=Table().play, seed=2)
     assert agent not in {match.b for match in rated.matches}
     (known,) = (r for r in ladder.agents if r.agent == agent)
     assert rated.rating.ci95[0] < known.elo < rated.rating.ci95[1]
-    assert rated.rating.ci95[0] < STRENGTHS[agent] < rated.rating.ci95[1]
+    truth = STRENGTHS[agent] - STRENGTHS[ladder.anchor]
+    assert rated.rating.ci95[0] < truth < rated.rating.ci95[1]
 
 
 def test_nobody_to_play_against_is_an_error(path: Path) -> None:

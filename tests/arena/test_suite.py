@@ -1,0 +1,311 @@
+"""Suites: what is played, what numbers it gives, and submissions that are replayed or refused."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.again import decide_again
+from tokaido_env.agents.arena.ladder import LADDER, Ladder, match_seed
+from tokaido_env.agents.arena.ladder_file import hash_of
+from tokaido_env.agents.arena.links import link_of
+from tokaido_env.agents.arena.match import GAME, Match
+from tokaido_env.agents.arena.records import Records
+from tokaido_env.agents.arena.suite import Part, Suite, strengths_on
+from tokaido_env.agents.arena.suite_file import (
+    SubmissionError,
+    load_submission,
+    load_suite,
+    sha256_of,
+    submission_to_dict,
+)
+from tokaido_env.agents.arena.tournament import Sheet, play
+from tokaido_env.agents.arena.verifying import verify
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.luck import arena_seed
+from tokaido_env.record import RecordError
+
+SMALL = Path(__file__).parents[1] / "golden" / "small-suite.json"
+SIGMA = link_of("probit").points
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return load_suite(SMALL)
+
+
+@pytest.fixture(scope="module")
+def sheets(suite: Suite) -> list[Sheet]:
+    sheets = suite.sheets("heuristic")
+    for sheet in sheets:
+        play(sheet, make("heuristic"), make(sheet.b))
+    return sheets
+
+
+@pytest.fixture
+def path(tmp_path: Path, suite: Suite, sheets: list[Sheet]) -> Path:
+    """A submission with its records."""
+    records = Records(tmp_path / "games.jsonl", sheets)
+    for sheet in sheets:
+        records.append(sheet, np.arange(len(sheet)))
+    data = submission_to_dict(suite.result(sheets), tmp_path / "games.jsonl", 16)
+    (tmp_path / "mine.json").write_text(json.dumps(data), encoding="utf-8")
+    return tmp_path / "mine.json"
+
+
+# What is played
+
+
+def test_tokaido_bench_1_is_what_the_page_says() -> None:
+    suite = load_suite()
+    assert (suite.name, suite.seed) == ("tokaido-bench-1", 0)
+    sims = tuple(f"mcts:sims={n}" for n in (100, 400, 4000))
+    assert suite.opponents == ("greedy", "heuristic", *sims)
+    assert (suite.default.pool.name, suite.default.pairs) == ("shikoku", 500)
+    assert suite.test.pool.names.tolist() == [f"family:{2000000 + i}" for i in range(20)]
+    assert suite.test.pairs == 50
+    ladder = {rating.agent: rating.elo for rating in Ladder.load(LADDER).agents}
+    assert suite.default.elo == tuple(ladder[spec] for spec in suite.opponents)
+    assert suite.default.elo[3] == suite.test.elo[3] == 0.0
+    page = Path(__file__).parents[2] / "docs" / "tokaido-bench-1.md"
+    assert f"`{suite.hash}`" in page.read_text(encoding="utf-8")
+
+
+def test_matches_of_a_suite_have_fixed_luck_of_their_own(suite: Suite) -> None:
+    sheets = suite.sheets("x")
+    assert [(sheet.a, sheet.b) for sheet in sheets] == [("x", "greedy"), ("x", "random")] * 2
+    assert [len(sheet) for sheet in sheets] == [4, 4, 8, 8]
+    seeds = np.concatenate([sheet.games["seed"][::2] for sheet in sheets])
+    assert len(set(seeds.tolist())) == len(seeds)
+    last = match_seed(0, "small-suite", "random", "family:2000001")
+    assert sheets[3].games["seed"].tolist()[4:] == [arena_seed(last, pair) for pair in (0, 0, 1, 1)]
+    assert (suite.sheets("y")[0].games == sheets[0].games).all()
+
+
+# The numbers
+
+
+def part(elo: tuple[float, ...], boards: int = 1) -> Part:
+    return Part(BoardPool.load("shikoku" if boards == 1 else f"family:test/{boards}"), 50, elo)
+
+
+def played(opponent: str, shares: list[float], pairs: int, seed: int = 0) -> Match:
+    """A match with as many pairs on each board, won by a share."""
+    rng = np.random.default_rng([seed, *opponent.encode()])
+    games = np.zeros((pairs * len(shares), 2), GAME)
+    games["result"] = rng.random(games.shape) < np.repeat(shares, pairs)[:, None]
+    return Match("x", opponent, games, np.zeros((*games.shape, 0), np.int8))
+
+
+def test_the_strength_against_one_opponent_is_that_of_the_score_and_a_drawn_pair() -> None:
+    match = played("y", [0.7], 50)
+    (found,) = strengths_on(part((-100.0,)), [match], np.random.default_rng(0), 10)[0]
+    p = (match.results.sum() + 1) / 102
+    assert found == pytest.approx(-100 + SIGMA * NormalDist().inv_cdf(p), abs=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_the_strength_of_an_agent_that_won_or_lost_every_game_is_a_number(share: float) -> None:
+    matches = [played("y", [share], 50), played("z", [share], 50)]
+    draws = strengths_on(part((-100.0, 50.0)), matches, np.random.default_rng(0), 400)
+    assert np.isfinite(draws).all()
+    assert draws.std() > 5
+    assert (draws[0] > 50) == (share == 1.0)
+
+
+def test_a_known_strength_is_found_again_and_its_interval_holds_it() -> None:
+    elo, truth, held, found = (-300.0, -50.0, 0.0, 80.0), 60.0, [], []
+    for seed in range(100):
+        shares = [NormalDist().cdf((truth - other) / SIGMA) for other in elo]
+        matches = [played(str(i), [p], 50, seed) for i, p in enumerate(shares)]
+        draws = strengths_on(part(elo), matches, np.random.default_rng(seed), 200)[:, 0]
+        low, high = np.quantile(draws[1:], [0.025, 0.975])
+        held.append(low <= truth <= high)
+        found.append(draws[0])
+    assert np.mean(found) == pytest.approx(truth, abs=8)
+    assert 0.88 <= np.mean(held) <= 0.99
+
+
+def test_boards_are_rated_apart() -> None:
+    both = played("y", [0.2, 0.9], 50)
+    rng = np.random.default_rng(0)
+    found = strengths_on(part((0.0,), 2), [both], rng, 5)[0]
+    for i in range(2):
+        alone = replace(both, games=both.games[50 * i : 50 * (i + 1)])
+        assert strengths_on(part((0.0,)), [alone], rng, 5)[0] == pytest.approx(found[i])
+
+
+def test_a_result_says_what_its_games_do(suite: Suite, sheets: list[Sheet]) -> None:
+    result = suite.result(sheets)
+    assert result == suite.result(sheets)
+    assert result.scores == tuple(
+        (one.b, one.match().score, other.match().score)
+        for one, other in zip(sheets[:2], sheets[2:], strict=True)
+    )
+    values = [one.strength.value for one in result.boards]
+    assert [one.board for one in result.boards] == suite.test.pool.names.tolist()
+    assert result.worst.strength.value == min(values)
+    assert result.tb_g.value == pytest.approx(np.mean(values))  # of two boards all are the middle
+    assert result.tb_g.ci95[0] < result.tb_g.value < result.tb_g.ci95[1]
+
+
+# Decisions again
+
+
+def test_agents_decide_again_what_they_decided(sheets: list[Sheet]) -> None:
+    for sheet in sheets:
+        numbers = np.array([0, 3])
+        theirs = [decide_again(sheet, numbers, make(sheet.b), 1) for _ in range(2)]
+        ours = decide_again(sheet, numbers, make("heuristic"), 0)
+        assert [one.different for one in (*theirs, ours)] == [None] * 3
+        assert theirs[0].decisions + ours.decisions == sheet.games["decisions"][numbers].sum()
+        other = decide_again(sheet, numbers, make("random"), 0).different
+        assert other is not None
+        assert other.recorded == sheet.actions[other.game, other.decision]
+
+
+# Submissions
+
+
+def test_a_submission_is_verified(path: Path, suite: Suite, sheets: list[Sheet]) -> None:
+    before = (path.parent / "games.jsonl").read_bytes()
+    found = verify(path, suite, make, share=1.0, agent=make("heuristic"))
+    assert found.result == suite.result(sheets)
+    assert found.games == 24
+    assert found.repeated == sum(int(sheet.games["decisions"].sum()) for sheet in sheets)
+    assert (path.parent / "games.jsonl").read_bytes() == before
+    assert 0 < verify(path, suite, make, share=0.01).repeated < found.repeated / 2
+    assert verify(path, suite, make, share=0.0).repeated == 0
+
+
+def changed(path: Path, change: Callable[[Any], Any]) -> None:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    change(data)
+    path.write_text(json.dumps(data), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data.update(version=2), "version: expected 1, as this version of the pack"),
+        (lambda data: data.update(suite="x"), "suite: expected small-suite of the suite small-su"),
+        (
+            lambda data: data.update(hash="0" * 16),
+            r"hash: expected \w{16} of the suite small",
+        ),
+        (lambda data: data.pop("agent"), "a submission: expected an object with the keys"),
+        (lambda data: data.update(agent=7), "agent: expected a spec"),
+        (lambda data: data.update(records=None), "records: expected a file of all games, it names"),
+        (lambda data: data["records"].update(file="../x"), "file: expected the name of a file bes"),
+        (lambda data: data["records"].update(file="no"), "records: cannot be read: No such file"),
+        (lambda data: data["records"].update(sha256="0"), "sha256: expected .* after it was subm"),
+        (
+            lambda data: data["tb_1"].update(value=900.0),
+            "tb_1: expected .* of the games, got .*90",
+        ),
+        (lambda data: data["tb_g"].update(value="x"), "tb_g: expected a value and an interval"),
+        (lambda data: data["scores"][0].update(test=2), r"scores\[0\]: expected an opponent and t"),
+        (lambda data: data["worst"].update(board="x"), "worst: expected the board of the lowest"),
+        (lambda data: data.update(boards=[]), "boards: expected one or more"),
+        (lambda data: data.update(agent="greedy"), "line 1: .* is no game of these matches"),
+    ],
+)
+def test_a_submission_that_does_not_hold_is_refused(
+    path: Path, suite: Suite, change: Callable[[Any], Any], message: str
+) -> None:
+    changed(path, change)
+    with pytest.raises((SubmissionError, RecordError), match=message) as caught:
+        verify(path, suite, make, share=0.0)
+    assert len(str(caught.value)) <= 500
+
+
+def test_one_altered_move_is_refused_naming_game_and_move(path: Path, suite: Suite) -> None:
+    records = path.parent / "games.jsonl"
+    lines = records.read_text(encoding="utf-8").splitlines()
+    game = json.loads(lines[6])
+    place = next(i for i, event in enumerate(game["events"]) if i > 20 and event in IDS)
+    before = game["events"][place]
+    game["events"][place] = next(event for event in IDS if event != before)
+    lines[6] = json.dumps(game)
+    records.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    changed(path, lambda data: data["records"].update(sha256=sha256_of(records)))
+    with pytest.raises(RecordError, match=r"games.jsonl, line 7: event \d+ of \d+"):
+        verify(path, suite, make)
+
+
+def test_a_move_that_the_opponent_does_not_make_is_refused(
+    tmp_path: Path, suite: Suite, path: Path
+) -> None:
+    """Games that are sound but for the opponent, who played at random."""
+    sheets = suite.sheets("heuristic")
+    records = Records(tmp_path / "games2.jsonl", sheets)
+    for sheet in sheets:
+        play(sheet, make("heuristic"), make("random"))
+        records.append(sheet, np.arange(len(sheet)))
+    data = submission_to_dict(suite.result(sheets), tmp_path / "games2.jsonl", 24)
+    path.write_text(json.dumps(data), encoding="utf-8")
+    message = r"game \d of 4 against 'greedy' on shikoku, seed \d+, seat \d, decision \d+: 'greedy'"
+    with pytest.raises(SubmissionError, match=message):
+        verify(path, suite, make, share=1.0)
+
+
+def test_records_that_lack_games_are_refused(path: Path, suite: Suite) -> None:
+    records = path.parent / "games.jsonl"
+    lines = records.read_text(encoding="utf-8").splitlines(keepends=True)
+    records.write_text("".join(lines[:-1]), encoding="utf-8")
+    with pytest.raises(SubmissionError, match=r"holds 23 of 24 games: expected game 8 of 8 again"):
+        verify(path, suite, make)
+    records.write_text("".join(lines)[:-1], encoding="utf-8")
+    with pytest.raises(RecordError, match="its last line is cut short"):
+        verify(path, suite, make)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_a_share_is_from_0_to_1(path: Path, suite: Suite, share: float) -> None:
+    with pytest.raises(ValueError, match="share: expected a number from 0 to 1"):
+        verify(path, suite, make, share=share)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data.update(version=2), "version: expected 1, as this version of the packa"),
+        (lambda data: data.update(rules=0), "rules: expected 1, as this version of the package h"),
+        (lambda data: data.update(link="logistic"), "link: expected probit, as this version"),
+        (lambda data: data.update(opponents=["python:os:x"]), "may not name code to be run"),
+        (lambda data: data.update(opponents=[]), "opponents: expected specs of agents, each once"),
+        (lambda data: data["default"].update(hash="0"), "default: .*on another board"),
+        (lambda data: data["test"].update(boards="nowhere"), "test: .*unknown board"),
+        (lambda data: data["test"].update(pairs=0), "test: pairs: expected a number from 1"),
+        (lambda data: data["test"].update(elo=[1.0]), "test: elo: expected a number for each"),
+        (lambda data: data.update(seed=-1), "seed: expected an integer from 0"),
+        (lambda data: data.update(name=None), "name: expected a text"),
+    ],
+)
+def test_a_suite_that_is_none_is_refused(
+    tmp_path: Path, change: Callable[[Any], Any], message: str
+) -> None:
+    path = tmp_path / "suite.json"
+    data = json.loads(SMALL.read_text(encoding="utf-8"))
+    change(data)
+    del data["hash"]
+    path.write_text(json.dumps(data | {"hash": hash_of(data)}), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        load_suite(path)
+    path.write_text(json.dumps(data | {"hash": "0" * 16}), encoding="utf-8")
+    with pytest.raises(SubmissionError, match="expected"):
+        load_suite(path)
+
+
+def test_what_is_read_is_what_was_written(path: Path, suite: Suite, sheets: list[Sheet]) -> None:
+    told = load_submission(path, suite)
+    assert told.result.to_dict() == suite.result(sheets).to_dict()
+    assert told.records == path.parent / "games.jsonl"
+    assert suite.to_dict() == json.loads(SMALL.read_text(encoding="utf-8"))
