@@ -102,8 +102,8 @@ class SuiteResult:
 
     @property
     def worst(self) -> OnBoard:
-        """The test board on which it is weakest."""
-        return min(self.boards, key=lambda one: one.strength.value)
+        """The test board on which it is weakest: to two decimals, the first of equals."""
+        return min(self.boards, key=lambda one: round(one.strength.value, 2))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types, with no clock and no machine in them."""
