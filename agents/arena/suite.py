@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,7 +173,7 @@ class Suite:
         return [
             Sheet.by_board(
                 *(agent, opponent, part.pool, part.pairs),
-                lambda board, opponent=opponent: match_seed(self.seed, self.name, opponent, board),
+                partial(match_seed, self.seed, self.name, opponent),
             )
             for part in (self.default, self.test)
             for opponent in self.opponents
