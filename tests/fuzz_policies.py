@@ -53,25 +53,29 @@ class File(NamedTuple):
 
 
 class Cases:
-    """A policy of few units, and positions of all phases."""
+    """Policies of few units, with eyes for the board and without, and positions of all phases."""
 
     def __init__(self, folder: Path) -> None:
         os.chdir(folder)
         self.path = folder / "policy"
-        random_policy(Sizes(8, 3, 2)).save(self.path)
-        self.file = File.of(self.path.read_bytes())
-        self.header: Header = json.loads(self.file.header)
-        boards, states, legal = decisions(games=6, moves=40, most=2)
+        self.files = tuple(self._written(sees_board) for sees_board in (False, True))
+        boards, states, legal = decisions(("shikoku", "family:7"), games=6, moves=40, most=2)
         self.positions = boards, states, legal, np.arange(len(states), dtype=np.uint64)
         self.rows = legal_rows(legal)
         self.board = Board.load()
         self.weights = WEIGHTS_FILE.read_text(encoding="utf-8")
         os.mkfifo(folder / "fifo")
 
+    def _written(self, sees_board: bool) -> File:
+        random_policy(Sizes(8, 3, 2), sees_board=sees_board).save(self.path)
+        return File.of(self.path.read_bytes())
+
     def check_sound(self) -> None:
         assert len(np.unique(self.positions[1]["phase"])) > 2
-        self._check_file(random.Random(0))
-        self._search(Policy.load(self.path))
+        for file in self.files:
+            self.path.write_bytes(b"".join(file))
+            self._check_file(random.Random(0))
+            self._search(Policy.load(self.path))
         self.path.write_text(self.weights, encoding="utf-8")
         self._check_weights()
 
@@ -80,6 +84,8 @@ class Cases:
             return self._weights_case(rng)
         damages: tuple[Callable[[random.Random], File], ...]
         damages = (self._text, self._tree, self._entry, self._numbers, self._bits, self._training)
+        self.file = rng.choice(self.files)
+        self.header: Header = json.loads(self.file.header)
         file = rng.choice(damages)(rng)
         if rng.random() < 0.03:
             file = file._replace(length=rng.choice(LENGTHS).to_bytes(8, "little"))
