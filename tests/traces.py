@@ -219,6 +219,26 @@ def results_file(path: Path, trained_on: str = "family:train/10", **changes: Any
     path.write_text(json.dumps(data | changes), encoding="utf-8")
 
 
+def suite_file(path: Path, **changes: Any) -> None:
+    """A small suite, with its hash made anew."""
+    text = (ROOT / "tests" / "golden" / "small-suite.json").read_text(encoding="utf-8")
+    data = json.loads(text) | changes
+    del data["hash"]
+    data["hash"] = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+    path.write_text(json.dumps(data), encoding="utf-8")
+
+
+def submission_file(path: Path, agent: str = "greedy", **changes: Any) -> None:
+    """What `suite --json` writes of an agent, with the suite and the games beside it."""
+    from tokaido_env.tools.evaluate import main
+
+    suite_file(path.with_name("suite.json"))
+    files = ("--json", str(path), "--records", str(path.with_name("mine.jsonl")))
+    main(["suite", "greedy", "--suite", str(path.with_name("suite.json")), *files])
+    data = json.loads(path.read_text(encoding="utf-8")) | {"agent": agent} | changes
+    path.write_text(json.dumps(data), encoding="utf-8")
+
+
 PLOTS = ("--plots", "o")
 
 SETTINGS: dict[str, Any] = {
@@ -487,6 +507,21 @@ LADDERS: dict[str, Maker] = {
     "board is a path": remade(ladder_file, board=f"{BESIDE}/board.toml"),
     "a pickle": pickled,
 }
+SUITES: dict[str, Maker] = {
+    **{
+        f"opponents: {why}": remade(suite_file, opponents=[spec, "random"])
+        for why, spec in AGENTS.items()
+    },
+    "a pickle": pickled,
+}
+SUBMISSIONS: dict[str, Maker] = {
+    **{f"its agent: {why}": remade(submission_file, agent=spec) for why, spec in AGENTS.items()},
+    "records are a secret": remade(
+        submission_file,
+        records={"file": f"{BESIDE}/note.toml", "sha256": "0" * 64, "games": 24},
+    ),
+    "a pickle": pickled,
+}
 NAMES = {"format": "tokaido-duo-policy", "training": SPEC, "path": f"{BESIDE}/policy"}
 POLICIES: dict[str, Maker] = {
     "a pickle": pickled,
@@ -574,6 +609,18 @@ LOADINGS: dict[str, Loading] = {
         ladder_file,
         command("evaluate", "rate", "random", "--games", "2", "--ladder", "l.json"),
         LADDERS,
+    ),
+    "suite --suite": Loading(
+        "suite.json",
+        suite_file,
+        command("evaluate", "suite", "greedy", "--suite", "suite.json"),
+        SUITES,
+    ),
+    "verify": Loading(
+        "mine.json",
+        submission_file,
+        command("evaluate", "verify", "mine.json", "--suite", "suite.json"),
+        SUBMISSIONS,
     ),
     "ladder --ladder": Loading(
         "l.json",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,8 +103,8 @@ class SuiteResult:
 
     @property
     def worst(self) -> OnBoard:
-        """The test board on which it is weakest."""
-        return min(self.boards, key=lambda one: one.strength.value)
+        """The test board on which it is weakest: to two decimals, the first of equals."""
+        return min(self.boards, key=lambda one: round(one.strength.value, 2))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types, with no clock and no machine in them."""
@@ -172,7 +173,7 @@ class Suite:
         return [
             Sheet.by_board(
                 *(agent, opponent, part.pool, part.pairs),
-                lambda board, opponent=opponent: match_seed(self.seed, self.name, opponent, board),
+                partial(match_seed, self.seed, self.name, opponent),
             )
             for part in (self.default, self.test)
             for opponent in self.opponents

@@ -137,7 +137,7 @@ def load_submission(path: Path, suite: Suite) -> Submission:
         return Submission(result, None, "")
     _check_keys(where, "records", data["records"], RECORDS_KEYS)
     name, digest = data["records"]["file"], data["records"]["sha256"]
-    right = isinstance(name, str) and name not in ("", "..") and Path(name).name == name
+    right = isinstance(name, str) and bool(name) and name != ".." and Path(name).name == name
     _expect(right, where, "records: file", "the name of a file beside it", name)
     _expect(isinstance(digest, str), where, "records: sha256", "64 hex digits", digest)
     return Submission(result, path.parent / name, digest)

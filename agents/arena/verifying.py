@@ -18,6 +18,7 @@ from tokaido_env.agents.arena.suite_file import SubmissionError, load_submission
 from tokaido_env.agents.arena.tournament import Sheet
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.checks import MOST_PATH, brief, shown
+from tokaido_env.files import FILE, NOTHING, standing
 
 SHARE = 0.05  # of the games, in which opponents are asked again
 
@@ -96,10 +97,12 @@ def verify(
 
 def _replayed(path: Path, sheets: Sequence[Sheet]) -> int:
     """Fill all games of a record file into the sheets; refuse one that lacks games."""
+    where = brief(path, MOST_PATH)
     try:
+        if standing(path) not in (FILE, NOTHING):
+            raise SubmissionError(f"{where}: records: expected a file, it is {standing(path)}")
         games = read_records(path, sheets)
     except OSError as error:
-        where = brief(path, MOST_PATH)
         raise SubmissionError(f"{where}: records: cannot be read: {error.strerror}") from None
     for sheet in sheets:
         missing = np.flatnonzero(~sheet.finished)

@@ -55,7 +55,7 @@ def path(tmp_path: Path, suite: Suite, sheets: list[Sheet]) -> Path:
     records = Records(tmp_path / "games.jsonl", sheets)
     for sheet in sheets:
         records.append(sheet, np.arange(len(sheet)))
-    data = submission_to_dict(suite.result(sheets), tmp_path / "games.jsonl", 16)
+    data = submission_to_dict(suite.result(sheets), tmp_path / "games.jsonl", 24)
     (tmp_path / "mine.json").write_text(json.dumps(data), encoding="utf-8")
     return tmp_path / "mine.json"
 
@@ -205,6 +205,7 @@ def changed(path: Path, change: Callable[[Any], Any]) -> None:
         (lambda data: data.update(records=None), "records: expected a file of all games, it names"),
         (lambda data: data["records"].update(file="../x"), "file: expected the name of a file bes"),
         (lambda data: data["records"].update(file="no"), "records: cannot be read: No such file"),
+        (lambda data: data["records"].update(file="."), "file: expected the name of a file besid"),
         (lambda data: data["records"].update(sha256="0"), "sha256: expected .* after it was subm"),
         (
             lambda data: data["tb_1"].update(value=900.0),

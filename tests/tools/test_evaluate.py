@@ -31,8 +31,11 @@ def results(path: Path, *arguments: str) -> dict[str, Any]:
 def test_the_results_as_json(tmp_path: Path) -> None:
     agents = ["greedy", "random", "random"]
     written = results(tmp_path / "r.json", *agents, "--games", "20", "--seed", "3")
-    assert list(written) == ["version", "seed", "board", "agents", "matches", "ratings"]
-    assert (written["version"], written["seed"], written["board"]) == (1, 3, "shikoku")
+    assert list(written) == [
+        *("version", "seed", "board", "link", "anchor", "agents", "matches", "ratings"),
+    ]
+    assert (written["version"], written["seed"], written["board"]) == (2, 3, "shikoku")
+    assert (written["link"], written["anchor"]) == ("probit", "random")
     assert written["agents"] == agents
     assert [(m["a"], m["b"]) for m in written["matches"]] == [
         *(("greedy", "random"), ("greedy", "random"), ("random", "random")),
@@ -70,7 +73,7 @@ def test_the_table_has_each_agent_with_its_interval_and_the_number_of_games(
     rows = [line.split() for line in shown.splitlines()]
     scores = {
         row[0]: float(row[3].rstrip("%"))
-        for row in rows[: rows.index(["Ratings"])]
+        for row in rows[: rows.index("Ratings: probit, random = 0".split())]
         if row[1:2] == ["10"]
     }
     assert scores["greedy"] + scores["random"] == pytest.approx(100)
@@ -350,4 +353,47 @@ def test_a_ladder_is_made_and_an_agent_placed_on_it(tmp_path: Path, capsys: Outp
     shown = capsys.readouterr().out
     assert rate[1] in shown
     assert "above the next" in shown
+    assert "P(row above column)" in shown
+    assert "probit, random = 0" in shown
+    assert (written["link"], written["anchor"]) == ("probit", "random")
     assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in shown
+
+
+def test_a_ladder_is_rated_by_another_link_and_anchor_and_written_down(
+    tmp_path: Path, capsys: Output
+) -> None:
+    path, told, tables = (tmp_path / name for name in ("l.json", "told.json", "tables.md"))
+    agents = ["random", "greedy:epsilon=0.5", "greedy:epsilon=0.2", "greedy", "heuristic"]
+    command = ["ladder", *agents, "--ladder", str(path), "--games", "20"]
+    assert main(command) == 0
+    first = json.loads(path.read_text(encoding="utf-8"))
+    assert (first["version"], first["link"], first["anchor"]) == (2, "probit", "random")
+    assert first["fit"]["df"] == 10 - 4
+    capsys.readouterr()
+    files = ["--json", str(told), "--markdown", str(tables)]
+    assert main([*command, *files, "--link", "logistic", "--anchor", "greedy"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    again = json.loads(path.read_text(encoding="utf-8"))
+    assert (again["link"], again["anchor"]) == ("logistic", "greedy")
+    assert again["matches"] == first["matches"]
+    told_of = json.loads(told.read_text(encoding="utf-8"))
+    assert told_of["ladder"] == again["hash"]
+    assert told_of["fit"] == again["fit"]
+    assert {one["agent"] for one in told_of["differences"]} <= {"greedy", "heuristic"}
+    assert told_of["rungs"]["anchor"] == "greedy"
+    assert {one["agent"] for one in told_of["rungs"]["agents"]} == set(agents) - {"heuristic"}
+    for text in (shown.out, tables.read_text(encoding="utf-8")):
+        assert "A share of moves at random, a scale of its own: logistic, greedy = 0" in text
+        assert "on 6 degrees of freedom" in text
+    assert main([*command, "--anchor", "mcts"]) == 1
+    assert "--anchor: expected one of 'random'" in capsys.readouterr().err
+
+
+def test_ratings_by_either_link(tmp_path: Path) -> None:
+    command = ["greedy", "random", "heuristic", "--games", "20"]
+    probit = results(tmp_path / "p.json", *command)
+    logistic = results(tmp_path / "l.json", *command, "--link", "logistic")
+    assert (probit["link"], logistic["link"]) == ("probit", "logistic")
+    assert probit["matches"] == logistic["matches"]
+    assert probit["ratings"] != logistic["ratings"]

@@ -72,10 +72,11 @@ def test_an_agent_that_fails_is_named_and_its_finished_games_are_kept(
     tmp_path: Path, capsys: Output
 ) -> None:
     records = tmp_path / "games.jsonl"
-    command = ["suite", "python:outsiders:Failing", "--suite", str(SMALL)]
+    command = ["suite", "python:outsiders:Fails,how=raises", "--suite", str(SMALL)]
     assert main([*command, "--records", str(records)]) == 1
     error = capsys.readouterr().err
-    assert "outsiders:Failing" in error
+    assert "outsiders:Fails" in error
+    assert "RuntimeError: cannot decide" in error
     assert f"games were played, all in {records}: call again to go on" in error
 
 

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -80,9 +81,13 @@ def _check_outputs(options: argparse.Namespace) -> None:
     played = options.agent, options.json, options.records, options.timing
     if options.table and any(one is not None for one in played):
         raise ValueError("--table: expected submissions, and neither an agent nor its outputs")
-    together = options.json is None or records is None
-    if not together and options.json.resolve().parent != records.parent:
+    beside = options.json is None or records is None or records.parent == _folder(options.json)
+    if not beside:
         raise ValueError(f"--records: expected a file beside {options.json}, got {options.records}")
+
+
+def _folder(path: Path) -> Path:
+    return path.resolve().parent
 
 
 # One agent
@@ -141,9 +146,9 @@ def _seconds(path: Path, chosen: Suite) -> float | None:
     if not beside.is_file():
         return None
     data = read_json(beside)
-    seconds = data.get("seconds_a_move") if isinstance(data, dict) else None
-    right = type(seconds) in (int, float) and 0 <= seconds < 1e9
-    if not right or data.get("suite") != chosen.hash:
+    data = data if isinstance(data, dict) else {}
+    seconds: Any = data.get("seconds_a_move")
+    if type(seconds) not in (int, float) or data.get("suite") != chosen.hash:
         raise SubmissionError(
             f"{brief(beside, MOST_PATH)}: expected the time of an agent on {chosen.hash}, as "
             "--timing writes it"
