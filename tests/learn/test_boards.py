@@ -18,7 +18,13 @@ from tokaido_env.agents.learn import expert, ppo, tune
 from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.expert import ExpertSettings, iterate, self_play
 from tokaido_env.agents.learn.network import MoveNetwork, load_weights
-from tokaido_env.agents.learn.ppo_policy import LearnerEnv, learner_env, new_learner, policy_of
+from tokaido_env.agents.learn.ppo_policy import (
+    BOARD_AT,
+    LEGAL,
+    learner_env,
+    new_learner,
+    policy_of,
+)
 from tokaido_env.agents.learn.samples import legal_rows, load_samples, save_samples
 from tokaido_env.agents.learn.settings import Settings
 from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
@@ -55,15 +61,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_row_tells_the_board_of_the_game_that_is_being_played() -> None:
     env = learner_env(Settings(**ON_POOL), ["random", "greedy"])
-    assert isinstance(env, LearnerEnv)
     seen, rng, met, ended = env.reset(), np.random.default_rng(0), set(), 0
     for _ in range(300):
         batch = env.games.batch
-        boards = POOL.records[seen[:, -1].astype(int)]
+        boards = POOL.records[seen[:, BOARD_AT].astype(int)]
         wanted = [POOL.of_seed(int(seed)).name for seed in batch.slots["seed"]]
-        assert [POOL[int(place)].name for place in seen[:, -1]] == wanted
+        assert [POOL[int(place)].name for place in seen[:, BOARD_AT]] == wanted
         assert (seen[:, :N_INPUTS] == read_positions(boards, batch.states, batch.legal)).all()
-        assert (seen[:, N_INPUTS:-1] == env.action_masks()).all()
+        assert (seen[:, LEGAL] == env.action_masks()).all()
         met |= set(wanted)
         weights = rng.random((env.num_envs, N_ACTIONS)) * env.action_masks()
         seen, _, dones, _ = env.step(weights.argmax(axis=1))
@@ -75,6 +80,7 @@ def test_the_row_tells_the_board_of_the_game_that_is_being_played() -> None:
 def test_the_learner_decides_and_judges_as_the_exported_policy() -> None:
     settings = Settings(**ON_POOL)
     env = learner_env(settings, "random")
+    env.self_play[:] = True
     model = new_learner(env, settings)
     policy: Any = model.policy
     with torch.no_grad():

@@ -77,3 +77,15 @@ def test_many_positions_give_the_same_gradients_each_time() -> None:
         first = gradients()
         assert all(gradients() == first for _ in range(9))
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_the_second_value_begins_as_a_policys_and_is_no_part_of_one() -> None:
+    network, policy = MoveNetwork(SMALL, against_others=True), random_policy()
+    load_weights(network, policy)
+    assert network.against is not None
+    assert (network.against.weight.detach().numpy() == policy.tensors["value.weight"]).all()
+    with torch.no_grad():
+        network.against.bias += 1.0
+    kept = frozen(network).tensors
+    assert kept.keys() == policy.tensors.keys()
+    assert all((kept[name] == policy.tensors[name]).all() for name in kept)
