@@ -29,8 +29,8 @@ from tokaido_env.agents.arena.ladder import LADDER
 from tokaido_env.agents.report import regret as report
 from tokaido_env.agents.report.regret import Figures
 from tokaido_env.agents.report.tables import Table, print_table
-from tokaido_env.agents.study.regret import Measured, difference
-from tokaido_env.agents.study.regret_set import SHIPPED, RegretSet
+from tokaido_env.agents.study.regret import Measured, agreement, difference
+from tokaido_env.agents.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
 from tokaido_env.files import read_json, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     title = report.title_of({**told.card, "hash": told.hash, "positions": len(told)})
     tables = [report.main_table(title, found), report.groups_table("phase", found)]
     tables += [report.groups_table("boards", found), report.groups_table("rounds", found)]
+    tables.append(report.policies_table(told.card["policies"], found))
     games = costs(told, found, read_json(options.ladder)["matches"])
     tables.append(costs_table(games))
     for table in tables:
@@ -92,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shutil.copyfile(options.results / "regret.svg", FIGURE)
         picture = f"\n![{CAPTION}]({FIGURE.relative_to(PAGE.parent).as_posix()})\n"
         page = PAGE.read_text(encoding="utf-8")
-        write_text(PAGE, filled(page, f"\n{text}{picture}\n"))
+        write_text(PAGE, filled(page, f"\n{card_of(told)}\n{text}{picture}\n"))
     return 0
 
 
@@ -123,6 +124,27 @@ def _measured(spec: str, told: RegretSet, options: argparse.Namespace) -> Figure
         known = read_json(path)
     found: Figures = known["agents"][0]
     return found
+
+
+def card_of(told: RegretSet) -> str:
+    """Return what a set is, how it was made, and how far its policies agree, in Markdown."""
+    card, found = told.card, agreement(told)
+    first, second = card["policies"][:2]
+    in_full = int((told.sums[:, 0] != NOT_ROLLED).all(axis=1).sum())
+    lost = {name: report.with_interval(found[f"lost_by_{name}"]) for name in (first, second)}
+    same = 100 * found["same_best"]["mean"]
+    return (
+        f"The set is `{card['name']}`, hash `{told.hash}`: {len(told):,} positions, "
+        f"{len(told.actions):,} actions, {in_full:,} of them rolled out {card['rollouts']:,} times "
+        f"by each policy; `{card['command']}`, tokaido_env {card['tokaido_env']}.\n\n"
+        f"How far `{first}` and `{second}` agree: what they say of actions, less the mean of the "
+        f"position, correlates by {found['correlation']:.2f}, "
+        f"{found['correlation_without_noise']:.2f} without the noise of rollouts; they name the "
+        f"same best action in {same:.0f} % of choices; what `{second}` holds best loses "
+        f"{lost[first]} by the rollouts of `{first}`, the other way round {lost[second]}; "
+        f"`{first}` says {report.with_interval(found['higher'], sign=True)} more of its best "
+        f"action.\n"
+    )
 
 
 # What games would cost

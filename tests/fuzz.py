@@ -28,7 +28,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 TESTS = Path(__file__).resolve().parent
-KINDS = (*("records", "boards", "positions", "batch", "configs", "ladders", "runs", "policies"),)
+KINDS = (
+    *("records", "boards", "positions", "batch", "configs", "ladders", "runs", "policies"),
+    "regrets",
+)
 
 # Files that are seen on a disk cost some milliseconds each: here they need not be.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

@@ -46,6 +46,15 @@ def main_table(title: str, found: Sequence[Figures]) -> Table:
     return Table(f"{title}: regret a choice, in 1/1000 of a result", headers, rows)
 
 
+def policies_table(policies: Sequence[str], found: Sequence[Figures]) -> Table:
+    """Return the regret of agents by the rollouts of each policy alone."""
+    rows = [
+        (one["agent"], *(with_interval(one[f"by_{policy}"]) for policy in policies))
+        for one in in_order(found)
+    ]
+    return Table("by whose rollouts", ("agent", *policies), rows)
+
+
 def groups_table(key: str, found: Sequence[Figures]) -> Table:
     """Return the regret of agents by boards, phase or rounds."""
     names = list(found[0][key])
