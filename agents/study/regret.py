@@ -213,10 +213,19 @@ def resampled(values: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(away * np.sqrt(n / (n - 1)))
 
 
-def difference(told: RegretSet, one: Measured, other: Measured) -> dict[str, Any]:
-    """Return how much more regret one agent has than another in the same positions."""
+def difference(
+    told: RegretSet, one: Measured, other: Measured, boards: str | None = None
+) -> dict[str, Any]:
+    """Return how much more regret one agent has than another in the same positions.
+
+    Args:
+        told: the set.
+        one, other: the agents.
+        boards: of the strata that count; None for all.
+    """
+    chosen = [boards in (None, stratum["boards"]) for stratum in told.card["strata"]]
     each = [losses(told, told.rows(measured.choices)).least for measured in (one, other)]
-    more = estimates({"more": each[0] - each[1]}, told)["more"]
+    more = estimates({"more": each[0] - each[1]}, told, chosen)["more"]
     return {"a": one.agent, "b": other.agent, **more}
 
 
