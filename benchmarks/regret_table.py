@@ -29,8 +29,8 @@ from tokaido_env.agents.arena.ladder import LADDER
 from tokaido_env.agents.report import regret as report
 from tokaido_env.agents.report.regret import Figures
 from tokaido_env.agents.report.tables import Table, print_table
-from tokaido_env.agents.study.regret import Measured, difference
-from tokaido_env.agents.study.regret_set import SHIPPED, RegretSet
+from tokaido_env.agents.study.regret import Measured, agreement, difference
+from tokaido_env.agents.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
 from tokaido_env.files import read_json, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,9 +56,12 @@ class Cost(NamedTuple):
     """What it takes to know that one agent is better than another."""
 
     better: str
+    """By games."""
     worse: str
     pairs: float
     """Of games."""
+    more: Figures
+    """Regret of the worse one, less that of the better one: "mean", "ci95"."""
     positions: float
     """Of a regret set."""
     seconds: tuple[float, float]
@@ -81,8 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     title = report.title_of({**told.card, "hash": told.hash, "positions": len(told)})
     tables = [report.main_table(title, found), report.groups_table("phase", found)]
     tables += [report.groups_table("boards", found), report.groups_table("rounds", found)]
-    games = costs(told, found, read_json(options.ladder)["matches"])
-    tables.append(costs_table(games))
+    tables.append(report.policies_table(told.card["policies"], found))
+    ladder = read_json(options.ladder)
+    games = costs(told, found, ladder)
+    tables.append(costs_table(games, positions_on(told, ladder["board"])))
     for table in tables:
         print_table(table)
     report.write_plot(title, found, options.results)
@@ -92,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shutil.copyfile(options.results / "regret.svg", FIGURE)
         picture = f"\n![{CAPTION}]({FIGURE.relative_to(PAGE.parent).as_posix()})\n"
         page = PAGE.read_text(encoding="utf-8")
-        write_text(PAGE, filled(page, f"\n{text}{picture}\n"))
+        write_text(PAGE, filled(page, f"\n{card_of(told)}\n{text}{picture}\n"))
     return 0
 
 
@@ -125,66 +130,96 @@ def _measured(spec: str, told: RegretSet, options: argparse.Namespace) -> Figure
     return found
 
 
+def card_of(told: RegretSet) -> str:
+    """Return what a set is, how it was made, and how far its policies agree, in Markdown."""
+    card, found = told.card, agreement(told)
+    first, second = card["policies"][:2]
+    in_full = int((told.sums[:, 0] != NOT_ROLLED).all(axis=1).sum())
+    lost = {name: report.with_interval(found[f"lost_by_{name}"]) for name in (first, second)}
+    same = 100 * found["same_best"]["mean"]
+    return (
+        f"The set is `{card['name']}`, hash `{told.hash}`: {len(told):,} positions, "
+        f"{len(told.actions):,} actions, {in_full:,} of them rolled out {card['rollouts']:,} times "
+        f"by each policy; `{card['command']}`, tokaido_env {card['tokaido_env']}.\n\n"
+        f"How far `{first}` and `{second}` agree: what they say of actions, less the mean of the "
+        f"position, correlates by {found['correlation']:.2f}, "
+        f"{found['correlation_without_noise']:.2f} without the noise of rollouts; they name the "
+        f"same best action in {same:.0f} % of choices; what `{second}` holds best loses "
+        f"{lost[first]} by the rollouts of `{first}`, the other way round {lost[second]}; "
+        f"`{first}` says {report.with_interval(found['higher'], sign=True)} more of its best "
+        f"action.\n"
+    )
+
+
 # What games would cost
 
 
-def costs(
-    told: RegretSet, found: Sequence[Figures], matches: Sequence[dict[str, Any]]
-) -> list[Cost]:
-    """Return what it takes to know who is better, of neighbours by regret that played each other.
+def costs(told: RegretSet, found: Sequence[Figures], ladder: dict[str, Any]) -> list[Cost]:
+    """Return what it takes to know who is better, of neighbours on a ladder that are measured.
 
     Args:
         told: the set.
         found: of `evaluate.py regret --timed`.
-        matches: of a ladder file, {"a", "b", "pairs"}.
+        ladder: as in its file: "board", whose positions count, "agents", best first, "matches".
     """
-    played = {frozenset((match["a"], match["b"])): match["pairs"] for match in matches}
-    out = []
-    for one, other in pairwise(report.in_order(found)):
-        counts = played.get(frozenset((one["agent"], other["agent"])))
-        if counts is not None:
-            out.append(_cost(told, one, other, np.array(counts, np.float64)))
-    return out
+    known = {one["agent"]: one for one in found}
+    names = [rating["agent"] for rating in ladder["agents"] if rating["agent"] in known]
+    played = {(m["a"], m["b"]): m["pairs"] for m in ladder["matches"]}
+    played |= {(b, a): counts[::-1] for (a, b), counts in played.items()}
+    board = ladder["board"]
+    return [
+        _cost(told, known[one], known[other], np.array(played[one, other], np.float64), board)
+        for one, other in pairwise(names)
+        if (one, other) in played
+    ]
 
 
-def _cost(told: RegretSet, one: Figures, other: Figures, counts: Any) -> Cost:
+def _cost(told: RegretSet, one: Figures, other: Figures, counts: Any, board: str) -> Cost:
     """Return how many pairs and positions give a difference of `CERTAIN` standard errors."""
     shares = counts / counts.sum()
     score = float(shares @ PAIR_SCORES)
     spread = sqrt(float(shares @ (PAIR_SCORES - score) ** 2))
     pairs = (CERTAIN * spread / abs(score - 0.5)) ** 2 if score != 0.5 else np.inf
-    more = difference(told, _choices(other), _choices(one))
+    more = difference(told, _choices(other), _choices(one), board)
     error = (more["ci95"][1] - more["ci95"][0]) / (2 * Z95)
-    positions = (CERTAIN * error / more["mean"]) ** 2 * len(told) if more["mean"] else np.inf
+    needed = (CERTAIN * error / more["mean"]) ** 2 if more["mean"] > 0 else np.inf
+    positions = needed * positions_on(told, board)
     clock = one["core_seconds"] + other["core_seconds"]
     seconds = pairs * CHOICES_OF_PAIR * clock, positions * clock
-    return Cost(one["agent"], other["agent"], pairs, positions, seconds)
+    return Cost(one["agent"], other["agent"], pairs, more, positions, seconds)
+
+
+def positions_on(told: RegretSet, board: str) -> int:
+    """Return how many positions of a set are on a board or a pool."""
+    own = np.array([stratum["boards"] == board for stratum in told.card["strata"]])
+    return int(own[told.stratum].sum())
 
 
 def _choices(found: Figures) -> Measured:
     return Measured(found["agent"], np.array(found["choices"], np.int64), 0.0)
 
 
-def costs_table(games: Sequence[Cost]) -> Table:
-    """Return costs as a table."""
+def costs_table(games: Sequence[Cost], positions: int) -> Table:
+    """Return costs as a table; what the set is too small to tell is left open.
+
+    Args:
+        games: the costs.
+        positions: of the set.
+    """
     headers = (
-        "less regret",
-        "than",
-        "pairs of games",
-        "positions",
-        "core seconds",
-        "times as dear",
+        *("better", "than", "pairs of games", "more regret", "positions"),
+        *("core seconds", "times as dear"),
     )
-    rows = [
-        (
-            cost.better,
-            cost.worse,
-            *(f"{number:,.0f}" for number in (cost.pairs, cost.positions)),
-            f"{cost.seconds[0]:.2g} / {cost.seconds[1]:.2g}",
-            f"{cost.seconds[0] / cost.seconds[1]:.3g}",
+    rows = []
+    for cost in games:
+        enough = cost.positions <= positions
+        ratio = f"{cost.seconds[0] / cost.seconds[1]:.3g}"
+        told = f"{cost.positions:,.0f}" if enough else f"more than {positions:,}"
+        clocks = report.seconds(cost.seconds[0]), report.seconds(cost.seconds[1])
+        row = cost.better, cost.worse, f"{cost.pairs:,.0f}", report.with_interval(cost.more), told
+        rows.append(
+            (*row, f"{clocks[0]} / {clocks[1] if enough else '–'}", ratio if enough else "–")
         )
-        for cost in games
-    ]
     return Table(f"games or positions for {CERTAIN:g} standard errors", headers, rows)
 
 

@@ -208,6 +208,24 @@ def ladder_file(path: Path, spec: str = "greedy", **changes: Any) -> None:
     path.write_text(json.dumps(data), encoding="utf-8")
 
 
+def regret_file(path: Path, board: str = "shikoku", policy: str = "champion") -> None:
+    """A small regret set, its hash made anew."""
+    from dataclasses import replace
+
+    from regrets import small_set
+
+    told = small_set(blocks=2, most=4)
+    boards = [[board, told.card["boards"][0][1]], *told.card["boards"][1:]]
+    card = told.card | {"boards": boards, "policies": [policy, "heuristic"]}
+    replace(told, card=card).save(path)
+
+
+def climbing_regrets(path: Path) -> None:
+    """Members of names that lead elsewhere."""
+    regret_file(path)
+    climbing(path)
+
+
 def results_file(path: Path, trained_on: str = "family:train/10", **changes: Any) -> None:
     """What `generalise --json` writes of an agent that was trained on ten boards."""
     share = {"value": 0.5, "ci95": [0.4, 0.6]}
@@ -628,6 +646,18 @@ LOADINGS: dict[str, Loading] = {
         command("evaluate", "ladder", "random", "greedy", "--games", "2", "--ladder", "l.json"),
         LADDERS,
         ("l.json", "l.json.tmp"),
+    ),
+    "regret --set": Loading(
+        "set.npz",
+        regret_file,
+        command("evaluate", "regret", "greedy", "--set", "set.npz", *("--markdown", "o.md")),
+        {
+            "boards lie outside": remade(regret_file, board=f"{BESIDE}/board.toml"),
+            "policies are code": remade(regret_file, policy=SPEC),
+            "names lead elsewhere": climbing_regrets,
+            "a pickle": pickled,
+        },
+        ("o.md", "o.md.tmp"),
     ),
     "generalise --table": Loading(
         "r.json",

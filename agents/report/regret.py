@@ -19,6 +19,7 @@ Figures = dict[str, Any]
 MAIN = ("agent", "regret", "at most", "errors", "blunders")
 _DASH = "–"
 _HEIGHT = 6.0  # inches
+_TICKS = (0, 5, 10, 20, 50, 100, 200)
 
 
 # Tables
@@ -44,6 +45,15 @@ def main_table(title: str, found: Sequence[Figures]) -> Table:
         clock = (seconds(one.get("core_seconds")),) if timed else ()
         rows.append((*row, *shares, *clock))
     return Table(f"{title}: regret a choice, in 1/1000 of a result", headers, rows)
+
+
+def policies_table(policies: Sequence[str], found: Sequence[Figures]) -> Table:
+    """Return the regret of agents by the rollouts of each policy alone."""
+    rows = [
+        (one["agent"], *(with_interval(one[f"by_{policy}"]) for policy in policies))
+        for one in in_order(found)
+    ]
+    return Table("by whose rollouts", ("agent", *policies), rows)
 
 
 def groups_table(key: str, found: Sequence[Figures]) -> Table:
@@ -111,7 +121,6 @@ def _draw(title: str, found: Sequence[Figures]) -> Figure:
         kinds.setdefault(one["agent"].partition(":")[0], []).append(one)
     for number, (kind, several) in enumerate(kinds.items()):
         colour = PALETTE[number % len(PALETTE)]
-        several = sorted(several, key=lambda one: float(one["core_seconds"]))
         x = [one["core_seconds"] for one in several]
         y = [1000 * one["regret"]["mean"] for one in several]
         axes.plot(x, y, "o-", color=colour, linewidth=1.0, ms=6, label=plain(kind, 30))
@@ -120,7 +129,9 @@ def _draw(title: str, found: Sequence[Figures]) -> Figure:
             axes.plot([place, place], [low, high], color=colour, linewidth=1.5, alpha=0.6)
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=10)
+    axes.set_yticks(_TICKS, [str(tick) for tick in _TICKS])
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    axes.xaxis.set_major_formatter(lambda place, _: f"{place:g}")
     axes.grid(axis="y", color=FAINT)
     axes.set_xlabel("core seconds a decision")
     axes.set_ylabel("regret a choice, in 1/1000 of a result")

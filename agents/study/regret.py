@@ -64,7 +64,7 @@ def measure(agent: Agent, told: RegretSet) -> Measured:
         IllegalMove: if an action is not legal, naming both.
     """
     batch = told.batch()
-    agent.prepare(list(told.boards()))
+    agent.prepare(list(told.boards))
     _ask(agent, told, told.batch(), np.arange(min(2, len(told))))  # what is loaded or compiled
     size = agent.games_at_once
     choices = np.empty(len(told), np.int64)
@@ -105,15 +105,9 @@ def losses(told: RegretSet, rows: Rows, policy: int | None = None) -> Losses:
         policy: by whose rollouts, None for the mean of all.
     """
     values = block_values(told, policy)  # (m, blocks)
-    full = np.asarray(~np.isnan(values).any(axis=1))
-    places = _places(told)  # (n, most)
-    there = (places >= 0) & full[places]
-    each = np.where(there[:, :, None], values[places], -np.inf)
-    own = values[rows]  # (n, blocks), nan where it was not rolled out
-    totals = each.sum(axis=2)
-    without = totals[:, :, None] - np.where(there[:, :, None], each, 0.0)
-    best = np.take_along_axis(each, without.argmax(axis=1)[:, None, :], axis=1)[:, 0]
-    top = np.take_along_axis(each, totals.argmax(axis=1)[:, None, None], axis=1)[:, 0]
+    own = values[rows]  # nan where it was not rolled out
+    best = np.take_along_axis(values, _best_without(told, values), axis=0)
+    top = values[_best_rows(told, values)]
     return Losses(np.nanmean(best - own, axis=1), np.nanmean(top - own, axis=1))
 
 
@@ -219,10 +213,19 @@ def resampled(values: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(away * np.sqrt(n / (n - 1)))
 
 
-def difference(told: RegretSet, one: Measured, other: Measured) -> dict[str, Any]:
-    """Return how much more regret one agent has than another in the same positions."""
+def difference(
+    told: RegretSet, one: Measured, other: Measured, boards: str | None = None
+) -> dict[str, Any]:
+    """Return how much more regret one agent has than another in the same positions.
+
+    Args:
+        told: the set.
+        one, other: the agents.
+        boards: of the strata that count; None for all.
+    """
+    chosen = [boards in (None, stratum["boards"]) for stratum in told.card["strata"]]
     each = [losses(told, told.rows(measured.choices)).least for measured in (one, other)]
-    more = estimates({"more": each[0] - each[1]}, told)["more"]
+    more = estimates({"more": each[0] - each[1]}, told, chosen)["more"]
     return {"a": one.agent, "b": other.agent, **more}
 
 
@@ -232,32 +235,34 @@ def difference(told: RegretSet, one: Measured, other: Measured) -> dict[str, Any
 def agreement(told: RegretSet) -> dict[str, Any]:
     """Return how far the first two policies of a set agree, as plain JSON types.
 
-    - "correlation" of what they say each action is worth less the mean of its position, over all
-      actions that were rolled out in full, and the same with the noise of each taken off;
-    - "same_best": in which share of positions they name the same best action;
-    - "lost": what the best action of each loses by the rollouts of the other;
-    - "higher": by how much the first says more of the best action for who decides, on average.
+    Both play with the same luck, so what is chosen or compared is always of different blocks.
+
+    - "correlation" of what they say each action is worth, less the mean of its position, over all
+      actions that were rolled out in full; and the same without the noise of rollouts;
+    - "same_best": in which share of positions they name the same best action, as far as these
+      rollouts tell;
+    - "lost_by_POLICY": what the best action of the other loses by its rollouts;
+    - "higher": by how much the first says more of its best action for who decides.
     """
     first, second = (block_values(told, policy) for policy in (0, 1))
-    full = ~np.isnan(first).any(axis=1)
-    owners = told.owners[full]
-    a, b = (_centred(values[full], owners) for values in (first, second))
-    best = [_best_rows(told, values) for values in (first, second)]
+    full = np.asarray(~np.isnan(first).any(axis=1))
+    a, b = (_centred(values[full], told.owners[full]) for values in (first, second))
+    best = [_best_without(told, values) for values in (first, second)]  # (n, blocks) each
+    whole = [_best_rows(told, values) for values in (first, second)]
+    worth = [[np.take_along_axis(v, rows, axis=0) for rows in best] for v in (first, second)]
     names = told.card["policies"]
     columns = {
-        "same_best": (best[0] == best[1]).astype(float),
-        f"lost_by_{names[0]}": losses(told, best[1], 0).least,
-        f"lost_by_{names[1]}": losses(told, best[0], 1).least,
-        "higher": (first - second)[best[0]].mean(axis=1),
+        "same_best": (whole[0] == whole[1]).astype(float),
+        f"lost_by_{names[0]}": (worth[0][0] - worth[0][1]).mean(axis=1),
+        f"lost_by_{names[1]}": (worth[1][1] - worth[1][0]).mean(axis=1),
+        "higher": (worth[0][0] - worth[1][0]).mean(axis=1),
     }
-    noise = [_noise(values[full]) for values in (first, second)]
     means = a.mean(axis=1), b.mean(axis=1)
-    together = float((means[0] * means[1]).mean())
-    spread = [float((mean**2).mean()) for mean in means]
-    clean = [max(s - n, 1e-12) for s, n in zip(spread, noise, strict=True)]
+    noisy = np.corrcoef(*means)[0, 1]
+    clean = _product(a, b) / np.sqrt(max(_product(a, a) * _product(b, b), 1e-12))
     return {
-        "correlation": round(together / float(np.sqrt(spread[0] * spread[1])), 4),
-        "correlation_without_noise": round(together / float(np.sqrt(clean[0] * clean[1])), 4),
+        "correlation": round(float(noisy), 4),
+        "correlation_without_noise": round(float(clean), 4),
         **estimates(columns, told),
     }
 
@@ -265,17 +270,29 @@ def agreement(told: RegretSet) -> dict[str, Any]:
 def _centred(values: Floats, owners: Rows) -> Floats:
     """Return block values less the mean over the actions of the same position."""
     counts = np.bincount(owners)
-    means = np.stack([np.bincount(owners, column) for column in values.T], axis=1)
-    return values - (means / np.maximum(counts, 1)[:, None])[owners]
+    sums = np.stack([np.bincount(owners, column) for column in values.T], axis=1)
+    return values - (sums / np.maximum(counts, 1)[:, None])[owners]
 
 
-def _noise(values: Floats) -> float:
-    """Return the variance that the blocks give to the mean of an action, on average."""
-    return float((values.var(axis=1, ddof=1) / values.shape[1]).mean())
+def _product(a: Floats, b: Floats) -> float:
+    """Return the mean product of two values of each action, (m, blocks), of different blocks."""
+    blocks = a.shape[1]
+    same = (a * b).sum(axis=1)
+    return float(((a.sum(axis=1) * b.sum(axis=1) - same) / (blocks * (blocks - 1))).mean())
 
 
 def _best_rows(told: RegretSet, values: Floats) -> Rows:
-    """Return the row of the best action of each position, of those rolled out in full."""
+    """Return the row of the best action of each position, of those rolled out in full: (n,)."""
+    return _best_of(told, values.sum(axis=1)[:, None])[:, 0]
+
+
+def _best_without(told: RegretSet, values: Floats) -> Rows:
+    """Return the row of the best action by all blocks but one, for each: (n, blocks)."""
+    return _best_of(told, values.sum(axis=1)[:, None] - values)
+
+
+def _best_of(told: RegretSet, worth: Floats) -> Rows:
+    """Return the row of the action that is worth most in each position, nan is none: (n, k)."""
     places = _places(told)
-    totals = np.where(places >= 0, values.sum(axis=1)[places], np.nan)
-    return np.take_along_axis(places, np.nanargmax(totals, axis=1)[:, None], axis=1)[:, 0]
+    there = np.where((places >= 0)[:, :, None], worth[places], np.nan)
+    return np.take_along_axis(places, np.nanargmax(there, axis=1), axis=1)

@@ -6,10 +6,9 @@ the boards and the layout of states and actions that it was made with; its hash 
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import io
 import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.arena.ladder import match_seed
+from tokaido_env.agents.learn.arrays import read_arrays
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool
@@ -28,7 +28,7 @@ from tokaido_env.core.checks import MOST_PATH, brief, shown
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.rules import RULES_VERSION, legal_mask
 from tokaido_env.core.state import STATE, copy_rows
-from tokaido_env.files import FILE, parse_json, standing, whole_file
+from tokaido_env.files import parse_json, whole_file
 from tokaido_env.position import PositionError
 from tokaido_env.validity import check_states
 
@@ -42,6 +42,7 @@ BLOCK = 64
 MOST_FILE = 32 << 20
 MOST_POSITIONS = 100_000
 MOST_BLOCKS = 1024
+MOST_BOARDS = 1000
 NOT_ROLLED = -128
 """Stands in `RegretSet.sums` for a block that was not rolled out."""
 
@@ -114,15 +115,15 @@ class RegretSet:
         """The position of each action: int64 (m,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
+    @functools.cached_property
     def boards(self) -> BoardPool:
-        """Return the boards, in the order of the card."""
-        return BoardPool.load([name for name, _ in self.card["boards"]])
+        """The boards, in the order of the card: built-in ones or of the family, never files."""
+        return BoardPool.load([Board.named(name) for name, _ in self.card["boards"]])
 
     def batch(self) -> Batch:
         """Return all positions as games in which it is to be decided, with luck of their own."""
-        which = self.board.tolist()
-        boards = self.boards()
-        batch = Batch(len(self), [boards[k] for k in which], autoreset=False, observation=None)
+        boards = [self.boards[k] for k in self.board.tolist()]
+        batch = Batch(len(self), boards, autoreset=False, observation=None)
         seed = match_seed(self.card["seed"], "regret", "agents")
         seeds = np.array([arena_seed(seed, k) for k in range(len(self))], np.int64)
         batch.reset(seeds, self.states)
@@ -144,7 +145,7 @@ class RegretSet:
         text = json.dumps(head | card, sort_keys=True)
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         with whole_file(Path(path)) as file:
-            np.savez_compressed(file, card=np.frombuffer(text.encode(), np.uint8), **arrays)
+            np.savez(file, card=np.frombuffer(text.encode(), np.uint8), **arrays)
 
     @classmethod
     def load(cls, path: str | Path = SHIPPED) -> RegretSet:
@@ -165,45 +166,27 @@ class RegretSet:
                 f"{where}: hash: the file says {shown(card['hash'])}, what it holds has "
                 f"{loaded.hash}: it is damaged, or was changed"
             )
-        _check_boards(where, card)
+        _check_boards(where, loaded)
         _check_positions(where, loaded)
         return loaded
 
 
 def _members(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a file, of the dtypes they should have: no more than it may hold."""
-    found = standing(path)
-    if found != FILE:
-        raise RegretSetError(f"{where}: expected the file of a regret set, it is {found}")
-    if path.stat().st_size > MOST_FILE:
-        raise RegretSetError(f"{where}: too large: expected at most {MOST_FILE >> 20} MiB")
+    """Return the arrays of a file, of the dtypes they should have."""
     wanted = {"card": np.dtype(np.uint8)} | {k: np.dtype(v) for k, v in _ARRAYS.items()}
     try:
-        with zipfile.ZipFile(path) as file:
-            names = sorted(info.filename for info in file.infolist())
-            if names != sorted(f"{name}.npy" for name in wanted):
-                raise ValueError(f"expected the arrays {', '.join(wanted)}")
-            return {name: _array(file, name, dtype) for name, dtype in wanted.items()}
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, RuntimeError) as error:
-        raise RegretSetError(f"{where}: not a regret set: {brief(error, 200)}") from None
-
-
-def _array(file: zipfile.ZipFile, name: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return an array of a file, read once its header has been seen to tell the truth."""
-    with file.open(f"{name}.npy") as member:
-        data = member.read(MOST_FILE + 1)
-    if len(data) > MOST_FILE:
-        raise ValueError(f"{name}: too large: expected at most {MOST_FILE >> 20} MiB")
-    stream = io.BytesIO(data)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError(f"{name}: expected version 1.0 of NumPy's format")
-    shape, by_columns, own = np.lib.format.read_array_header_1_0(stream)
-    size = own.itemsize
-    for length in shape:
-        size *= length
-    if own != dtype or by_columns or size != len(data) - stream.tell():
-        raise ValueError(f"{name}: expected {brief(dtype, 20)} of the shape it is said to have")
-    return np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape).copy()
+        held = read_arrays(path, MOST_FILE)
+    except ValueError as error:
+        told = str(error).removeprefix(f"{path.name}: ")
+        raise RegretSetError(f"{where}: {told}") from None
+    if sorted(held) != sorted(wanted):
+        raise RegretSetError(f"{where}: not a regret set: expected the arrays {', '.join(wanted)}")
+    for name, dtype in wanted.items():
+        if held[name].dtype != dtype or not held[name].flags.c_contiguous:
+            raise RegretSetError(
+                f"{where}: {name}: expected {brief(dtype, 20)}, got {brief(held[name].dtype, 20)}"
+            )
+    return held
 
 
 def _checked_card(where: str, text: npt.NDArray[np.uint8]) -> dict[str, Any]:
@@ -233,7 +216,8 @@ def _check_card(where: str, card: dict[str, Any]) -> None:
         "name": isinstance(card["name"], str),
         "hash": isinstance(card["hash"], str),
         "seed": type(card["seed"]) is int,
-        "boards": _lists_of(card["boards"], lambda one: _texts(one, 2)),
+        "boards": _lists_of(card["boards"], lambda one: _texts(one, 2))
+        and len(card["boards"]) <= MOST_BOARDS,
         "strata": _lists_of(card["strata"], _is_stratum),
         "policies": _texts(card["policies"]),
     }
@@ -291,12 +275,12 @@ def _check_sums(where: str, told: RegretSet) -> None:
         raise RegretSetError(f"{where}: sums: expected -{BLOCK} to {BLOCK}, or {NOT_ROLLED}")
 
 
-def _check_boards(where: str, card: dict[str, Any]) -> None:
-    for name, own in card["boards"]:
-        try:
-            known = Board.named(name).hash
-        except BoardError as error:
-            raise RegretSetError(f"{where}: {error}") from None
+def _check_boards(where: str, told: RegretSet) -> None:
+    try:
+        hashes = told.boards.hashes.tolist()
+    except BoardError as error:
+        raise RegretSetError(f"{where}: {error}") from None
+    for (name, own), known in zip(told.card["boards"], hashes, strict=True):
         if known != own:
             raise RegretSetError(
                 f"{where}: made on a board {shown(name)} of hash {shown(own)}, the one here has "
@@ -306,7 +290,7 @@ def _check_boards(where: str, card: dict[str, Any]) -> None:
 
 def _check_positions(where: str, told: RegretSet) -> None:
     """Check that the states are possible, and the actions those that are legal in them."""
-    boards = told.boards()
+    boards = told.boards
     which = told.board.astype(np.int64)
     try:
         check_states(boards, boards.records, which, np.arange(len(told)), copy_rows(told.states))

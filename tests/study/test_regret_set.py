@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from regrets import drawn_sums, small_set, truth_of
 
-from tokaido_env.agents.study.regret import agreement
+from tokaido_env.agents import make
+from tokaido_env.agents.study.regret import agreement, figures, measure
 from tokaido_env.agents.study.regret_set import (
     NOT_ROLLED,
     SHIPPED,
@@ -33,7 +34,7 @@ def members(path: Path) -> dict[str, np.ndarray[Any, Any]]:
 def rewritten(path: Path, **changes: Any) -> Path:
     """The file with other members; None leaves one out."""
     held = members(path) | changes
-    np.savez_compressed(path, **{name: array for name, array in held.items() if array is not None})
+    np.savez(path, **{name: array for name, array in held.items() if array is not None})
     return path
 
 
@@ -88,7 +89,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "another dtype": (
         lambda p: rewritten(p, actions=TOLD.actions.astype(np.int64)),
-        "not a regret set: actions: expected int8",
+        "actions: expected int8, got int64",
     ),
     "another shape": (lambda p: rewritten(p, board=TOLD.board[:-1]), "do not belong together"),
     "sums": (lambda p: rewritten(p, sums=np.full_like(TOLD.sums, 100)), "sums: expected -64 to 64"),
@@ -96,10 +97,10 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda p: rewritten(p, sums=np.full_like(TOLD.sums, NOT_ROLLED)),
         "sums: expected one action of each position in all blocks",
     ),
-    "text": (lambda p: p.write_text("{}"), "not a regret set: File is not a zip file"),
-    "cut short": (lambda p: p.write_bytes(p.read_bytes()[:500]), "not a regret set"),
-    "a folder": (lambda p: (p.unlink(), p.mkdir()), "expected the file of a regret set, it is"),
-    "nothing": (lambda p: p.unlink(), "expected the file of a regret set, it is"),
+    "text": (lambda p: p.write_text("{}"), "not a file of arrays: File is not a zip file"),
+    "cut short": (lambda p: p.write_bytes(p.read_bytes()[:500]), "not a file of arrays"),
+    "a folder": (lambda p: (p.unlink(), p.mkdir()), "expected a file, it is"),
+    "nothing": (lambda p: p.unlink(), "expected a file, it is"),
 }
 
 
@@ -140,7 +141,7 @@ def test_what_a_right_hash_stands_for_is_checked_too(path: Path) -> None:
 
 def test_a_pickle_is_never_opened(path: Path) -> None:
     rewritten(path, states=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(RegretSetError, match="not a regret set"):
+    with pytest.raises(RegretSetError, match="not a file of arrays"):
         RegretSet.load(path)
 
 
@@ -152,21 +153,17 @@ def test_a_header_that_asks_for_more_than_there_is_gets_nothing(path: Path) -> N
     with zipfile.ZipFile(path) as file:
         held = {info.filename: file.read(info) for info in file.infolist()}
     held["actions.npy"] = header.getvalue() + b"\0"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+    with zipfile.ZipFile(path, "w") as file:
         for name, data in held.items():
             file.writestr(name, data)
-    with pytest.raises(RegretSetError, match="actions: expected int8 of the shape"):
+    with pytest.raises(RegretSetError, match=r"actions\.npy: expected int8 of shape"):
         RegretSet.load(path)
 
 
-def test_a_bomb_is_refused_before_it_fills_the_memory(path: Path) -> None:
-    with zipfile.ZipFile(path) as file:
-        held = {info.filename: file.read(info) for info in file.infolist()}
-    held["sums.npy"] = bytes(40 << 20)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in held.items():
-            file.writestr(name, data)
-    with pytest.raises(RegretSetError, match="sums: too large"):
+def test_a_file_that_would_have_to_be_unpacked_is_refused(path: Path) -> None:
+    """It might hold a thousand times its own length."""
+    np.savez_compressed(path, **members(path))
+    with pytest.raises(RegretSetError, match="expected as it is, it is compressed"):
         RegretSet.load(path)
 
 
@@ -174,7 +171,15 @@ def test_the_set_that_is_shipped() -> None:
     """Its policies agree on what is good, and on how good it is."""
     shipped = RegretSet.load(SHIPPED)
     found = agreement(shipped)
-    assert found["correlation_without_noise"] > 0.8
+    assert found["correlation_without_noise"] > 0.7
     for policy in shipped.card["policies"]:
-        assert found[f"lost_by_{policy}"]["mean"] < 0.03
+        assert found[f"lost_by_{policy}"]["mean"] < 0.04
     assert {"champion", "greedy"} <= {*shipped.card["references"]}
+
+
+def test_both_policies_of_the_shipped_set_order_agents_alike() -> None:
+    shipped = RegretSet.load(SHIPPED)
+    found = [figures(shipped, measure(make(spec), shipped)) for spec in ("heuristic", "greedy")]
+    for policy in shipped.card["policies"]:
+        better, worse = (one[f"by_{policy}"]["mean"] for one in found)
+        assert 0 < better < worse

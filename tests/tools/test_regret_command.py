@@ -56,7 +56,7 @@ def test_agents_are_told_with_their_differences(
     ("words", "told"),
     [
         (["nobody"], "unknown agent 'nobody'"),
-        (["greedy", "--set", "missing.npz"], "missing.npz: expected the file of a regret set"),
+        (["greedy", "--set", "missing.npz"], "missing.npz: expected a file"),
         (["greedy", "--json", "no/where.json"], "no/where.json"),
     ],
 )

@@ -35,20 +35,29 @@ def found(told: RegretSet) -> list[dict[str, Any]]:
 
 def test_costs_are_what_the_errors_ask_for(told: RegretSet, found: list[dict[str, Any]]) -> None:
     """So many pairs that the score is two errors from a half, so many positions alike."""
-    matches = [{"a": "random", "b": "greedy", "pairs": [60, 10, 20, 5, 5]}]
-    (cost,) = regret_table.costs(told, found, matches)
-    scores = np.repeat([0, 0.25, 0.5, 0.75, 1], matches[0]["pairs"])
+    counts = [60, 10, 20, 5, 5]
+    order = [one["agent"] for one in report.in_order(found)]
+    ladder = {
+        "board": "shikoku",
+        "agents": [{"agent": name} for name in (order[0], "heuristic", order[1])],
+        "matches": [{"a": order[1], "b": order[0], "pairs": counts}],
+    }
+    (cost,) = regret_table.costs(told, found, ladder)
+    scores = np.repeat([0, 0.25, 0.5, 0.75, 1], counts)
     assert abs(scores.mean() - 0.5) == pytest.approx(2 * scores.std() / sqrt(cost.pairs))
-    better, worse = (one["agent"] for one in report.in_order(found))
-    assert (cost.better, cost.worse) == (better, worse)
-    one, other = (measure(make(spec), told) for spec in (better, worse))
-    more = difference(told, other, one)
+    assert [cost.better, cost.worse] == order
+    one, other = (measure(make(spec), told) for spec in order)
+    more = difference(told, other, one, "shikoku")
+    there = regret_table.positions_on(told, "shikoku")
+    assert 0 < there < len(told)
     error = (more["ci95"][1] - more["ci95"][0]) / 2 / 1.959964
-    assert abs(more["mean"]) == pytest.approx(
-        2 * error * sqrt(len(told) / cost.positions), rel=1e-4
-    )
+    assert abs(more["mean"]) == pytest.approx(2 * error * sqrt(there / cost.positions), rel=1e-4)
     assert cost.seconds[0] / cost.seconds[1] == pytest.approx(151 * cost.pairs / cost.positions)
-    assert regret_table.costs(told, found, []) == []
+    (row,) = regret_table.costs_table([cost], 10**9).rows
+    assert row[-1] != "–"
+    (row,) = regret_table.costs_table([cost], 1).rows
+    assert row[-3:] == ("more than 1", f"{report.seconds(cost.seconds[0])} / –", "–")
+    assert regret_table.costs(told, found, ladder | {"matches": []}) == []
 
 
 def test_tables_and_picture(found: list[dict[str, Any]], told: RegretSet, tmp_path: Path) -> None:
