@@ -73,7 +73,7 @@ def test_the_table_has_each_agent_with_its_interval_and_the_number_of_games(
     rows = [line.split() for line in shown.splitlines()]
     scores = {
         row[0]: float(row[3].rstrip("%"))
-        for row in rows[: rows.index("Ratings: probit, random = 0".split())]
+        for row in rows[: rows.index(["Ratings:", "probit,", "random", "=", "0"])]
         if row[1:2] == ["10"]
     }
     assert scores["greedy"] + scores["random"] == pytest.approx(100)
