@@ -179,15 +179,17 @@ def by_number(results: Path) -> str:
         read = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
         if read:
             rows = [[one[split]["mean"]["value"] for one in read] for split in ("test", "train")]
-            cells = [_spread(row) for row in rows] + [_spread([x["gap"]["value"] for x in read])]
+            cells = [_spread(row) for row in rows]
+            cells.append(_spread([one["gap"]["value"] for one in read], sign="+"))
             lines.append(f"| {boards:,} | {len(read)} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _spread(values: Sequence[float]) -> str:
+def _spread(values: Sequence[float], sign: str = "") -> str:
     """Return the mean of some shares in percent, and where they lie."""
-    mean, low, high = (100 * one(values) for one in (statistics.fmean, min, max))
-    return f"{mean:.1f} % ({low:.1f} to {high:.1f})".replace("-", "−")
+    told = (f"{100 * one(values):{sign}.1f}" for one in (statistics.fmean, min, max))
+    mean, low, high = (text.replace("-", "−") for text in told)
+    return f"{mean} % ({low} to {high})"
 
 
 if __name__ == "__main__":
