@@ -67,7 +67,7 @@ class Positions(NamedTuple):
 
     def part(self, rows: npt.NDArray[np.bool_]) -> Positions:
         """Return some of them."""
-        return Positions(*(column[rows] for column in self))
+        return Positions(self.games[rows], self.units[rows], self.results[rows])
 
 
 class Refit(NamedTuple):
@@ -183,7 +183,8 @@ def units_of(
 def values_of(policy: Policy, units: Floats) -> Values:
     """Return the values of positions whose second layer is known, float64 (n,)."""
     t = policy.tensors
-    return np.tanh((units @ t["value.weight"][0] + t["value.bias"][0]).astype(np.float64))
+    values: Values = np.tanh((units @ t["value.weight"][0] + t["value.bias"][0]).astype(float))
+    return values
 
 
 def fit(positions: Positions) -> Values:
@@ -208,7 +209,8 @@ def fit(positions: Positions) -> Values:
         if loss - lower < _CONVERGED:
             break
         weights, loss = weights - step, lower
-    return weights / scale / 2
+    found: Values = weights / scale / 2
+    return found
 
 
 def _loss(x: Values, y: Values, weights: Values) -> float:
@@ -220,7 +222,10 @@ def _newton_step(x: Values, y: Values, weights: Values) -> Values:
     chance = (1 + np.tanh(x @ weights / 2)) / 2
     gradient = x.T @ (chance - y) / len(y) + _RIDGE * weights
     curvature = (x * (chance * (1 - chance))[:, None]).T @ x / len(y)
-    return np.linalg.solve(curvature + _RIDGE * np.eye(len(weights)), gradient)
+    step: Values = np.linalg.solve(curvature + _RIDGE * np.eye(len(weights)), gradient).astype(
+        float
+    )
+    return step
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

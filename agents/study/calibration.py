@@ -421,8 +421,8 @@ def _luck(
     drawn = _draw(agent, played, events, plan.seeds(f"luck {number}", len(events) * DRAWS))
     surprises = worth[after] - drawn.mean(axis=1)
     own = played.games[events]
-    luck = np.bincount(own, surprises, games)
-    noise = np.bincount(own, drawn.var(axis=1, ddof=1) / DRAWS, games)
+    luck: Values = np.bincount(own, surprises, games).astype(np.float64)
+    noise: Values = np.bincount(own, drawn.var(axis=1, ddof=1) / DRAWS, games).astype(np.float64)
     first = np.searchsorted(played.games[decided], np.arange(games))
     return Lucky(results[:games] - values[first], luck, noise)
 
