@@ -161,7 +161,8 @@ def _run(command: Words) -> int:
 def _write_docs(results: Path, measured: Sequence[Agent]) -> None:
     told = (results / "table.md").read_text(encoding="utf-8")
     for agent in measured:
-        told = told.replace(f"| {agent.spec} |", f"| {agent.name} |")
+        if agent.training:  # whose spec is a path of the machine that trained it
+            told = told.replace(f"| {agent.spec} |", f"| {agent.name} |")
     curve = results / "plots" / "curve.svg"
     if curve.is_file():
         shutil.copyfile(curve, FIGURE)
