@@ -1,6 +1,6 @@
 """Tokaido-100 as a whole: train the learners, measure all agents, make the table and the figure.
 
-    python benchmarks/tokaido_100.py                      all of it, one after another: about a day
+    python benchmarks/tokaido_100.py                      all of it, one after another: some hours
     python benchmarks/tokaido_100.py --list               only print the commands
     python benchmarks/tokaido_100.py --only greedy        only agents whose names hold a word
     python benchmarks/tokaido_100.py --docs               also put table and figure into the docs
