@@ -1,5 +1,6 @@
 """Positions whose value can be computed: the last picks of the last round, solved by hand."""
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -8,8 +9,15 @@ from tokaido_env import Game
 from tokaido_env.core.state import CHANCE_PHASES
 
 
-def last_positions() -> Iterator[Game]:
-    """The last picks of the last round, scores level, where not every action is as good."""
+MOST_BEHIND = 3000  # positions behind one that is solved here
+
+
+def last_positions(dice: int = 1) -> Iterator[Game]:
+    """The last picks of the last round, scores level, where not every action is as good.
+
+    Args:
+        dice: at most so many are left. The other player decides too if there are two.
+    """
     for seed in range(200):
         game, rng = Game(seed=seed, chance="explicit"), np.random.default_rng(seed)
         while not game.is_over and game.rounds < 30:
@@ -17,15 +25,21 @@ def last_positions() -> Iterator[Game]:
                 labels, odds = zip(*game.outcomes(), strict=True)
                 game.play(labels[rng.choice(len(labels), p=odds)])
                 continue
-            if len(game.to_dict()["dice_left"]) < 2 and len(game.legal_actions()) > 1:
+            if len(game.to_dict()["dice_left"]) <= dice and len(game.legal_actions()) > 1:
                 level = game.copy()
                 for name in ("temple", "garden", "gold", "gifted", "coins"):
                     level.states[name] = level.states[name][:, :1]
                 level.states["end_triggered"] = 1
-                if len({round(value, 6) for value in solve(level).values()}) > 1:
+                if is_small(level) and len({round(v, 6) for v in solve(level).values()}) > 1:
                     yield level
             labels = [label for label in game.legal_labels() if label != "pass"]
             game.play(labels[rng.integers(len(labels))] if labels else "pass")
+
+
+def is_small(game: Game) -> bool:
+    """Whether solving a position takes no more than a second."""
+    behind = itertools.islice(positions_behind(game), MOST_BEHIND)
+    return sum(1 for _ in behind) < MOST_BEHIND
 
 
 def solve(game: Game) -> dict[int, float]:
