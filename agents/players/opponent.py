@@ -48,26 +48,39 @@ class OpponentModel(NamedTuple):
     epsilon: float = 0.0
     """How often it takes a random action instead."""
 
-    def on(self, boards: npt.NDArray[np.void], threads: int) -> Opponent:
-        """Return it as the kernels read it, on boards, `BOARD` (1,) or (n,)."""
+    def on(self, boards: npt.NDArray[np.void], threads: int) -> tuple[Opponents, Any, Workspace]:
+        """Return it as the kernels read it, on boards, `BOARD` (1,) or (n,).
+
+        Returns:
+            How it decides, its network's weights (None without), and memory for so many threads.
+        """
         weights, rows = (None, FIRST_ROW) if self.network is None else self.network.on(boards)
-        workspaces = kept_workspaces(threads, weights)
-        return Opponent(weights, rows, workspaces, self.temperature, self.bot, self.epsilon)
+        decides = Opponents(rows, self.temperature, self.bot, self.epsilon)
+        return decides, weights, kept_workspaces(threads, weights)
 
 
-class Opponent(NamedTuple):
-    """`OpponentModel` as the kernels read it: of all threads and positions, or of one."""
+class Opponents(NamedTuple):
+    """How an opponent decides in some positions."""
 
-    network: Any  # Weights, or None
-    row: Any  # int64 (1,) or (n,), of the first bias; of one position a number
-    workspace: Workspace  # of several threads; of one position its thread's, the scratch an array
+    rows: Any  # int64 (1,) or (n,), of the first bias of its network
     temperature: float
     bot: int
     epsilon: float
 
-    def part(self, part: slice) -> Opponent:
+    def part(self, part: slice) -> Opponents:
         """Return it for some of the positions."""
-        return self._replace(row=self.row[part]) if len(self.row) > 1 else self
+        return self._replace(rows=self.rows[part]) if len(self.rows) > 1 else self
+
+
+class Opponent(NamedTuple):
+    """How an opponent decides in one position, and with what memory."""
+
+    network: Any  # Weights, or None
+    row: int  # of the first bias
+    workspace: Workspace  # of one thread, the scratch an array
+    temperature: float
+    bot: int
+    epsilon: float
 
 
 def model_of(agent: Agent) -> OpponentModel | None:
@@ -84,14 +97,13 @@ def model_of(agent: Agent) -> OpponentModel | None:
 
 
 @kernel
-def opponent_at(opponents: Any, thread: int, i: int) -> Any:
+def opponent_at(opponents: Any, network: Any, workspaces: Any, thread: int, i: int) -> Any:
     """Return the opponent of position `i` for one thread; None if there is none."""
     if opponents is None:
         return None
-    workspaces = opponents.workspace
     return Opponent(
-        opponents.network,
-        opponents.row[i if len(opponents.row) > 1 else 0],
+        network,
+        opponents.rows[i if len(opponents.rows) > 1 else 0],
         Workspace(
             workspaces.copy[thread],
             workspaces.scratch[thread],  # not a row: compiled functions cannot return one

@@ -247,14 +247,16 @@ def search(
     threads = min(numba.get_num_threads(), n)
     trees = kept_trees(threads, nodes, priors=network is not None)
     workspaces = kept_workspaces(threads, weights)
-    opponents = None if opponent is None else opponent.on(positions.boards, threads)
+    theirs = (None, None, None) if opponent is None else opponent.on(positions.boards, threads)
+    opponents, their_network, their_workspaces = theirs
     step = max(1, threads, at_once // sims)
     for first in range(0, n, step):
         part = slice(first, first + step)
         taken = np.zeros(1, np.int64)
         _search_all(
             *(keys[part], positions.part(part), found.part(part), weights, plan),
-            *(trees, workspaces, None if opponents is None else opponents.part(part), taken),
+            *(trees, workspaces, None if opponents is None else opponents.part(part)),
+            *(their_network, their_workspaces, taken),
         )
     return found
 
@@ -274,6 +276,8 @@ def _search_each(
     trees: Tree,
     workspaces: Workspace,
     opponents: Any,
+    their_network: Any,
+    their_workspaces: Any,
     taken: Any,
 ) -> None:
     """Search n positions, each thread in a tree of its own."""
@@ -297,7 +301,8 @@ def _search_each(
             workspaces.logits[w],
         )
         _search_share(
-            *(keys, positions, found, network, plan, tree, workspace, opponents, w, taken)
+            *(keys, positions, found, network, plan, tree, workspace),
+            *(opponents, their_network, their_workspaces, w, taken),
         )
 
 
@@ -314,6 +319,8 @@ def _search_share(
     tree: Tree,
     workspace: Workspace,
     opponents: Any,
+    their_network: Any,
+    their_workspaces: Any,
     thread: int,
     taken: Any,
 ) -> None:
@@ -328,7 +335,7 @@ def _search_share(
             positions.legal[i],
             positions.rows[i if len(positions.rows) > 1 else 0],
         )
-        opponent = opponent_at(opponents, thread, i)
+        opponent = opponent_at(opponents, their_network, their_workspaces, thread, i)
         found.actions[i], found.values[i] = _search(
             network, opponent, plan, position, keys[i], tree, workspace, found.visits[i]
         )
