@@ -8,8 +8,7 @@ import numpy as np
 from tokaido_env import Game
 from tokaido_env.core.state import CHANCE_PHASES
 
-
-MOST_BEHIND = 3000  # positions behind one that is solved here
+MOST_BEHIND = 1000  # positions behind one that is solved here
 
 
 def last_positions(dice: int = 1) -> Iterator[Game]:

@@ -48,24 +48,34 @@ class OpponentModel(NamedTuple):
     epsilon: float = 0.0
     """How often it takes a random action instead."""
 
-    def on(self, boards: npt.NDArray[np.void], threads: int) -> tuple[Opponents, Any, Workspace]:
+    def on(self, boards: npt.NDArray[np.void], threads: int) -> tuple[Opponents, Any]:
         """Return it as the kernels read it, on boards, `BOARD` (1,) or (n,).
 
         Returns:
-            How it decides, its network's weights (None without), and memory for so many threads.
+            How it decides, with memory for so many threads, and its network's weights, or None.
         """
         weights, rows = (None, FIRST_ROW) if self.network is None else self.network.on(boards)
-        decides = Opponents(rows, self.temperature, self.bot, self.epsilon)
-        return decides, weights, kept_workspaces(threads, weights)
+        memory = kept_workspaces(threads, weights)
+        return Opponents(rows, self.temperature, self.bot, self.epsilon, *memory), weights
 
 
 class Opponents(NamedTuple):
-    """How an opponent decides in some positions."""
+    """How an opponent decides in some positions, and with what memory.
+
+    Flat, because a parallel loop takes no tuples of tuples.
+    """
 
     rows: Any  # int64 (1,) or (n,), of the first bias of its network
     temperature: float
     bot: int
     epsilon: float
+    copy: Any  # this and what follows: a `Workspace`, of several threads
+    scratch: Any
+    layers: Any
+    results: Any
+    units: Any
+    values: Any
+    logits: Any
 
     def part(self, part: slice) -> Opponents:
         """Return it for some of the positions."""
@@ -97,7 +107,7 @@ def model_of(agent: Agent) -> OpponentModel | None:
 
 
 @kernel
-def opponent_at(opponents: Any, network: Any, workspaces: Any, thread: int, i: int) -> Any:
+def opponent_at(opponents: Any, network: Any, thread: int, i: int) -> Any:
     """Return the opponent of position `i` for one thread; None if there is none."""
     if opponents is None:
         return None
@@ -105,13 +115,13 @@ def opponent_at(opponents: Any, network: Any, workspaces: Any, thread: int, i: i
         network,
         opponents.rows[i if len(opponents.rows) > 1 else 0],
         Workspace(
-            workspaces.copy[thread],
-            workspaces.scratch[thread],  # not a row: compiled functions cannot return one
-            workspaces.layers[thread],
-            workspaces.results[thread],
-            workspaces.units[thread],
-            workspaces.values[thread],
-            workspaces.logits[thread],
+            opponents.copy[thread],
+            opponents.scratch[thread],  # not a row: compiled functions cannot return one
+            opponents.layers[thread],
+            opponents.results[thread],
+            opponents.units[thread],
+            opponents.values[thread],
+            opponents.logits[thread],
         ),
         opponents.temperature,
         opponents.bot,

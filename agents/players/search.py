@@ -247,8 +247,9 @@ def search(
     threads = min(numba.get_num_threads(), n)
     trees = kept_trees(threads, nodes, priors=network is not None)
     workspaces = kept_workspaces(threads, weights)
-    theirs = (None, None, None) if opponent is None else opponent.on(positions.boards, threads)
-    opponents, their_network, their_workspaces = theirs
+    opponents, their_network = (
+        (None, None) if opponent is None else opponent.on(positions.boards, threads)
+    )
     step = max(1, threads, at_once // sims)
     for first in range(0, n, step):
         part = slice(first, first + step)
@@ -256,7 +257,7 @@ def search(
         _search_all(
             *(keys[part], positions.part(part), found.part(part), weights, plan),
             *(trees, workspaces, None if opponents is None else opponents.part(part)),
-            *(their_network, their_workspaces, taken),
+            *(their_network, taken),
         )
     return found
 
@@ -277,7 +278,6 @@ def _search_each(
     workspaces: Workspace,
     opponents: Any,
     their_network: Any,
-    their_workspaces: Any,
     taken: Any,
 ) -> None:
     """Search n positions, each thread in a tree of its own."""
@@ -302,7 +302,7 @@ def _search_each(
         )
         _search_share(
             *(keys, positions, found, network, plan, tree, workspace),
-            *(opponents, their_network, their_workspaces, w, taken),
+            *((opponents, their_network, w), taken),
         )
 
 
@@ -318,13 +318,14 @@ def _search_share(
     plan: Plan,
     tree: Tree,
     workspace: Workspace,
-    opponents: Any,
-    their_network: Any,
-    their_workspaces: Any,
-    thread: int,
+    theirs: Any,
     taken: Any,
 ) -> None:
-    """Search positions that no other thread has taken, one after the other."""
+    """Search positions that no other thread has taken, one after the other.
+
+    Args:
+        theirs: the opponents, their network, and which thread this is.
+    """
     i = take(taken, 1)
     while i < len(keys):
         which = i if len(positions.boards) > 1 else 0
@@ -335,7 +336,7 @@ def _search_share(
             positions.legal[i],
             positions.rows[i if len(positions.rows) > 1 else 0],
         )
-        opponent = opponent_at(opponents, their_network, their_workspaces, thread, i)
+        opponent = opponent_at(theirs[0], theirs[1], theirs[2], i)
         found.actions[i], found.values[i] = _search(
             network, opponent, plan, position, keys[i], tree, workspace, found.visits[i]
         )
