@@ -124,7 +124,7 @@ def test_weights_of_0_for_the_board_change_no_byte(met: Any) -> None:
     ("spec", "digest"),
     [
         ("champion", "3e44dbb9d1f46d40"),
-        ("champion:sims=8,temperature=1,dice=drawn", "3e44dbb9d1f46d40"),
+        ("champion:sims=30,temperature=1,dice=drawn", "bd1a5ec48bd057a6"),
     ],
 )
 def test_a_policy_from_before_there_were_pools_plays_the_same(spec: str, digest: str) -> None:
