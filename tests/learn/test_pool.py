@@ -15,6 +15,7 @@ WIN, LOSS, DRAW = 1.0, -1.0, 0.0
 
 def pool(**values: Any) -> Pool:
     defaults: dict[str, Any] = {"games": 8, "slots": 4, "rollout": 8, "minibatch": 64}
+    defaults["value_from"] = "all"  # in which any shares may be 0
     return Pool(Settings(**defaults | values))
 
 
