@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol
 TESTS = Path(__file__).resolve().parent
 KINDS = (
     *("records", "boards", "positions", "batch", "configs", "ladders", "runs", "policies"),
-    *("results", "regrets"),
+    *("results", "regrets", "suites"),
 )
 
 # Files that are seen on a disk cost some milliseconds each: here they need not be.

@@ -106,12 +106,14 @@ def _part(path: str, key: str, data: Any, opponents: int) -> Part:
     except LadderError as error:
         raise SubmissionError(f"{brief(key)}: {error}") from None
     pairs, elo = data["pairs"], data["elo"]
-    most = MOST_GAMES // (2 * len(pool))
+    most = MOST_GAMES // (2 * len(pool) * opponents)
     right = type(pairs) is int and 1 <= pairs <= most
     _expect(right, path, f"{key}: pairs", f"a number from 1 to {most:,}", pairs)
     right = isinstance(elo, list) and len(elo) == opponents and all(map(_is_elo, elo))
-    _expect(right, path, f"{key}: elo", "a number for each opponent", elo)
-    return Part(pool, pairs, tuple(map(float, elo)))
+    # 0 and 0.0 are alike, but the hashes of what holds them are not.
+    right = right and all(isinstance(x, float) for x in elo)
+    _expect(right, path, f"{key}: elo", "a number such as -57.0 for each opponent", elo)
+    return Part(pool, pairs, tuple(elo))
 
 
 def load_submission(path: Path, suite: Suite) -> Submission:
