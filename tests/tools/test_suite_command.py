@@ -149,7 +149,7 @@ def test_a_suite_is_written_with_what_its_opponents_are_worth(tmp_path: Path) ->
     suite = tmp_path / "suite.json"
     shutil.copy(SMALL, suite)
     before = load_suite(suite)
-    one, other = ladder("a", random=-2.0, greedy=1.0, more=0.0), ladder("b", greedy=3, random=4)
+    one, other = ladder("a", random=-2.0, greedy=1.0, more=0.0), ladder("b", greedy=3.0, random=4.0)
     tokaido_bench_1.write_suite(suite, one, other)
     after = load_suite(suite)
     assert (after.default.elo, after.test.elo) == ((1.0, -2.0), (3.0, 4.0))
