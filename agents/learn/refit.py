@@ -7,6 +7,9 @@ the policy's moves stay the same bytes, and a forward pass costs what it did. Wi
 a value is a logistic regression of the result, which has one best answer: no learning rate, no
 order of samples. It is fitted by Newton's method (McCullagh and Nelder 1989) to three quarters of
 the games and compared with the old one on the others; a value that is no better is not written.
+Where the units cannot tell the rounds, the likeliest value may be too high in some and too low in
+others: the squared mean error of each three rounds is held down with it (`--balance`), which costs
+next to no likelihood.
 
 The policy plays its likeliest actions, as it does when it is measured.
 """
@@ -42,12 +45,17 @@ from tokaido_env.trajectory import Trajectory, in_parts
 
 GAMES = 12_000
 
+_ROUNDS = 3  # whose mean is to be right, as `calibrate` groups them
+_LAST_GROUP = 8  # rounds 25 and later
 _EVERY = 3  # of a game's decisions, which tell alike, one is kept
 _HELD_OUT = 4  # one game in so many compares old and new
+_MOST_BALANCE = 1000
 _RIDGE = 1e-6  # weight of the penalty on squared weights, of units scaled to a spread of 1
 _NEWTON_STEPS = 50
 _CONVERGED = 1e-10  # of the loss
 _ROWS = 2**14  # positions that are read at once
+
+BALANCE = 10.0
 
 Values = npt.NDArray[np.float64]
 
@@ -57,17 +65,20 @@ class Positions(NamedTuple):
 
     Attributes:
         games: int64 (n,), the numbers of the games.
+        rounds: int64 (n,), from 1.
         units: float32 (n, second), of the trunk's second layer.
         results: float64 (n,), of the player to decide: 1, 0 or -1.
     """
 
     games: npt.NDArray[np.int64]
+    rounds: npt.NDArray[np.int64]
     units: Floats
     results: Values
 
     def part(self, rows: npt.NDArray[np.bool_]) -> Positions:
         """Return some of them."""
-        return Positions(self.games[rows], self.units[rows], self.results[rows])
+        units, results = self.units[rows], self.results[rows]
+        return Positions(self.games[rows], self.rounds[rows], units, results)
 
 
 class Refit(NamedTuple):
@@ -93,6 +104,7 @@ def refit(
     games: int = GAMES,
     seed: int = 0,
     progress: Callable[[int], None] = lambda games: None,
+    balance: float = BALANCE,
 ) -> Refit:
     """Fit the value of a policy to the results of its games against itself.
 
@@ -102,22 +114,26 @@ def refit(
         games: at least so many; from 8.
         seed: of their luck, 0 to 2**53 - 1.
         progress: called with the number of games finished now and then.
+        balance: weight of the mean errors of each three rounds, 0 to 1,000: see `fit`.
 
     Raises:
         ValueError: if a number is out of range.
     """
     check_seed(seed)
+    if not 0 <= balance <= _MOST_BALANCE:
+        raise ValueError(f"balance: expected 0 to {_MOST_BALANCE:,}, got {balance}")
     if not 8 <= games <= MOST_GAMES:
         raise ValueError(f"games: expected 8 to {MOST_GAMES:,}, got {games:,}")
     pool = BoardPool.load(boards)
     positions = self_play(policy, pool, games, seed, progress)
     held_out: npt.NDArray[np.bool_] = positions.games % _HELD_OUT == 0
-    weights = fit(positions.part(~held_out))
+    weights = fit(positions.part(~held_out), balance)
     tensors = {
         "value.weight": weights[None, :-1].astype(np.float32),
         "value.bias": weights[-1:].astype(np.float32),
     }
     told = {"board": pool.name, "hash": pool.hash, "games": games, "seed": seed}
+    told |= {"balance": balance}
     made = Policy(policy.tensors | tensors, policy.training | {"value": told})
     rest = positions.part(held_out)
     errors = [values_of(one, rest.units) - rest.results for one in (policy, made)]
@@ -152,7 +168,8 @@ def _read(
         for some in _chunks(rows)
     ]
     signs = 1 - 2 * played.movers[rows].astype(np.int64)
-    return Positions(numbers[own], np.concatenate(units), signs * results[own])
+    rounds = played.states["round"][rows].astype(np.int64)
+    return Positions(numbers[own], rounds, np.concatenate(units), signs * results[own])
 
 
 def _chunks(rows: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
@@ -187,25 +204,44 @@ def values_of(policy: Policy, units: Floats) -> Values:
     return values
 
 
-def fit(positions: Positions) -> Values:
+class _Task(NamedTuple):
+    """What is fitted: units with a column of ones, as wins 0 to 1, and which rounds they are of."""
+
+    x: Values
+    y: Values
+    groups: npt.NDArray[np.int64]
+    balance: float
+
+    def biases(self, chance: Values) -> Values:
+        """Return the mean error of each group, 0 of one that is empty."""
+        return np.bincount(self.groups, chance - self.y) / self.sizes()
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Return how many positions each group has, at least 1."""
+        return np.maximum(np.bincount(self.groups), 1)
+
+
+def fit(positions: Positions, balance: float = BALANCE) -> Values:
     """Return the weights of the value's layer, its bias last, that make the results likeliest.
 
     tanh(x) is 2 / (1 + exp(-2 x)) - 1, so that (1 + value) / 2 is a chance; a shared victory counts
-    as half a win.
+    as half a win. To the mean of -log likelihood `balance` / 2 times the squared mean errors of
+    each three rounds are added.
     """
     units = positions.units.astype(np.float64)
     spread = units.std(axis=0)
     scale = np.append(np.where(spread > 0, spread, 1.0), 1.0)
     x = np.concatenate([units, np.ones((len(units), 1))], axis=1) / scale
-    y = (1 + positions.results) / 2
+    groups = np.minimum((positions.rounds - 1) // _ROUNDS, _LAST_GROUP)
+    task = _Task(x, (1 + positions.results) / 2, groups, balance)
     weights = np.zeros(x.shape[1])
-    loss = _loss(x, y, weights)
+    loss = _loss(task, weights)
     for _ in range(_NEWTON_STEPS):
-        step = _newton_step(x, y, weights)
-        lower = _loss(x, y, weights - step)
+        step = _newton_step(task, weights)
+        lower = _loss(task, weights - step)
         while lower > loss and np.abs(step).max() > _CONVERGED:
             step /= 2
-            lower = _loss(x, y, weights - step)
+            lower = _loss(task, weights - step)
         if loss - lower < _CONVERGED:
             break
         weights, loss = weights - step, lower
@@ -213,19 +249,33 @@ def fit(positions: Positions) -> Values:
     return found
 
 
-def _loss(x: Values, y: Values, weights: Values) -> float:
-    z = x @ weights
-    return float(np.mean(np.logaddexp(0, z) - y * z)) + _RIDGE / 2 * float(weights @ weights)
+def _loss(task: _Task, weights: Values) -> float:
+    z = task.x @ weights
+    unlikely = float(np.mean(np.logaddexp(0, z) - task.y * z))
+    biases = task.biases(_chance(z))
+    held = _RIDGE * float(weights @ weights) + task.balance * float(biases @ biases)
+    return unlikely + held / 2
 
 
-def _newton_step(x: Values, y: Values, weights: Values) -> Values:
-    chance = (1 + np.tanh(x @ weights / 2)) / 2
+def _newton_step(task: _Task, weights: Values) -> Values:
+    """Return the step of Newton's method; of Gauss's for the mean errors."""
+    x, y, groups, balance = task
+    chance = _chance(x @ weights)
+    slope = x * (chance * (1 - chance))[:, None]
     gradient = x.T @ (chance - y) / len(y) + _RIDGE * weights
-    curvature = (x * (chance * (1 - chance))[:, None]).T @ x / len(y)
-    step: Values = np.linalg.solve(curvature + _RIDGE * np.eye(len(weights)), gradient).astype(
-        float
-    )
+    curvature = x.T @ slope / len(y) + _RIDGE * np.eye(len(weights))
+    if balance:
+        sums = [slope[groups == group].sum(axis=0) for group in range(groups.max() + 1)]
+        slopes = np.stack(sums) / task.sizes()[:, None]
+        gradient += balance * task.biases(chance) @ slopes
+        curvature += balance * slopes.T @ slopes
+    step: Values = np.linalg.solve(curvature, gradient).astype(float)
     return step
+
+
+def _chance(z: Values) -> Values:
+    chance: Values = (1 + np.tanh(z / 2)) / 2
+    return chance
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -235,7 +285,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_outputs(options.out, read=[options.board])
         policy = Policy.load(options.policy)
         with match_bar("refit", options.games, 0) as progress:
-            made = refit(policy, options.board, options.games, options.seed, progress)
+            made = refit(
+                policy, options.board, options.games, options.seed, progress, options.balance
+            )
         told = f"squared error {made.after:.4f}, it was {made.before:.4f}, bias {made.bias:+.4f}"
         told += f", on {made.games:,} games that did not make it"
         if made.after >= made.before:
@@ -262,6 +314,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--out", type=Path, required=True, metavar="FILE", help="policy file to write")
     add("--games", type=int, default=GAMES, help=f"against itself, from 8 ({GAMES})")
     add("--seed", type=int, default=0, help="of their luck, 0 to 2**53 - 1 (0)")
+    add(
+        "--balance",
+        type=float,
+        default=BALANCE,
+        help=f"how much the mean error of each three rounds weighs, 0 to 1,000 ({BALANCE:g})",
+    )
     add("--board", default="shikoku", help="a built-in board, a file, or a pool (shikoku)")
     return parser
 

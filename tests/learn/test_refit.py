@@ -40,7 +40,7 @@ def test_no_weights_near_those_found_are_likelier() -> None:
     chance = 1 / (1 + np.exp(-units @ [1.0, -2.0, 0.5, 0.0, 1.0] + 0.3))
     results = np.where(rng.random(400) < chance, 1.0, -1.0)
     results[::50] = 0.0
-    found = fit(Positions(np.arange(400), units, results))
+    found = fit(Positions(np.arange(400), np.ones(400, int), units, results), balance=0.0)
     least = loss(units, results, found)
     for i in range(6):
         for step in (-0.01, 0.01):
@@ -51,10 +51,31 @@ def test_no_weights_near_those_found_are_likelier() -> None:
     assert values.mean() == pytest.approx(results.mean(), abs=1e-5)  # as of any such regression
 
 
+def test_the_mean_of_each_three_rounds_is_held_right() -> None:
+    """Where what the units tell is right on the whole and wrong in some rounds."""
+    rng = np.random.default_rng(0)
+    units = np.maximum(rng.normal(size=(40_000, 8)), 0).astype(np.float32)
+    rounds = 1 + np.minimum(units @ rng.random(8) * 3, 26).astype(int)  # a curve of them
+    slope = np.array([1.0, -2.0, 0.5, 0.0, 1.0, 0.3, -0.3, 0.1])
+    hidden = units @ slope - 0.3 + 0.3 * np.cos(rounds / 3)
+    results = np.where(rng.random(len(units)) < 1 / (1 + np.exp(-hidden)), 1.0, -1.0)
+    positions = Positions(np.arange(len(units)), rounds, units, results)
+    worst, errors = [], []
+    for balance in (0.0, 10.0):
+        found = fit(positions, balance)
+        values = np.tanh(units @ found[:-1] + found[-1])
+        groups = [(rounds - 1) // 3 == group for group in range(6)]
+        worst.append(max(abs((values - results)[group].mean()) for group in groups))
+        errors.append(((values - results) ** 2).mean())
+    assert worst[0] > 0.03
+    assert worst[1] < worst[0] / 2
+    assert errors[1] < errors[0] + 0.01
+
+
 def test_games_that_all_end_alike_give_finite_weights() -> None:
     units = np.ones((20, 3), np.float32)
     units[:, 2] = 0.0
-    found = fit(Positions(np.arange(20), units, np.ones(20)))
+    found = fit(Positions(np.arange(20), 1 + np.arange(20), units, np.ones(20)))
     assert np.isfinite(found).all()
     assert np.tanh(units @ found[:-1] + found[-1]).min() > 0.9
 
@@ -81,7 +102,7 @@ def test_the_moves_stay_and_the_value_becomes_true() -> None:
     for name, tensor in policy.tensors.items():
         changed = name in ("value.weight", "value.bias")
         assert (made.policy.tensors[name].tobytes() != tensor.tobytes()) == changed, name
-    told = {"board": "shikoku", "hash": BOARD.hash, "games": 256, "seed": 1}
+    told = {"board": "shikoku", "hash": BOARD.hash, "games": 256, "seed": 1, "balance": 10.0}
     assert made.policy.training == {"maker": "tests", "value": told}
     fresh = module.self_play(policy, BoardPool.load("shikoku"), 512, 9, lambda games: None)
     errors = [values_of(one, fresh.units) - fresh.results for one in (policy, made.policy)]
@@ -112,7 +133,7 @@ def test_a_value_that_is_no_better_is_not_written(
     policy = counting_policy()
     policy.save(tmp_path / "policy")
     wrong = np.append(np.zeros(policy.sizes.second), 3.0)
-    monkeypatch.setattr(module, "fit", lambda positions: wrong)
+    monkeypatch.setattr(module, "fit", lambda positions, balance: wrong)
     assert main([str(tmp_path / "policy"), "--out", str(tmp_path / "out"), *SMALL]) == 1
     error = capsys.readouterr().err
     assert "no better value was found: squared error " in error
@@ -123,7 +144,7 @@ def test_a_value_that_is_no_better_is_not_written(
 def test_ctrl_c_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(positions: Positions) -> Any:
+    def stop(positions: Positions, balance: float) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "fit", stop)
@@ -137,6 +158,7 @@ def test_ctrl_c_writes_nothing(
     [
         (["nowhere"], "refit: nowhere: no such policy file"),
         ([str(CHAMPION), "--games", "7"], "refit: games: expected 8 to 10,000,000, got 7"),
+        ([str(CHAMPION), "--balance", "nan"], "refit: balance: expected 0 to 1,000, got nan"),
         ([str(CHAMPION), "--seed", "-1"], "refit: seed: expected an integer from 0"),
         ([str(CHAMPION), "--board", "honshu"], "refit: unknown board 'honshu'"),
     ],
