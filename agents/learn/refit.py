@@ -44,9 +44,10 @@ from tokaido_env.files import check_outputs
 from tokaido_env.trajectory import Trajectory, in_parts
 
 GAMES = 12_000
+BALANCE = 10.0
+ROUNDS = (1, 4, 7, 10, 13, 16, 19, 22, 25)
+"""The first rounds of the groups in which a value is to be right; the last group has no end."""
 
-_ROUNDS = 3  # whose mean is to be right, as `calibrate` groups them
-_LAST_GROUP = 8  # rounds 25 and later
 _EVERY = 3  # of a game's decisions, which tell alike, one is kept
 _HELD_OUT = 4  # one game in so many compares old and new
 _MOST_BALANCE = 1000
@@ -54,8 +55,6 @@ _RIDGE = 1e-6  # weight of the penalty on squared weights, of units scaled to a 
 _NEWTON_STEPS = 50
 _CONVERGED = 1e-10  # of the loss
 _ROWS = 2**14  # positions that are read at once
-
-BALANCE = 10.0
 
 Values = npt.NDArray[np.float64]
 
@@ -232,7 +231,7 @@ def fit(positions: Positions, balance: float = BALANCE) -> Values:
     spread = units.std(axis=0)
     scale = np.append(np.where(spread > 0, spread, 1.0), 1.0)
     x = np.concatenate([units, np.ones((len(units), 1))], axis=1) / scale
-    groups = np.minimum((positions.rounds - 1) // _ROUNDS, _LAST_GROUP)
+    groups = np.digitize(positions.rounds, ROUNDS) - 1
     task = _Task(x, (1 + positions.results) / 2, groups, balance)
     weights = np.zeros(x.shape[1])
     loss = _loss(task, weights)

@@ -512,7 +512,8 @@ def test_self_play_alone_trains_the_value_and_a_policy_has_no_other(tmp_path: Pa
     ppo.begin(tmp_path / "run", Settings(steps=256, **VALUES | values))
     assert ppo.train(tmp_path / "run")
     first, last = (Policy.load(tmp_path / "run" / name).tensors for name in LAST)
-    assert (first["value.weight"] != last["value.weight"]).any()
+    assert (first["value.weight"] != last["value.weight"]).any()  # units that are never on stay
+    assert (first["value.bias"] != last["value.bias"]).all()
     kept = load_file(tmp_path / "run" / "checkpoints" / "000000256" / "learner.safetensors")
     assert any(name.endswith("against.weight") for name in kept)
     assert not any("against" in name for name in last)
