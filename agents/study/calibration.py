@@ -30,6 +30,7 @@ from tokaido_env.agents.arena.ladder import match_seed
 from tokaido_env.agents.arena.match import MOST_GAMES
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.arena.tournament import seeds_of_pairs
+from tokaido_env.agents.learn.refit import ROUNDS
 from tokaido_env.agents.study.estimates import Figure, mean_of
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -44,9 +45,6 @@ LUCK_GAMES = 1000
 """Games whose luck is counted, at the most: it takes as long as six times as many games."""
 
 DRAWS = 32  # of what chance might have brought instead, for each of its surprises
-ROUNDS = (1, 4, 7, 10, 13, 16, 19, 22, 25)
-"""The first rounds of the groups; the last group has no end."""
-
 BINS = 10
 
 _ROWS = 2**15  # positions drawn at once
