@@ -61,7 +61,7 @@ WORDS = (
 )
 TINY: dict[str, Any] = {
     **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "slots": 4, "steps": 128},
-    **{"agents": "greedy 'mcts:sims=8'", "rate_every": 0},
+    **{"agents": "greedy 'mcts:sims=8'", "rate_every": 0, "refit_games": 0},
 }
 
 

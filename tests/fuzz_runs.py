@@ -38,6 +38,7 @@ REFUSED = (RunError, AgentError, BoardError, LadderError, SeedError, OutputError
 VALUES: dict[str, Any] = {
     **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "slots": 4, "agents": "greedy"},
     **{"steps": 128, "freeze_every": 64, "pool_size": 3, "rate_every": 0, "epochs": 1},
+    **{"refit_games": 0},
 }
 LESSONS = ExpertSettings(rounds=1, games=4, width=8, positions=10, first_positions=10)
 POINT = "checkpoints/000000128/"

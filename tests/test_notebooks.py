@@ -33,6 +33,7 @@ SHORT = {
     "03_train": """
 SETTINGS = {"steps": 2048, "games": 8, "rollout": 32, "minibatch": 128, "width": 32, "slots": 4}
 SETTINGS |= {"freeze_every": 256, "reseat_every": 256, "rate_every": 512, "rating_games": 4}
+SETTINGS |= {"refit_games": 16}
 """
 }
 

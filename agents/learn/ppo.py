@@ -51,8 +51,10 @@ from tokaido_env.agents.learn.ppo_policy import (
     tensors_of,
 )
 from tokaido_env.agents.learn.rating import place
+from tokaido_env.agents.learn.refit import Refit, refit
 from tokaido_env.agents.learn.settings import (
     CONFIG,
+    SELF_PLAY,
     Progress,
     Settings,
     kept_run,
@@ -88,16 +90,19 @@ def train(
     folder: str | Path,
     report: Callable[[Progress], None] = lambda progress: None,
     named: Container[str] = (),
+    fitted: Callable[[str, Refit], None] = lambda name, made: None,
 ) -> bool:
     """Train a run to its end, from its newest checkpoint if it has one.
 
-    Ctrl-C saves a checkpoint at the next update and stops.
+    At its end the values of `last` and `best` are fitted anew (`refit`), unless the settings say
+    no. Ctrl-C saves a checkpoint at the next update and stops.
 
     Args:
         folder: of the run.
         report: called after each update.
         named: specs that the user has named now; of the run's other agents only those are made
             that a file may name, see `registry.check_from_file`.
+        fitted: called with "last" or "best" and what fitting its value anew has found.
 
     Returns:
         Whether the run is complete.
@@ -111,7 +116,10 @@ def train(
     with kept_run(folder) as settings, told_once():
         with enough_memory(folder):
             run = _Run(folder, settings, named)
-        return _train(run, report)
+        complete = _train(run, report)
+        if complete and settings.refit_games and settings.value_from == SELF_PLAY:
+            _refit(folder, settings, fitted)
+        return complete
 
 
 def _train(run: _Run, report: Callable[[Progress], None]) -> bool:
@@ -130,6 +138,21 @@ def _train(run: _Run, report: Callable[[Progress], None]) -> bool:
     finally:
         run.model.logger.close()
     return True
+
+
+def _refit(folder: Path, settings: Settings, fitted: Callable[[str, Refit], None]) -> None:
+    """Fit the values of the policies of a finished run, of each once: only the value changes."""
+    done: dict[bytes, Policy] = {}
+    for name in ("last", "best"):
+        path = folder / name
+        before = path.read_bytes()
+        policy = done.get(before) or Policy.load(path)
+        if "value" not in policy.training:
+            made = refit(policy, settings.pool, settings.refit_games, settings.seed)
+            fitted(name, made)
+            policy = made.policy if made.is_better else policy
+        done[before] = policy
+        policy.save(path)
 
 
 class _Run:

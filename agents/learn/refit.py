@@ -44,6 +44,8 @@ from tokaido_env.files import check_outputs
 from tokaido_env.trajectory import Trajectory, in_parts
 
 GAMES = 12_000
+LEAST_GAMES = 8
+MOST_BOARDS = 100
 BALANCE = 10.0
 ROUNDS = (1, 4, 7, 10, 13, 16, 19, 22, 25)
 """The first rounds of the groups in which a value is to be right; the last group has no end."""
@@ -96,6 +98,15 @@ class Refit(NamedTuple):
     bias: float
     games: int
 
+    @property
+    def is_better(self) -> bool:
+        """Whether the new value is nearer to the results."""
+        return self.after < self.before
+
+    def __str__(self) -> str:
+        told = f"squared error {self.after:.4f}, it was {self.before:.4f}, bias {self.bias:+.4f}"
+        return f"{told}, on {self.games:,} games that did not make it"
+
 
 def refit(
     policy: Policy,
@@ -109,8 +120,9 @@ def refit(
 
     Args:
         policy: that plays; it stays as it is.
-        boards: of the games: one, or a pool, with as many games on each board.
-        games: at least so many; from 8.
+        boards: of the games: one, or a pool, with as many games on each board; of a pool of more
+            than `MOST_BOARDS` so many from one end to the other.
+        games: at least so many; from `LEAST_GAMES`.
         seed: of their luck, 0 to 2**53 - 1.
         progress: called with the number of games finished now and then.
         balance: weight of the mean errors of each three rounds, 0 to 1,000: see `fit`.
@@ -121,8 +133,7 @@ def refit(
     check_seed(seed)
     if not 0 <= balance <= _MOST_BALANCE:
         raise ValueError(f"balance: expected 0 to {_MOST_BALANCE:,}, got {balance}")
-    if not 8 <= games <= MOST_GAMES:
-        raise ValueError(f"games: expected 8 to {MOST_GAMES:,}, got {games:,}")
+    check_games("games", games)
     pool = BoardPool.load(boards)
     positions = self_play(policy, pool, games, seed, progress)
     held_out: npt.NDArray[np.bool_] = positions.games % _HELD_OUT == 0
@@ -140,13 +151,20 @@ def refit(
     return Refit(made, before, after, float(errors[1].mean()), len(np.unique(rest.games)))
 
 
+def check_games(name: str, games: int) -> None:
+    """Raise `RunError` unless a value can be fitted to so many games."""
+    if not LEAST_GAMES <= games <= MOST_GAMES:
+        raise RunError(f"{name}: expected {LEAST_GAMES} to {MOST_GAMES:,}, got {games:,}")
+
+
 def self_play(
     policy: Policy, pool: BoardPool, games: int, seed: int, progress: Callable[[int], None]
 ) -> Positions:
     """Let a policy play both sides of games, board after board; return decisions of them."""
-    agent, each, parts = PolicyAgent.of(policy, "policy"), -(-games // len(pool)), []
-    for number in range(len(pool)):
-        board = pool[number]
+    chosen = range(0, len(pool), -(-len(pool) // MOST_BOARDS))
+    agent, each, parts = PolicyAgent.of(policy, "policy"), -(-games // len(chosen)), []
+    for number, index in enumerate(chosen):
+        board = pool[index]
         seeds = seeds_of_pairs(match_seed(seed, "refit", board.name), each)
         for first in range(0, each, agent.games_at_once):
             some = seeds[first : first + agent.games_at_once]
@@ -287,12 +305,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             made = refit(
                 policy, options.board, options.games, options.seed, progress, options.balance
             )
-        told = f"squared error {made.after:.4f}, it was {made.before:.4f}, bias {made.bias:+.4f}"
-        told += f", on {made.games:,} games that did not make it"
-        if made.after >= made.before:
-            raise RunError(f"{options.policy}: no better value was found: {told}: nothing written")
+        if not made.is_better:
+            raise RunError(f"{options.policy}: no better value was found: {made}: nothing written")
         made.policy.save(options.out)
-        print(f"{options.out}: {told}")
+        print(f"{options.out}: {made}")
     except (ValueError, OSError, AgentFailed) as error:
         print(f"refit: {error}", file=sys.stderr)
         return 1
@@ -311,7 +327,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("policy", type=Path, metavar="POLICY", help="a policy file, or a run folder for its best")
     add("--out", type=Path, required=True, metavar="FILE", help="policy file to write")
-    add("--games", type=int, default=GAMES, help=f"against itself, from 8 ({GAMES})")
+    add("--games", type=int, default=GAMES, help=f"against itself, from {LEAST_GAMES} ({GAMES})")
     add("--seed", type=int, default=0, help="of their luck, 0 to 2**53 - 1 (0)")
     add(
         "--balance",

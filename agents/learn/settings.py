@@ -44,6 +44,7 @@ from tokaido_env.agents.learn.declared import (
     differences,
     setting,
 )
+from tokaido_env.agents.learn.refit import GAMES, check_games
 from tokaido_env.agents.players.inputs import INPUTS_HASH
 from tokaido_env.agents.players.policy import Sizes
 from tokaido_env.agents.registry import Parameter, check_from_file, make
@@ -62,7 +63,7 @@ _LITTER = (LOCK, CONFIG + UNFINISHED)  # what a command that was killed may leav
 _FILES = r"config\.toml|metrics\.jsonl|best|last|pool/\d+|pool/pool\.json"  # that a run writes
 _CHECKPOINTS = r"checkpoints/\d+"
 # Settings that runs from before them do not have, and what they stand for.
-LATER = {"see_board": "auto", "value_from": "all"}
+LATER: dict[str, Any] = {"see_board": "auto", "value_from": "all", "refit_games": 0}
 
 SELF_PLAY = "self-play"
 
@@ -109,6 +110,12 @@ class Settings(Declared):
         "games that the policy's value is learnt from: self-play, those against the newest self, "
         "or all",
     )
+    refit_games: int = setting(
+        GAMES,
+        Parameter(int, 0),
+        "games of the best and the last policy against itself, to whose results their values are "
+        "fitted at the end of a run; 0: none; only if the value is that of self-play",
+    )
     slots: int = setting(8, COUNT, "opponents at once; a divisor of games")
     reseat_every: int = setting(131_072, COUNT, "steps between seatings of the slots")
     freeze_every: int = setting(163_840, COUNT, "steps between snapshots")
@@ -129,6 +136,8 @@ class Settings(Declared):
         if self.rating_games % 2:
             raise RunError(f"rating_games: expected an even number, got {self.rating_games}")
         check_most("games * rollout", self.games * self.rollout, MOST_DECISIONS)
+        if self.refit_games:
+            check_games("refit_games", self.refit_games)
         _check_divisor("minibatch", self.minibatch, "games * rollout", self.games * self.rollout)
         _check_divisor("slots", self.slots, "games", self.games)
         check_width(self.width)

@@ -37,10 +37,12 @@ class RunBar(NamedTuple):
             newest rating, None before the first.
         rated: called with the steps done and a rating that has just been found, and whether it is
             higher than all before it.
+        told: called with a line to stand above the bar.
     """
 
     update: Callable[[int, Mapping[str, float], Rating | None], None]
     rated: Callable[[int, Rating, bool], None]
+    told: Callable[[str], None]
 
 
 @contextmanager
@@ -118,7 +120,7 @@ def learner_bars(agent: str, steps: int, games: int) -> Iterator[LearnerBars]:
 
 @contextmanager
 def run_bar(console: Console, steps: int) -> Iterator[RunBar]:
-    """Show a bar while a run is trained, and above it a line for each of its ratings.
+    """Show a bar while a run is trained, and above it lines such as one for each of its ratings.
 
     Args:
         console: where.
@@ -143,9 +145,12 @@ def run_bar(console: Console, steps: int) -> Iterator[RunBar]:
 
         def rated(steps: int, rating: Rating, is_best: bool) -> None:
             best = ", the best so far" if is_best else ""
-            bar.console.print(f"{steps:>13,} steps  {_elo(rating)}{best}", highlight=False)
+            told(f"{steps:>13,} steps  {_elo(rating)}{best}")
 
-        yield RunBar(update, rated)
+        def told(line: str) -> None:
+            bar.console.print(line, highlight=False, markup=False)
+
+        yield RunBar(update, rated, told)
 
 
 def _learner_state(win_rates: Mapping[str, float], rating: Rating | None) -> str:

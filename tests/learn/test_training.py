@@ -35,6 +35,7 @@ from tokaido_env.agents.learn.ppo_policy import (
     new_learner,
     policy_of,
 )
+from tokaido_env.agents.learn.refit import Refit, refit
 from tokaido_env.agents.learn.settings import Progress, Settings, load_settings
 from tokaido_env.agents.players import policy as policies
 from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
@@ -45,12 +46,13 @@ ROOT = Path(__file__).resolve().parents[2]
 VALUES: dict[str, Any] = {
     **{"games": 8, "rollout": 32, "minibatch": 128, "width": 32, "slots": 4, "agents": "greedy"},
     **{"freeze_every": 256, "reseat_every": 1024, "pool_size": 4, "checkpoint_every": 512},
-    **{"rate_every": 1024, "rating_games": 4, "final_learning_rate": 0.5},
+    **{"rate_every": 1024, "rating_games": 4, "final_learning_rate": 0.5, "refit_games": 16},
 }
 SMALL = [
     word for name, value in VALUES.items() for word in (f"--{name}".replace("_", "-"), str(value))
 ]
 SHORT = ("--steps", "2048", *SMALL)
+UNFITTED = {"refit_games": 0}
 LAST = ("pool/000000000", "last")
 CHECKPOINT = (
     *("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json", "SHA256SUMS"),
@@ -226,6 +228,79 @@ def test_settings_come_from_preset_then_file_then_command_line(tmp_path: Path) -
     assert train(tmp_path / "run", *given) == 0
     expected = Settings(steps=256, seed=6, **VALUES)  # of the preset, all is overridden
     assert load_settings(tmp_path / "run") == expected
+
+
+# The value at the end
+
+
+@pytest.fixture(scope="module")
+def unfitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose values are as they were trained: the last is not the best."""
+    run = tmp_path_factory.mktemp("unfitted") / "run"
+    values = {"steps": 512, "rate_every": 256}
+    ppo.begin(run, Settings(**VALUES | UNFITTED | values))
+    assert ppo.train(run)
+    return run
+
+
+def fitting(unfitted: Path, run: Path) -> list[tuple[str, Refit]]:
+    """Copy a finished run to one that fits its values, train it to its end, tell what was found."""
+    if not run.exists():
+        shutil.copytree(unfitted, run)
+        config = (run / "config.toml").read_text(encoding="utf-8")
+        lines = config.replace("refit_games = 0 ", "refit_games = 1024 ")
+        assert lines != config
+        (run / "config.toml").write_text(lines, encoding="utf-8")
+    found: list[tuple[str, Refit]] = []
+    assert ppo.train(run, fitted=lambda name, made: found.append((name, made)))
+    return found
+
+
+def test_at_the_end_the_values_are_fitted_to_games_against_itself(
+    unfitted: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    found = dict(fitting(unfitted, run))
+    same = (unfitted / "last").read_bytes() == (unfitted / "best").read_bytes()
+    assert list(found) == (["last"] if same else ["last", "best"])
+    for name in ("last", "best"):
+        before, after = (Policy.load(folder / name) for folder in (unfitted, run))
+        made = refit(before, games=1024, seed=0)
+        assert made.is_better
+        assert after.training == before.training | {"value": made.policy.training["value"]}
+        for tensor, values in made.policy.tensors.items():
+            assert after.tensors[tensor].tobytes() == values.tobytes(), tensor
+            fitted = tensor in ("value.weight", "value.bias")
+            assert (values.tobytes() != before.tensors[tensor].tobytes()) == fitted, tensor
+    for path in ("pool/000000512", "checkpoints/000000512/learner.safetensors", "metrics.jsonl"):
+        assert (run / path).read_bytes() == (unfitted / path).read_bytes()
+
+
+def test_a_run_that_was_stopped_while_values_were_fitted_goes_on_there(
+    unfitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitting(unfitted, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(ppo, "refit", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fitting(unfitted, tmp_path / "run")
+    assert (tmp_path / "run" / "last").read_bytes() == (unfitted / "last").read_bytes()
+    assert fitting(unfitted, tmp_path / "run")
+    runs = [contents(tmp_path / name, logs=False) for name in ("run", "whole")]
+    assert runs[0] == runs[1]
+    assert fitting(unfitted, tmp_path / "run") == []
+
+
+def interrupt(*arguments: Any) -> Any:
+    """Press Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def test_a_value_of_all_games_is_left_as_it_is(tmp_path: Path) -> None:
+    ppo.begin(tmp_path / "run", Settings(steps=256, **VALUES | {"value_from": "all"}))
+    found: list[str] = []
+    assert ppo.train(tmp_path / "run", fitted=lambda name, made: found.append(name))
+    assert found == []
 
 
 # The same again
@@ -496,7 +571,7 @@ def test_a_game_that_reaches_the_cap_is_worth_nothing(tmp_path: Path, gae_lambda
 def test_the_value_is_learnt_from_self_play_alone(tmp_path: Path) -> None:
     """Of a run that never meets itself, for lack of slots, the value stays; the policy learns."""
     values = {"slots": 1, "share_latest": 0.001, "share_past": 0.0, "share_agents": 0.999}
-    ppo.begin(tmp_path / "run", Settings(steps=512, **VALUES | values))
+    ppo.begin(tmp_path / "run", Settings(steps=512, **VALUES | UNFITTED | values))
     assert ppo.train(tmp_path / "run")
     first, last = (Policy.load(tmp_path / "run" / name).tensors for name in LAST)
     for name in ("value.weight", "value.bias"):
@@ -509,7 +584,7 @@ def test_the_value_is_learnt_from_self_play_alone(tmp_path: Path) -> None:
 
 def test_self_play_alone_trains_the_value_and_a_policy_has_no_other(tmp_path: Path) -> None:
     values = {"share_latest": 1.0, "share_past": 0.0, "share_agents": 0.0, "agents": ""}
-    ppo.begin(tmp_path / "run", Settings(steps=256, **VALUES | values))
+    ppo.begin(tmp_path / "run", Settings(steps=256, **VALUES | UNFITTED | values))
     assert ppo.train(tmp_path / "run")
     first, last = (Policy.load(tmp_path / "run" / name).tensors for name in LAST)
     assert (first["value.weight"] != last["value.weight"]).any()  # units that are never on stay

@@ -303,16 +303,16 @@ def test_a_run_notices_that_its_board_was_edited(
 
 def test_a_run_from_before_goes_on(tmp_path: Path) -> None:
     """One whose value is learnt from all games, and that does not say so."""
-    values = VALUES | {"value_from": "all", "final_learning_rate": 1.0}
+    values = VALUES | {"value_from": "all", "final_learning_rate": 1.0, "refit_games": 0}
     for name, steps in (("run", 256), ("whole", 512)):
         ppo.begin(tmp_path / name, Settings(**values | {"steps": steps}))
         assert ppo.train(tmp_path / name)
     run, whole = tmp_path / "run", tmp_path / "whole"
     config = run / "config.toml"
     lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
-    later = r'board_hash = "\w{16}"|see_board = |value_from = '
+    later = r'board_hash = "\w{16}"|see_board = |value_from = |refit_games = '
     kept = [line for line in lines if not re.match(later, line)]
-    assert len(kept) == len(lines) - 3
+    assert len(kept) == len(lines) - 4
     config.write_text("".join(kept), encoding="utf-8")
     assert train(["--resume", str(run), "--steps", "512"]) == 0
     for name in ("last", "config.toml"):

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tokaido_env.agents.learn.refit import Refit
 from tokaido_env.agents.learn.settings import (
     PRESETS,
     Progress,
@@ -98,7 +99,10 @@ def _train(folder: Path, named: Sequence[str]) -> int:
                 bar.rated(progress.steps, progress.rating, progress.is_best)
             bar.update(progress.steps, progress.win_rates, progress.rating)
 
-        complete = ppo.train(folder, report, named)
+        def fitted(name: str, made: Refit) -> None:
+            bar.told(f"{name}: value fitted to games against itself: {made}")
+
+        complete = ppo.train(folder, report, named, fitted)
     if not complete:
         again = f"{program('train')} --resume {folder}"
         print(f"Interrupted and saved. Go on with: {again}")

@@ -146,6 +146,7 @@ def train(games: int) -> None:
         width=8,
         slots=2,
         rate_every=0,
+        refit_games=0,
     )
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
