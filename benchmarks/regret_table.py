@@ -91,7 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for table in tables:
         print_table(table)
     report.write_plot(title, found, options.results)
+    order = order_of(found, ladder)
+    print(order)
     text = "\n".join(f"**{table.title}**\n\n{report.markdown_of(table)}" for table in tables)
+    text += f"\n{order}\n"
     write_text(options.results / "tables.md", text)
     if options.docs:
         shutil.copyfile(options.results / "regret.svg", FIGURE)
@@ -148,6 +151,22 @@ def card_of(told: RegretSet) -> str:
         f"{lost[first]} by the rollouts of `{first}`, the other way round {lost[second]}; "
         f"`{first}` says {report.with_interval(found['higher'], sign=True)} more of its best "
         f"action.\n"
+    )
+
+
+def order_of(found: Sequence[Figures], ladder: dict[str, Any]) -> str:
+    """Return how far regret on a ladder's board orders its agents as their ratings do."""
+    elo = {rating["agent"]: rating["elo"] for rating in ladder["agents"]}
+    both = [one for one in found if one["agent"] in elo]
+    strength = np.array([elo[one["agent"]] for one in both])
+    less = -np.array([one["boards"][ladder["board"]]["mean"] for one in both])
+    pairs = np.triu_indices(len(both), 1)
+    alike = [np.sign(x[:, None] - x)[pairs] for x in (strength, less)]
+    ranks = [x.argsort().argsort() for x in (strength, less)]
+    return (
+        f"Of the {len(alike[0])} pairs of agents of the ladder regret on {ladder['board']} orders "
+        f"{int((alike[0] == alike[1]).sum())} as their ratings do; rank correlation "
+        f"{np.corrcoef(*ranks)[0, 1]:.2f}, linear {np.corrcoef(strength, less)[0, 1]:.3f}."
     )
 
 

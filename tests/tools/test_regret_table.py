@@ -60,6 +60,20 @@ def test_costs_are_what_the_errors_ask_for(told: RegretSet, found: list[dict[str
     assert regret_table.costs(told, found, ladder | {"matches": []}) == []
 
 
+def test_the_order_is_compared_with_that_of_the_ladder() -> None:
+    names = {"a": 3.0, "b": 2.0, "c": 1.0, "d": -5.0}
+    ladder = {"board": "x", "agents": [{"agent": n, "elo": elo} for n, elo in names.items()]}
+
+    def measured(**regret: float) -> str:
+        found = [{"agent": n, "boards": {"x": {"mean": r}}} for n, r in regret.items()]
+        return regret_table.order_of(found, ladder)
+
+    assert "Of the 6 pairs" in (same := measured(a=1, b=2, c=3, d=9, unrated=0))
+    assert "orders 6 as their ratings do; rank correlation 1.00, linear 1.000." in same
+    assert "orders 5 as their ratings do; rank correlation 0.80, " in measured(a=2, b=1, c=3, d=9)
+    assert "orders 0 as their ratings do; rank correlation -1.00" in measured(d=1, c=2, b=3, a=9)
+
+
 def test_tables_and_picture(found: list[dict[str, Any]], told: RegretSet, tmp_path: Path) -> None:
     table = report.main_table("set", found)
     assert len({len(row) for row in (table.headers, *table.rows)}) == 1
