@@ -26,13 +26,14 @@ GRAPH = structure.graph(ROOT)
 OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
     *("pyspiel", "open_spiel", "matplotlib", "IPython", "pyarrow", "pandas"),
-    *("resvg_py", "PIL", "pygame"),
+    *("resvg_py", "PIL", "pygame", "ray"),
 }
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 # Who may import an optional dependency when it is imported itself.
 WITH_OPTIONAL = {
     "tokaido_env/sb3.py": {"stable_baselines3"},
     "tokaido_env/openspiel.py": {"pyspiel", "open_spiel"},
+    "agents/arena/cluster.py": {"ray"},
     "agents/learn/network.py": {"torch"},
     "agents/learn/checkpoint.py": {"torch", "safetensors"},
     "agents/learn/ppo.py": {"stable_baselines3"},
@@ -42,6 +43,7 @@ WITH_OPTIONAL = {
 }
 # Who may import a library at all, also inside functions.
 ONLY_IN = {
+    "ray": ("agents/arena/cluster.py",),
     "torch": ("agents/learn/", "tokaido_env/tools/"),
     "sb3_contrib": ("agents/learn/ppo_policy.py", "tokaido_env/tools/"),
     "stable_baselines3": ("tokaido_env/sb3.py", "agents/learn/ppo", "tokaido_env/tools/"),

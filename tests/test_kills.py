@@ -23,7 +23,7 @@ PACE = kills.Pace(start=2.0, end=4.0, changes=12)
 @pytest.mark.parametrize(
     "command",
     [
-        kills.evaluate("python:outsiders:Dice greedy --games 16 --processes 1"),
+        kills.evaluate("python:outsiders:Dice greedy --games 16 --crew here"),
         kills.ladder("random greedy --games 20"),
     ],
 )

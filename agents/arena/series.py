@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, NamedTuple
 
 from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.crew import Crew
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.playing import AgentFailed, Numbers
 from tokaido_env.agents.arena.stopping import better, looks
@@ -42,7 +43,7 @@ def play_series(
     error: float | None = None,
     keep: Keep = _keep_nothing,
     watch: Watch = _watch_nothing,
-    processes: int | None = None,
+    crew: Crew | None = None,
 ) -> tuple[list[Result], BaseException | None]:
     """Play matches in order; Ctrl-C or an agent that fails ends the series, not the caller.
 
@@ -52,7 +53,7 @@ def play_series(
         error: stop a match when it tells who is better, wrong at most so often; None: play all.
         keep: see `Keep`.
         watch: see `Watch`.
-        processes: as for `tournament.play`.
+        crew: as for `tournament.play`.
 
     Returns:
         The results of all matches with a whole pair of games, and what has stopped the series:
@@ -63,7 +64,7 @@ def play_series(
     try:
         for number, ((a, b), sheet) in enumerate(zip(pairs, sheets, strict=True), start=1):
             with watch(sheet, number) as progress:
-                results.append(_play_one(a, b, sheet, error, keep, progress, processes))
+                results.append(_play_one(a, b, sheet, error, keep, progress, crew))
     except (KeyboardInterrupt, IllegalMove, AgentFailed) as reason:
         stopped = reason
         rest = (sheet.match() for sheet in sheets[len(results) :])
@@ -78,7 +79,7 @@ def _play_one(
     error: float | None,
     keep: Keep,
     progress: Report,
-    processes: int | None,
+    crew: Crew | None,
 ) -> Result:
     def keep_games(numbers: Numbers) -> None:
         keep(sheet, numbers)
@@ -87,7 +88,7 @@ def _play_one(
     games = len(sheet)
     for pairs in (games // 2,) if error is None else looks(games // 2):
         games = 2 * pairs
-        play(sheet, a, b, games=games, keep=keep_games, progress=progress, processes=processes)
+        play(sheet, a, b, games=games, keep=keep_games, progress=progress, crew=crew)
         if error is not None:
             results = sheet.games["result"][:games].reshape(-1, 2)
             decided = better(results.mean(axis=1), error)

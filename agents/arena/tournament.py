@@ -1,4 +1,4 @@
-"""Matches: paired games between agents, played as big batches or in several processes.
+"""Matches: paired games between agents, played as big batches, by any crew.
 
 Each pair is the same luck twice with seats swapped, so that neither dice nor seat favour anyone.
 The seeds of the pairs lie in a domain of their own: no agent has trained on them.
@@ -7,21 +7,26 @@ The seeds of the pairs lie in a domain of their own: no agent has trained on the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, mark_of
 from tokaido_env.agents.arena.match import GAME, MOST_GAMES, Match, replay_games
 from tokaido_env.agents.arena.playing import Job, Numbers, play_games
-from tokaido_env.agents.arena.workers import cpus, play_in_processes
+from tokaido_env.agents.arena.workers import Processes
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
 
 CHUNK = 4096  # games at once
+UNITS = 8
+"""How many units the games of a match are cut into for each worker, to share them evenly."""
 
 Report = Callable[[int], None]
 
@@ -34,7 +39,7 @@ def play_match(
     board: Boards = "shikoku",
     *,
     progress: Report = lambda games: None,
-    processes: int | None = None,
+    crew: Crew | None = None,
 ) -> Match:
     """Play paired games between two agents.
 
@@ -45,14 +50,14 @@ def play_match(
         seed: of the match, 0 to 2**53 - 1; the same seed gives the same games to any two agents.
         board: as for `Game`; of a pool each pair is played on the board that its seed draws.
         progress: called with the number of games finished now and then.
-        processes: as for `play`.
+        crew: as for `play`.
 
     Raises:
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
     a, b = as_agent(a), as_agent(b)
     sheet = Sheet(a.spec, b.spec, games, seed, board)
-    play(sheet, a, b, progress=progress, processes=processes)
+    play(sheet, a, b, progress=progress, crew=crew)
     return sheet.match()
 
 
@@ -184,7 +189,7 @@ def play(
     games: int | None = None,
     keep: Callable[[Numbers], None] = lambda numbers: None,
     progress: Report = lambda games: None,
-    processes: int | None = None,
+    crew: Crew | None = None,
 ) -> None:
     """Play the games of a sheet that are not finished, and fill them in.
 
@@ -197,44 +202,74 @@ def play(
         games: play only the first so many.
         keep: called with the numbers of games that have just been filled in.
         progress: called with the number of games finished now and then.
-        processes: more than 1 plays in so many processes, agents made anew from their specs; the
-            games are the same. None: one for each processor if an agent plays one game at a time,
-            which no batch makes faster, else 1.
+        crew: who plays; the games are the same. None: this process, or one for each processor if
+            an agent plays one game at a time, which no batch makes faster. In other processes
+            agents are made anew from their specs.
 
     Raises:
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
     a, b = as_agent(a), as_agent(b)
-    processes = processes_for(a, b, processes)
+    with crew_for(a, b, crew) as chosen:
+        units = _units(sheet, a, b, games, chosen.workers)
+
+        def take(number: int, part: tuple[Numbers, npt.NDArray[np.int8]]) -> None:
+            numbers, actions = part
+            new = int((~sheet.finished[numbers]).sum())
+            sheet.put(numbers, actions)
+            keep(numbers)
+            progress(new)
+
+        chosen.run(units, take, (a, b))
+
+
+@contextmanager
+def crew_for(a: Agent, b: Agent, crew: Crew | None = None) -> Iterator[Crew]:
+    """Give the crew that was chosen, or one that suits two agents, which is closed."""
+    if crew is not None:
+        yield crew
+        return
+    own: Crew = Here() if a.batched and b.batched else Processes()
+    try:
+        yield own
+    finally:
+        own.close()
+
+
+class GamesUnit(NamedTuple):
+    """Games of a match, as work for a crew: its parts are numbers and actions of finished ones.
+
+    Attributes:
+        agents: specs of the two.
+        marks: of their policy files, as `crew.mark_of`.
+        jobs: the games, those of each played at once.
+    """
+
+    agents: tuple[str, str]
+    marks: tuple[str, str]
+    jobs: tuple[Job, ...]
+
+    def run(self, make: Make, give: Give) -> None:
+        """Play the games: see `Unit.run`."""
+        a, b = map(make, self.agents, self.marks)
+        for job in self.jobs:
+            play_games(a, b, job, lambda *games: give(games))
+
+    def __str__(self) -> str:
+        first, more = self.jobs[0], sum(len(job.numbers) for job in self.jobs) - 1
+        return f"game {first.numbers[0] + 1} of {first.total} and {more} more"
+
+
+def _units(sheet: Sheet, a: Agent, b: Agent, games: int | None, workers: int) -> list[GamesUnit]:
+    """Cut the first so many games of a sheet that are not finished into work for a crew."""
     missing = np.flatnonzero(~sheet.finished[:games])
-    at_once = min(CHUNK, a.games_at_once, b.games_at_once)
-    if processes > 1:
-        at_once = min(at_once, -(-len(missing) // (4 * processes)))  # to share them evenly
-    jobs = [_job(sheet, some) for some in _cut(missing, max(at_once, 1))]
-
-    def finish(numbers: Numbers, actions: npt.NDArray[np.int8]) -> None:
-        sheet.put(numbers, actions)
-        keep(numbers)
-
-    if processes > 1 and len(jobs) > 1:
-        play_in_processes(a.spec, b.spec, jobs, processes, finish, progress)
-    else:
-        for job in jobs:
-            play_games(a, b, job, finish, progress)
-
-
-def processes_for(a: Agent, b: Agent, processes: int | None = None) -> int:
-    """Return in how many processes two agents are played: the number given, or what suits them."""
-    check_processes(processes)
-    if processes is not None:
-        return processes
-    return 1 if a.batched and b.batched else cpus()
-
-
-def check_processes(processes: int | None) -> None:
-    """Raise `ValueError` unless games can be played in so many processes."""
-    if processes is not None and processes < 1:
-        raise ValueError(f"processes: expected a number from 1, got {processes}")
+    each = len(missing) if workers == 1 else -(-len(missing) // (UNITS * workers))
+    at_once = max(min(CHUNK, a.games_at_once, b.games_at_once), 1)
+    specs, marks = (a.spec, b.spec), (mark_of(a.spec), mark_of(b.spec))
+    return [
+        GamesUnit(specs, marks, tuple(_job(sheet, part) for part in _cut(some, at_once)))
+        for some in _cut(missing, max(each, 1))
+    ]
 
 
 def _cut(numbers: Numbers, size: int) -> list[Numbers]:

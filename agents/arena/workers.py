@@ -1,4 +1,4 @@
-"""Games in processes of their own, for agents that play one game at a time."""
+"""A crew of processes on this machine."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numba
-import numpy as np
-import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.playing import AgentFailed, Finish, Job, Numbers, play_games
-from tokaido_env.agents.registry import make
-from tokaido_env.core.checks import IllegalMove
-
-Games = tuple[Numbers, npt.NDArray[np.int8]]  # numbers and actions of finished games
+from tokaido_env.agents.arena.crew import Agents, Take, Unit, done
+from tokaido_env.agents.arena.playing import AgentFailed
 
 
 def cpus() -> int:
@@ -31,122 +26,134 @@ def cpus() -> int:
     return os.cpu_count() or 1
 
 
-def play_in_processes(
-    a: str,
-    b: str,
-    jobs: Sequence[Job],
-    processes: int,
-    finish: Finish,
-    progress: Callable[[int], None] = lambda games: None,
-) -> None:
-    """Play games as `playing.play_games` does, each job in one of some processes.
+class Processes:
+    """A crew of processes; each begins when there is a unit for it, and stays until `close`.
 
     Args:
-        a: spec of one agent, made anew in each process.
-        b: spec of the other.
-        jobs: the games.
-        processes: how many.
-        finish: see `Finish`; called with the games of each job as they come.
-        progress: as for `play_games`.
-
-    Raises:
-        IllegalMove, AgentFailed: as `play_games`; jobs that ran beside were played to their end.
+        workers: how many; None: one for each processor.
     """
-    crew = _Crew(a, b, min(processes, len(jobs)))
-    finished: list[Games] = []  # those that have not been handed over
-    errors: dict[int, Exception] = {}
-    try:
-        for number, message in crew.play(jobs):
-            if message.error is not None:
-                errors[number] = message.error
-            if message.games is not None:
-                finished.append(message.games)
-                progress(len(message.games[0]))
-                _hand_over(finished, finish)
-    finally:
-        finished += crew.stop()
-        _hand_over(finished, finish)
-    if errors:
-        raise errors[min(errors)]
 
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = cpus() if workers is None else workers
+        self._processes: dict[Connection, BaseProcess] = {}  # by their pipes
 
-def _hand_over(finished: list[Games], finish: Finish) -> None:
-    while finished:
-        finish(*finished[0])
-        del finished[0]
+    def run(self, units: Iterable[Unit], take: Take, agents: Sequence[Agent] = ()) -> None:
+        """Do units, each in one of the processes, agents made anew there: see `Crew.run`."""
+        doing = _Doing(units)
+        parts: list[tuple[int, Any]] = []  # those that have not been handed over
+        try:
+            for pipe in self._free():
+                if not doing.give(pipe):
+                    break
+            while doing.running:
+                for pipe in cast(list[Connection], wait(list(doing.running))):
+                    parts += self._heard(pipe, doing)
+                    _hand_over(parts, take)
+        finally:
+            parts += self._stop(doing)
+            _hand_over(parts, take)
+        if doing.errors:
+            raise doing.errors[min(doing.errors)]
 
+    def close(self) -> None:
+        """End all processes."""
+        for pipe in list(self._processes):
+            self._end(pipe)
 
-class _Message(NamedTuple):
-    """What a process says of its job: some games of it that have finished, or that it is over."""
+    def _free(self) -> Iterator[Connection]:
+        """Yield the pipes of processes that do nothing, those that are there before new ones."""
+        yield from list(self._processes)
+        while len(self._processes) < self.workers:
+            yield self._begin()
 
-    games: Games | None
-    error: Exception | None = None
-
-
-class _Crew:
-    """Processes that play jobs, each at the other end of a pipe."""
-
-    def __init__(self, a: str, b: str, processes: int) -> None:
+    def _begin(self) -> Connection:
         context = multiprocessing.get_context("spawn")
-        self.workers: dict[Connection, BaseProcess] = {}
-        self.running: dict[Connection, int] = {}  # number of the job
+        mine, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs,), daemon=True)
         with _deaf_to_interrupts():
-            for _ in range(processes):
-                mine, theirs = context.Pipe()
-                worker = context.Process(target=_work, args=(theirs, a, b), daemon=True)
-                worker.start()
-                theirs.close()
-                self.workers[mine] = worker
+            process.start()
+            self._processes[mine] = process
+        theirs.close()
+        return mine
 
-    def play(self, jobs: Sequence[Job]) -> Iterator[tuple[int, _Message]]:
-        """Yield what is said of each job, by its number; after an error begin no more."""
-        waiting = iter(range(len(jobs)))
-        for pipe in self.workers:
-            self._give(pipe, waiting, jobs)
-        while self.running:
-            for pipe in cast(list[Connection], wait(list(self.running))):
-                number = self.running.pop(pipe)  # of half a message the rest is not to be read
-                message = self._received(pipe, jobs[number])
-                if message.games is not None:
-                    self.running[pipe] = number
-                else:
-                    if message.error is not None:
-                        waiting = iter(())
-                    self._give(pipe, waiting, jobs)
-                yield number, message
+    def _heard(self, pipe: Connection, doing: _Doing) -> list[tuple[int, Any]]:
+        """Read what a process says; if it is done with its unit, give it another."""
+        number, unit = doing.running.pop(pipe)  # of half a message the rest is not to be read
+        message = self._received(pipe, unit)
+        if not message.is_last:
+            doing.running[pipe] = number, unit
+            return [(number, message.part)]
+        if message.error is not None:
+            doing.fail(number, message.error)
+        doing.give(pipe)
+        return []
 
-    def stop(self) -> Iterator[Games]:
-        """Yield what has been finished meanwhile, then end all processes."""
-        for pipe in self.running:
-            with suppress(EOFError, OSError):
-                while pipe.poll():
-                    message: _Message = pipe.recv()
-                    if message.games is not None:
-                        yield message.games
-        for pipe, worker in self.workers.items():
-            worker.terminate()
-            worker.join()
-            pipe.close()
-
-    def _give(self, pipe: Connection, waiting: Iterator[int], jobs: Sequence[Job]) -> None:
-        number = next(waiting, None)
-        if number is not None:
-            self.running[pipe] = number
-            with suppress(OSError):  # it has ended: reading from it will tell
-                pipe.send(jobs[number])
-
-    def _received(self, pipe: Connection, job: Job) -> _Message:
+    def _received(self, pipe: Connection, unit: Unit) -> _Message:
         try:
             message: _Message = pipe.recv()
             return message
         except (EOFError, OSError):
-            worker = self.workers[pipe]
-            worker.join()
+            process = self._end(pipe, kill=False)
             raise AgentFailed(
-                f"the process that played game {job.numbers[0] + 1} of {job.total} and "
-                f"{len(job.numbers) - 1} more ended with status {worker.exitcode}: "
-                f"{_cause(worker.exitcode)}"
+                f"the process that played {unit} ended with status {process.exitcode}: "
+                f"{_cause(process.exitcode)}"
             ) from None
+
+    def _stop(self, doing: _Doing) -> Iterator[tuple[int, Any]]:
+        """Yield what has been done meanwhile, and end the processes that are not done."""
+        for pipe, (number, _) in doing.running.items():
+            with suppress(EOFError, OSError):
+                while pipe.poll():
+                    message: _Message = pipe.recv()
+                    if not message.is_last:
+                        yield number, message.part
+            self._end(pipe)
+
+    def _end(self, pipe: Connection, *, kill: bool = True) -> BaseProcess:
+        process = self._processes.pop(pipe)
+        if kill:
+            process.terminate()
+        process.join()
+        pipe.close()
+        return process
+
+
+class _Message(NamedTuple):
+    """What a process says of its unit: a part of it, or that it is over, and how."""
+
+    part: Any
+    is_last: bool = False
+    error: Exception | None = None
+
+
+class _Doing:
+    """Units that are being done: who does which, and which have failed."""
+
+    def __init__(self, units: Iterable[Unit]) -> None:
+        self.running: dict[Connection, tuple[int, Unit]] = {}
+        self.errors: dict[int, Exception] = {}
+        self._waiting: Iterator[tuple[int, Unit]] = enumerate(units)
+
+    def give(self, pipe: Connection) -> bool:
+        """Give a process the next unit; return whether there is one."""
+        found = next(self._waiting, None)
+        if found is None:
+            return False
+        self.running[pipe] = found
+        with suppress(OSError):  # it has ended: reading from it will tell
+            pipe.send(found[1])
+        return True
+
+    def fail(self, number: int, error: Exception) -> None:
+        """Note that a unit has failed: no more are begun."""
+        self.errors[number] = error
+        self._waiting = iter(())
+
+
+def _hand_over(parts: list[tuple[int, Any]], take: Take) -> None:
+    while parts:
+        take(*parts[0])
+        del parts[0]
 
 
 def _cause(status: int | None) -> str:
@@ -156,32 +163,16 @@ def _cause(status: int | None) -> str:
     return "the agent ended it, or a script does not guard its code with if __name__ == '__main__'"
 
 
-def _work(pipe: Connection, a: str, b: str) -> None:
-    """Play jobs until the pipe closes: what runs in a process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the jobs
+def _work(pipe: Connection) -> None:
+    """Do units until the pipe closes: what runs in a process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the units
     numba.set_num_threads(1)
-    agents: list[Agent] = []
-    with suppress(EOFError, OSError):  # whoever gives the jobs has ended, however that was
+    agents = Agents()
+    with suppress(EOFError, OSError):  # whoever gives the units has ended, however that was
         while True:
-            job = pipe.recv()
-            error = _played(agents, (a, b), job, lambda *games: pipe.send(_Message(games)))
-            pipe.send(_Message(None, error))
-
-
-def _played(
-    agents: list[Agent], specs: tuple[str, str], job: Job, finish: Finish
-) -> Exception | None:
-    """Play a job; make the agents first if there are none yet. Return what has stopped it."""
-    try:
-        if not agents:
-            agents += [make(spec) for spec in specs]
-        a, b = agents
-        play_games(a, b, job, finish)
-    except (IllegalMove, AgentFailed) as failed:
-        return type(failed)(str(failed))
-    except Exception as failed:  # made anew: not every error can be sent
-        return AgentFailed(f"{type(failed).__name__}: {failed}")
-    return None
+            unit = pipe.recv()
+            error = done(unit, agents, lambda part: pipe.send(_Message(part)))
+            pipe.send(_Message(None, is_last=True, error=error))
 
 
 @contextmanager

@@ -12,10 +12,12 @@ from positions import shikoku_data, write_board
 
 from tokaido_env import Game, IllegalMove, SeedError
 from tokaido_env.agents import Agent, make
+from tokaido_env.agents.arena.crew import Here
+from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.arena.intervals import score_interval
 from tokaido_env.agents.arena.match import GAME, POINTS, Match
 from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.arena.tournament import Sheet, play, play_match, processes_for, round_robin
+from tokaido_env.agents.arena.tournament import Sheet, crew_for, play, play_match, round_robin
 from tokaido_env.boards.board import Board
 from tokaido_env.core.luck import agent_keys, arena_seed, episode_seed
 
@@ -140,17 +142,19 @@ def test_a_wrong_seed_is_refused() -> None:
         play_match(make("random"), make("random"), 2, seed=-1)
 
 
-# Several processes
+# Crews
 
 
-def test_the_number_of_processes_makes_no_difference() -> None:
+def test_who_plays_makes_no_difference() -> None:
     """Of agents that play one game at a time, of others, and with several games at once."""
     agents = make("python:outsiders:Dice"), make("greedy")
-    matches = [play_match(*agents, 12, seed=7, processes=n) for n in (1, 2, 3)]
-    for match in matches[1:]:
-        assert (match.games == matches[0].games).all()
-        assert (match.actions == matches[0].actions).all()
-    assert len(np.unique(matches[0].actions[..., 0])) > 1
+    first = play_match(*agents, 12, seed=7, crew=Here())
+    for crew in ("processes:1", "processes:2", "processes:3"):
+        with open_crew(crew) as chosen:
+            match = play_match(*agents, 12, seed=7, crew=chosen)
+        assert (match.games == first.games).all()
+        assert (match.actions == first.actions).all()
+    assert len(np.unique(first.actions[..., 0])) > 1
 
 
 def test_several_processes_keep_every_game_once() -> None:
@@ -158,25 +162,26 @@ def test_several_processes_keep_every_game_once() -> None:
     sheet = Sheet(a.spec, b.spec, 30, 0, Board.load())
     kept: list[int] = []
     finished: list[int] = []
-    play(
-        *(sheet, a, b),
-        keep=lambda numbers: kept.extend(numbers.tolist()),
-        progress=finished.append,
-        processes=2,
-    )
+    with open_crew("processes:2") as crew:
+        play(
+            *(sheet, a, b),
+            keep=lambda numbers: kept.extend(numbers.tolist()),
+            progress=finished.append,
+            crew=crew,
+        )
     assert sorted(kept) == list(range(30))
     assert sum(finished) == 30
     assert (sheet.match().games == play_match(a, b, 30, 0).games).all()
 
 
-def test_how_many_processes_suit_which_agents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokaido_env.agents.arena.tournament.cpus", lambda: 5)
+def test_who_plays_suits_the_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokaido_env.agents.arena.workers.cpus", lambda: 5)
     one, many = make("python:outsiders:Dice"), make("python:outsiders:HighestAtOnce")
-    assert processes_for(many, make("greedy")) == 1
-    assert processes_for(one, many) == processes_for(many, one) == 5
-    assert processes_for(one, one, 2) == 2
-    with pytest.raises(ValueError, match="processes: expected a number from 1, got 0"):
-        play_match(many, many, 2, 0, processes=0)
+    for a, b, workers in ((many, make("greedy"), 1), (one, many, 5), (many, one, 5)):
+        with crew_for(a, b) as crew:
+            assert crew.workers == workers
+    with crew_for(one, one, Here()) as crew:
+        assert crew.workers == 1
 
 
 def test_an_agent_is_asked_about_no_more_games_than_it_wants() -> None:
@@ -199,13 +204,14 @@ def test_an_agent_is_asked_about_no_more_games_than_it_wants() -> None:
 # Matches that are stopped
 
 
-def stopped_by(agent: str, games: int = 12, processes: int = 1) -> tuple[Sheet, list[int], str]:
+def stopped_by(agent: str, games: int = 12, who: str = "here") -> tuple[Sheet, list[int], str]:
     """Play until it is stopped; return the sheet, the games that were kept, and why."""
     a, b = make(agent), make("random")
     sheet = Sheet(a.spec, b.spec, games, 0, Board.load())
     kept: list[int] = []
-    with pytest.raises((IllegalMove, AgentFailed, KeyboardInterrupt)) as error:
-        play(sheet, a, b, keep=lambda n: kept.extend(n.tolist()), processes=processes)
+    errors = IllegalMove, AgentFailed, KeyboardInterrupt
+    with open_crew(who) as crew, pytest.raises(errors) as error:
+        play(sheet, a, b, keep=lambda n: kept.extend(n.tolist()), crew=crew)
     return sheet, kept, str(error.value)
 
 
@@ -221,17 +227,21 @@ def test_an_agent_that_plays_illegally_is_named(order: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "processes", "error"),
+    ("how", "who", "error"),
     [
-        ("illegal", 1, "illegal action 48 (discard:fan): legal are "),
-        ("illegal", 2, "illegal action 48 (discard:fan): legal are "),
-        ("raises", 1, "RuntimeError: cannot decide (outsiders.py, line "),
-        ("label", 1, "ValueError: choose: expected the id or the label of an action, got 'merch"),
-        ("none", 1, "ValueError: choose: expected the id or the label of an action, got None"),
+        ("illegal", "here", "illegal action 48 (discard:fan): legal are "),
+        ("illegal", "processes:2", "illegal action 48 (discard:fan): legal are "),
+        ("raises", "here", "RuntimeError: cannot decide (outsiders.py, line "),
+        (
+            "label",
+            "here",
+            "ValueError: choose: expected the id or the label of an action, got 'merch",
+        ),
+        ("none", "here", "ValueError: choose: expected the id or the label of an action, got None"),
     ],
 )
-def test_a_failure_says_where_it_was(how: str, processes: int, error: str) -> None:
-    _, _, message = stopped_by(f"python:outsiders:Fails,how={how}", processes=processes)
+def test_a_failure_says_where_it_was(how: str, who: str, error: str) -> None:
+    _, _, message = stopped_by(f"python:outsiders:Fails,how={how}", who=who)
     assert error in message
     found = re.match(
         r"agent '(.*)': game (\d+) of 12, seed (\d+), seat 1, decision (\d+): ", message
@@ -293,7 +303,7 @@ def test_what_was_finished_is_kept_and_the_rest_played_later(agent: str) -> None
     sheet, kept, _ = stopped_by(f"python:outsiders:{agent}", games=20)
     assert kept == np.flatnonzero(sheet.finished).tolist()
     assert 0 < len(kept) < 20
-    whole = play_match(make("python:outsiders:Dice"), make("random"), 20, 0, processes=1)
+    whole = play_match(make("python:outsiders:Dice"), make("random"), 20, 0, crew=Here())
     pairs = sheet.finished.reshape(-1, 2).all(axis=1)
     so_far = sheet.match()
     assert (so_far.games == whole.games[pairs]).all()
@@ -301,7 +311,7 @@ def test_what_was_finished_is_kept_and_the_rest_played_later(agent: str) -> None
     play(
         *(sheet, make("python:outsiders:Dice"), make("random")),
         keep=lambda numbers: kept.extend(numbers.tolist()),
-        processes=1,
+        crew=Here(),
     )
     assert sorted(kept) == list(range(20))
     assert len(kept) - asked == 20 - asked
@@ -327,16 +337,16 @@ def test_games_of_a_batch_that_are_over_are_kept_when_it_is_stopped() -> None:
 
 
 def test_a_process_that_ends_is_told_of() -> None:
-    _, _, message = stopped_by("python:outsiders:DiesAtOnce", processes=2)
+    _, _, message = stopped_by("python:outsiders:DiesAtOnce", who="processes:2")
     assert re.search(
-        r"the process that played game [13] of 12 and 1 more ended with status 3: the agent ended",
+        r"the process that played game [12] of 12 and 0 more ended with status 3: the agent ended",
         message,
     )
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_an_agent_that_wants_to_end_the_command_is_told_of(processes: int) -> None:
-    _, _, message = stopped_by("python:outsiders:Dies", processes=processes)
+@pytest.mark.parametrize("who", ["here", "processes:2"])
+def test_an_agent_that_wants_to_end_the_command_is_told_of(who: str) -> None:
+    _, _, message = stopped_by("python:outsiders:Dies", who=who)
     assert "agent 'python:outsiders:Dies': game 1 of 12, " in message
     assert "SystemExit: 3 (outsiders.py, line " in message
 
@@ -344,8 +354,9 @@ def test_an_agent_that_wants_to_end_the_command_is_told_of(processes: int) -> No
 def test_an_agent_that_other_processes_cannot_make_is_told_of() -> None:
     agent = Stubborn()
     sheet = Sheet(agent.spec, "random", 4, 0, Board.load())
-    with pytest.raises(AgentFailed, match="AgentError: unknown agent 'stubborn'"):
-        play(sheet, agent, make("random"), processes=2)
+    unknown = pytest.raises(AgentFailed, match="AgentError: unknown agent 'stubborn'")
+    with open_crew("processes:2") as crew, unknown:
+        play(sheet, agent, make("random"), crew=crew)
     assert not sheet.finished.any()
 
 

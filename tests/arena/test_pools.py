@@ -11,6 +11,8 @@ import pytest
 
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.agents import Agent, make
+from tokaido_env.agents.arena.crew import Here
+from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.arena.ladder import (
     LADDER,
     LADDER_OF_FAMILY,
@@ -90,13 +92,14 @@ def test_a_match_is_the_sum_of_matches_on_its_boards(whole: Sheet) -> None:
         assert (sheet.actions == whole.actions[theirs, :width]).all()
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_neither_batches_nor_processes_make_a_difference(
-    whole: Sheet, processes: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("crew", ["here", "processes:2"])
+def test_neither_batches_nor_crews_make_a_difference(
+    whole: Sheet, crew: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tokaido_env.agents.arena.tournament.CHUNK", 6)
     sheet = Sheet("greedy", "random", 40, 3, SPEC)
-    play(sheet, make("greedy"), make("random"), processes=processes)
+    with open_crew(crew) as chosen:
+        play(sheet, make("greedy"), make("random"), crew=chosen)
     assert same(sheet, whole)
 
 
@@ -104,9 +107,9 @@ def test_a_pool_travels_to_other_processes_as_it_is(monkeypatch: pytest.MonkeyPa
     """Boards that no other process could make."""
     boards = [Board.load(), Board.load("shikoku_ring"), *POOL]
     pool = BoardPool("ours", boards, drawn=True)
-    few, many = (
-        play_match(make("greedy"), make("random"), 24, 0, pool, processes=n) for n in (1, 2)
-    )
+    few = play_match(make("greedy"), make("random"), 24, 0, pool)
+    with open_crew("processes:2") as crew:
+        many = play_match(make("greedy"), make("random"), 24, 0, pool, crew=crew)
     assert (few.games == many.games).all()
     assert (few.actions == many.actions).all()
     assert len(np.unique(few.games["board"])) > 3
@@ -135,7 +138,7 @@ def test_agents_hear_of_the_boards_once_each() -> None:
 
 
 def test_agents_that_play_one_game_at_a_time_play_on_pools() -> None:
-    match = play_match(make("python:outsiders:Dice"), make("random"), 12, 0, SPEC, processes=1)
+    match = play_match(make("python:outsiders:Dice"), make("random"), 12, 0, SPEC, crew=Here())
     assert match.results.shape == (6, 2)
 
 

@@ -97,14 +97,14 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path, how: signal
         [
             *("generalise", "python:outsiders:Dice", "--opponent", "greedy", "--boards", "3"),
             *("--pairs", "3", "--json", str(tmp_path / f"{name}.json")),
-            *("--records", str(tmp_path / f"{name}.jsonl"), "--processes"),
+            *("--records", str(tmp_path / f"{name}.jsonl"), "--crew"),
         ]
         for name in "ab"
     )
-    assert main([*whole, "1"]) == 0
+    assert main([*whole, "here"]) == 0
     path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     running = subprocess.Popen(
-        [sys.executable, str(ROOT / "evaluate.py"), *parts, "2"],
+        [sys.executable, str(ROOT / "evaluate.py"), *parts, "processes:2"],
         env=os.environ | {"PYTHONPATH": path, "SECONDS_A_DECISION": "0.01"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -121,7 +121,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path, how: signal
     if how is signal.SIGINT:
         assert running.returncode == 130
         assert b" of 36 games were played, all in " in error
-    assert main([*parts, "1"]) == 0
+    assert main([*parts, "here"]) == 0
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     assert (tmp_path / "a.jsonl").read_bytes() == records.read_bytes()
 
@@ -191,7 +191,10 @@ def test_there_is_no_curve_of_agents_that_tell_nothing(
         (("greedy", "--split", "tests"), "split: expected one of 'train', 'valid', 'test'"),
         (("greedy", "--train", "0"), "family:train/0: expected 1 to"),
         (("greedy", "--seed", "-1"), "seed: expected an integer from 0"),
-        (("greedy", "--processes", "0"), "processes: expected a number from 1"),
+        (
+            ("greedy", "--crew", "process"),
+            "crew: expected here, processes[:N] or ",
+        ),
         (("greedy", "--json", "/nowhere/r.json"), "/nowhere/r.json: there is no folder"),
         (("greedy", "--plots", __file__), "expected a folder, it is none"),
         (("greedy", "--json", "x", "--records", "x"), "a name of its own"),

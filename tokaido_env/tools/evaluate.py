@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokaido_env.agents import Agent, describe, make
+from tokaido_env.agents.arena.crews import check_crew
 from tokaido_env.agents.arena.likelihood import RatingError
 from tokaido_env.agents.arena.luck import with_luck
 from tokaido_env.agents.arena.match import Match
@@ -48,7 +49,6 @@ from tokaido_env.agents.arena.series import Result, play_series
 from tokaido_env.agents.arena.stopping import check_error
 from tokaido_env.agents.arena.tournament import (
     Sheet,
-    check_processes,
     round_robin,
 )
 from tokaido_env.agents.registry import policy_of
@@ -66,6 +66,7 @@ from tokaido_env.tools.matches import (
     add_common,
     add_link,
     bar,
+    chosen_crew,
     save_results,
     tell_stopped,
     tell_taken,
@@ -165,7 +166,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.error is not None and not options.until_decided:
         raise ValueError("--error: expected together with --until-decided")
     options.error = check_error(ERROR if options.error is None else options.error)
-    check_processes(options.processes)
+    check_crew(options.crew)
     _check_outputs(options)
     drawn = options.plots is not None or options.report is not None
     if drawn and importlib.util.find_spec("matplotlib") is None:
@@ -192,14 +193,15 @@ def _play(
         if records is not None:
             records.append(sheet, numbers)
 
-    return play_series(
-        pairs,
-        sheets,
-        error=options.error if options.until_decided else None,
-        keep=keep,
-        watch=lambda sheet, number: bar(sheet, f"{number}/{len(pairs)}"),
-        processes=options.processes,
-    )
+    with chosen_crew(options.crew) as crew:
+        return play_series(
+            pairs,
+            sheets,
+            error=options.error if options.until_decided else None,
+            keep=keep,
+            watch=lambda sheet, number: bar(sheet, f"{number}/{len(pairs)}"),
+            crew=crew,
+        )
 
 
 def _rated(results: list[Result]) -> list[Match]:

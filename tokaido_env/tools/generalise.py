@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tokaido_env.agents import Agent, make
+from tokaido_env.agents.arena.crews import check_crew
 from tokaido_env.agents.arena.generalisation import Generalisation
 from tokaido_env.agents.arena.generalisation_file import load_generalisation
-from tokaido_env.agents.arena.tournament import Sheet, check_processes
+from tokaido_env.agents.arena.tournament import Sheet
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import boards as report
 from tokaido_env.agents.report.tables import print_table
 from tokaido_env.agents.study.generalise import BOARDS, OPPONENT, PAIRS, SPLIT, Plan, plan
 from tokaido_env.core.checks import plain
 from tokaido_env.files import check_outputs, write_text
-from tokaido_env.tools.matches import play_kept, tell_stopped
+from tokaido_env.tools.matches import add_crew, play_kept, tell_stopped
 from tokaido_env.tools.program import program
 
 
@@ -58,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
     add("--plots", type=Path, metavar="DIR", help="write the figure to a folder")
     add("--records", type=Path, metavar="FILE", help="append every game; go on from those in it")
-    add("--processes", type=int, help="play in so many processes")
+    add_crew(parser)
     add(
         "--table",
         nargs="+",
@@ -72,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    check_processes(options.processes)
+    check_crew(options.crew)
     # Records are appended: a link to them stays one.
     records = None if options.records is None else options.records.resolve()
     policies = [policy_of(spec) for spec in (options.agent, options.opponent) if spec is not None]
@@ -93,7 +94,7 @@ def _measure(agents: tuple[Agent, Agent], planned: Plan, options: argparse.Names
     sheets = planned.sheets()
     stopped = play_kept(
         *([agents] * len(sheets), sheets, options.records),
-        processes=options.processes,
+        crew=options.crew,
         note=lambda sheet: f", {_boards_done(sheet)} of {len(sheet.pool)} boards",
     )
     if stopped is not None:

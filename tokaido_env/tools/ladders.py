@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from tokaido_env.agents import make
 from tokaido_env.agents.arena import placing
+from tokaido_env.agents.arena.crews import check_crew
 from tokaido_env.agents.arena.ladder import (
     Ladder,
     Play,
@@ -31,13 +33,13 @@ from tokaido_env.agents.arena.ratings import (
     rate_steps,
 )
 from tokaido_env.agents.arena.series import Result
-from tokaido_env.agents.arena.tournament import Sheet, check_processes, play
+from tokaido_env.agents.arena.tournament import Sheet, play
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import tables
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import check_choice, check_seed
 from tokaido_env.files import check_outputs, write_text
-from tokaido_env.tools.matches import Scale, add_common, add_link, bar, save_results
+from tokaido_env.tools.matches import Scale, add_common, add_link, bar, chosen_crew, save_results
 from tokaido_env.tools.program import program
 
 VERSION = 1
@@ -178,13 +180,14 @@ def place_agent(arguments: list[str]) -> int:
     spec = make(options.agent).spec
     trusted = [spec, options.agent, *options.trust]
     loaded = Ladder.load(options.ladder, board, trusted)
-    rated = placing.rate(
-        *(spec, loaded),
-        play=_player(options, loaded.pool),
-        seed=options.seed,
-        opponents=options.opponents,
-        thorough=options.thorough,
-    )
+    with _player(options, loaded.pool) as play_two:
+        rated = placing.rate(
+            *(spec, loaded),
+            play=play_two,
+            seed=options.seed,
+            opponents=options.opponents,
+            thorough=options.thorough,
+        )
     if options.json is not None:
         results = [Result(match, None) for match in rated.matches]
         scale = Scale(loaded.link, loaded.anchor)
@@ -217,11 +220,12 @@ def build_ladder(arguments: list[str]) -> int:
     if options.anchor is not None:
         check_choice("--anchor", options.anchor, specs)
     games = games_in_order(specs, options.games, options.reach)
-    made = make_ladder(
-        *(specs, games, options.seed, board, _player(options, board), options.ladder),
-        link=options.link,
-        anchor=options.anchor,
-    )
+    with _player(options, board) as play_two:
+        made = make_ladder(
+            *(specs, games, options.seed, board, play_two, options.ladder),
+            link=options.link,
+            anchor=options.anchor,
+        )
     tell(made, options.json, options.markdown)
     return 0
 
@@ -232,18 +236,20 @@ def _ladder_options(
     add_common(parser, games=1000)
     options = parser.parse_args(arguments)
     check_seed(options.seed)
-    check_processes(options.processes)
+    check_crew(options.crew)
     return options, BoardPool.load(options.board)
 
 
-def _player(options: argparse.Namespace, board: BoardPool) -> Play:
-    """Return what plays a match of two specs: at most so many games, with a seed."""
+@contextmanager
+def _player(options: argparse.Namespace, board: BoardPool) -> Iterator[Play]:
+    """Give what plays a match of two specs: at most so many games, with a seed."""
 
     def play_two(a: str, b: str, games: int, seed: int) -> Match:
         agents = make(a), make(b)
         sheet = Sheet(a, b, min(games, options.games), seed, board)
         with bar(sheet, "") as progress:
-            play(sheet, *agents, progress=progress, processes=options.processes)
+            play(sheet, *agents, progress=progress, crew=crew)
         return sheet.match()
 
-    return play_two
+    with chosen_crew(options.crew) as crew:
+        yield play_two

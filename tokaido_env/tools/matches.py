@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.crew import Crew
+from tokaido_env.agents.arena.crews import KINDS, open_crew
 from tokaido_env.agents.arena.links import LINKS
 from tokaido_env.agents.arena.playing import Numbers
 from tokaido_env.agents.arena.ratings import LINK, Rating
@@ -32,12 +34,25 @@ def add_common(parser: argparse.ArgumentParser, games: int) -> None:
     add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
     add("--board", default="shikoku", help="a built-in board, a file, or a pool (shikoku)")
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
-    add(
-        "--processes",
-        type=int,
-        help="play in so many processes (one; for agents that play one game at a time, one for "
-        "each processor)",
+    add_crew(parser)
+
+
+def add_crew(parser: argparse.ArgumentParser) -> None:
+    """Add the option that chooses who plays."""
+    parser.add_argument(
+        "--crew",
+        help=f"who plays: {KINDS} (here; for agents that play one game at a time, processes)",
     )
+
+
+@contextmanager
+def chosen_crew(text: str | None) -> Iterator[Crew | None]:
+    """Give the crew that was chosen by its option, None where none was, and close it."""
+    if text is None:
+        yield None
+        return
+    with open_crew(text) as crew:
+        yield crew
 
 
 def add_link(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +104,7 @@ def play_kept(
     sheets: Sequence[Sheet],
     records: Path | None,
     *,
-    processes: int | None,
+    crew: str | None,
     note: Callable[[Sheet], str],
 ) -> BaseException | None:
     """Play matches to their end, with the games of a record file, if there is one, taken over.
@@ -98,7 +113,7 @@ def play_kept(
         pairs: the two agents of each match.
         sheets: of the matches, which are filled in.
         records: the file; games are appended as they finish, and sorted once all are there.
-        processes: as for `tournament.play`.
+        crew: as for `chosen_crew`.
         note: returns what else there is to say of the games of a match that are finished.
 
     Returns:
@@ -112,17 +127,18 @@ def play_kept(
         if kept is not None:
             kept.append(sheet, numbers)
 
-    _, stopped = play_series(
-        *(pairs, sheets),
-        keep=keep,
-        watch=lambda sheet, number: match_bar(
-            f"{number}/{len(sheets)} {sheet.pool.name}",
-            len(sheet),
-            int(sheet.finished.sum()),
-            lambda: note(sheet),
-        ),
-        processes=processes,
-    )
+    with chosen_crew(crew) as chosen:
+        _, stopped = play_series(
+            *(pairs, sheets),
+            keep=keep,
+            watch=lambda sheet, number: match_bar(
+                f"{number}/{len(sheets)} {sheet.pool.name}",
+                len(sheet),
+                int(sheet.finished.sum()),
+                lambda: note(sheet),
+            ),
+            crew=chosen,
+        )
     if stopped is None and kept is not None:
         kept.sort()
     return stopped

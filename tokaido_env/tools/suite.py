@@ -14,6 +14,7 @@ import numpy as np
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.arena.again import decide_again
+from tokaido_env.agents.arena.crews import check_crew
 from tokaido_env.agents.arena.suite import Suite
 from tokaido_env.agents.arena.suite_file import (
     SubmissionError,
@@ -21,14 +22,14 @@ from tokaido_env.agents.arena.suite_file import (
     load_suite,
     submission_to_dict,
 )
-from tokaido_env.agents.arena.tournament import Sheet, check_processes
+from tokaido_env.agents.arena.tournament import Sheet
 from tokaido_env.agents.arena.verifying import SHARE, verify
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import suites as report
 from tokaido_env.agents.report.tables import print_table
 from tokaido_env.core.checks import MOST_PATH, brief, check_seed, plain
 from tokaido_env.files import check_outputs, read_json, write_text
-from tokaido_env.tools.matches import play_kept, tell_stopped
+from tokaido_env.tools.matches import add_crew, play_kept, tell_stopped
 from tokaido_env.tools.program import program
 
 TIMED = 4  # games of each match on the default board, in which the agent is timed
@@ -55,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, metavar="FILE", help="write the submission; --records go with it")
     add("--records", type=Path, metavar="FILE", help="append every game; go on from those in it")
     add("--timing", type=Path, metavar="FILE", help="write how long the agent took a move")
-    add("--processes", type=int, help="play in so many processes")
+    add_crew(parser)
     add("--suite", type=Path, metavar="FILE", help="another suite (tokaido-bench-1)")
     add(
         "--table",
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    check_processes(options.processes)
+    check_crew(options.crew)
     # Records are appended: a link to them stays one.
     records = None if options.records is None else options.records.resolve()
     read = [options.suite, *options.table]
@@ -98,7 +99,7 @@ def _measure(agent: Agent, chosen: Suite, options: argparse.Namespace) -> int:
     stopped = play_kept(
         [(agent, make(sheet.b)) for sheet in sheets],
         *(sheets, options.records),
-        processes=options.processes,
+        crew=options.crew,
         note=lambda sheet: f" against {sheet.b}",
     )
     if stopped is not None:

@@ -128,7 +128,7 @@ def play_match(games: int) -> None:
     from tokaido_env.agents.arena import luck, tournament
     from tokaido_env.boards.board import Board
 
-    match = tournament.play_match(make("random"), make("greedy"), games, 0, processes=1)
+    match = tournament.play_match(make("random"), make("greedy"), games, 0)
     luck.with_luck(match, Board.load("shikoku"))
 
 

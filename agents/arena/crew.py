@@ -1,0 +1,141 @@
+"""Units of work, and the crews that do them: in this process, in others, on a cluster.
+
+A unit is a pure function of its fields. It gives the same parts wherever it is done, and however
+often: a crew does it again if whoever did it has died. So what takes the parts may be handed some
+of them twice, and the order of units means nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.registry import make, policy_of
+from tokaido_env.core.checks import IllegalMove, shown
+
+Make = Callable[[str, str], Agent]
+"""Returns the agent of a spec whose policy file has a mark, see `mark_of`."""
+
+Give = Callable[[Any], None]
+Take = Callable[[int, Any], None]
+"""Called with the number of a unit, in the order in which they were begun, and a part of it."""
+
+_KEPT = 8  # agents, by whoever does units
+
+
+class Unit(Protocol):
+    """Work that can be done anywhere. It can be pickled, and `str` tells what it is."""
+
+    def run(self, make: Make, give: Give) -> None:
+        """Do it.
+
+        Args:
+            make: see `Make`; returns the same agent for unit after unit.
+            give: to be called with each part of what comes out, which can be pickled.
+
+        Raises:
+            IllegalMove, AgentFailed: if an agent failed.
+        """
+
+
+class Crew(Protocol):
+    """Who does units."""
+
+    @property
+    def workers(self) -> int:
+        """How many units are done at once, now."""
+
+    def run(self, units: Iterable[Unit], take: Take, agents: Sequence[Agent] = ()) -> None:
+        """Do units, and hand over their parts as they come.
+
+        Units are asked for one by one, when there is somebody to do them. Where one fails no more
+        are begun, those that run are done to their end, and what they gave is handed over.
+
+        Args:
+            units: to be done.
+            take: see `Take`; called in this thread.
+            agents: that need not be made from their specs in this process.
+
+        Raises:
+            IllegalMove, AgentFailed: of the first unit, by number, that has failed.
+            KeyboardInterrupt: after what had been done by then was handed over.
+        """
+
+    def close(self) -> None:
+        """End what works for it."""
+
+
+class Agents:
+    """The agents of specs, each made once and kept for a while.
+
+    Args:
+        agents: that are there already.
+    """
+
+    def __init__(self, agents: Sequence[Agent] = ()) -> None:
+        self._there = {agent.spec: agent for agent in agents}
+        self._made: dict[tuple[str, str], Agent] = {}
+
+    def __call__(self, spec: str, mark: str = "") -> Agent:
+        """Return the agent of a spec, whose policy file has a mark if there is one.
+
+        Raises:
+            AgentFailed: if the file is another here, or is another now.
+        """
+        if spec in self._there:
+            return self._there[spec]
+        agent = self._made.pop((spec, mark), None) or _made(spec, mark)
+        self._made[spec, mark] = agent  # the newest is the last
+        if len(self._made) > _KEPT:
+            del self._made[next(iter(self._made))]
+        return agent
+
+
+def mark_of(spec: str) -> str:
+    """Return the SHA-256 of the policy file that an agent plays from, "" if from none."""
+    try:
+        path = policy_of(spec)
+    except AgentError:  # of an agent that no spec makes
+        return ""
+    return "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _made(spec: str, mark: str) -> Agent:
+    agent = make(spec)
+    if mark and mark_of(spec) != mark:
+        raise AgentFailed(
+            f"agent {shown(spec)}: its policy file has changed since the games were given out, or "
+            f"is another one on {socket.gethostname()}: expected SHA-256 {mark[:16]}…"
+        )
+    return agent
+
+
+class Here:
+    """A crew of one: this process."""
+
+    workers = 1
+
+    def run(self, units: Iterable[Unit], take: Take, agents: Sequence[Agent] = ()) -> None:
+        """Do units, one after the other: see `Crew.run`."""
+        known = Agents(agents)
+        for number, unit in enumerate(units):
+            unit.run(known, partial(take, number))
+
+    def close(self) -> None:
+        """Do nothing: see `Crew.close`."""
+
+
+def done(unit: Unit, agents: Agents, give: Give) -> Exception | None:
+    """Do a unit; return what has stopped it, as an error that can be sent."""
+    try:
+        unit.run(agents, give)
+    except (IllegalMove, AgentFailed) as failed:
+        return type(failed)(str(failed))
+    except Exception as failed:  # made anew: not every error can be sent
+        return AgentFailed(f"{type(failed).__name__}: {failed}")
+    return None

@@ -1,0 +1,72 @@
+"""A crew on a Ray cluster of several nodes, which come and go. Without Ray these are left out."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from processes import ROOT
+
+pytest.importorskip("ray", reason="pip install 'tokaido-env[ray]'")
+
+from tokaido_env.agents.arena.cluster import ClusterError
+from tokaido_env.agents.arena.crews import open_crew
+from tokaido_env.tools.evaluate import main
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "cluster_of_nodes.py")],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.xdist_group("cluster")
+def test_three_nodes_of_which_one_is_lost_give_the_bytes_of_this_process(
+    told: dict[str, Any],
+) -> None:
+    """A worker is killed, a node removed and one added, while a match is played."""
+    assert told["workers"] == 3
+    assert told["lost"] == ["1 worker", "a node", "one is added"]
+    assert told["cluster"] == told["here"]
+    assert len(set(told["here"])) == 2
+
+
+@pytest.mark.xdist_group("cluster")
+def test_what_cannot_go_on_is_told(told: dict[str, Any]) -> None:
+    other_rules, ends = told["refused"]
+    assert other_rules.startswith("ClusterError: node ")
+    assert "rules 2, actions 1, as where the units come from; it has tokaido-env " in other_rules
+    assert ends.startswith("AgentFailed: the workers that played game ")
+    assert "ended 3 times: the agent ended them" in ends
+
+
+def test_an_address_where_nothing_answers_is_told_at_once(capsys: Any) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        with (
+            pytest.raises(ClusterError, match=f"'{address}': nothing answers: .*: begin one by"),
+            open_crew(f"ray:{address}"),
+        ):
+            pass
+        words = ["greedy", "random", "--games", "2", "--crew", f"ray:{address}"]
+        assert main(words) == 1
+    assert capsys.readouterr().err.startswith(f"evaluate: cluster '{address}': nothing answers")
+
+
+def test_without_a_cluster_that_runs_auto_finds_none() -> None:
+    with pytest.raises(ClusterError, match="cluster 'auto': "), open_crew("ray:auto"):
+        pass

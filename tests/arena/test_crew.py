@@ -1,0 +1,198 @@
+"""Crews: who does units, in which order, and what is kept when one fails."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from networks import random_policy
+
+from tokaido_env.agents import make
+from tokaido_env.agents.arena import crew as module, crews
+from tokaido_env.agents.arena.crew import Agents, Crew
+from tokaido_env.agents.arena.crews import check_crew, open_crew
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.arena.tournament import Sheet, _units, play, play_match
+
+CREWS = ("here", "processes:1", "processes:2")
+
+
+class Counting(NamedTuple):
+    """Gives what it is to give, slowly; may fail or end its process."""
+
+    parts: tuple[Any, ...]
+    seconds: float = 0.0
+    fails: bool = False
+    ends: bool = False
+
+    def run(self, make: Any, give: Callable[[Any], None]) -> None:
+        for part in self.parts:
+            time.sleep(self.seconds)
+            give(part)
+        if self.ends:
+            os._exit(5)
+        if self.fails:
+            raise ZeroDivisionError("of nothing")
+
+    def __str__(self) -> str:
+        return f"unit {self.parts}"
+
+
+class Who(NamedTuple):
+    """Tells its process, and the agent that it is given."""
+
+    def run(self, make: Any, give: Callable[[Any], None]) -> None:
+        give((os.getpid(), id(make("greedy", ""))))
+
+
+@pytest.fixture(params=CREWS)
+def crew(request: pytest.FixtureRequest) -> Iterator[Crew]:
+    with open_crew(request.param) as chosen:
+        yield chosen
+
+
+def test_every_part_of_every_unit_is_handed_over_under_its_number(crew: Crew) -> None:
+    taken: dict[int, list[Any]] = {}
+    units = [Counting((10 * n, 10 * n + 1)) for n in range(7)]
+    crew.run(units, lambda number, part: taken.setdefault(number, []).append(part))
+    assert taken == {n: [10 * n, 10 * n + 1] for n in range(7)}
+
+
+def test_units_are_asked_for_when_there_is_somebody_to_do_them(crew: Crew) -> None:
+    """So that what is learnt from one unit may change what the next one is."""
+    asked, done = 0, 0
+
+    def units() -> Iterator[Counting]:
+        nonlocal asked
+        while asked < 6:
+            assert asked - done <= crew.workers
+            asked += 1
+            yield Counting((asked,))
+
+    def take(number: int, part: Any) -> None:
+        nonlocal done
+        done += 1
+
+    crew.run(units(), take)
+    assert asked == done == 6
+
+
+def test_after_a_failure_no_more_units_are_begun_and_nothing_done_is_lost(crew: Crew) -> None:
+    taken: list[Any] = []
+    failing = Counting((2,), fails=True)
+    units = [Counting((1,)), failing, *(Counting((n,), 0.05) for n in range(3, 9))]
+    error = (
+        ZeroDivisionError if crew.workers == 1 and isinstance(crew, module.Here) else AgentFailed
+    )
+    with pytest.raises(error, match="of nothing"):
+        crew.run(units, lambda number, part: taken.append(part))
+    assert {1, 2} <= set(taken)
+    assert len(taken) < 6
+    crew.run(units[2:4], lambda number, part: taken.append(part))
+    assert {3, 4} <= set(taken)
+
+
+def test_of_several_failures_the_first_by_number_is_told() -> None:
+    units = [Counting((1,), 0.3, fails=True), Counting((2,), fails=True)]
+    taken: list[Any] = []
+    with open_crew("processes:2") as crew, pytest.raises(AgentFailed) as error:
+        crew.run(units, lambda number, part: taken.append(number))
+    assert "ZeroDivisionError" in str(error.value)
+    assert sorted(taken) == [0, 1]
+
+
+def test_a_process_that_ends_is_told_of_and_replaced() -> None:
+    taken: list[Any] = []
+    with open_crew("processes:2") as crew:
+        message = r"the process that played unit \(1,\) ended with status 5: "
+        with pytest.raises(AgentFailed, match=message):
+            crew.run([Counting((1,), ends=True)], lambda number, part: taken.append(part))
+        assert taken == [1]
+        crew.run([Counting((2,)), Counting((3,))], lambda number, part: taken.append(part))
+    assert sorted(taken) == [1, 2, 3]
+
+
+def test_processes_and_their_agents_stay_until_the_crew_is_closed() -> None:
+    told: list[tuple[int, int]] = []
+    with open_crew("processes:1") as crew:
+        for _ in range(2):
+            crew.run([Who(), Who()], lambda number, part: told.append(part))
+    assert len(set(told)) == 1
+    process = told[0][0]
+    assert process != os.getpid()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_ctrl_c_hands_over_what_was_done_and_the_crew_goes_on(crew: Crew) -> None:
+    taken: list[Any] = []
+
+    def take(number: int, part: Any) -> None:
+        if part == 3 and part not in taken:
+            taken.append(part)
+            raise KeyboardInterrupt
+        taken.append(part)
+
+    with pytest.raises(KeyboardInterrupt):
+        crew.run([Counting((n,), 0.02) for n in range(1, 30)], take)
+    assert len(taken) < 20
+    assert 3 in taken
+    crew.run([Counting((100,))], take)
+    assert taken[-1] == 100
+
+
+def test_agents_are_made_once_and_the_oldest_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def count(spec: str) -> Any:
+        made.append(spec)
+        return make(spec)
+
+    monkeypatch.setattr(module, "make", count)
+    there = make("greedy")
+    agents = Agents([there])
+    assert agents("greedy") is there
+    assert agents("random") is agents("random")
+    specs = [f"mcts:sims={n}" for n in range(1, module._KEPT + 1)]
+    for spec in specs:
+        agents(spec)
+    agents("random")
+    assert made == ["random", *specs, "random"]
+
+
+def test_a_policy_file_that_changes_while_it_is_used_is_told(tmp_path: Path) -> None:
+    """Games that another process plays are those of the file that was there when they began."""
+    path = tmp_path / "mine"
+    random_policy(seed=0).save(path)
+    agent, sheet = make(f"policy:{path}"), Sheet(f"policy:{path}", "random", 200, 0, "shikoku")
+
+    def change(numbers: Any) -> None:
+        random_policy(seed=1).save(path)
+
+    changed = pytest.raises(
+        AgentFailed, match=r"mine': its policy file has changed since .*, or is"
+    )
+    with open_crew("processes:1") as crew:
+        play(sheet, agent, make("random"), games=50, keep=change, crew=crew)
+        expected = play_match(agent, make("random"), 200, 0)
+        assert (sheet.match(50).games == expected.games[:25]).all()
+        unit = _units(sheet, agent, make("random"), None, 1)
+        random_policy(seed=2).save(path)
+        with changed:
+            crew.run(unit, lambda number, part: None)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "there", "here:2", "processes:", "processes:0", "processes:x", "processes:99999"]
+)
+def test_what_stands_for_no_crew_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"crew: expected here, processes\[:N\] or ray\[:ADDRESS"):
+        check_crew(text)
+
+
+def test_without_ray_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crews, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"needs Ray: pip install 'tokaido-env\[ray\]'"):
+        check_crew("ray:auto")

@@ -1,0 +1,131 @@
+"""Matches and a ladder on a Ray cluster of three nodes on this machine, while workers die.
+
+Prints what `test_cluster.py` compares, as JSON. A process of its own: Ray's state is global.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ray.cluster_utils import Cluster
+
+from tokaido_env.agents import make
+from tokaido_env.agents.arena import cluster
+from tokaido_env.agents.arena.cluster import ClusterError
+from tokaido_env.agents.arena.crew import Crew, Here
+from tokaido_env.agents.arena.crews import open_crew
+from tokaido_env.agents.arena.ladder import games_in_order, make_ladder
+from tokaido_env.agents.arena.match import Match
+from tokaido_env.agents.arena.playing import AgentFailed, Numbers
+from tokaido_env.agents.arena.tournament import Sheet, play, play_match
+from tokaido_env.boards.pool import BoardPool
+
+GAMES = 48
+SMALL = {"num_cpus": 1, "object_store_memory": 100_000_000}
+
+
+def match(crew: Crew, after: Callable[[int], None] = lambda games: None) -> str:
+    """Play a match; return the hash of its games."""
+    a, b = make("python:outsiders:Dice"), make("heuristic")
+    sheet, done = Sheet(a.spec, b.spec, GAMES, 3, "shikoku"), 0
+
+    def keep(numbers: Numbers) -> None:
+        nonlocal done
+        done += len(numbers)
+        after(done)
+
+    play(sheet, a, b, keep=keep, crew=crew)
+    return hashlib.sha256(sheet.games.tobytes() + sheet.actions.tobytes()).hexdigest()
+
+
+def ladder(crew: Crew) -> str:
+    """Make a ladder; return the hash of its file."""
+    specs = ["random", "greedy", "heuristic"]
+
+    def play_two(a: str, b: str, games: int, seed: int) -> Match:
+        sheet = Sheet(a, b, games, seed, "shikoku")
+        play(sheet, make(a), make(b), crew=crew)
+        return sheet.match()
+
+    with tempfile.TemporaryDirectory() as folder:
+        path, games = Path(folder) / "ladder.json", games_in_order(specs, 40, 2)
+        make_ladder(specs, games, 0, BoardPool.load("shikoku"), play_two, path)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def kill_a_worker() -> int:
+    """Kill a process that does a unit; return how many were found."""
+    found = 0
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes()
+        except OSError:
+            continue
+        if words.startswith(b"ray::_do"):
+            found += 1
+            os.kill(int(path.parent.name), signal.SIGKILL)
+            break
+    return found
+
+
+def refused(crew: Crew, stop: Callable[[Crew], None]) -> str:
+    """Return the error that something ends with."""
+    try:
+        stop(crew)
+    except (AgentFailed, ClusterError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def other_rules(crew: Crew) -> None:
+    """Play on nodes whose rules are others than here."""
+    here = cluster.RULES_VERSION
+    try:
+        cluster.RULES_VERSION = here + 1
+        play_match(make("greedy"), make("random"), 2, 0, crew=crew)
+    finally:
+        cluster.RULES_VERSION = here
+
+
+def ends_its_process(crew: Crew) -> None:
+    """Play with an agent that ends whatever plays it."""
+    play_match(make("python:outsiders:DiesAtOnce"), make("random"), 2, 0, crew=crew)
+
+
+def main() -> None:
+    """Play here, then on the cluster."""
+    told: dict[str, Any] = {"here": [match(Here()), ladder(Here())]}
+    cluster.RETRIES = 2
+    machines = Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False})
+    nodes = [machines.add_node(**SMALL) for _ in range(2)]
+    lost: list[str] = []
+
+    def chaos(games: int) -> None:
+        if not lost and games >= GAMES // 8:
+            lost.append(f"{kill_a_worker()} worker")
+        elif len(lost) == 1 and games >= GAMES // 4:
+            machines.remove_node(nodes[1], allow_graceful=False)
+            lost.append("a node")
+        elif len(lost) == 2 and games >= GAMES // 2:
+            machines.add_node(**SMALL)
+            lost.append("one is added")
+
+    with open_crew(f"ray:{machines.address}") as crew:
+        told["workers"] = crew.workers
+        told["cluster"] = [match(crew, chaos), ladder(crew)]
+        told["refused"] = [refused(crew, stop) for stop in (other_rules, ends_its_process)]
+    told["lost"] = lost
+    machines.shutdown()
+    json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main()
