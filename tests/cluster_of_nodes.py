@@ -1,4 +1,4 @@
-"""Matches and a ladder on a Ray cluster of three nodes on this machine, while workers die.
+"""A match, a ladder and expert iteration on a Ray cluster of three nodes, while workers die.
 
 Prints what `test_cluster.py` compares, as JSON. A process of its own: Ray's state is global.
 """
@@ -25,6 +25,7 @@ from tokaido_env.agents.arena.ladder import games_in_order, make_ladder
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.playing import AgentFailed, Numbers
 from tokaido_env.agents.arena.tournament import Sheet, play, play_match
+from tokaido_env.agents.learn import zero
 from tokaido_env.boards.pool import BoardPool
 
 GAMES = 48
@@ -58,6 +59,19 @@ def ladder(crew: Crew) -> str:
         path, games = Path(folder) / "ladder.json", games_in_order(specs, 40, 2)
         make_ladder(specs, games, 0, BoardPool.load("shikoku"), play_two, path)
         return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def course(crew: Crew) -> str:
+    """Go through two rounds of expert iteration; return the hash of all that they leave."""
+    settings = zero.ZeroSettings(
+        **{"rounds": 2, "units": 4, "games": 4, "first_sims": 3, "sims": 3, "width": 16},
+        **{"minibatch": 256, "gate_games": 8},
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        zero.iterate(Path(folder), settings, crew)
+        files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        told = [path.name.encode() + path.read_bytes() for path in files]
+        return hashlib.sha256(b"".join(told)).hexdigest()
 
 
 def kill_a_worker() -> int:
@@ -101,7 +115,7 @@ def ends_its_process(crew: Crew) -> None:
 
 def main() -> None:
     """Play here, then on the cluster."""
-    told: dict[str, Any] = {"here": [match(Here()), ladder(Here())]}
+    told: dict[str, Any] = {"here": [match(Here()), ladder(Here()), course(Here())]}
     cluster.RETRIES = 2
     machines = Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False})
     nodes = [machines.add_node(**SMALL) for _ in range(2)]
@@ -119,7 +133,7 @@ def main() -> None:
 
     with open_crew(f"ray:{machines.address}") as crew:
         told["workers"] = crew.workers
-        told["cluster"] = [match(crew, chaos), ladder(crew)]
+        told["cluster"] = [match(crew, chaos), ladder(crew), course(crew)]
         told["refused"] = [refused(crew, stop) for stop in (other_rules, ends_its_process)]
     told["lost"] = lost
     machines.shutdown()

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,7 @@ from tokaido_env.agents.learn.samples import (
     load_samples,
     save_samples,
 )
+from tokaido_env.agents.learn.self_play import explored
 from tokaido_env.agents.learn.settings import (
     LATER,
     MOST_DECISIONS,
@@ -175,7 +176,7 @@ def self_play(expert: Search, positions: int, seed: int, settings: ExpertSetting
         keys = batch.keys(games)
         actions, values, visits = expert(boards, guides_of(boards), states, legal, keys)
         buffer.add(states, legal, visits, values, batch.slots["board"])
-        played = _explored(actions, visits, legal, rng, settings)
+        played = explored(actions, visits, legal, rng, settings)
         turn = batch.step(played)
         buffer.end(np.flatnonzero(turn.terminated | turn.truncated), turn.reward)
     samples = buffer.samples()
@@ -184,30 +185,23 @@ def self_play(expert: Search, positions: int, seed: int, settings: ExpertSetting
     return samples
 
 
-def _explored(
-    actions: npt.NDArray[np.int64],
-    visits: npt.NDArray[Any],
-    legal: npt.NDArray[np.uint64],
-    rng: np.random.Generator,
-    settings: ExpertSettings,
-) -> npt.NDArray[np.int64]:
-    """Replace some of the expert's actions by others, so that games differ."""
-    kind, number = rng.random((2, len(actions)))
-    by_visits = _drawn(visits, number)
-    any_legal = _drawn(legal_rows(legal), number)
-    played = np.where(kind < settings.sampled + settings.uniform, by_visits, actions)
-    return np.where(kind < settings.uniform, any_legal, played)
+class Lesson(Protocol):
+    """How a network learns from samples."""
+
+    @property
+    def pool(self) -> BoardPool:
+        """The boards that they are of."""
+
+    @property
+    def minibatch(self) -> int:
+        """Positions of a step."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Of Adam, falling to nothing as a cosine."""
 
 
-def _drawn(weights: npt.NDArray[Any], number: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return for each row an index drawn by the weights with a number from [0, 1)."""
-    bounds = np.cumsum(weights, axis=1, dtype=np.float64)
-    return np.asarray((bounds <= (number * bounds[:, -1])[:, None]).sum(axis=1))
-
-
-def learn(
-    network: MoveNetwork, samples: Samples, steps: int, seed: int, settings: ExpertSettings
-) -> float:
+def learn(network: MoveNetwork, samples: Samples, steps: int, seed: int, settings: Lesson) -> float:
     """Train a network on samples; return the mean loss of the last tenth of the steps."""
     boards = settings.pool.records
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)

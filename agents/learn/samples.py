@@ -64,8 +64,16 @@ class SampleBuffer:
         self.parts: list[Samples] = []
         self.open: list[list[tuple[int, int, int]]] = [[] for _ in range(games)]
 
-    def add(self, states: Any, legal: Any, visits: Any, values: Any, boards: Any) -> None:
-        """Note the games in which there is a choice."""
+    def add(
+        self,
+        states: Any,
+        legal: Any,
+        visits: Any,
+        values: Any,
+        boards: Any,
+        games: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        """Note positions in which there is a choice: one of each game, or one of some games."""
         chosen = np.flatnonzero(legal & (legal - np.uint64(1)))
         movers = states["player"][chosen].astype(np.int64)
         own = (values[chosen] * (1 - 2 * movers)).astype(np.float32)
@@ -78,7 +86,8 @@ class SampleBuffer:
             unknown,
             boards[chosen].astype(np.int32),
         )
-        for row, (game, mover) in enumerate(zip(chosen.tolist(), movers.tolist(), strict=True)):
+        own_games = chosen if games is None else games[chosen]
+        for row, (game, mover) in enumerate(zip(own_games.tolist(), movers.tolist(), strict=True)):
             self.open[game].append((len(self.parts), row, mover))
         self.parts.append(part)
         self.count += len(chosen)

@@ -28,6 +28,7 @@ from tokaido_env.agents.learn.expert import (
 )
 from tokaido_env.agents.learn.network import MoveNetwork, frozen
 from tokaido_env.agents.learn.samples import Samples, load_samples
+from tokaido_env.agents.learn.self_play import drawn
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.luck import episode_seed
 
@@ -105,8 +106,8 @@ def test_samples_hold_legal_actions_and_visits() -> None:
 def test_games_vary_by_the_shares_that_are_set() -> None:
     """What was played shows in what comes next: here, whether games are as `highest` plays."""
     plain = self_play(highest, 2500, 50, PLAIN)
-    drawn = self_play(highest, 2500, 50, replace(PLAIN, sampled=1.0))
-    assert (plain.states == drawn.states).all()  # all visits are of the highest action
+    by_visits = self_play(highest, 2500, 50, replace(PLAIN, sampled=1.0))
+    assert (plain.states == by_visits.states).all()  # all visits are of the highest action
     uniform = self_play(highest, 2500, 50, replace(PLAIN, uniform=1.0))
     played = {row.tobytes() for row in plain.states}
     assert sum(row.tobytes() in played for row in uniform.states) < 0.2 * len(uniform.states)
@@ -117,7 +118,7 @@ def test_actions_are_drawn_in_proportion() -> None:
     weights = np.zeros((n, N_ACTIONS), np.uint16)
     weights[:, [2, 7, 48]] = 1, 3, 4
     numbers = np.random.default_rng(0).random(n)
-    counts = np.bincount(expert._drawn(weights, numbers), minlength=N_ACTIONS)
+    counts = np.bincount(drawn(weights, numbers), minlength=N_ACTIONS)
     assert counts[[2, 7, 48]] / n == pytest.approx(np.array([1, 3, 4]) / 8, abs=0.015)
     assert counts.sum() == counts[[2, 7, 48]].sum()
 

@@ -4,6 +4,7 @@ tokaido train --run runs/first --preset quick     begin; about five minutes on t
 tokaido train --resume runs/first                 go on after Ctrl-C
 tokaido train --resume runs/first --steps 9000000 go on for longer
 tokaido train --run runs/second --config my.toml  settings from the table [settings] of a file
+tokaido train --run runs/zero --method zero       expert iteration, on a cluster with --crew
 tokaido train --help                              every setting
 
 A setting on the command line goes before the file, the file before the preset, the preset before
@@ -37,7 +38,12 @@ INTERRUPTED = 130  # the shell's exit status for Ctrl-C
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
-    options = _parser().parse_args(arguments)
+    chosen, rest = _methods().parse_known_args(arguments)
+    if chosen.method == "zero":
+        from tokaido_env.agents.learn import zero
+
+        return zero.main(rest)
+    options = _parser().parse_args(rest)
     # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
@@ -61,11 +67,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
+def _methods() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "--method",
+        choices=("ppo", "zero"),
+        default="ppo",
+        help="ppo: a learner against a pool; zero: expert iteration on any crew, whose settings "
+        "--method zero --help tells (ppo)",
+    )
+    return parser
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         program("train"),
         description=described(__doc__, "train"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[_methods()],
     )
     folder = parser.add_mutually_exclusive_group(required=True)
     folder.add_argument("--run", type=Path, help="begin a run in this folder")

@@ -1,0 +1,114 @@
+"""Self-play as units of work: whole games of a search against itself, noted as samples.
+
+Games are played to their end: what drops games that take long would teach that games are short.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.arena.crew import Give, Make
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.learn.samples import SampleBuffer, Samples, legal_rows
+from tokaido_env.agents.players.heuristic import guides_of
+from tokaido_env.agents.players.search import SearchAgent
+from tokaido_env.batch import Batch
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.checks import shown
+from tokaido_env.core.state import copy_rows
+
+
+class Variety(Protocol):
+    """How self-play strays from what the expert would play."""
+
+    @property
+    def sampled(self) -> float:
+        """Share of decisions drawn by visits."""
+
+    @property
+    def uniform(self) -> float:
+        """Share of decisions drawn from all legal actions."""
+
+
+class SelfPlayUnit(NamedTuple):
+    """Games of a search against itself, as work for a crew: its only part is their `Samples`.
+
+    Attributes:
+        expert: spec of the search.
+        mark: of its policy file, as `crew.mark_of`.
+        pool: the boards; that of each game follows from its seed.
+        games: how many.
+        seed: of the first game, the others follow, and of the other decisions.
+        sampled, uniform: as `Variety`.
+    """
+
+    expert: str
+    mark: str
+    pool: BoardPool
+    games: int
+    seed: int
+    sampled: float
+    uniform: float
+
+    def run(self, make: Make, give: Give) -> None:
+        """Play the games: see `Unit.run`."""
+        expert = make(self.expert, self.mark)
+        if not isinstance(expert, SearchAgent):
+            raise AgentFailed(f"expected a search, as mcts or policy_search, got {self.expert!r}")
+        give(self.samples(expert))
+
+    def samples(self, expert: SearchAgent) -> Samples:
+        """Return the samples of the games, in the order in which they were noted."""
+        batch = Batch(self.games, self.pool, observation=None, autoreset=False, copy=False)
+        batch.reset(seed=self.seed)
+        rng = np.random.Generator(np.random.PCG64(self.seed))
+        buffer, rewards = SampleBuffer(self.games), np.zeros((self.games, 2), np.float32)
+        running = np.flatnonzero(~batch.over)
+        while len(running):
+            boards, states = batch.boards_of(running), copy_rows(batch.states, running)
+            legal, keys = batch.legal[running], batch.keys(running)
+            found = expert.search(boards, guides_of(boards), states, legal, keys)
+            which = batch.slots["board"][running]
+            buffer.add(states, legal, found.visits, found.values, which, running)
+            moves = explored(found.actions, found.visits, legal, rng, self)
+            batch.advance(running, moves, check=False)
+            over = batch.over[running]
+            rewards[running[over]] = batch.rewards(running[over])
+            buffer.end(running[over], rewards)
+            running = running[~over]
+        return buffer.samples()
+
+    def __str__(self) -> str:
+        return f"{self.games} games of {shown(self.expert)} against itself, seed {self.seed}"
+
+
+def explored(
+    actions: npt.NDArray[np.int64],
+    visits: npt.NDArray[Any],
+    legal: npt.NDArray[np.uint64],
+    rng: np.random.Generator,
+    variety: Variety,
+) -> npt.NDArray[np.int64]:
+    """Replace some of an expert's actions by others, so that games differ.
+
+    Args:
+        actions: int64 (n,), of the expert.
+        visits: (n, N_ACTIONS), by its search.
+        legal: uint64 (n,), the legal actions as bits.
+        rng: draws.
+        variety: how many.
+    """
+    kind, number = rng.random((2, len(actions)))
+    by_visits = drawn(visits, number)
+    any_legal = drawn(legal_rows(legal), number)
+    played = np.where(kind < variety.sampled + variety.uniform, by_visits, actions)
+    return np.where(kind < variety.uniform, any_legal, played)
+
+
+def drawn(weights: npt.NDArray[Any], number: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return for each row an index drawn by the weights with a number from [0, 1)."""
+    bounds = np.cumsum(weights, axis=1, dtype=np.float64)
+    return np.asarray((bounds <= (number * bounds[:, -1])[:, None]).sum(axis=1))

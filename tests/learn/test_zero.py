@@ -1,0 +1,270 @@
+"""Expert iteration on crews: the same bytes, whoever plays and wherever it was stopped."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokaido_env import Game
+from tokaido_env.agents import Agent, Policy, make
+from tokaido_env.agents.arena.crew import Here, Unit
+from tokaido_env.agents.arena.crews import open_crew
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.learn import zero
+from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.learn.samples import Samples, load_samples
+from tokaido_env.agents.learn.self_play import SelfPlayUnit
+from tokaido_env.agents.learn.zero import ZeroSettings, iterate, main, replay
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.luck import agent_keys, episode_seed
+
+TINY = ZeroSettings(
+    **{"rounds": 2, "units": 3, "games": 6, "first_sims": 3, "sims": 3, "width": 16},
+    **{"minibatch": 256, "gate_games": 12, "kept_rounds": 2},
+)
+POOL = BoardPool.load("shikoku")
+
+Output = pytest.CaptureFixture[str]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that went to its end; not to be changed."""
+    folder = tmp_path_factory.mktemp("zero") / "whole"
+    iterate(folder, TINY)
+    return folder
+
+
+# Units
+
+
+def unit(expert: str = "mcts:sims=3", **change: Any) -> SelfPlayUnit:
+    return SelfPlayUnit(expert, "", POOL, 6, 50, 0.3, 0.1)._replace(**change)
+
+
+def samples_of(one: SelfPlayUnit) -> Samples:
+    parts: list[Samples] = []
+    one.run(lambda spec, mark: make(spec), parts.append)
+    (samples,) = parts
+    return samples
+
+
+def test_a_unit_is_whole_games_and_their_results() -> None:
+    """Without variety the search plays as it does in a game alone, of the seeds that follow."""
+    samples = samples_of(unit(sampled=0.0, uniform=0.0))
+    known = {row.tobytes(): i for i, row in enumerate(samples.states)}
+    expert, found = make("mcts:sims=3"), 0
+    for number in range(50, 56):
+        seed, decisions, key = episode_seed(number, 0), 0, np.empty(1, np.uint64)
+        game, seen = Game(seed=seed), list[tuple[bytes, int]]()
+        while not game.is_over:
+            legal = np.array([game.legal_mask], np.uint64)
+            if len(game.legal_actions()) > 1:
+                seen.append((game.state.tobytes(), int(game.player)))
+            seats = np.array([game.player], np.int8)
+            agent_keys(np.array([seed]), seats, np.array([decisions]), key)
+            decisions += 1
+            game.play(int(expert.act(game.boards, game.state, legal, key)[0]))
+        reward = {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
+        for state, player in seen:
+            assert samples.results[known[state]] == (reward if player == 0 else -reward)
+        found += len(seen)
+    assert found == len(samples.legal)
+
+
+def test_units_of_other_seeds_are_other_games_and_variety_changes_them() -> None:
+    first = samples_of(unit())
+    assert all((a == b).all() for a, b in zip(samples_of(unit()), first, strict=True))
+    for other in (unit(seed=1050), unit(uniform=0.5)):
+        assert samples_of(other).states.tobytes() != first.states.tobytes()
+
+
+def test_a_unit_on_a_pool_tells_its_boards() -> None:
+    samples = samples_of(unit(pool=BoardPool.load("family:train/3"), games=12))
+    assert set(samples.boards.tolist()) == {0, 1, 2}
+
+
+def test_what_is_no_search_plays_no_unit() -> None:
+    with pytest.raises(AgentFailed, match=r"expected a search, as mcts or .*, got 'greedy'"):
+        samples_of(unit("greedy"))
+
+
+# Runs
+
+
+def test_a_run_leaves_units_policies_ledger_and_gate(finished: Path) -> None:
+    files = {f"units/{n:04d}-{i:04d}.npz" for n in (1, 2) for i in range(3)}
+    files |= {"settings.json", "ledger.jsonl", "gate.jsonl", "policies/0001", "policies/0002"}
+    assert set(contents(finished)) == files
+    ledger, gate = ([json.loads(line) for line in lines(finished, name)] for name in LINES)
+    assert [len(one["units"]) for one in ledger] == [3, 6]
+    assert [one["passed"] for one in gate] == [True, True]
+    assert gate[1]["games"] == 12
+    first, second = (Policy.load(finished / "policies" / name) for name in ("0001", "0002"))
+    assert (first.tensors["move.weight"] != second.tensors["move.weight"]).any()
+    assert second.training["round"] == 2
+    for path in (finished / "units").iterdir():
+        assert len(load_samples(path, POOL).legal) > 300
+
+
+LINES = ("ledger.jsonl", "gate.jsonl")
+
+
+def lines(folder: Path, name: str) -> list[str]:
+    return (folder / name).read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("who", ["processes:2"])
+def test_whoever_plays_the_bytes_are_the_same(finished: Path, tmp_path: Path, who: str) -> None:
+    with open_crew(who) as crew:
+        iterate(tmp_path / "run", TINY, crew)
+    assert contents(tmp_path / "run") == contents(finished)
+
+
+class Leaves(Here):
+    """Stops after some units."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def run(
+        self, units: Iterable[Unit], take: Callable[..., None], agents: Sequence[Agent] = ()
+    ) -> None:
+        def count(number: int, part: Any) -> None:
+            if not self.left:
+                raise KeyboardInterrupt
+            self.left -= 1
+            take(number, part)
+
+        super().run(units, count, agents)
+
+
+@pytest.mark.parametrize("after", [2, 3, 4])
+def test_a_run_goes_on_where_it_was_stopped(finished: Path, tmp_path: Path, after: int) -> None:
+    """In a round, between rounds, in the gate; what was played is not played again."""
+    run = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        iterate(run, TINY, Leaves(after))
+    there = {path: path.stat().st_mtime_ns for path in (run / "units").iterdir()}
+    assert len(there) == after
+    iterate(run, TINY)
+    assert all(path.stat().st_mtime_ns == when for path, when in there.items())
+    assert contents(run) == contents(finished)
+
+
+@pytest.mark.parametrize(
+    "lost", ["gate.jsonl", "ledger.jsonl gate.jsonl", "gate.jsonl policies/0002"]
+)
+def test_what_a_power_cut_took_is_made_again(finished: Path, tmp_path: Path, lost: str) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    for name in lost.split():
+        if name.endswith(".jsonl"):
+            first, *_ = lines(run, name)
+            (run / name).write_text(first + "\n", encoding="utf-8")
+        else:
+            (run / name).unlink()
+    (run / "policies" / "0002.tmp").write_text("half", encoding="utf-8")
+    (run / "units" / "0002-0001.npz.tmp").write_text("half", encoding="utf-8")
+    iterate(run, TINY)
+    assert contents(run) == contents(finished)
+
+
+def test_a_run_may_grow_and_nothing_else(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    iterate(run, replace(TINY, rounds=1))
+    iterate(run, TINY)
+    assert contents(run) == contents(finished)
+    with pytest.raises(RunError, match="other settings: sims: the run has 3, asked for 9"):
+        iterate(run, replace(TINY, sims=9))
+    assert contents(run) == contents(finished)
+
+
+def test_the_ledger_replays_to_the_same_policies(finished: Path, tmp_path: Path) -> None:
+    assert replay(finished) == 2
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    other = run / "units" / "0001-0002.npz"
+    shutil.copy(run / "units" / "0001-0001.npz", other)
+    with pytest.raises(RunError, match=r"0001-0002\.npz: is not the unit of round 1 in the ledger"):
+        replay(run)
+    shutil.copy(finished / "units" / "0001-0002.npz", other)
+    shutil.copy(run / "policies" / "0001", run / "policies" / "0002")
+    with pytest.raises(RunError, match="round 2 gives another policy than the ledger's"):
+        replay(run)
+
+
+def test_a_policy_that_is_shown_to_be_worse_does_not_pass_the_gate(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next round is played by who holds the gate; the learner goes on from the newest."""
+    real, played = zero.play_series, list[str]()
+
+    def lost(pairs: Any, sheets: Any, **options: Any) -> Any:
+        played.append(sheets[0].b)
+        results, stopped = real(pairs, sheets, **options)
+        return [results[0]._replace(decided="b")], stopped
+
+    monkeypatch.setattr(zero, "play_series", lost)
+    run = tmp_path / "run"
+    policy = iterate(run, replace(TINY, rounds=3))
+    gate = [json.loads(line) for line in lines(run, "gate.jsonl")]
+    assert [one["passed"] for one in gate] == [True, False, False]
+    assert [Path(spec).name for spec in played] == ["0001", "0001"]
+    best = Policy.load(run / "policies" / "0001")
+    assert policy.tensors["move.weight"].tobytes() == best.tensors["move.weight"].tobytes()
+
+
+def test_a_run_can_start_from_a_policy(finished: Path, tmp_path: Path) -> None:
+    start = finished / "policies" / "0002"
+    begun = replace(TINY, rounds=1, start_from=str(start), games=2, units=1, samples=0.01)
+    iterate(tmp_path / "run", replace(begun, learning_rate=1e-9))
+    again = Policy.load(tmp_path / "run" / "policies" / "0001")
+    for name, tensor in Policy.load(start).tensors.items():
+        assert again.tensors[name] == pytest.approx(tensor, abs=1e-6)
+    assert json.loads(lines(tmp_path / "run", "gate.jsonl")[0])["games"] == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gate_games": 3}, "gate_games: expected an even number, got 3"),
+        ({"uniform": 0.9}, r"sampled \+ uniform: expected at most 1, got 0.26 \+ 0.9"),
+        ({"units": 0}, "units: expected an integer from 1 to 10000, got 0"),
+        ({"width": 20}, "width: expected a multiple of 8, got 20"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        ZeroSettings(**change)
+
+
+def test_the_command_trains_replays_and_refuses_in_one_line(
+    tmp_path: Path, finished: Path, capsys: Output
+) -> None:
+    words = [f"--{k.replace('_', '-')}={v}" for k, v in asdict(TINY).items() if k != "start_from"]
+    run = ["--run", str(tmp_path / "run")]
+    assert main([*run, *words]) == 0
+    figures = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["round"] for one in figures] == [1, 2]
+    assert contents(tmp_path / "run") == contents(finished)
+    assert main([*run, "--replay"]) == 0
+    assert "2 rounds give the policies of the ledger" in capsys.readouterr().out
+    for more, message in (
+        (["--crew", "nobody"], "zero: crew: expected here, processes[:N] or ray[:ADDRESS], got"),
+        (["--sims", "5"], "cannot go on with other settings"),
+    ):
+        assert main([*run, *words, *more]) == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
