@@ -17,7 +17,7 @@ def results_to_dict(
     ratings: Sequence[Rating],
     agents: Sequence[str],
     *,
-    seed: int,
+    seed: int | None,
     board: str,
     link: str,
     anchor: str | None,
@@ -30,7 +30,7 @@ def results_to_dict(
         results: of all matches.
         ratings: best first.
         agents: specs as they were asked for.
-        seed: of the games.
+        seed: of the games, None if they are of several files.
         board: its name.
         link: of the ratings.
         anchor: the agent at 0, None if there are no ratings.

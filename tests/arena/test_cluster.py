@@ -37,7 +37,7 @@ def told() -> dict[str, Any]:
 def test_three_nodes_of_which_one_is_lost_give_the_bytes_of_this_process(
     told: dict[str, Any],
 ) -> None:
-    """A worker is killed, a node removed, one added; then a ladder and rounds of expert iteration."""
+    """A worker is killed, a node removed, one added; then a ladder and expert iteration."""
     assert told["workers"] == 3
     assert told["lost"] == ["1 worker", "a node", "one is added"]
     assert told["cluster"] == told["here"]

@@ -3,6 +3,8 @@
 tokaido evaluate greedy random --games 1000 --seed 0
 tokaido evaluate policy:runs/first greedy random --json results.json --records games.jsonl
 tokaido evaluate python:my_bots:Careful greedy --until-decided --games 10000
+tokaido evaluate greedy heuristic --shard 2/8 --records part-2.jsonl
+tokaido evaluate --from-records part-1.jsonl part-2.jsonl --report page.html
 tokaido evaluate rate policy:runs/first
 tokaido evaluate ladder random greedy heuristic --ladder my_ladder.json
 tokaido evaluate exploit champion
@@ -37,6 +39,7 @@ from tokaido_env.agents.arena.crews import check_crew
 from tokaido_env.agents.arena.likelihood import RatingError
 from tokaido_env.agents.arena.luck import with_luck
 from tokaido_env.agents.arena.match import Match
+from tokaido_env.agents.arena.merged import merge, read_shard, shard
 from tokaido_env.agents.arena.playing import AgentFailed, Numbers
 from tokaido_env.agents.arena.ratings import (
     Rating,
@@ -105,6 +108,9 @@ def _matches(arguments: list[str]) -> int:
         for usage, meaning in describe():
             print(f"{usage}\n    {meaning}")
         return 0
+    if options.from_records:
+        options.command = f"{program('evaluate')} {shlex.join(arguments)}"
+        return _tell_merged(options)
     if len(options.agents) < 2:
         parser.error(f"expected two or more agents, as: {program('evaluate')} greedy random")
     options.command = f"{program('evaluate')} {shlex.join(arguments)}"
@@ -131,6 +137,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--error", type=float, help=f"how often that may be wrong ({ERROR})")
     add_link(parser)
     add("--luck", action="store_true", help="also tell scores with luck taken off: fewer games do")
+    add("--shard", metavar="I/N", help="play only part I of N of each match; see --from-records")
+    add(
+        "--from-records",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="instead: tell of the games in these files, of shards or of several seeds",
+    )
     add("--list", action="store_true", help="list the agents there are")
     return parser
 
@@ -141,6 +155,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     agents = [make(spec) for spec in options.agents]
     pairs = [(agents[i], agents[j]) for i, j in round_robin(len(agents))]
     sheets = [Sheet(a.spec, b.spec, options.games, options.seed, board) for a, b in pairs]
+    if options.shard is not None:
+        sheets = [shard(sheet, *read_shard(options.shard)) for sheet in sheets]
     records = None
     if options.records is not None:
         records = Records(options.records, sheets)
@@ -152,7 +168,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
     if options.json is not None:
         save_results(options, board, [agent.spec for agent in agents], results, ratings, scale)
-    _show(results, ratings, options, board, scale)
+    _show(results, ratings, options, _title(options, board), scale)
     if stopped is None:
         if records is not None:
             records.sort()
@@ -160,9 +176,40 @@ def _evaluate(options: argparse.Namespace) -> int:
     return tell_stopped(stopped, sheets, options.records)
 
 
+def _tell_merged(options: argparse.Namespace) -> int:
+    """Tell of the games of record files."""
+    if options.agents or options.records or options.shard or options.until_decided:
+        raise ValueError("--from-records: expected files alone, and no agents or games to play")
+    check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
+    found = merge(options.from_records, None if options.board == "shikoku" else options.board)
+    whole = [sheet for sheet in found.sheets if len(sheet.match().games)]
+    if found.unpaired:
+        print(
+            f"evaluate: {found.unpaired:,} of {found.games:,} games have none with swapped seats "
+            "beside them: left out",
+            file=sys.stderr,
+        )
+    if not whole:
+        raise ValueError("--from-records: expected pairs of games with swapped seats, got none")
+    board = whole[0].pool
+    results = [Result(sheet.match(), None) for sheet in whole]
+    if options.luck:
+        results = [Result(with_luck(match, board), None) for match, _ in results]
+    options.agents = list(dict.fromkeys(spec for m, _ in results for spec in (m.a, m.b)))
+    ratings = _ratings(results, options, complete=False)
+    scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
+    if options.json is not None:
+        save_results(options, board, options.agents, results, ratings, scale)
+    files = "1 file" if len(options.from_records) == 1 else f"{len(options.from_records)} files"
+    _show(results, ratings, options, f"{found.games:,} games of {files}, board {board.name}", scale)
+    return _draw(results, ratings, options, board)
+
+
 def _check(options: argparse.Namespace) -> None:
     """Refuse what can be refused before a game is played."""
     check_seed(options.seed)
+    if options.shard is not None and options.until_decided:
+        raise ValueError("--shard: expected without --until-decided, which looks at whole matches")
     if options.error is not None and not options.until_decided:
         raise ValueError("--error: expected together with --until-decided")
     options.error = check_error(ERROR if options.error is None else options.error)
@@ -223,19 +270,23 @@ def _ratings(results: list[Result], options: argparse.Namespace, *, complete: bo
         return []
 
 
+def _title(options: argparse.Namespace, board: BoardPool) -> str:
+    most = "at most " if options.until_decided else ""
+    part = "" if options.shard is None else f", shard {options.shard}"
+    told = f"{most}{options.games} games a pair, seats swapped{part}"
+    return f"{told}, seed {options.seed}, board {board.name}"
+
+
 def _show(
     results: list[Result],
     ratings: list[Rating],
     options: argparse.Namespace,
-    board: BoardPool,
+    title: str,
     scale: Scale,
 ) -> None:
     if not results:
         return
     matches = [result.match for result in results]
-    most = "at most " if options.until_decided else ""
-    title = f"{most}{options.games} games a pair, seats swapped"
-    title += f", seed {options.seed}, board {board.name}"
     tables.print_table(tables.matches_table(matches, title))
     if options.luck:
         tables.print_table(tables.luck_table(matches))
@@ -266,7 +317,7 @@ def _draw(
             *(matches, ratings, options.report),
             title=f"{' – '.join(dict.fromkeys(options.agents))}",
             command=options.command,
-            seed=options.seed,
+            seed=None if options.from_records else options.seed,
             board=board.name,
         )
     return 0

@@ -83,7 +83,7 @@ def save_results(
     """Write the results: whole or not at all."""
     data = results_to_dict(
         *(results, ratings, agents),
-        seed=options.seed,
+        seed=None if getattr(options, "from_records", None) else options.seed,
         board=board.name,
         link=scale.link,
         anchor=scale.anchor,

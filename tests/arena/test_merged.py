@@ -1,0 +1,148 @@
+"""Matches from record files: shards of a run give the figures of the whole."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.merged import merge, read_shard, shard
+from tokaido_env.agents.arena.tournament import Sheet, play_match
+from tokaido_env.record import RecordError
+from tokaido_env.tools.evaluate import main
+
+AGENTS = ("random", "greedy", "heuristic")
+Output = pytest.CaptureFixture[str]
+
+
+def run(folder: Path, name: str, *options: str) -> Path:
+    records = folder / f"{name}.jsonl"
+    words = [*AGENTS, "--games", "20", "--seed", "5", "--records", str(records), *options]
+    assert main(words) == 0
+    return records
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    return run(folder, "games", "--json", str(folder / "games.json"))
+
+
+def told(folder: Path, *files: Path) -> dict[str, Any]:
+    path = folder / "told.json"
+    assert main(["--from-records", *map(str, files), "--json", str(path), "--seed", "5"]) == 0
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def test_shards_in_any_order_give_the_figures_of_the_whole_run(
+    whole: Path, tmp_path: Path, capsys: Output
+) -> None:
+    direct = json.loads(whole.with_suffix(".json").read_text(encoding="utf-8"))
+    shards = [run(tmp_path, f"part-{i}", "--shard", f"{i}/3") for i in (1, 2, 3)]
+    assert sorted(len(path.read_bytes().splitlines()) for path in shards) == [18, 18, 24]
+    together = b"".join(path.read_bytes() for path in shards)
+    assert sorted(together.splitlines()) == sorted(whole.read_bytes().splitlines())
+    first = told(tmp_path, whole)
+    capsys.readouterr()
+    assert told(tmp_path, *shards[::-1]) == first == direct | {"seed": None}
+    assert "60 games of 3 files, board shikoku" in capsys.readouterr().out
+
+
+def test_several_seeds_are_one_match(whole: Path, tmp_path: Path) -> None:
+    other = run(tmp_path, "other", "--seed", "6")
+    found = told(tmp_path, whole, other)
+    assert [match["games"] for match in found["matches"]] == [40, 40, 40]
+    for match in found["matches"]:
+        a, b = make(match["a"]), make(match["b"])
+        parts = [play_match(a, b, 20, seed) for seed in (5, 6)]
+        results = np.concatenate([part.results for part in parts])
+        assert match["score"] == pytest.approx(results.mean(), abs=1e-6)
+
+
+def test_games_on_other_boards_are_merged(tmp_path: Path) -> None:
+    parts = [
+        run(tmp_path, f"on-{i}", "--board", board)
+        for i, board in enumerate(("family:test/3", "shikoku_ring"))
+    ]
+    found = merge(parts)
+    assert found.games == 120
+    assert found.unpaired == 0
+    assert len(found.sheets[0].pool) > 2
+
+
+def test_a_game_without_its_pair_is_left_out(whole: Path, tmp_path: Path, capsys: Output) -> None:
+    part = tmp_path / "part.jsonl"
+    part.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:7]))
+    found = told(tmp_path, part)
+    assert [match["games"] for match in found["matches"]] == [6]
+    assert "1 of 7 games have none with swapped seats beside them" in capsys.readouterr().err
+    part.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:1]))
+    assert main(["--from-records", str(part)]) == 1
+    assert "expected pairs of games with swapped seats, got none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda line: line * 2, "is no game of these matches, or comes twice"),
+        (lambda line: line[:-40], "line 1: not a whole line of JSON"),
+        (lambda line: line.replace(b'"seed": ', b'"seed": 1'), "line 1: "),
+        (lambda line: line.replace(b'"greedy"', b"7"), "line 1: "),
+        (lambda line: line.replace(b'"shikoku"', b'"honshu"'), "unknown board 'honshu'"),
+        (lambda line: b"", "expected games, got none"),
+        (lambda line: b"\xff\n", "line 1: "),
+    ],
+)
+def test_a_file_that_is_not_true_is_refused_in_one_line(
+    whole: Path, tmp_path: Path, capsys: Output, change: Any, message: str
+) -> None:
+    part = tmp_path / "part.jsonl"
+    part.write_bytes(change(whole.read_bytes().splitlines(keepends=True)[0]))
+    assert main(["--from-records", str(part)]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["greedy", "--from-records", "x"], "--from-records: expected files alone"),
+        (["--from-records", "nowhere"], "nowhere"),
+        (["greedy", "random", "--shard", "2"], "shard: expected I/N, as 2/8, got '2'"),
+        (["greedy", "random", "--shard", "0/2"], "shard: expected I/N with I from 1 to N"),
+        (["greedy", "random", "--shard", "3/2"], "shard: expected I/N with I from 1 to N"),
+        (["greedy", "random", "--games", "4", "--shard", "1/3"], "N at most 2 pairs"),
+        (["greedy", "random", "--shard", "1/2", "--until-decided"], "expected without --until-d"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(words: list[str], message: str, capsys: Output) -> None:
+    assert main(words) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_shards_are_every_pair_once() -> None:
+    sheet = Sheet("a", "b", 22, 3, "family:test/4")
+    parts = [shard(sheet, *read_shard(f"{i}/4")) for i in range(1, 5)]
+    assert [len(part) for part in parts] == [6, 6, 6, 4]
+    for name in ("seed", "board", "seat_of_a"):
+        columns = np.concatenate([part.games[name] for part in parts])
+        assert sorted(columns.tolist()) == sorted(sheet.games[name].tolist())
+
+
+def test_records_of_something_else_are_refused(tmp_path: Path) -> None:
+    """A game that began from a position, or whose luck is not that of a seed."""
+    from tokaido_env import Game
+    from tokaido_env.record import save
+
+    game = Game(seed=3)
+    for _ in range(9):
+        game.play(game.legal_actions()[0])
+    copy = game.copy(seed=8)
+    path = tmp_path / "copy.jsonl"
+    save([copy.record(("a", "b"))], path)
+    with pytest.raises(RecordError, match="line 1: expected a game of two agents, by its seed"):
+        merge([path])
