@@ -31,23 +31,17 @@ from torch.nn import functional
 
 from tokaido_env.agents.arena.ladder import Ladder, ladder_for
 from tokaido_env.agents.learn.boards import (
-    BOARD_MEANING,
-    SEEING,
-    SEEING_MEANING,
     boards_seen,
     summary,
 )
 from tokaido_env.agents.learn.declared import (
     COUNT,
-    RATE,
-    SHARE,
-    TEXT,
-    Declared,
     RunError,
     differences,
     enough_memory,
     setting,
 )
+from tokaido_env.agents.learn.lessons import SearchSettings
 from tokaido_env.agents.learn.network import (
     MoveNetwork,
     frozen,
@@ -68,17 +62,16 @@ from tokaido_env.agents.learn.settings import (
     LATER,
     MOST_DECISIONS,
     check_most,
-    check_width,
     sweep,
 )
 from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inputs import read_positions
-from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes
+from tokaido_env.agents.players.policy import Policy, PolicyAgent
 from tokaido_env.agents.players.search import MctsAgent, PolicySearchAgent
 from tokaido_env.agents.registry import Parameter
 from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core.checks import check_seed, shown
+from tokaido_env.core.checks import shown
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import locked, read_json, write_text
@@ -96,16 +89,13 @@ _SIMS = Parameter(int, 1, MAX_SIMS)
 
 
 @dataclass(frozen=True)
-class ExpertSettings(Declared):
+class ExpertSettings(SearchSettings):
     """What is learnt, and how. The defaults take about an hour on two cores.
 
     Raises:
         RunError: naming the setting, what was expected and what it is.
     """
 
-    seed: int = setting(0, Parameter(int), "of games and network, 0 to 2**53 - 1")
-    board: str = setting("shikoku", TEXT, BOARD_MEANING)
-    see_board: str = setting("auto", SEEING, SEEING_MEANING)
     rounds: int = setting(4, COUNT, "the first by `mcts`, the others by the network's own search")
     first_sims: int = setting(400, _SIMS, "simulations a decision of `mcts`")
     first_positions: int = setting(3_000_000, COUNT, "to learn from in the first round")
@@ -119,34 +109,11 @@ class ExpertSettings(Declared):
         "times that each position of a round is seen in the round, on average",
     )
     minibatch: int = setting(2048, COUNT, "positions")
-    learning_rate: float = setting(
-        1e-3, RATE, "of Adam, falling to nothing in each round as a cosine"
-    )
-    width: int = setting(256, COUNT, "units of the network's first layer, a multiple of 8")
-    sampled: float = setting(0.26, SHARE, "share of decisions drawn by visits, for variety")
-    uniform: float = setting(
-        0.04, SHARE, "share of decisions drawn from all legal actions, for variety"
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_seed(self.seed)
-        check_width(self.width)
         check_most("games", self.games, MOST_DECISIONS)
         check_most("minibatch", self.minibatch, MOST_DECISIONS)
-        if self.sampled + self.uniform > 1:
-            shares = f"{self.sampled:g} + {self.uniform:g}"
-            raise RunError(f"sampled + uniform: expected at most 1, got {shares}")
-
-    @property
-    def sizes(self) -> Sizes:
-        """How wide the layers of the network are."""
-        return Sizes.of_width(self.width)
-
-    @property
-    def pool(self) -> BoardPool:
-        """The boards that are played on."""
-        return BoardPool.load(self.board)
 
     def network(self) -> MoveNetwork:
         """Return an untrained network."""

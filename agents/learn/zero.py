@@ -47,33 +47,26 @@ from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.arena.series import play_series
 from tokaido_env.agents.arena.tournament import Sheet
 from tokaido_env.agents.learn.boards import (
-    BOARD_MEANING,
-    SEEING,
-    SEEING_MEANING,
     boards_seen,
     summary,
 )
 from tokaido_env.agents.learn.declared import (
     COUNT,
-    RATE,
-    SHARE,
     TEXT,
-    Declared,
     RunError,
     differences,
     enough_memory,
     setting,
 )
 from tokaido_env.agents.learn.expert import MAX_SIMS, RATING_GAMES, learn
+from tokaido_env.agents.learn.lessons import SearchSettings
 from tokaido_env.agents.learn.network import MoveNetwork, frozen, load_weights, seed32
 from tokaido_env.agents.learn.rating import place
 from tokaido_env.agents.learn.samples import Samples, load_samples, save_samples
 from tokaido_env.agents.learn.self_play import SelfPlayUnit
-from tokaido_env.agents.learn.settings import MOST_DECISIONS, check_most, check_width, sweep
-from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes, path_in_spec
+from tokaido_env.agents.learn.settings import MOST_DECISIONS, check_most, sweep
+from tokaido_env.agents.players.policy import Policy, PolicyAgent, path_in_spec
 from tokaido_env.agents.registry import Parameter, make
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.files import locked, read_json, write_text
 
@@ -87,16 +80,13 @@ Figures = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class ZeroSettings(Declared):
+class ZeroSettings(SearchSettings):
     """What is learnt, and how. The defaults take about an hour on two cores.
 
     Raises:
         RunError: naming the setting, what was expected and what it is.
     """
 
-    seed: int = setting(0, Parameter(int), "of games and network, 0 to 2**53 - 1")
-    board: str = setting("shikoku", TEXT, BOARD_MEANING)
-    see_board: str = setting("auto", SEEING, SEEING_MEANING)
     rounds: int = setting(8, Parameter(int, 1, 9999), "may grow")
     units: int = setting(16, Parameter(int, 1, 10_000), "of self-play in a round")
     games: int = setting(128, COUNT, "of a unit, played to their end")
@@ -108,14 +98,6 @@ class ZeroSettings(Declared):
         4.0, Parameter(float, 0.01, 1000), "learnt from, for each new position of a round"
     )
     minibatch: int = setting(1024, COUNT, "positions")
-    learning_rate: float = setting(
-        1e-3, RATE, "of Adam, falling to nothing in each round as a cosine"
-    )
-    width: int = setting(256, COUNT, "units of the network's first layer, a multiple of 8")
-    sampled: float = setting(0.26, SHARE, "share of decisions drawn by visits, for variety")
-    uniform: float = setting(
-        0.04, SHARE, "share of decisions drawn from all legal actions, for variety"
-    )
     gate_games: int = setting(
         1000,
         Parameter(int, 0),
@@ -125,28 +107,17 @@ class ZeroSettings(Declared):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_seed(self.seed)
-        check_width(self.width)
         check_most("games", self.games, MOST_DECISIONS)
         check_most("minibatch", self.minibatch, MOST_DECISIONS)
         if self.gate_games % 2:
             raise RunError(f"gate_games: expected an even number, got {self.gate_games}")
-        if self.sampled + self.uniform > 1:
-            shares = f"{self.sampled:g} + {self.uniform:g}"
-            raise RunError(f"sampled + uniform: expected at most 1, got {shares}")
-
-    @property
-    def pool(self) -> BoardPool:
-        """The boards that are played on."""
-        return BoardPool.load(self.board)
 
     def network(self) -> MoveNetwork:
         """Return the network that the first round begins with."""
-        sizes = Sizes.of_width(self.width)
         start = Policy.load(self.start_from) if self.start_from else None
         torch.manual_seed(seed32(self.seed))
         network = MoveNetwork(
-            start.sizes if start else sizes, boards_seen(self.pool, self.see_board)
+            start.sizes if start else self.sizes, boards_seen(self.pool, self.see_board)
         )
         if start:
             load_weights(network, start)
