@@ -43,7 +43,7 @@ AGENTS = (
     *("greedy:epsilon=0.2", "greedy", "heuristic", "expectimax:depth=1", "expectimax:depth=2"),
     *("mcts:sims=25", "mcts:sims=100", "mcts:sims=400", "mcts:sims=1000", "mcts:sims=4000"),
     *("mcts:sims=20000", "champion", "champion:sims=16", "champion:sims=64", "champion:sims=400"),
-    "champion:sims=1600",
+    *("champion:sims=1600", "champion:sims=64,dice=drawn", "champion:sims=400,dice=drawn"),
 )
 CHOICES_OF_PAIR = 151
 """Decisions with a choice that an agent takes in a pair of games: 302 in both, by either agent."""

@@ -28,6 +28,7 @@ from tokaido_env.agents.arena.tournament import Sheet, play, play_match
 from tokaido_env.agents.learn import zero
 from tokaido_env.boards.pool import BoardPool
 
+NO_CLUSTER = "no cluster could be begun on this machine"
 GAMES = 48
 SMALL = {"num_cpus": 1, "object_store_memory": 100_000_000}
 
@@ -117,8 +118,13 @@ def main() -> None:
     """Play here, then on the cluster."""
     told: dict[str, Any] = {"here": [match(Here()), ladder(Here()), course(Here())]}
     cluster.RETRIES = 2
-    machines = Cluster(initialize_head=True, head_node_args=SMALL | {"include_dashboard": False})
-    nodes = [machines.add_node(**SMALL) for _ in range(2)]
+    try:
+        machines = Cluster(
+            initialize_head=True, head_node_args=SMALL | {"include_dashboard": False}
+        )
+        nodes = [machines.add_node(**SMALL) for _ in range(2)]
+    except Exception as error:
+        sys.exit(f"{NO_CLUSTER}: {type(error).__name__}: {error}")
     lost: list[str] = []
 
     def chaos(games: int) -> None:

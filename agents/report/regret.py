@@ -19,6 +19,7 @@ Figures = dict[str, Any]
 MAIN = ("agent", "regret", "at most", "errors", "blunders")
 _DASH = "–"
 _HEIGHT = 6.0  # inches
+_BUDGETS = ("sims", "depth", "epsilon")
 _TICKS = (0, 5, 10, 20, 50, 100, 200)
 
 
@@ -113,12 +114,19 @@ def write_plot(title: str, found: Sequence[Figures], folder: Path) -> list[Path]
         return save_figure(_draw(title, found), folder, "regret")
 
 
+def _series(spec: str) -> str:
+    """Return what agents have in common that differ by how long they think, or by their errors."""
+    kind, _, rest = spec.partition(":")
+    kept = [one for one in rest.split(",") if one and one.partition("=")[0] not in _BUDGETS]
+    return " ".join([kind, *kept])
+
+
 def _draw(title: str, found: Sequence[Figures]) -> Figure:
     figure = new_figure(_HEIGHT, "What a decision loses, and what it takes", "")
     axes = new_axes(figure, 0.95, 0.95, 0.3, 0.2)
     kinds: dict[str, list[Figures]] = {}
     for one in found:
-        kinds.setdefault(one["agent"].partition(":")[0], []).append(one)
+        kinds.setdefault(_series(one["agent"]), []).append(one)
     for number, (kind, several) in enumerate(kinds.items()):
         colour = PALETTE[number % len(PALETTE)]
         x = [one["core_seconds"] for one in several]

@@ -12,6 +12,8 @@ from processes import ROOT
 
 pytest.importorskip("ray", reason="pip install 'tokaido-env[ray]'")
 
+from cluster_of_nodes import NO_CLUSTER
+
 from tokaido_env.agents.arena.cluster import ClusterError
 from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.tools.evaluate import main
@@ -28,6 +30,8 @@ def told() -> dict[str, Any]:
         timeout=300,
         check=False,
     )
+    if NO_CLUSTER in done.stderr:  # raylets that do not begin are Ray's, or the machine's
+        pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
