@@ -97,12 +97,12 @@ class Agents:
 
 
 def mark_of(spec: str) -> str:
-    """Return the SHA-256 of the policy file that an agent plays from, "" if from none."""
+    """Return the SHA-256 of the policy file that an agent plays from, "" if there is none."""
     try:
         path = policy_of(spec)
-    except AgentError:  # of an agent that no spec makes
+        return "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+    except (AgentError, OSError):  # of an agent that no spec makes, or whose file is gone since
         return ""
-    return "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _made(spec: str, mark: str) -> Agent:

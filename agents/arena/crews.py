@@ -1,7 +1,9 @@
 """The crew that a text stands for, as `--crew` of the commands that play games.
 
-with open_crew("processes:4") as crew:
-match = play_match(a, b, 1000, seed=0, crew=crew)
+    with open_crew("processes:4") as crew:
+        match = play_match(a, b, 1000, seed=0, crew=crew)
+
+What begins with a crew ends with it: processes, and a cluster of this machine alone.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def check_crew(text: str | None) -> None:
     if text is None:
         return
     kind, colon, rest = text.partition(":")
-    number = rest.isascii() and rest.isdigit() and 0 < int(rest) <= 10_000
+    number = rest.isascii() and rest.isdigit() and len(rest) < 6 and 0 < int(rest) <= 10_000
     known = {"here": not colon, "processes": number or not colon, "ray": bool(rest) or not colon}
     if not known.get(kind, False):
         raise ValueError(f"crew: expected {KINDS}, got {shown(text)}")

@@ -105,6 +105,8 @@ def shard(sheet: Sheet, number: int, of: int) -> Sheet:
 def read_shard(text: str) -> tuple[int, int]:
     """Return what `--shard I/N` stands for, or raise `ValueError`."""
     parts = text.split("/")
-    if len(parts) != 2 or not all(one.isascii() and one.isdigit() for one in parts):
+    if len(parts) != 2 or not all(
+        one.isascii() and one.isdigit() and len(one) < 10 for one in parts
+    ):
         raise ValueError(f"shard: expected I/N, as 2/8, got {shown(text)}")
     return int(parts[0]), int(parts[1])

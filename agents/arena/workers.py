@@ -41,6 +41,7 @@ class Processes:
         """Do units, each in one of the processes, agents made anew there: see `Crew.run`."""
         doing = _Doing(units)
         parts: list[tuple[int, Any]] = []  # those that have not been handed over
+        whole = False
         try:
             for pipe in self._free():
                 if not doing.give(pipe):
@@ -49,8 +50,11 @@ class Processes:
                 for pipe in cast(list[Connection], wait(list(doing.running))):
                     parts += self._heard(pipe, doing)
                     _hand_over(parts, take)
+            whole = True
         finally:
             parts += self._stop(doing)
+            if not whole:  # one may still be at work, or its message half read
+                self.close()
             _hand_over(parts, take)
         if doing.errors:
             raise doing.errors[min(doing.errors)]

@@ -30,6 +30,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import sys
 import tempfile
 import time
@@ -49,6 +50,7 @@ from tokaido_env.agents.arena.tournament import Sheet
 from tokaido_env.agents.learn.boards import (
     boards_seen,
     summary,
+    told_splits,
 )
 from tokaido_env.agents.learn.declared import (
     COUNT,
@@ -68,7 +70,7 @@ from tokaido_env.agents.learn.settings import MOST_DECISIONS, check_most, sweep
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, path_in_spec
 from tokaido_env.agents.registry import Parameter, make
 from tokaido_env.core.luck import arena_seed
-from tokaido_env.files import locked, read_json, write_text
+from tokaido_env.files import locked, parse_json, read_json, write_text
 
 LEDGER, GATE, SETTINGS = "ledger.jsonl", "gate.jsonl", "settings.json"
 
@@ -76,12 +78,30 @@ _SIMS = Parameter(int, 1, MAX_SIMS)
 _FILES = r"ledger\.jsonl|gate\.jsonl|settings\.json|policies/\d{4}|units/\d{4}-\d{4}\.npz"
 _GATE_ERROR = 0.05
 
+_MOST_LINES = 64 << 20  # bytes of a file of one line a round
+
 Figures = dict[str, Any]
+
+
+def _is_learnt(one: Figures) -> bool:
+    """Return whether a line of the ledger names units and a policy."""
+    units = one.get("units")
+    return (
+        isinstance(units, dict)
+        and all(re.fullmatch(r"\d{4}-\d{4}\.npz", name) for name in units)
+        and isinstance(one.get("policy"), str)
+    )
+
+
+_LINES: dict[str, Callable[[Figures], bool]] = {
+    LEDGER: _is_learnt,
+    GATE: lambda one: isinstance(one.get("passed"), bool),
+}
 
 
 @dataclass(frozen=True)
 class ZeroSettings(SearchSettings):
-    """What is learnt, and how. The defaults take about an hour on two cores.
+    """What is learnt, and how.
 
     Raises:
         RunError: naming the setting, what was expected and what it is.
@@ -138,19 +158,23 @@ class Folder(NamedTuple):
         return self.path / "policies" / f"{number:04d}"
 
     def lines(self, name: str) -> list[Figures]:
-        """Return what stands in a file of one object a line, as far as it is whole.
+        """Return what stands in a file of one line a round.
 
         Raises:
-            RunError: if a line is no object.
+            RunError: if a line is not what this command writes.
         """
         path = self.path / name
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if not path.is_file():
+            return []
+        if path.stat().st_size > _MOST_LINES:
+            raise RunError(f"{path}: expected at most {_MOST_LINES:,} bytes")
         try:
-            found = [json.loads(line) for line in text.splitlines()]
-        except ValueError as error:
-            raise RunError(f"{path}: expected JSON, one object a line: {error}") from None
-        if not all(isinstance(one, dict) for one in found):
-            raise RunError(f"{path}: expected JSON, one object a line")
+            found = [parse_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except ValueError:
+            raise RunError(f"{path}: expected JSON, one object a line") from None
+        for number, one in enumerate(found, start=1):
+            if not isinstance(one, dict) or one.get("round") != number or not _LINES[name](one):
+                raise RunError(f"{path}, line {number}: expected round {number}, as written here")
         return found
 
     def append(self, name: str, figures: Figures) -> None:
@@ -198,14 +222,21 @@ def iterate(
 def _open(path: Path, settings: ZeroSettings) -> None:
     """Make the folder's settings, or see that it was made with the same but for its length."""
     file, asked = path / SETTINGS, asdict(settings)
-    own = read_json(file) if file.is_file() else asked
-    if not isinstance(own, dict):
-        raise RunError(f"{file}: expected an object of settings, got a {type(own).__name__}")
+    own = asdict(_settings_of(path)) if file.is_file() else asked
     length = {"rounds": settings.rounds}
     if differing := differences(own | length, asked):
         raise RunError(f"{path}: cannot go on with other settings: {differing}")
-    if not file.is_file() or settings.rounds > own.get("rounds", 0):
+    if not file.is_file() or settings.rounds > own["rounds"]:
         write_text(file, json.dumps(asked, indent=1) + "\n")
+
+
+def _settings_of(path: Path) -> ZeroSettings:
+    """Read the settings of a run."""
+    file = path / SETTINGS
+    own, known = read_json(file), ZeroSettings.defaults()
+    if not isinstance(own, dict) or own.keys() != known.keys():
+        raise RunError(f"{file}: expected an object of the settings {', '.join(known)}")
+    return ZeroSettings(**own)
 
 
 def _round(folder: Folder, number: int, settings: ZeroSettings, crew: Crew) -> Figures | None:
@@ -302,7 +333,9 @@ def _learnt(
     loss = learn(network, Samples.join(parts), steps, _seed_of_learning(number, settings), settings)
     asked = asdict(settings)
     del asked["rounds"]  # may grow, the policy is the same
-    training = {"zero": asked, "round": number, "board": summary(settings.pool)}
+    begun = Policy.load(settings.start_from).training if settings.start_from else {}
+    boards = summary(settings.pool, told_splits(begun))
+    training = {"zero": asked, "round": number, "board": boards}
     figures: Figures = {"window": sum(len(part.legal) for part in parts), "loss": round(loss, 5)}
     figures["samples_a_position"] = round(steps * settings.minibatch / new, 2)
     return frozen(network, training), figures
@@ -325,8 +358,7 @@ def replay(path: Path) -> int:
     Raises:
         RunError: naming the first round or unit that is another now, or is gone.
     """
-    folder, data = Folder(path), read_json(path / SETTINGS)
-    settings = ZeroSettings(**data)
+    folder, settings = Folder(path), _settings_of(path)
     lines = folder.lines(LEDGER)
     for one in lines:
         files = [path / "units" / name for name in one["units"]]

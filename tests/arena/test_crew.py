@@ -15,6 +15,7 @@ from tokaido_env.agents.arena.crew import Agents, Crew
 from tokaido_env.agents.arena.crews import check_crew, open_crew
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.arena.tournament import Sheet, _units, play, play_match
+from tokaido_env.agents.arena.workers import Processes
 
 CREWS = ("here", "processes:1", "processes:2")
 
@@ -141,6 +142,32 @@ def test_ctrl_c_hands_over_what_was_done_and_the_crew_goes_on(crew: Crew) -> Non
     assert 3 in taken
     crew.run([Counting((100,))], take)
     assert taken[-1] == 100
+
+
+def test_after_ctrl_c_nothing_of_the_old_units_is_taken_for_the_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C came while a message was being read: its process is still at work."""
+    taken: list[Any] = []
+
+    def interrupt(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with open_crew("processes:2") as crew:
+        with monkeypatch.context() as patch:
+            patch.setattr(Processes, "_received", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                crew.run([Counting((100, 101, 102), 0.1)], lambda number, part: None)
+        crew.run([Counting((1,)), Counting((2,))], lambda number, part: taken.append(part))
+    assert sorted(taken) == [1, 2]
+
+
+def test_the_policy_of_an_agent_that_plays_here_may_be_gone(tmp_path: Path) -> None:
+    path = tmp_path / "mine"
+    random_policy(seed=0).save(path)
+    agent = make(f"policy:{path}")
+    path.unlink()
+    assert len(play_match(agent, make("random"), 4, 0).games) == 2
 
 
 def test_agents_are_made_once_and_the_oldest_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

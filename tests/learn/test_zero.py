@@ -204,6 +204,43 @@ def test_the_ledger_replays_to_the_same_policies(finished: Path, tmp_path: Path)
         replay(run)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("settings.json", "[3]", "expected an object of the settings seed, board"),
+        ("settings.json", '{"seed": 0}', "expected an object of the settings seed, board"),
+        ("settings.json", "{", "JSON"),
+        ("ledger.jsonl", "7\n", "line 1: expected round 1"),
+        ("ledger.jsonl", "{\n", "expected JSON, one object a line"),
+        (
+            "ledger.jsonl",
+            '{"round": 1, "units": {"../../x": ""}, "policy": ""}\n',
+            "line 1: expected",
+        ),
+        ("ledger.jsonl", '{"round": 1, "units": 5, "policy": ""}\n', "line 1: expected round 1"),
+    ],
+)
+def test_a_folder_that_no_run_wrote_is_refused_in_one_line(
+    finished: Path, tmp_path: Path, capsys: Output, name: str, text: str, message: str
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (run / name).write_text(text, encoding="utf-8")
+    assert main(["--run", str(run), "--replay"]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ['{"round": 1}', '{"round": 2, "passed": true}', "[]"])
+def test_a_gate_that_no_run_wrote_is_refused(finished: Path, tmp_path: Path, text: str) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (run / "gate.jsonl").write_text(text + "\n", encoding="utf-8")
+    with pytest.raises(RunError, match="line 1: expected round 1"):
+        iterate(run, TINY)
+
+
 def test_a_policy_that_is_shown_to_be_worse_does_not_pass_the_gate(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,12 +263,14 @@ def test_a_policy_that_is_shown_to_be_worse_does_not_pass_the_gate(
 
 
 def test_a_run_can_start_from_a_policy(finished: Path, tmp_path: Path) -> None:
-    start = finished / "policies" / "0002"
+    policy, start = Policy.load(finished / "policies" / "0002"), tmp_path / "start"
+    Policy(policy.tensors, {"board": {"splits": ["test"]}}).save(start)
     begun = replace(TINY, rounds=1, start_from=str(start), games=2, units=1, samples=0.01)
     iterate(tmp_path / "run", replace(begun, learning_rate=1e-9))
     again = Policy.load(tmp_path / "run" / "policies" / "0001")
     for name, tensor in Policy.load(start).tensors.items():
         assert again.tensors[name] == pytest.approx(tensor, abs=1e-6)
+    assert again.training["board"]["splits"] == ["test"]
     assert json.loads(lines(tmp_path / "run", "gate.jsonl")[0])["games"] == 12
 
 
