@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.players.policy import path_in_spec
@@ -208,6 +208,47 @@ def cost_of(spec: str) -> int:
         return 0
     kind, parameters = _read(spec)
     return kind.cost(parameters)
+
+
+class Entrant(NamedTuple):
+    """Who plays: what it is called, and its spec."""
+
+    name: str
+    spec: str
+
+
+def entrant(text: str) -> Entrant:
+    """Return whom `NAME=SPEC` stands for; without a name an agent is called by its spec.
+
+    Raises:
+        AgentError: if the name is that of a kind of agent.
+    """
+    name, equals, spec = text.partition("=")
+    if not equals or ":" in name or '"' in name or name in KINDS:
+        return Entrant(text, text)
+    if not name.strip() or not name.isprintable():
+        raise AgentError(f"agent {shown(text)}: expected NAME=SPEC with a printable name")
+    return Entrant(name, spec)
+
+
+def check_names(entrants: Sequence[Entrant]) -> None:
+    """Raise `AgentError` if one name stands for two agents."""
+    specs: dict[str, str] = {}
+    for name, spec in entrants:
+        if specs.setdefault(name, spec) != spec:
+            raise AgentError(
+                f"agents: expected one name for one agent: {shown(name)} is {shown(specs[name])} "
+                f"and {shown(spec)}"
+            )
+
+
+def is_foreign(spec: str) -> bool:
+    """Return whether a spec names code that is not this package's.
+
+    Raises:
+        AgentError: as for `make`.
+    """
+    return _read(spec)[0].foreign
 
 
 def policy_of(spec: str) -> Path | None:

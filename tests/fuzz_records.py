@@ -11,11 +11,20 @@ from typing import Any
 import mutants
 from fuzz import check_message, refusal
 
+from tokaido_env import Game
 from tokaido_env.__main__ import main as command
-from tokaido_env.record import RecordError, load, save
+from tokaido_env.record import Forfeit, Record, RecordError, load, save
 
 GOLDEN = Path(__file__).with_name("golden") / "games.jsonl"
 COMMANDS = (("replay",), ("replay", "--quiet"), ("export",), ("replay", "--html"))
+
+
+def forfeited() -> Record:
+    """A game that a seat failed to begin."""
+    game = Game(seed=0)
+    seat = int(game.player == 1)
+    lost = Forfeit(seat, "crash", "RuntimeError: no idea")
+    return replace(game.record(), forfeit=lost, end="forfeit", winner=1 - seat)
 
 
 class Cases:
@@ -25,6 +34,7 @@ class Cases:
         self.path = folder / "games.jsonl"
         self.records = load(GOLDEN)
         self.games = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+        self.games.append(json.loads(forfeited().to_json()))
 
     def check_sound(self) -> None:
         for game in self.games:

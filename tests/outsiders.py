@@ -88,6 +88,40 @@ class DiesAtOnce(Dice):
         os._exit(3)
 
 
+class Sleeps(Dice):
+    """Thinks for an hour, in one seat from some round on."""
+
+    def choose(self, game: Game, rng: np.random.Generator) -> str:
+        time.sleep(3600 * (game.player == 1 and game.rounds >= 2))
+        return super().choose(game, rng)
+
+
+class Eats(Dice):
+    """Needs ever more memory, in one seat from some round on."""
+
+    def choose(self, game: Game, rng: np.random.Generator) -> str:
+        eaten = []
+        while game.player == 1 and game.rounds >= 2:
+            eaten.append(bytearray(1 << 24))
+        return super().choose(game, rng)
+
+
+class FailsAtOnce(HighestAtOnce):
+    """Cannot decide about games that have come to some round."""
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+        if (states["round"] >= 4).any():
+            raise RuntimeError("too late")
+        return super().act(boards, states, legal, keys)
+
+
+class Unmade(Dice):
+    """Cannot be made: needs more memory than there is."""
+
+    def __init__(self) -> None:
+        self.eaten = [bytearray(1 << 24) for _ in range(1 << 20)]
+
+
 class Neither:
     """Plays nothing."""
 

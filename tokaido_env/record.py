@@ -7,10 +7,10 @@ and the result true, or a `RecordError` says which line and event is wrong and w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,35 @@ from tokaido_env.trajectory import Trajectory, of_events, of_moves
 FORMAT = "tokaido-duo"
 VERSION = 1
 
+FORFEIT = "forfeit"
+REASONS = ("crash", "illegal", "exit", "time", "memory")
+"""Why a player forfeits: an error, what is no legal action, the end of its process, a decision that
+took too long, too much memory."""
+
+MOST_DETAIL = 300  # characters
+
 
 class RecordError(ValueError):
     """A record that is broken or untrue: the message says where and what was expected."""
+
+
+class Forfeit(NamedTuple):
+    """How a game was lost by failing to play on: the other seat wins it.
+
+    Attributes:
+        seat: who failed, at its decision.
+        reason: one of `REASONS`.
+        detail: what there is to say of it, in one line.
+    """
+
+    seat: int
+    reason: str
+    detail: str = ""
+
+    def told(self, names: Sequence[str]) -> str:
+        """Tell it in one line, the seats by their names."""
+        why = f"{self.reason}: {self.detail}" if self.detail else self.reason
+        return plain(f"{names[self.seat]} forfeits ({why})", MOST_NAME + 2 * MOST_DETAIL)
 
 
 @dataclass(frozen=True)
@@ -46,8 +72,9 @@ class Record:
     events: tuple[str, ...]  # actions and outcomes of chance, in order
     scores: tuple[dict[str, int], ...]
     winner: int | None
-    end: str | None  # None: the game was not finished
+    end: str | None  # "triggers", "cap", "forfeit"; None: the game was not finished
     rounds: int
+    forfeit: Forfeit | None = None  # stands on the line only where a seat has forfeited
     format: str = FORMAT
     version: int = VERSION
     rules: int = RULES_VERSION
@@ -70,6 +97,8 @@ class Record:
         """Return the record as one line."""
         order = ("format", "version", "rules")
         data = asdict(self)
+        forfeit = data.pop("forfeit")
+        data |= {} if forfeit is None else {"forfeit": forfeit._asdict()}
         head = {key: data.pop(key) for key in order}
         return json.dumps(head | data, ensure_ascii=False)
 
@@ -85,11 +114,13 @@ class Record:
         for key, known in (("version", VERSION), ("rules", RULES_VERSION)):
             if type(data.get(key)) is not int or data[key] != known:
                 raise RecordError(f"{key}: expected {known}, got {shown(data.get(key))}")
-        names = {field.name for field in fields(cls)}
-        if data.keys() != names:
-            wrong = ", ".join(sorted(data.keys() ^ names))
+        names = {field.name for field in fields(cls)} - {FORFEIT}
+        if data.keys() - {FORFEIT} != names:
+            wrong = ", ".join(sorted(data.keys() - {FORFEIT} ^ names))
             raise RecordError(f"keys missing or unknown: {plain(wrong)}")
         _check_types(data)
+        if FORFEIT in data:
+            data[FORFEIT] = _forfeit(data[FORFEIT])
         for key in ("players", "events", "scores"):
             data[key] = tuple(data[key])
         return cls(**data)
@@ -142,12 +173,28 @@ def replay(record: Record, board: Boards | None = None) -> Trajectory:
         played = of_events(loaded, record.events, start)
     except IllegalMove as error:
         raise RecordError(str(error)) from None
-    for key, value in result_of(loaded.record, played.ends).items():
+    for key, value in _result(record, played).items():
         claimed = getattr(record, key)
         if json.dumps(claimed) != json.dumps(value):
             where = f"after the last event ({len(record.events)})"
             raise RecordError(f"{key}: expected {value!r} {where}, got {shown(claimed)}")
     return played
+
+
+def _result(record: Record, played: Trajectory) -> dict[str, Any]:
+    """Return what has to stand in a record of what happened.
+
+    Raises:
+        RecordError: if a seat is said to have forfeited that had nothing to decide.
+    """
+    result = result_of(played.board.record, played.ends)
+    if record.forfeit is None:
+        return result
+    seat, mover = record.forfeit.seat, int(played.movers[-1])
+    if seat != mover:
+        whose = f"it was player_{mover}'s decision" if mover >= 0 else "nobody was to decide"
+        raise RecordError(f"forfeit: player_{seat} cannot forfeit after the last event: {whose}")
+    return result | {"winner": 1 - seat, "end": FORFEIT}
 
 
 def check_luck(record: Record, played: Trajectory) -> None:
@@ -189,6 +236,20 @@ def _check_types(data: dict[str, Any]) -> None:
             check_seed(data["seed"])
         except SeedError as error:
             raise RecordError(str(error)) from None
+
+
+def _forfeit(data: object) -> Forfeit:
+    """Read how a game was forfeited."""
+    if not isinstance(data, dict) or data.keys() != set(Forfeit._fields):
+        raise RecordError(f"forfeit: expected {', '.join(Forfeit._fields)}, got {shown(data)}")
+    if type(data["seat"]) is not int or data["seat"] not in (0, 1):
+        raise RecordError(f"forfeit: seat: expected 0 or 1, got {shown(data['seat'])}")
+    if data["reason"] not in REASONS:
+        expected = ", ".join(REASONS)
+        raise RecordError(f"forfeit: reason: expected {expected}, got {shown(data['reason'])}")
+    if not isinstance(data["detail"], str) or len(data["detail"]) > MOST_DETAIL:
+        raise RecordError(f"forfeit: detail: expected a text of at most {MOST_DETAIL} characters")
+    return Forfeit(**data)
 
 
 def _beginning(record: Record, board: Boards | None) -> tuple[Board, npt.NDArray[np.void] | None]:

@@ -47,7 +47,7 @@ def play_alone(
     seats = np.zeros(len(seeds), np.int8)
     for some in _parts(numbers, agent):
         job = Job(some, seeds[some], seats[some], [board], len(seeds))
-        play_games(agent, agent, job, lambda which, moves: played.append((which, moves)), progress)
+        play_games(agent, agent, job, lambda *games: played.append(games[:2]), progress)
     actions = np.full((len(seeds), max(moves.shape[1] for _, moves in played)), -1, np.int8)
     for which, moves in played:
         actions[which, : moves.shape[1]] = moves

@@ -14,18 +14,33 @@ from functools import partial
 from typing import Any, Protocol
 
 from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.arena.apart import Apart, Limits
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.registry import make, policy_of
 from tokaido_env.core.checks import IllegalMove, shown
-
-Make = Callable[[str, str], Agent]
-"""Returns the agent of a spec whose policy file has a mark, see `mark_of`."""
 
 Give = Callable[[Any], None]
 Take = Callable[[int, Any], None]
 """Called with the number of a unit, in the order in which they were begun, and a part of it."""
 
 _KEPT = 8  # agents, by whoever does units
+
+
+class Make(Protocol):
+    """Makes agents."""
+
+    def __call__(self, spec: str, mark: str = "", limits: Limits | None = None) -> Agent:
+        """Return the agent of a spec, the same each time.
+
+        Args:
+            spec: of the agent.
+            mark: of its policy file, see `mark_of`.
+            limits: of its process; None: it plays in this one.
+
+        Raises:
+            AgentError: if there is no such agent.
+            AgentFailed: if the file is another here, or is another now.
+        """
 
 
 class Unit(Protocol):
@@ -79,18 +94,15 @@ class Agents:
 
     def __init__(self, agents: Sequence[Agent] = ()) -> None:
         self._there = {agent.spec: agent for agent in agents}
-        self._made: dict[tuple[str, str], Agent] = {}
+        self._made: dict[tuple[str, str, Limits | None], Agent] = {}
 
-    def __call__(self, spec: str, mark: str = "") -> Agent:
-        """Return the agent of a spec, whose policy file has a mark if there is one.
-
-        Raises:
-            AgentFailed: if the file is another here, or is another now.
-        """
+    def __call__(self, spec: str, mark: str = "", limits: Limits | None = None) -> Agent:
+        """Return the agent of a spec: see `Make`."""
         if spec in self._there:
             return self._there[spec]
-        agent = self._made.pop((spec, mark), None) or _made(spec, mark)
-        self._made[spec, mark] = agent  # the newest is the last
+        wanted = spec, mark, limits
+        agent = self._made.pop(wanted, None) or _made(*wanted)
+        self._made[wanted] = agent  # the newest is the last
         if len(self._made) > _KEPT:
             del self._made[next(iter(self._made))]
         return agent
@@ -105,8 +117,8 @@ def mark_of(spec: str) -> str:
         return ""
 
 
-def _made(spec: str, mark: str) -> Agent:
-    agent = make(spec)
+def _made(spec: str, mark: str, limits: Limits | None) -> Agent:
+    agent = make(spec) if limits is None else Apart(spec, limits)
     if mark and mark_of(spec) != mark:
         raise AgentFailed(
             f"agent {shown(spec)}: its policy file has changed since the games were given out, or "

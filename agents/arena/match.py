@@ -36,6 +36,7 @@ GAME = np.dtype(
         ("end", "i1"),  # index into `state.ENDS`
         ("rounds", "<i2"),
         ("decisions", "<i4"),
+        ("forfeit", "i1"),  # why who lost it failed: 1 + index into `record.REASONS`; 0: it did not
     ]
 )
 

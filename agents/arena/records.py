@@ -24,10 +24,12 @@ from tokaido_env.core.actions import IDS
 from tokaido_env.core.checks import plain, shown
 from tokaido_env.core.state import ENDS
 from tokaido_env.files import lock, naming, sync, sync_folder, whole_file
-from tokaido_env.record import FORMAT, Record, RecordError, replay
+from tokaido_env.record import FORFEIT, FORMAT, Record, RecordError, replay
 from tokaido_env.trajectory import in_parts
 
 HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
+
+_OTHERS = -1  # as the number of a sheet: of games of others, whose first comes after all
 
 AT_ONCE = 4096  # lines read, so that a large file needs little memory
 
@@ -38,9 +40,11 @@ class Records:
     Args:
         path: the file; it is made if there is none.
         sheets: the matches. Games that the file holds are filled in.
+        players: games of others than these may stand in the file, and stay; None: none may.
 
     Attributes:
-        taken: how many games the file held.
+        taken: how many games of these matches the file held.
+        others: how many games of other players it holds.
         dropped: how many bytes of a half-written line were cut off its end.
 
     Raises:
@@ -49,7 +53,9 @@ class Records:
         InUseError: if another command writes it: it is kept as long as this object lives.
     """
 
-    def __init__(self, path: Path, sheets: Sequence[Sheet]) -> None:
+    def __init__(
+        self, path: Path, sheets: Sequence[Sheet], players: Sequence[str] | None = None
+    ) -> None:
         weakref.finalize(self, lock(path))
         text = path.read_bytes() if path.exists() else b""
         whole, _, rest = text.rpartition(b"\n")
@@ -59,12 +65,14 @@ class Records:
         self._path = path
         self._sheets = list(sheets)
         self._firsts = np.cumsum([0, *map(len, sheets)])
-        # Where the line of each game, of all matches, begins and ends in the file; 0, 0: nowhere.
-        self._lines = np.zeros((int(self._firsts[-1]), 2), np.int64)
-        taken = np.array(_take_over(path, lines, sheets), np.int64).reshape(-1, 2)
+        taken = np.array(_take_over(path, lines, sheets, players), np.int64).reshape(-1, 2)
+        self.others = int((taken[:, 0] == _OTHERS).sum())
+        self.taken = len(lines) - self.others
+        # Where the line of each game, of all matches and then of others, begins and ends in the
+        # file; 0, 0: nowhere.
+        self._lines = np.zeros((int(self._firsts[-1]) + self.others, 2), np.int64)
         games = self._firsts[taken[:, 0]] + taken[:, 1]
         self._note(games, np.array([len(line) + 1 for line in lines], np.int64))
-        self.taken = len(lines)
         self.dropped = len(rest)
         path.touch()
         self._write(b"")
@@ -80,7 +88,7 @@ class Records:
         self._note(games[new], np.array([len(line) for line in lines], np.int64))
 
     def sort(self) -> None:
-        """Put the lines into the order of the games."""
+        """Put the lines into the order of the games; those of others come last."""
         there = np.flatnonzero(self._lines[:, 1])
         lines = self._lines[there]
         if (np.diff(lines[:, 0]) > 0).all():
@@ -138,7 +146,8 @@ def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
     """Return the records of finished games of a match; the players are called by their specs."""
     games = sheet.games[numbers]
     events = _events_of(sheet, games, sheet.actions[numbers])
-    return [_record(sheet, game, labels) for game, labels in zip(games, events, strict=True)]
+    each = zip(numbers.tolist(), events, strict=True)
+    return [_record(sheet, number, labels) for number, labels in each]
 
 
 def _events_of(
@@ -152,19 +161,28 @@ def _events_of(
     return events
 
 
-def _take_over(path: Path, lines: list[bytes], sheets: Sequence[Sheet]) -> list[tuple[int, int]]:
+def _take_over(
+    path: Path, lines: list[bytes], sheets: Sequence[Sheet], players: Sequence[str] | None = None
+) -> list[tuple[int, int]]:
     """Fill the games of some lines into the sheets that they belong to, each verified.
 
     Returns:
-        Which game each line is: sheet, and number within it.
+        Which game each line is: sheet, and number within it; of games of others than `players`,
+        which are not looked at, `_OTHERS` and how many such came before.
     """
     places = _places(sheets) if lines else {}
-    taken = []
+    taken: list[tuple[int, int]] = []
+    others = 0
     for first in range(0, len(lines), AT_ONCE):
         found: dict[int, list[_Found]] = defaultdict(list)  # by sheet
         for i, line in enumerate(lines[first : first + AT_ONCE], start=first + 1):
             where = f"{path}, line {i}"
-            record = _read(where, line, sheets)
+            record = _read(where, line)
+            if players is not None and not set(record.players) <= set(players):
+                taken.append((_OTHERS, others))
+                others += 1
+                continue
+            _check_board(where, record, sheets)
             games = places.get((record.players, record.seed, record.board))
             if not games:
                 players = " against ".join(map(shown, record.players))
@@ -190,6 +208,11 @@ class _Found(NamedTuple):
 
 
 def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
+    for each in found:
+        if each.record.end is None:
+            raise RecordError(f"{each.where}: expected a game that is over, got an unfinished one")
+        if each.record.forfeit is not None:
+            _check_forfeit(each, _board_of(sheet, sheet.games[each.number]))
     numbers = np.array([each.number for each in found])
     chosen = [[IDS[e] for e in each.record.events if e in IDS] for each in found]
     actions = np.full((len(found), max(map(len, chosen))), -1, np.int8)
@@ -199,11 +222,19 @@ def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
     for each, labels in zip(found, events, strict=True):
         if labels != each.record.events:
             _refuse(each, _board_of(sheet, sheet.games[each.number]))
-    sheet.put(numbers, actions)
+    forfeits = {each.number: each.record.forfeit for each in found if each.record.forfeit}
+    sheet.put(numbers, actions, forfeits)
     for each in found:
-        game = sheet.games[each.number]
-        if each.record != _record(sheet, game, each.record.events):
-            _refuse(each, _board_of(sheet, game))
+        if each.record != _record(sheet, each.number, each.record.events):
+            _refuse(each, _board_of(sheet, sheet.games[each.number]))
+
+
+def _check_forfeit(found: _Found, board: Board) -> None:
+    """Refuse a game that a seat cannot have forfeited: it had nothing to decide."""
+    try:
+        replay(found.record, board)
+    except RecordError as error:
+        raise RecordError(f"{found.where}: {error}") from None
 
 
 def _refuse(found: _Found, board: Board) -> None:
@@ -216,11 +247,15 @@ def _refuse(found: _Found, board: Board) -> None:
     raise RecordError(f"{found.where}: {why}")
 
 
-def _read(where: str, line: bytes, sheets: Sequence[Sheet]) -> Record:
+def _read(where: str, line: bytes) -> Record:
     try:
-        record = Record.from_json(line.decode())
+        return Record.from_json(line.decode())
     except (RecordError, UnicodeDecodeError) as error:
         raise RecordError(f"{where}: {error}") from None
+
+
+def _check_board(where: str, record: Record, sheets: Sequence[Sheet]) -> None:
+    """Refuse a game on a board that is none of the matches'."""
     board = _named(record.board, sheets)
     if board is None or record.board_hash != board.hash:
         own = sheets[0].pool
@@ -230,7 +265,6 @@ def _read(where: str, line: bytes, sheets: Sequence[Sheet]) -> Record:
             f"{where}: a game on board {shown(record.board)} ({plain(str(record.board_hash))}), "
             f"these matches are on {expected}: name another file"
         )
-    return record
 
 
 def _named(name: str, sheets: Sequence[Sheet]) -> Board | None:
@@ -263,7 +297,8 @@ def _players(sheet: Sheet, seat_of_a: int) -> tuple[str, str]:
     return (sheet.b, sheet.a) if seat_of_a else (sheet.a, sheet.b)
 
 
-def _record(sheet: Sheet, game: np.void, events: tuple[str, ...]) -> Record:
+def _record(sheet: Sheet, number: int, events: tuple[str, ...]) -> Record:
+    game, forfeit = sheet.games[number], sheet.forfeits.get(number)
     seat_of_a, result = int(game["seat_of_a"]), float(game["result"])
     points = game["points"].tolist()
     scores = [dict(zip(POINTS, [*p, sum(p)], strict=True)) for p in points]
@@ -277,6 +312,7 @@ def _record(sheet: Sheet, game: np.void, events: tuple[str, ...]) -> Record:
         events=events,
         scores=tuple(scores[::-1] if seat_of_a else scores),
         winner=None if result == 0.5 else seat_of_a ^ int(result == 0.0),
-        end=ENDS[game["end"]],
+        end=ENDS[game["end"]] if forfeit is None else FORFEIT,
         rounds=int(game["rounds"]),
+        forfeit=forfeit,
     )

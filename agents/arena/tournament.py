@@ -7,7 +7,7 @@ The seeds of the pairs lie in a domain of their own: no agent has trained on the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -15,14 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agents.arena.apart import Apart, Limits
 from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, mark_of
 from tokaido_env.agents.arena.match import GAME, MOST_GAMES, Match, replay_games
-from tokaido_env.agents.arena.playing import Job, Numbers, play_games
+from tokaido_env.agents.arena.playing import Forfeits, Job, Numbers, play_games
 from tokaido_env.agents.arena.workers import Processes
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
+from tokaido_env.record import REASONS, Forfeit
 
 CHUNK = 4096  # games at once
 UNITS = 8
@@ -79,6 +81,7 @@ class Sheet:
         pool: the boards; `games["board"]` are indices into it.
         games: `GAME` (games,); of those that are not finished only seed, board and seat.
         actions: int8 (games, longest), as in `Match`; -1 throughout where not finished.
+        forfeits: of those that were forfeited, by number.
     """
 
     def __init__(self, a: str, b: str, games: int, seed: int, board: Boards) -> None:
@@ -145,6 +148,7 @@ class Sheet:
         self.games["board"] = np.repeat(which, 2)
         self.games["seat_of_a"] = np.arange(len(self.games)) % 2
         self.actions = np.full((len(self.games), 0), -1, np.int8)
+        self.forfeits: Forfeits = {}
 
     def __len__(self) -> int:
         return len(self.games)
@@ -152,10 +156,18 @@ class Sheet:
     @property
     def finished(self) -> npt.NDArray[np.bool_]:
         """Which games are finished: bool (games,)."""
-        return np.asarray(self.games["decisions"] > 0)
+        return np.asarray((self.games["decisions"] > 0) | (self.games["forfeit"] > 0))
 
-    def put(self, numbers: Numbers, actions: npt.NDArray[np.int8]) -> None:
-        """Fill in finished games: their numbers (k,) and actions, int8 (k, longest), all legal."""
+    def put(
+        self, numbers: Numbers, actions: npt.NDArray[np.int8], forfeits: Mapping[int, Forfeit]
+    ) -> None:
+        """Fill in finished games.
+
+        Args:
+            numbers: (k,), of the games.
+            actions: int8 (k, longest), of each; all legal.
+            forfeits: of those that were forfeited, by number.
+        """
         if not len(numbers):
             return
         wider = actions.shape[1] - self.actions.shape[1]
@@ -164,7 +176,14 @@ class Sheet:
         self.actions[numbers, : actions.shape[1]] = actions
         columns = (self.games[name][numbers] for name in ("seed", "seat_of_a", "board"))
         seeds, seats, which = columns
-        self.games[numbers] = replay_games(self.pool, seeds, seats, actions, which)
+        games = replay_games(self.pool, seeds, seats, actions, which)
+        for game, number in zip(games, numbers.tolist(), strict=True):
+            if number in forfeits:
+                forfeit = forfeits[number]
+                game["result"] = float(forfeit.seat != game["seat_of_a"])
+                game["forfeit"] = 1 + REASONS.index(forfeit.reason)
+        self.games[numbers] = games
+        self.forfeits |= forfeits
 
     def boards_of(self, numbers: Numbers) -> Sequence[Board]:
         """Return the boards of some games: one if there is but one in the pool, else of each."""
@@ -213,10 +232,10 @@ def play(
     with crew_for(a, b, crew) as chosen:
         units = _units(sheet, a, b, games, chosen.workers)
 
-        def take(number: int, part: tuple[Numbers, npt.NDArray[np.int8]]) -> None:
-            numbers, actions = part
+        def take(number: int, part: tuple[Numbers, npt.NDArray[np.int8], Forfeits]) -> None:
+            numbers = part[0]
             new = int((~sheet.finished[numbers]).sum())
-            sheet.put(numbers, actions)
+            sheet.put(*part)
             keep(numbers)
             progress(new)
 
@@ -240,18 +259,16 @@ class GamesUnit(NamedTuple):
     """Games of a match, as work for a crew: its parts are numbers and actions of finished ones.
 
     Attributes:
-        agents: specs of the two.
-        marks: of their policy files, as `crew.mark_of`.
+        agents: of the two what `crew.Make` needs.
         jobs: the games, those of each played at once.
     """
 
-    agents: tuple[str, str]
-    marks: tuple[str, str]
+    agents: tuple[tuple[str, str, Limits | None], ...]
     jobs: tuple[Job, ...]
 
     def run(self, make: Make, give: Give) -> None:
         """Play the games: see `Unit.run`."""
-        a, b = map(make, self.agents, self.marks)
+        a, b = (make(*agent) for agent in self.agents)
         for job in self.jobs:
             play_games(a, b, job, lambda *games: give(games))
 
@@ -265,11 +282,16 @@ def _units(sheet: Sheet, a: Agent, b: Agent, games: int | None, workers: int) ->
     missing = np.flatnonzero(~sheet.finished[:games])
     each = len(missing) if workers == 1 else -(-len(missing) // (UNITS * workers))
     at_once = max(min(CHUNK, a.games_at_once, b.games_at_once), 1)
-    specs, marks = (a.spec, b.spec), (mark_of(a.spec), mark_of(b.spec))
+    agents = _told(a), _told(b)
     return [
-        GamesUnit(specs, marks, tuple(_job(sheet, part) for part in _cut(some, at_once)))
+        GamesUnit(agents, tuple(_job(sheet, part) for part in _cut(some, at_once)))
         for some in _cut(missing, max(each, 1))
     ]
+
+
+def _told(agent: Agent) -> tuple[str, str, Limits | None]:
+    """Return what `crew.Make` needs to make an agent anew."""
+    return agent.spec, mark_of(agent.spec), agent.limits if isinstance(agent, Apart) else None
 
 
 def _cut(numbers: Numbers, size: int) -> list[Numbers]:

@@ -105,6 +105,11 @@ def _replayed(path: Path, sheets: Sequence[Sheet]) -> int:
     except OSError as error:
         raise SubmissionError(f"{where}: records: cannot be read: {error.strerror}") from None
     for sheet in sheets:
+        if sheet.forfeits:
+            raise SubmissionError(
+                f"{where}: {_place(sheet, min(sheet.forfeits))} was forfeited: expected games that "
+                "were played to their end, for nobody can verify how an agent failed"
+            )
         missing = np.flatnonzero(~sheet.finished)
         if len(missing):
             total = sum(map(len, sheets))

@@ -33,6 +33,10 @@ from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 
 
+class NoAction(ValueError):  # noqa: N818  what an agent has returned
+    """What an agent returned is no action."""
+
+
 class OneByOne(Agent):
     """Asks an object that has `choose` about each game in turn.
 
@@ -182,4 +186,4 @@ def _action(choice: object) -> int:
             return operator.index(choice)  # type: ignore[arg-type]
         except TypeError:
             pass
-    raise ValueError(f"choose: expected the id or the label of an action, got {shown(choice)}")
+    raise NoAction(f"choose: expected the id or the label of an action, got {shown(choice)}")

@@ -98,7 +98,7 @@ def _choices_of(a: Agent, b: Agent, boards: BoardPool, games: int, seed: int) ->
     which = numbers % len(boards)
     played: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int8]]] = []
     job = Job(numbers, seeds, np.zeros(games, np.int8), [boards[k] for k in which.tolist()], games)
-    play_games(a, b, job, lambda some, moves: played.append((some, moves)))
+    play_games(a, b, job, lambda *games: played.append(games[:2]))
     actions = np.full((games, max(moves.shape[1] for _, moves in played)), -1, np.int8)
     for some, moves in played:
         actions[some, : moves.shape[1]] = moves

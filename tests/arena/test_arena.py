@@ -235,9 +235,9 @@ def test_an_agent_that_plays_illegally_is_named(order: int) -> None:
         (
             "label",
             "here",
-            "ValueError: choose: expected the id or the label of an action, got 'merch",
+            "NoAction: choose: expected the id or the label of an action, got 'merch",
         ),
-        ("none", "here", "ValueError: choose: expected the id or the label of an action, got None"),
+        ("none", "here", "NoAction: choose: expected the id or the label of an action, got None"),
     ],
 )
 def test_a_failure_says_where_it_was(how: str, who: str, error: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tokaido_env import Game
 from tokaido_env.agents import make
 from tokaido_env.agents.arena.again import decide_again
 from tokaido_env.agents.arena.ladder import LADDER, Ladder, match_seed
@@ -30,7 +31,7 @@ from tokaido_env.agents.arena.verifying import verify
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.luck import arena_seed
-from tokaido_env.record import RecordError
+from tokaido_env.record import Forfeit, RecordError
 
 SMALL = Path(__file__).parents[1] / "golden" / "small-suite.json"
 SIGMA = link_of("probit").points
@@ -265,6 +266,21 @@ def test_records_that_lack_games_are_refused(path: Path, suite: Suite) -> None:
         verify(path, suite, make)
     records.write_text("".join(lines)[:-1], encoding="utf-8")
     with pytest.raises(RecordError, match="its last line is cut short"):
+        verify(path, suite, make)
+
+
+def test_games_that_were_forfeited_are_refused(path: Path, suite: Suite) -> None:
+    """Nobody can verify how an opponent is said to have failed."""
+    records = path.parent / "games.jsonl"
+    lines = records.read_text(encoding="utf-8").splitlines()
+    game = Game(seed=json.loads(lines[6])["seed"], board=json.loads(lines[6])["board"])
+    assert game.player is not None
+    begun = game.record(tuple(json.loads(lines[6])["players"]))
+    lost = replace(begun, forfeit=Forfeit(game.player, "crash"), end="forfeit")
+    lines[6] = replace(lost, winner=1 - game.player).to_json()
+    records.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    changed(path, lambda data: data["records"].update(sha256=sha256_of(records)))
+    with pytest.raises(SubmissionError, match=r"game 3 of 4 against 'random' .* was forfeited"):
         verify(path, suite, make)
 
 

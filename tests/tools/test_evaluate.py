@@ -134,7 +134,7 @@ def test_what_was_played_before_a_stop_is_saved(
     tmp_path: Path, capsys: Output, agent: str, status: int
 ) -> None:
     files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "g.jsonl")]
-    command = ["greedy", "random", f"python:outsiders:{agent}", *QUICK, *files]
+    command = ["greedy", "random", f"python:outsiders:{agent}", "--on-failure=stop", *QUICK, *files]
     assert main(command) == status
     shown = capsys.readouterr()
     played = len(load(tmp_path / "g.jsonl"))

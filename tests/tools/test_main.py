@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from tokaido_env.__main__ import COMMANDS, main
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES
-from tokaido_env.record import load, save
+from tokaido_env.record import Forfeit, Record, load, save
 from tokaido_env.tools.program import program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,6 +55,28 @@ def test_replay_of_an_unfinished_game(tmp_path: Path, capsys: Output) -> None:
     shown = capsys.readouterr().out
     assert "unfinished in round 1" in shown
     assert "won" not in shown
+
+
+def forfeited() -> Record:
+    """A game that player_0 forfeited at its first decision."""
+    record = Game(seed=1).record(["a", "b"])
+    seat = Game(seed=1).player
+    why = Forfeit(seat, "crash", "it </script> failed")
+    return replace(record, forfeit=why, end="forfeit", winner=1 - seat)
+
+
+def test_replay_of_a_game_that_was_forfeited(tmp_path: Path, capsys: Output) -> None:
+    games = tmp_path / "games.jsonl"
+    save([forfeited()], games)
+    assert main(["replay", str(games)]) == 0
+    shown = capsys.readouterr().out
+    seat = Game(seed=1).player
+    assert f"ended in round 1, player_{seat} forfeits (crash: it </script> failed)" in shown
+    page = tmp_path / "games.html"
+    assert main(["replay", str(games), "--html", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "it </script> failed" not in text
+    assert text.count(f"{'ab'[seat]} forfeits (crash: it ") >= 2  # in the list, and at the end
 
 
 def test_replay_on_a_board_of_ones_own(tmp_path: Path, capsys: Output) -> None:

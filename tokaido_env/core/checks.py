@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -89,6 +91,16 @@ def shown(value: object, most: int = MOST_SHOWN) -> str:
 def brief(value: object, most: int = MOST_SHOWN) -> str:
     """Return a value that a stranger wrote as `str` does, for a message: short, in one line."""
     return plain(_text(str, value), most)
+
+
+def told(error: BaseException) -> str:
+    """Return an error in one line, with the place in the code where it came up.
+
+    `SystemExit` is one too: an agent may not end the command.
+    """
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    text = brief(" ".join(str(error).split()), 200)
+    return f"{type(error).__name__}: {text} ({Path(frame.filename).name}, line {frame.lineno})"
 
 
 def _text(convert: Callable[[object], str], value: object) -> str:

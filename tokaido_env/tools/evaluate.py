@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokaido_env.agents import Agent, describe, make
+from tokaido_env.agents.arena.apart import MEMORY, Limits, check_limits, make_guarded
 from tokaido_env.agents.arena.crews import check_crew
 from tokaido_env.agents.arena.likelihood import RatingError
 from tokaido_env.agents.arena.luck import with_luck
@@ -54,7 +55,7 @@ from tokaido_env.agents.arena.tournament import (
     Sheet,
     round_robin,
 )
-from tokaido_env.agents.registry import policy_of
+from tokaido_env.agents.registry import check_names, entrant, policy_of
 from tokaido_env.agents.report import tables
 from tokaido_env.agents.report.progress import learner_bars
 from tokaido_env.boards.pool import BoardPool
@@ -71,6 +72,7 @@ from tokaido_env.tools.matches import (
     bar,
     chosen_crew,
     save_results,
+    tell_forfeits,
     tell_stopped,
     tell_taken,
 )
@@ -114,6 +116,9 @@ def _matches(arguments: list[str]) -> int:
     if len(options.agents) < 2:
         parser.error(f"expected two or more agents, as: {program('evaluate')} greedy random")
     options.command = f"{program('evaluate')} {shlex.join(arguments)}"
+    entrants = [entrant(text) for text in options.agents]
+    check_names(entrants)
+    options.names, options.agents = map(list, zip(*entrants, strict=True))
     return _evaluate(options)
 
 
@@ -124,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("agents", nargs="*", metavar="AGENT", help="spec strings, see --list")
+    add("agents", nargs="*", metavar="AGENT", help="spec strings, see --list, or NAME=SPEC")
     add_common(parser, games=1000)
     add("--records", type=Path, metavar="FILE", help="append every game; go on from those in it")
     add("--plots", type=Path, metavar="DIR", help="write figures to a folder")
@@ -137,6 +142,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--error", type=float, help=f"how often that may be wrong ({ERROR})")
     add_link(parser)
     add("--luck", action="store_true", help="also tell scores with luck taken off: fewer games do")
+    add(
+        "--on-failure",
+        choices=("forfeit", "stop"),
+        default="forfeit",
+        help="what an agent of yours (python:...) that fails loses: the game (forfeit), for which "
+        "it plays in a process of its own; or all stops there (forfeit)",
+    )
+    add("--move-seconds", type=float, metavar="S", help="a decision of such an agent, at most")
+    add("--memory", type=int, metavar="MIB", help=f"of its process, at most ({MEMORY})")
     add("--shard", metavar="I/N", help="play only part I of N of each match; see --from-records")
     add(
         "--from-records",
@@ -152,14 +166,15 @@ def _parser() -> argparse.ArgumentParser:
 def _evaluate(options: argparse.Namespace) -> int:
     _check(options)
     board = BoardPool.load(options.board)
-    agents = [make(spec) for spec in options.agents]
-    pairs = [(agents[i], agents[j]) for i, j in round_robin(len(agents))]
-    sheets = [Sheet(a.spec, b.spec, options.games, options.seed, board) for a, b in pairs]
+    agents = [_make(spec, options) for spec in options.agents]
+    names, met = options.names, round_robin(len(agents))
+    pairs = [(agents[i], agents[j]) for i, j in met]
+    sheets = [Sheet(names[i], names[j], options.games, options.seed, board) for i, j in met]
     if options.shard is not None:
         sheets = [shard(sheet, *read_shard(options.shard)) for sheet in sheets]
     records = None
     if options.records is not None:
-        records = Records(options.records, sheets)
+        records = Records(options.records, sheets, names)
         tell_taken(records)
     results, stopped = _play(pairs, sheets, records, options)
     if options.luck:
@@ -167,13 +182,21 @@ def _evaluate(options: argparse.Namespace) -> int:
     ratings = _ratings(results, options, complete=stopped is None)
     scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
     if options.json is not None:
-        save_results(options, board, [agent.spec for agent in agents], results, ratings, scale)
+        save_results(options, board, names, results, ratings, scale)
     _show(results, ratings, options, _title(options, board), scale)
+    tell_forfeits(sheets)
     if stopped is None:
         if records is not None:
             records.sort()
         return _draw(results, ratings, options, board)
     return tell_stopped(stopped, sheets, options.records)
+
+
+def _make(spec: str, options: argparse.Namespace) -> Agent:
+    if options.on_failure == "stop":
+        return make(spec)
+    memory = MEMORY if options.memory is None else options.memory
+    return make_guarded(spec, Limits(options.move_seconds, memory))
 
 
 def _tell_merged(options: argparse.Namespace) -> int:
@@ -195,11 +218,11 @@ def _tell_merged(options: argparse.Namespace) -> int:
     results = [Result(sheet.match(), None) for sheet in whole]
     if options.luck:
         results = [Result(with_luck(match, board), None) for match, _ in results]
-    options.agents = list(dict.fromkeys(spec for m, _ in results for spec in (m.a, m.b)))
+    options.names = list(dict.fromkeys(name for m, _ in results for name in (m.a, m.b)))
     ratings = _ratings(results, options, complete=False)
     scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
     if options.json is not None:
-        save_results(options, board, options.agents, results, ratings, scale)
+        save_results(options, board, options.names, results, ratings, scale)
     files = "1 file" if len(options.from_records) == 1 else f"{len(options.from_records)} files"
     _show(results, ratings, options, f"{found.games:,} games of {files}, board {board.name}", scale)
     return _draw(results, ratings, options, board)
@@ -210,6 +233,9 @@ def _check(options: argparse.Namespace) -> None:
     check_seed(options.seed)
     if options.shard is not None and options.until_decided:
         raise ValueError("--shard: expected without --until-decided, which looks at whole matches")
+    check_limits(options.move_seconds, options.memory)
+    if options.on_failure == "stop" and (options.move_seconds or options.memory):
+        raise ValueError("--move-seconds, --memory: expected with --on-failure forfeit")
     if options.error is not None and not options.until_decided:
         raise ValueError("--error: expected together with --until-decided")
     options.error = check_error(ERROR if options.error is None else options.error)
@@ -315,7 +341,7 @@ def _draw(
     if options.report is not None:
         write_report(
             *(matches, ratings, options.report),
-            title=f"{' – '.join(dict.fromkeys(options.agents))}",
+            title=f"{' – '.join(dict.fromkeys(options.names))}",
             command=options.command,
             seed=None if options.from_records else options.seed,
             board=board.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -22,7 +23,9 @@ from tokaido_env.agents.arena.tournament import Report, Sheet
 from tokaido_env.agents.report.as_json import results_to_dict
 from tokaido_env.agents.report.progress import match_bar
 from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.checks import plain
 from tokaido_env.files import write_text
+from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
 
 INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 
@@ -148,8 +151,25 @@ def tell_taken(records: Records) -> None:
     """Say how many games a record file held."""
     if records.dropped:
         print("evaluate: the last line of the records was cut short: dropped", file=sys.stderr)
+    if records.others:
+        print(f"evaluate: {records.others:,} games of others stay in the file", file=sys.stderr)
     if records.taken:
         print(f"evaluate: {records.taken:,} games taken over", file=sys.stderr)
+
+
+def tell_forfeits(sheets: Sequence[Sheet]) -> None:
+    """Say who has forfeited games, how many, and why the first."""
+    found: dict[str, list[Forfeit]] = defaultdict(list)
+    for sheet in sheets:
+        for number, forfeit in sorted(sheet.forfeits.items()):
+            own = forfeit.seat == sheet.games["seat_of_a"][number]
+            found[sheet.a if own else sheet.b].append(forfeit)
+    for name, forfeits in found.items():
+        counts = Counter(forfeit.reason for forfeit in forfeits)
+        why = ", ".join(f"{reason} {counts[reason]:,}" for reason in REASONS if counts[reason])
+        first = plain(forfeits[0].detail, MOST_DETAIL)
+        games = "1 game" if len(forfeits) == 1 else f"{len(forfeits):,} games"
+        print(f"evaluate: {plain(name)} forfeits {games} ({why}): {first}", file=sys.stderr)
 
 
 def tell_stopped(stopped: BaseException, sheets: Sequence[Sheet], records: Path | None) -> int:

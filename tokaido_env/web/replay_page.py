@@ -150,7 +150,15 @@ def _film(record: Record, board: Boards | None, agent: Agent | None) -> Data:
     scenes, events = _scenes(record, board, agent)
     names = scenes[0].names
     judged = scenes[-1].value is not None
+    moves = [
+        [after.position["round"], seat_of(before, after), tell(before, event, after)]
+        for before, event, after in zip(scenes, events, scenes[1:], strict=False)
+    ]
     result = "unfinished" if record.end is None else story_of(scenes[-1])
+    if record.forfeit is not None:
+        result = record.forfeit.told(names)
+        for last in moves[-1:]:
+            last[-1] += f" · {result}"
     markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
     return {
         "title": f"{names[0]} against {names[1]}",
@@ -158,10 +166,7 @@ def _film(record: Record, board: Boards | None, agent: Agent | None) -> Data:
         "names": names,
         "markup": markup,
         "panels": panels,
-        "moves": [
-            [after.position["round"], seat_of(before, after), tell(before, event, after)]
-            for before, event, after in zip(scenes, events, scenes[1:], strict=False)
-        ],
+        "moves": moves,
         "rounds": _rounds(scenes),
         "rows": [*_ROWS, *["win estimate"] * judged],
         "cells": [_cells(scene, judged) for scene in scenes],
