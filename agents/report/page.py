@@ -31,7 +31,7 @@ FOLDED = 10  # more matches than these are folded together
 # Styles stand in the page and in its figures; no script and nothing from elsewhere ever runs here.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
-_FIGURE = """<figure class="wide">{svg}</figure>"""
+_FIGURE = """<figure class="wide" tabindex="0">{svg}</figure>"""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -47,6 +47,7 @@ _PAGE = """<!DOCTYPE html>
 <dl>
 {facts}
 </dl>
+<nav aria-label="Parts of the page">{parts}</nav>
 <main>
 {sections}
 </main>
@@ -93,25 +94,34 @@ def write_report(
             for name, caption, figure in figures(results)
             if name != "scores"  # the matrix, which links the matches
         }
-    sections = [
-        _standings(results, scale, drawn.pop("ratings", "")),
-        _section("figures", "Figures", "\n".join(drawn.values())),
-        _section("matrix", "All pairs", _matrix(results)),
-        _section("matches", "Matches", _matches(results, games)),
-        _command(command),
-    ]
+    elo = drawn.pop("ratings", "")
+    sections = {
+        "Standings": _standings(results, scale, elo),
+        "Figures": "\n".join(drawn.values()),
+        "All pairs": matrix(results),
+        "Matches": _matches(results, games),
+        "The same again": "" if command is None else f"<pre><code>{text(command)}</code></pre>",
+    }
     page = _PAGE.format(
         policy=_POLICY,
         css=CSS,
         title=text(title),
         facts=_facts({"seed": seed, "board": board}, results),
-        sections="\n".join(filter(None, sections)),
+        **_parts({title: html for title, html in sections.items() if html}),
     )
     write_text(Path(path), page)
 
 
-def _section(name: str, title: str, html: str) -> str:
-    return f'<section id="{name}">\n<h2>{title}</h2>\n{html}\n</section>'
+def _parts(sections: Mapping[str, str]) -> dict[str, str]:
+    """Return the parts of the page, and links to them; titles are ours."""
+    names = {title: title.lower().replace(" ", "-") for title in sections}
+    return {
+        "parts": " ".join(f'<a href="#{name}">{title}</a>' for title, name in names.items()),
+        "sections": "\n".join(
+            f'<section id="{names[title]}">\n<h2>{title}</h2>\n{html}\n</section>'
+            for title, html in sections.items()
+        ),
+    }
 
 
 def _facts(facts: Mapping[str, object], results: Results) -> str:
@@ -128,13 +138,8 @@ def _standings(results: Results, scale: str | None, figure: str) -> str:
     told = "Best first, by score in all games."
     if results.ratings:
         on = "" if scale is None else f" ({text(scale)})"
-        told = f"Best first. Elo is relative, within these matches alone{on}: no ladder's."
-    html = f"<p>{told}</p>\n{standings_table(results)}\n{figure}"
-    return _section("standings", "Standings", html)
-
-
-def _matrix(results: Results) -> str:
-    return matrix(results, f"Scores of {len(results.agents)} agents against each other")
+        told = f"Elo is relative, within these matches alone{on}; it is not the ladder's."
+    return f"<p>{told}</p>\n{standings_table(results)}\n{figure}"
 
 
 def _matches(results: Results, games: Sequence[Links]) -> str:
@@ -142,12 +147,6 @@ def _matches(results: Results, games: Sequence[Links]) -> str:
     if len(results.matches) <= FOLDED:
         return listed
     return f"<details><summary>{len(results.matches):,} matches</summary>\n{listed}\n</details>"
-
-
-def _command(command: str | None) -> str:
-    if command is None:
-        return ""
-    return _section("command", "The same again", f"<pre><code>{text(command)}</code></pre>")
 
 
 def _inline(svg: str, name: str, caption: str) -> str:

@@ -43,7 +43,7 @@ summary { cursor: pointer; padding: 0.3rem 0; overflow-wrap: anywhere; }
 .matrix thead th { top: 0; z-index: 1; text-align: center; }
 .matrix tbody th { left: 0; text-align: left; }
 .matrix thead th:first-child { left: 0; z-index: 2; text-align: left; }
-.matrix tbody th span { display: inline-block; max-width: 12rem; overflow: hidden;
+.matrix tbody th span { display: inline-block; max-width: 14rem; overflow: hidden;
   text-overflow: ellipsis; vertical-align: bottom; }
 .matrix tbody tr { background: none; }
 .matrix td { padding: 0; text-align: center; min-width: 2.3rem; border-radius: 3px; }
@@ -69,11 +69,20 @@ summary { cursor: pointer; padding: 0.3rem 0; overflow-wrap: anywhere; }
   .standings tr { display: flex; flex-wrap: wrap; gap: 0 1rem; padding: 0.4rem 0.5rem;
     border-top: 1px solid var(--faint); }
   .standings td, .standings th { padding: 0; }
-  .standings td[data-name]::before { content: attr(data-name) " "; color: var(--soft); }
+  .standings td[data-name]::before { content: attr(data-name) " "; color: var(--soft);
+    font-weight: 400; }
+  .standings td { font-size: 0.9rem; }
+  .standings .rank, .standings .score, .standings .elo, .standings .interval { font-size: 1rem; }
+  .standings .interval { margin-left: -0.7rem; }
+  .standings td.interval::before { content: "("; color: inherit; }
+  .standings td.interval::after { content: ")"; }
   .standings .rank { min-width: 1.5rem; font-weight: 600; }
   .standings .agent { flex: 1 1 calc(100% - 3rem); min-width: 0; font-weight: 600; }
-  .matrix tbody th span { max-width: 6.5rem; }
+  .matrix tbody th { font-size: 0.72rem; line-height: 1.2; }
+  .matrix tbody th span { width: 7.7rem; white-space: normal; overflow-wrap: anywhere; }
   .match > div { padding-left: 0.5rem; }
+  .match table { table-layout: fixed; width: 100%; font-size: 0.9rem; }
+  .match th, .match td { white-space: normal; }
 }
 @media print { .matrix { max-height: none; } }
 """

@@ -75,9 +75,8 @@ def _standing_cells(results: Results, row: Standing) -> list[_Cell]:
             elo = whole(row.rating.elo)
             interval = " to ".join(map(whole, row.rating.ci95))
         cells += [("elo", "Elo", elo), ("interval", "95 % interval", interval)]
-    cells += [("games", "games", f"{row.games:,}")]
+    cells += [("games", "games", f"{row.games:,}"), ("points", "points", f"{row.points:.1f}")]
     cells += [("seat", f"as player_{seat}", f"{score:.1%}") for seat, score in enumerate(row.seats)]
-    cells += [("points", "points", f"{row.points:.1f}")]
     if has_forfeits(rows):
         cells += [("forfeits", "forfeits", f"{row.forfeits:,}")]
     return cells
@@ -97,7 +96,7 @@ def _dot(results: Results, spec: str) -> str:
 # The matrix
 
 
-def matrix(results: Results, heading: str) -> str:
+def matrix(results: Results) -> str:
     """Return the scores of all pairs, row against column, folded where there are many."""
     agents = results.agents
     heads = "".join(
@@ -107,7 +106,7 @@ def matrix(results: Results, heading: str) -> str:
     rows = "\n".join(_matrix_row(results, place) for place in range(len(agents)))
     opened = " open" if len(agents) <= ROOMY else ""
     return (
-        f"<details{opened}><summary>{heading}</summary>\n"
+        f"<details{opened}><summary>Scores of {len(agents)} agents against each other</summary>\n"
         "<p>% of games won by the row against the column, half of the draws included. "
         "A cell leads to its match.</p>\n"
         '<div class="matrix" tabindex="0" role="region" aria-label="Scores of all pairs">'
@@ -179,7 +178,7 @@ def _match(results: Results, i: int, games: Links, opened: bool) -> str:
         f'<li><a href="{escape(href)}">{_game(results, match, place)}</a></li>'
         for place, href in games.items()
     )
-    listed = f"<p>Games to step through:</p>\n<ul>{linked}</ul>" if linked else ""
+    listed = f"<p>Games to step through, player_0 first:</p>\n<ul>{linked}</ul>" if linked else ""
     return (
         f'<details class="match"{" open" if opened else ""}><summary>{names[0]} <b>{score:.1%}</b> '
         f"against {names[1]}, {match.results.size:,} games</summary>\n"
@@ -190,7 +189,9 @@ def _match(results: Results, i: int, games: Links, opened: bool) -> str:
 def _match_table(results: Results, match: Match, sides: Sequence[int]) -> str:
     specs = (match.a, match.b)
     heads = "".join(
-        f'<th scope="col">{_dot(results, specs[s])} {_name(results, specs[s])}</th>' for s in sides
+        f'<th scope="col">{_dot(results, spec)} <span title="{text(spec)}">{_name(results, spec)}'
+        "</span></th>"
+        for spec in (specs[side] for side in sides)
     )
     columns = [_side(results, match, side) for side in sides]
     rows = "\n".join(

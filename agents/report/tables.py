@@ -90,21 +90,22 @@ def standings_table(rows: Sequence[Standing], title: str) -> Table:
     """Return standings, with ratings and forfeits where there are any."""
     rated, forfeits = has_ratings(rows), has_forfeits(rows)
     headers = ["rank", "agent", "games", "score", *(["Elo", "95 % interval"] if rated else [])]
-    headers += ["as player_0", "as player_1", "points", *(["forfeits"] if forfeits else [])]
+    headers += ["points", "as player_0", "as player_1", *(["forfeits"] if forfeits else [])]
     cells = []
     for row in rows:
         line = [str(row.rank), row.agent, f"{row.games:,}", f"{row.score:.1%}"]
         if rated:
             line += ("–", "–") if row.rating is None else _elo_cells(row.rating)
-        line += [f"{score:.1%}" for score in row.seats]
-        line += [f"{row.points:.1f}", *([f"{row.forfeits:,}"] if forfeits else [])]
+        line += [f"{row.points:.1f}", *(f"{score:.1%}" for score in row.seats)]
+        line += [f"{row.forfeits:,}"] if forfeits else []
         cells.append(tuple(line))
     return Table(title, tuple(headers), cells, left=1)
 
 
 def relative(link: str, anchor: str) -> str:
     """Return what ratings by some matches alone are, in a sentence."""
-    return f"Elo is relative, within these matches alone ({scale_of(link, anchor)}): no ladder's."
+    on = scale_of(link, anchor)
+    return f"Elo is relative, within these matches alone ({on}); it is not the ladder's."
 
 
 def matches_table(matches: Sequence[Match], title: str) -> Table:

@@ -356,6 +356,8 @@ def _draw(
             scale=None if scale.anchor is None else tables.scale_of(scale.link, scale.anchor),
             games=games,
         )
+        linked = sum(map(len, games))
+        print(f"{plain(str(options.report))}: {linked} games to step through")
     return 0
 
 
