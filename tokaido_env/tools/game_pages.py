@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import numpy as np
@@ -12,13 +13,15 @@ from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.playing import Numbers
 from tokaido_env.agents.arena.records import records_of
 from tokaido_env.agents.arena.tournament import Sheet
-from tokaido_env.agents.report.page_tables import Links
 from tokaido_env.agents.report.progress import match_bar
 from tokaido_env.files import check_outputs, write_text
-from tokaido_env.web.replay_page import MAX_GAMES, replay_page
+
+if TYPE_CHECKING:
+    from tokaido_env.agents.report.page_tables import Links
 
 FOLDER = "-games"  # what follows the name of the report, without its suffix
 USUAL = 2  # games of a match
+MOST_EACH = 100  # of one match: as many as a page holds
 MOST = 200  # games of all matches that are written unasked: about a minute and 12 MB
 
 
@@ -26,8 +29,8 @@ def check_replays(each: int | None, report: Path | None) -> None:
     """Refuse a number of games a match, or a report, that pages cannot be made for."""
     if each is not None and report is None:
         raise ValueError("--replays: expected together with --report")
-    if each is not None and not 0 <= each <= MAX_GAMES:
-        raise ValueError(f"--replays: expected 0 to {MAX_GAMES} games of a match, got {each}")
+    if each is not None and not 0 <= each <= MOST_EACH:
+        raise ValueError(f"--replays: expected 0 to {MOST_EACH} games of a match, got {each}")
     if report is not None and each != 0:
         check_outputs(folder=folder_of(report))
 
@@ -51,6 +54,9 @@ def write_games(
     Returns:
         For each match, where the games are that were written.
     """
+    # Drawings are loaded by who needs them.
+    from tokaido_env.web.replay_page import replay_page
+
     if each is None:
         each = min(USUAL, MOST // len(matches))
     if not each:
