@@ -8,6 +8,7 @@ from typing import Any
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.ratings import Rating
 from tokaido_env.agents.arena.series import Result
+from tokaido_env.agents.report.standings import Standing
 
 VERSION = 2
 
@@ -23,6 +24,7 @@ def results_to_dict(
     anchor: str | None,
     decided: bool = False,
     adjusted: bool = False,
+    ranked: Sequence[Standing] | None = None,
 ) -> dict[str, Any]:
     """Return results as plain JSON types, with no clock and no machine in them.
 
@@ -36,6 +38,7 @@ def results_to_dict(
         anchor: the agent at 0, None if there are no ratings.
         decided: tell of each match who is better.
         adjusted: tell the scores with luck taken off, of matches whose luck is counted.
+        ranked: the standings, None to tell none.
     """
     return {
         "version": VERSION,
@@ -44,6 +47,7 @@ def results_to_dict(
         "link": link,
         "anchor": anchor,
         "agents": list(agents),
+        **({} if ranked is None else {"standings": [row.to_dict() for row in ranked]}),
         "matches": [
             result.match.to_dict()
             | ({"decided": result.decided} if decided else {})

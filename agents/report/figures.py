@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+MOST_PANELS = 15  # the matches of six agents
+ROOM = 0.55  # inches that a cell needs for an interval
 _LEFT = 2.45  # inches for the names of the agents
 
 
@@ -147,7 +149,8 @@ def _draw_scores(results: Results) -> Figure:
         for column, b in enumerate(agents):
             _cell(axes, column, row, results_between(results.matches, a, b), width)
     below = 0.18 / figure.get_size_inches()[1]
-    note = "% of games won, half of the draws included; below it the 95 % interval"
+    note = "% of games won, half of the draws included"
+    note += "; below it the 95 % interval" if width >= ROOM else ""
     figure.text(_LEFT / WIDTH, below, note, fontsize=10)
     return figure
 
@@ -167,6 +170,10 @@ def _cell(
     score, low, high = (float(results.mean()), *score_interval(results))
     axes.add_patch(Rectangle(**box, facecolor=ramp(score), edgecolor=FAINT, linewidth=0.6))
     texts: dict[str, Any] = {"ha": "center", "color": ON_COLOUR}
+    if width < ROOM:
+        size = min(11.0, 26 * width)
+        axes.text(x, y, f"{100 * score:.0f}", va="center", weight="bold", size=size, **texts)
+        return
     size = min(15.0, 18 * width)
     axes.text(x, y + 0.03, f"{100 * score:.1f}", va="bottom", weight="bold", size=size, **texts)
     interval = f"{100 * low:.1f}–{100 * high:.1f}"
@@ -288,22 +295,47 @@ def _draw_rounds(results: Results) -> Figure:
 
 
 def _draw_margins(results: Results) -> Figure:
-    matches = results.matches
-    counts = [match.results.size for match in matches]
-    games = _number_of_games(counts, "a match")
-    figure, all_axes = _panels(len(matches), "Score margins", games, "points ahead")
-    margins = [_margins(match) for match in matches]
-    bins = _whole_bins(max(int(np.abs(np.concatenate(margins)).max()), 1), 20)
-    for axes, match, margin in zip(all_axes, matches, margins, strict=True):
-        left, right = results.colours[match.b], results.colours[match.a]
-        axes.stairs(_shares(margin, bins), bins, fill=True, color=right)
-        axes.stairs(_shares(-margin, bins)[::-1], -bins[::-1], fill=True, color=left)
+    sides = _margin_sides(results)
+    games = _number_of_games([len(side.margins) for side in sides], "a panel")
+    figure, all_axes = _panels(len(sides), "Score margins", games, "points ahead")
+    bins = _whole_bins(max(int(np.abs(np.concatenate([s.margins for s in sides])).max()), 1), 20)
+    for axes, side in zip(all_axes, sides, strict=True):
+        axes.stairs(_shares(side.margins, bins), bins, fill=True, color=side.colour)
+        behind = _shares(-side.margins, bins)[::-1]
+        axes.stairs(behind, -bins[::-1], fill=True, color=side.other_colour)
         axes.axvline(0, color=INK, linewidth=1)
-        behind, ahead = 100 * (margin < 0).mean(), 100 * (margin > 0).mean()
-        _name_above(axes, 1, f"{results.names[match.a]} {ahead:.0f} %", right, at_right=True)
-        _name_above(axes, 0, f"{behind:.0f} % {results.names[match.b]}", left)
+        lost, won = 100 * (side.margins < 0).mean(), 100 * (side.margins > 0).mean()
+        _name_above(axes, 1, f"{side.name} {won:.0f} %", side.colour, at_right=True)
+        _name_above(axes, 0, f"{lost:.0f} % {side.other}", side.other_colour)
     _share_axes(all_axes, (-int(bins[-1]), int(bins[-1])))
     return figure
+
+
+class _Side(NamedTuple):
+    """How far one side was ahead of another in some games: int64 (games,)."""
+
+    name: str
+    colour: str
+    other: str
+    other_colour: str
+    margins: npt.NDArray[np.int64]
+
+
+def _margin_sides(results: Results) -> list[_Side]:
+    """Return the margins of each match; of too many, of each agent against all it met."""
+    names, colours = results.names, results.colours
+    if len(results.matches) <= MOST_PANELS:
+        return [
+            _Side(names[m.a], colours[m.a], names[m.b], colours[m.b], _margins(m))
+            for m in results.matches
+        ]
+    sides = []
+    for spec in results.agents:
+        ahead = [_margins(m) for m in results.matches if m.a == spec]
+        ahead += [-_margins(m) for m in results.matches if m.b == spec and m.a != spec]
+        others = ("all others", ALL_GAMES)
+        sides.append(_Side(names[spec], colours[spec], *others, np.concatenate(ahead)))
+    return sides
 
 
 def _whole_bins(last: int, most: int) -> npt.NDArray[np.int64]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.ratings import Rating
+from tokaido_env.agents.report.standings import Standing, standings
 from tokaido_env.agents.report.style import PALETTE
 
 NAME_LENGTH = 22  # characters
@@ -23,6 +24,7 @@ class Results:
     Attributes:
         matches: all of them.
         ratings: best first; empty if there are none.
+        standings: best first; empty if no agent met another one.
         agents: specs, the best first.
         names: a short name for each spec, no two alike.
         colours: of each spec.
@@ -30,6 +32,7 @@ class Results:
 
     matches: Sequence[Match]
     ratings: Sequence[Rating]
+    standings: Sequence[Standing]
     agents: list[str]
     names: Mapping[str, str]
     colours: Mapping[str, str]
@@ -44,13 +47,14 @@ class Results:
         if not matches:
             raise ValueError("report: expected one match or more, got none")
         best_first = sorted(ratings, key=lambda rating: (-rating.elo, rating.agent))
-        agents = dict.fromkeys(rating.agent for rating in best_first)
+        ranked = standings(matches, best_first)
+        agents = dict.fromkeys(row.agent for row in ranked)
         rest = {spec for match in matches for spec in (match.a, match.b)} - agents.keys()
         means = {spec: float(results_of(matches, spec).mean()) for spec in rest}
         agents |= dict.fromkeys(sorted(rest, key=lambda spec: (-means[spec], spec)))
         specs = list(agents)
         colours = {spec: PALETTE[i % len(PALETTE)] for i, spec in enumerate(specs)}
-        return cls(matches, best_first, specs, short_names(specs), colours)
+        return cls(matches, best_first, ranked, specs, short_names(specs), colours)
 
     def games_of(self, spec: str) -> npt.NDArray[np.void]:
         """Return the games of an agent, `GAME` (n,); those against itself once."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tokaido_env.agents.arena.match import POINTS, Match
 from tokaido_env.agents.arena.ratings import Differences, Fit, Rating
 from tokaido_env.agents.arena.series import Result
+from tokaido_env.agents.report.standings import Standing, has_forfeits, has_ratings
 from tokaido_env.core.checks import plain
 
 if TYPE_CHECKING:
@@ -23,15 +24,18 @@ class Table(NamedTuple):
 
     Attributes:
         title: above it.
-        headers: of the columns; the first column is set to the left, the others to the right.
+        headers: of the columns.
         rows: of text.
         group: so many rows stand together, with a line after them; 0: all of them.
+        left: the column that is set to the left and broken where it is too long; the others are
+            set to the right.
     """
 
     title: str
     headers: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     group: int = 0
+    left: int = 0
 
 
 def print_table(table: Table) -> None:
@@ -51,10 +55,11 @@ def print_table(table: Table) -> None:
     shown = RichTable(
         title=escape(table.title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
-    first, *others = table.headers
-    shown.add_column(first, overflow="fold")
-    for header in others:
-        shown.add_column(header, justify="right", no_wrap=True)
+    for column, header in enumerate(table.headers):
+        if column == table.left:
+            shown.add_column(header, overflow="fold")
+        else:
+            shown.add_column(header, justify="right", no_wrap=True)
     for number, row in enumerate(table.rows, start=1):
         shown.add_row(*map(escape, row), end_section=bool(table.group) and not number % table.group)
     console = Console()
@@ -74,10 +79,33 @@ def plain_table(table: Table) -> str:
     lines = [table.headers, *table.rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = [table.title, ""]
-    for first, *others in lines:
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        text.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    for line in lines:
+        cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=True)]
+        cells[table.left] = line[table.left].ljust(widths[table.left])
+        text.append("  ".join(cells).rstrip())
     return "\n".join([*text, ""])
+
+
+def standings_table(rows: Sequence[Standing], title: str) -> Table:
+    """Return standings, with ratings and forfeits where there are any."""
+    rated, forfeits = has_ratings(rows), has_forfeits(rows)
+    headers = ["rank", "agent", "games", "score", *(["Elo", "95 % interval"] if rated else [])]
+    headers += ["points", "as player_0", "as player_1", *(["forfeits"] if forfeits else [])]
+    cells = []
+    for row in rows:
+        line = [str(row.rank), row.agent, f"{row.games:,}", f"{row.score:.1%}"]
+        if rated:
+            line += ("–", "–") if row.rating is None else _elo_cells(row.rating)
+        line += [f"{row.points:.1f}", *(f"{score:.1%}" for score in row.seats)]
+        line += [f"{row.forfeits:,}"] if forfeits else []
+        cells.append(tuple(line))
+    return Table(title, tuple(headers), cells, left=1)
+
+
+def relative(link: str, anchor: str) -> str:
+    """Return what ratings by some matches alone are, in a sentence."""
+    on = scale_of(link, anchor)
+    return f"Elo is relative, within these matches alone ({on}); it is not the ladder's."
 
 
 def matches_table(matches: Sequence[Match], title: str) -> Table:
@@ -217,6 +245,12 @@ def verdict(result: Result, error: float) -> str:
     first, second = (a, b) if result.decided == "a" else (b, a)
     after = f"decided after {match.results.size:,} games, error at most {error:.3g}"
     return f"{first} is better than {second}: {after}"
+
+
+def verdicts(results: Sequence[Result], error: float) -> str:
+    """Return how many matches are decided, in a sentence; arguments as for `verdict`."""
+    decided = sum(result.decided is not None for result in results)
+    return f"{decided} of {len(results)} matches are decided, error at most {error:.3g} each"
 
 
 def _match_rows(match: Match) -> list[tuple[str, ...]]:

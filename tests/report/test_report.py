@@ -4,6 +4,7 @@ import re
 import struct
 import sys
 from collections.abc import Iterator
+from html import escape
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -244,7 +245,7 @@ def test_a_hostile_name_is_text(tmp_path: Path) -> None:
     assert not {"script", "iframe", "object", "embed", "link", "base"} & set(shown.tags)
     assert not [name for name, _ in shown.attributes if name.startswith("on")]
     in_a_line = HOSTILE.replace("\n", "\\n")
-    assert shown.text.count(in_a_line) >= 4
+    assert shown.text.count(in_a_line) >= 3
     assert ("title", in_a_line) in shown.attributes
 
 
@@ -254,7 +255,7 @@ def test_the_page_needs_nothing_beside_it(drawn: Drawn, tmp_path: Path) -> None:
     shown = page(matches, ratings, path)
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", text)
-    assert shown.tags.count("svg") == len(FIGURES)
+    assert shown.tags.count("svg") == len(FIGURES) - 1  # the scores are a table
     ids = [value for name, value in shown.attributes if name == "id"]
     assert len(ids) == len(set(ids)) > 0
     links = [value for name, value in shown.attributes if name in ("href", "src", "xlink:href")]
@@ -264,21 +265,91 @@ def test_the_page_needs_nothing_beside_it(drawn: Drawn, tmp_path: Path) -> None:
 
 def test_the_page_has_the_tables(drawn: Drawn, tmp_path: Path) -> None:
     matches, ratings, _ = drawn
-    facts = {"command": "evaluate.py a b", "seed": 7, "board": "shikoku"}
+    facts = {"command": "evaluate.py a b", "seed": 7, "board": "shikoku", "scale": "probit, b = 0"}
     shown = page(matches, ratings, tmp_path / "report.html", **facts)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<code>evaluate.py a b</code>" in text
     for fact in ("<dt>seed</dt><dd>7</dd>", "<dt>board</dt><dd>shikoku</dd>"):
         assert fact in text
+    assert "relative, within these matches alone (probit, b = 0)" in text
+    titles = ("Standings", "Figures", "All pairs", "Matches", "The same again")
+    places = [text.index(f"<h2>{title}</h2>") for title in titles]
+    assert places == sorted(places)
+    found = cells(text)
     for match in matches:
         data = match.to_dict()
         low, high = data["ci95"]
-        numbers = [data["wins"], data["draws"], data["losses"], f"{data['score']:.1%}"]
-        cells = "".join(f"<td>{number}</td>" for number in numbers)
-        assert f"{cells}<td>{low:.1%} to {high:.1%}</td>" in text
-    assert "<td>−50</td><td>−110 to 36</td><td>36</td>" in text
-    assert shown.tags.count("tr") == 1 + 4 + 1 + len(matches)
-    assert "<td>–</td>" in text  # one is not rated
+        lines = (
+            ["score", f"{data['score']:.1%}", f"{1 - data['score']:.1%}"],
+            ["95 % interval", f"{low:.1%} to {high:.1%}", f"{1 - high:.1%} to {1 - low:.1%}"],
+            ["wins", f"{data['wins']}", f"{data['losses']}"],
+            ["points, total", *(f"{data['mean'][side]['total']:.1f}" for side in "ab")],
+        )
+        assert all(line in found for line in lines)
+    standing = next(row for row in found if row[:2] == ["2", "middling"])
+    points = [game["points"][side].sum() for game, side in games_of(matches, "middling")]
+    assert standing[3:7] == ["−50", "−110 to 36", "36", f"{sum(points) / 36:.1f}"]
+    unrated = [row for row in found if row[0] == "4"]
+    assert [row[3:5] for row in unrated] == [["–", "–"]]
+    assert shown.tags.count("details") == 1 + len(matches)
+    assert "forfeit" not in text
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of all tables of a page, as text."""
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.S)
+    tags = re.compile(r"<[^>]*>")
+    return [
+        [tags.sub("", cell) for cell in re.findall(r"<t[dh]\b[^>]*>(.*?)</t[dh]>", row)]
+        for row in rows
+    ]
+
+
+def test_the_matrix_has_the_score_of_every_pair_and_leads_to_its_match(
+    drawn: Drawn, tmp_path: Path
+) -> None:
+    matches, ratings, _ = drawn
+    page(matches, ratings, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    links = dict(re.findall(r'<a href="#(match-\d+)" title="([^"]*)"', text))
+    names = short_names(["strong", "middling", "weak", HOSTILE])
+    assert len(links) == text.count('<div id="match-') == len(matches)
+    for number, match in enumerate(matches, start=1):
+        for agent in (match.a, match.b):
+            assert escape(names[agent]) in links[f"match-{number}"]
+    rows = {row[0]: row[1:] for row in cells(text) if row and re.match(r"\d \w", row[0])}
+    (strong, weak) = (rows["1 strong"], rows["3 weak"])
+    (met,) = (match for match in matches if (match.a, match.b) == ("strong", "weak"))
+    low, high = (round(100 * end) for end in score_interval(met.results))
+    assert strong[0] == weak[2] == ""
+    assert strong[2] == f"{100 * met.score:.1f}{low}–{high}"
+    assert weak[0].startswith(f"{100 - 100 * met.score:.1f}")
+
+
+def test_the_games_of_a_match_are_linked(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    match = made_up("one", "other", rng)
+    match.games["seat_of_a"] = [0, 1]
+    there = {3: "folder/game.html#game=1", 0: 'a"b'}
+    shown = page([match], [], tmp_path / "report.html", games=[there])
+    links = [value for name, value in shown.attributes if name == "href"]
+    assert links[-2:] == list(there.values())
+    game = match.games[1, 1]  # with `other` as player_0
+    one, other = (sum(int(points) for points in game["points"][side]) for side in (0, 1))
+    assert f"other {other} – one {one}, {game['rounds']} rounds" in shown.text
+
+
+def test_games_lost_by_forfeit_have_a_column_where_there_are_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("standings", "page_tables"):
+        name = f"tokaido_env.agents.report.{module}.forfeits_of"
+        monkeypatch.setattr(name, lambda match, side: 3 if side else 0)
+    page(*ladder(["one", "other"]), tmp_path / "report.html")
+    found = cells((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert found[0][-1] == "forfeits"
+    assert [row[-1] for row in found[1:3]] == ["0", "3"]
+    assert ["lost by forfeit", "0", "3"] in found
 
 
 def test_the_page_is_the_same_again(drawn: Drawn, tmp_path: Path) -> None:
@@ -293,7 +364,7 @@ def test_a_ladder_of_twelve_with_an_interval_without_an_end(tmp_path: Path) -> N
     matches, ratings = ladder([f"agent-{i}" for i in range(11)] + ["日本"])
     ratings[-1] = Rating("日本", -800, (-np.inf, -600), 132)
     shown = page(matches[:11], ratings, tmp_path / "report.html")  # the first against each
-    assert shown.tags.count("tr") == 2 + 12 + 11
+    assert shown.tags.count("details") == 1 + 1 + 11  # the matrix, all matches, and each
     assert "−∞ to −600" in shown.text
     dots = [value for name, value in shown.attributes if value.startswith("background:")]
     assert len(set(dots[:12])) == 12

@@ -32,7 +32,8 @@ def test_the_results_as_json(tmp_path: Path) -> None:
     agents = ["greedy", "random", "random"]
     written = results(tmp_path / "r.json", *agents, "--games", "20", "--seed", "3")
     assert list(written) == [
-        *("version", "seed", "board", "link", "anchor", "agents", "matches", "ratings"),
+        *("version", "seed", "board", "link", "anchor", "agents"),
+        *("standings", "matches", "ratings"),
     ]
     assert (written["version"], written["seed"], written["board"]) == (2, 3, "shikoku")
     assert (written["link"], written["anchor"]) == ("probit", "random")
@@ -70,26 +71,59 @@ def test_the_table_has_each_agent_with_its_interval_and_the_number_of_games(
     shown = capsys.readouterr().out
     assert "10 games a pair, seats swapped, seed 2, board shikoku" in shown
     assert "95 % interval" in shown
-    rows = [line.split() for line in shown.splitlines()]
+    standings, matches = shown.split("Matches")
     scores = {
         row[0]: float(row[3].rstrip("%"))
-        for row in rows[: rows.index(["Ratings:", "probit,", "random", "=", "0"])]
+        for row in (line.split() for line in matches.splitlines())
         if row[1:2] == ["10"]
     }
     assert scores["greedy"] + scores["random"] == pytest.approx(100)
+    ranked = [line.split()[:4] for line in standings.splitlines() if line[:5].strip().isdigit()]
+    best, last = sorted(scores, key=lambda agent: -scores[agent])
+    assert ranked == [
+        ["1", best, "10", f"{scores[best]}%"],
+        ["2", last, "10", f"{scores[last]}%"],
+    ]
 
 
-def test_the_ratings_stand_below_with_interval_and_games(capsys: Output, tmp_path: Path) -> None:
+def test_the_standings_stand_first_with_ratings_relative_to_each_other(
+    capsys: Output, tmp_path: Path
+) -> None:
     written = results(tmp_path / "r.json", "random", "greedy", "greedy", "--games", "10")
     assert len(written["matches"]) == 3
     rated = {rating["agent"]: rating for rating in written["ratings"]}
     assert set(rated) == {"random", "greedy"}
     assert rated["greedy"]["games"] == rated["random"]["games"] == 10  # each game counted once
     assert rated["greedy"]["elo"] > rated["random"]["elo"]
-    shown = capsys.readouterr().out.partition("Ratings")[2]
+    assert [(row["rank"], row["agent"]) for row in written["standings"]] == [
+        *((1, "greedy"), (2, "random")),
+    ]
+    for row in written["standings"]:
+        rating = rated[row["agent"]]
+        assert row["rating"] == {"elo": rating["elo"], "ci95": rating["ci95"]}
+        match = written["matches"][0]
+        assert row["score"] == (
+            match["score"] if row["agent"] == match["a"] else 1 - match["score"]
+        )
+    shown = capsys.readouterr().out.partition("Matches")[0]
     assert "95 % interval" in shown
-    rows = [line.split() for line in shown.splitlines()]
-    assert {row[0] for row in rows if row[-1:] == ["10"]} == {"greedy", "random"}
+    assert "Elo is relative, within these matches alone (probit, random = 0)" in shown
+
+
+def test_the_matches_of_many_agents_are_printed_when_asked_for(capsys: Output) -> None:
+    agents = ["random", "greedy", *(f"greedy:epsilon=0.{i}" for i in range(1, 5))]
+    command = [*agents, "--games", "2"]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert all(agent in shown for agent in agents)
+    assert "15 matches: --all-matches prints them, --report and --json hold them" in shown
+    assert "commerce" not in shown
+    assert main([*command, "--until-decided"]) == 0
+    assert "0 of 15 matches are decided, error at most 0.05 each" in capsys.readouterr().out
+    assert main([*command, "--all-matches"]) == 0
+    shown = capsys.readouterr().out
+    assert "prints them" not in shown
+    assert shown.partition("Matches")[2].count("greedy:epsilon=0.4") == 5
 
 
 def test_an_agent_against_itself_has_no_rating(tmp_path: Path) -> None:
@@ -269,6 +303,11 @@ def test_the_agents_are_listed(capsys: Output) -> None:
         (("greedy", "policy"), "policy:PATH"),
         (("greedy", "policy:nowhere"), "nowhere: no such policy file"),
         (("greedy", "random", "--games", "7"), "games: expected an even number from 2"),
+        (("greedy", "random", "--replays", "2"), "--replays: expected together with --report"),
+        (
+            ("greedy", "random", "--report", "r.html", "--replays", "101"),
+            "--replays: expected 0 to 100 games of a match, got 101",
+        ),
         (("greedy", "random", "--games", "0"), "games: expected an even number from 2"),
         (("greedy", "random", "--seed", "-1"), "seed: expected an integer from 0"),
         (("greedy", "random", "--board", "honshu"), "unknown board 'honshu'"),

@@ -1,6 +1,7 @@
 """Replay pages: words for every event, data that give every picture again, text that stays text."""
 
 import base64
+import gzip
 import hashlib
 import html
 import itertools
@@ -252,6 +253,15 @@ def test_every_event_of_a_game_is_told(golden: list[Record]) -> None:
     rounds = [number for number, _, _ in film["moves"]]
     assert rounds == sorted(rounds)
     assert (rounds[0], rounds[-1]) == (0, golden[1].rounds)
+
+
+def test_packed_games_are_the_same_games_in_less_space(golden: list[Record]) -> None:
+    plain, packed = (replay_page(golden[1:3], packed=packed) for packed in (False, True))
+    assert len(packed) < len(plain) / 5
+    assert packed == replay_page(golden[1:3], packed=True)
+    scripts = Reader(packed).of("script")[:-1]
+    films = [json.loads(gzip.decompress(base64.b64decode(script))) for script in scripts]
+    assert films == films_of(plain)
 
 
 def test_the_set_up_in_words() -> None:

@@ -58,10 +58,12 @@ from tokaido_env.agents.arena.tournament import (
 from tokaido_env.agents.registry import check_names, entrant, policy_of
 from tokaido_env.agents.report import tables
 from tokaido_env.agents.report.progress import learner_bars
+from tokaido_env.agents.report.standings import Standing, standings
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.tools.calibrate import calibrate_agent
+from tokaido_env.tools.game_pages import FOLDER, check_replays, write_games
 from tokaido_env.tools.generalise import generalise
 from tokaido_env.tools.ladders import build_ladder, place_agent
 from tokaido_env.tools.matches import (
@@ -83,6 +85,8 @@ from tokaido_env.tools.suite import suite, verify_submission
 if TYPE_CHECKING:
     from tokaido_env.agents.study.exploit import Probe, Search, Status
 
+MOST_MATCHES = 10  # that are printed unasked: those of five agents
+MOST_NAMED = 4  # agents in the title of a page
 ERROR = 0.05  # how often a match that is decided may name the wrong agent
 
 
@@ -135,6 +139,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--plots", type=Path, metavar="DIR", help="write figures to a folder")
     add("--report", type=Path, metavar="FILE", help="write a page of HTML")
     add(
+        "--replays",
+        type=int,
+        metavar="N",
+        help=f"games of each match that it links, as pages in FILE{FOLDER} beside it (2; 0: none)",
+    )
+    add("--all-matches", action="store_true", help=f"print more than {MOST_MATCHES} matches too")
+    add(
         "--until-decided",
         action="store_true",
         help="stop a match when it tells who is better; --games is then the most",
@@ -181,14 +192,15 @@ def _evaluate(options: argparse.Namespace) -> int:
         results = [Result(with_luck(match, board), decided) for match, decided in results]
     ratings = _ratings(results, options, complete=stopped is None)
     scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
+    ranked = standings([result.match for result in results], ratings)
     if options.json is not None:
-        save_results(options, board, names, results, ratings, scale)
-    _show(results, ratings, options, _title(options, board), scale)
+        save_results(options, board, names, results, ratings, scale, ranked)
+    _show(results, ranked, options, _title(options, board), scale)
     tell_forfeits(sheets)
     if stopped is None:
         if records is not None:
             records.sort()
-        return _draw(results, ratings, options, board)
+        return _draw(results, ratings, options, board, scale, sheets)
     return tell_stopped(stopped, sheets, options.records)
 
 
@@ -204,6 +216,7 @@ def _tell_merged(options: argparse.Namespace) -> int:
     if options.agents or options.records or options.shard or options.until_decided:
         raise ValueError("--from-records: expected files alone, and no agents or games to play")
     check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
+    check_replays(options.replays, options.report)
     found = merge(options.from_records, None if options.board == "shikoku" else options.board)
     whole = [sheet for sheet in found.sheets if len(sheet.match().games)]
     if found.unpaired:
@@ -221,11 +234,12 @@ def _tell_merged(options: argparse.Namespace) -> int:
     options.names = list(dict.fromkeys(name for m, _ in results for name in (m.a, m.b)))
     ratings = _ratings(results, options, complete=False)
     scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
+    ranked = standings([result.match for result in results], ratings)
     if options.json is not None:
-        save_results(options, board, options.names, results, ratings, scale)
+        save_results(options, board, options.names, results, ratings, scale, ranked)
     files = "1 file" if len(options.from_records) == 1 else f"{len(options.from_records)} files"
-    _show(results, ratings, options, f"{found.games:,} games of {files}, board {board.name}", scale)
-    return _draw(results, ratings, options, board)
+    _show(results, ranked, options, f"{found.games:,} games of {files}, board {board.name}", scale)
+    return _draw(results, ratings, options, board, scale, whole)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -252,6 +266,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     files = options.json, options.report, records
     policies = map(policy_of, options.agents)
     check_outputs(*files, folder=options.plots, read=[options.board, *policies])
+    check_replays(options.replays, options.report)
 
 
 def _play(
@@ -305,13 +320,32 @@ def _title(options: argparse.Namespace, board: BoardPool) -> str:
 
 def _show(
     results: list[Result],
-    ratings: list[Rating],
+    ranked: list[Standing],
     options: argparse.Namespace,
     title: str,
     scale: Scale,
 ) -> None:
+    """Print the standings, then the matches, unless they are too many to read."""
     if not results:
         return
+    if ranked:
+        tables.print_table(tables.standings_table(ranked, title))
+        title = "Matches"
+    if scale.anchor is not None:
+        print(tables.relative(scale.link, scale.anchor))
+        found = fit(_rated(results), link=scale.link)
+        if found.df:
+            print(tables.fit_line(found))
+        print()
+    if len(results) <= MOST_MATCHES or options.all_matches:
+        _show_matches(results, options, title)
+        return
+    if options.until_decided:
+        print(tables.verdicts(results, options.error))
+    print(f"{len(results)} matches: --all-matches prints them, --report and --json hold them")
+
+
+def _show_matches(results: list[Result], options: argparse.Namespace, title: str) -> None:
     matches = [result.match for result in results]
     tables.print_table(tables.matches_table(matches, title))
     if options.luck:
@@ -319,17 +353,15 @@ def _show(
     if options.until_decided:
         for result in results:
             print(tables.verdict(result, options.error))
-        print()
-    if ratings and scale.anchor is not None:
-        scale_of = tables.scale_of(scale.link, scale.anchor)
-        tables.print_table(tables.ratings_table(ratings, scale_of))
-        found = fit(_rated(results), link=scale.link)
-        if found.df:
-            print(tables.fit_line(found))
 
 
 def _draw(
-    results: list[Result], ratings: list[Rating], options: argparse.Namespace, board: BoardPool
+    results: list[Result],
+    ratings: list[Rating],
+    options: argparse.Namespace,
+    board: BoardPool,
+    scale: Scale,
+    sheets: list[Sheet],
 ) -> int:
     from tokaido_env.agents.report.figures import write_plots
     from tokaido_env.agents.report.page import write_report
@@ -339,14 +371,27 @@ def _draw(
         options.plots.mkdir(exist_ok=True)
         write_plots(matches, ratings, options.plots)
     if options.report is not None:
+        games = write_games(matches, sheets, options.report, options.replays)
         write_report(
             *(matches, ratings, options.report),
-            title=f"{' – '.join(dict.fromkeys(options.names))}",
+            title=_heading(options.names),
             command=options.command,
             seed=None if options.from_records else options.seed,
             board=board.name,
+            scale=None if scale.anchor is None else tables.scale_of(scale.link, scale.anchor),
+            games=games,
         )
+        linked = sum(map(len, games))
+        print(f"{plain(str(options.report))}: {linked} games to step through")
     return 0
+
+
+def _heading(agents: list[str]) -> str:
+    """Return what a page is called."""
+    different = list(dict.fromkeys(agents))
+    if len(different) > MOST_NAMED:
+        return f"{len(different)} agents"
+    return " – ".join(different)
 
 
 # Exploitability

@@ -22,6 +22,7 @@ from tokaido_env.agents.arena.series import Result, play_series
 from tokaido_env.agents.arena.tournament import Report, Sheet
 from tokaido_env.agents.report.as_json import results_to_dict
 from tokaido_env.agents.report.progress import match_bar
+from tokaido_env.agents.report.standings import Standing
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import plain
 from tokaido_env.files import write_text
@@ -82,8 +83,9 @@ def save_results(
     results: list[Result],
     ratings: list[Rating],
     scale: Scale,
+    ranked: Sequence[Standing] | None = None,
 ) -> None:
-    """Write the results: whole or not at all."""
+    """Write the results: whole or not at all; the standings if there are any to tell."""
     data = results_to_dict(
         *(results, ratings, agents),
         seed=None if getattr(options, "from_records", None) else options.seed,
@@ -92,6 +94,7 @@ def save_results(
         anchor=scale.anchor,
         decided=getattr(options, "until_decided", False),
         adjusted=getattr(options, "luck", False),
+        ranked=ranked,
     )
     write_text(options.json, json.dumps(data, indent=1) + "\n")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import gzip
 import hashlib
 import itertools
 import json
@@ -52,6 +53,7 @@ def replay_page(
     board: Boards | None = None,
     *,
     policy: str | Agent | None = None,
+    packed: bool = False,
 ) -> str:
     """Return a page that shows recorded games move by move.
 
@@ -59,6 +61,7 @@ def replay_page(
         records: the games, in the order of the page; verified as they are played through.
         board: of the games, as for `record.load`.
         policy: an agent, or the spec of one, to show what it would do and who it thinks will win.
+        packed: a tenth of the size, for browsers since 2023.
 
     Raises:
         RecordError: if a record is untrue: the message says where.
@@ -80,9 +83,7 @@ def replay_page(
             for number, film in enumerate(films, start=1)
         ),
         **{name: _panel(name) for name in PANELS},
-        games="\n".join(
-            f'<script type="application/json">{_json(film)}</script>' for film in films
-        ),
+        games="\n".join(map(_packed if packed else _unpacked, films)),
     )
 
 
@@ -319,6 +320,16 @@ def _panel(name: str) -> str:
         f'<svg data-panel="{name}" viewBox="0 0 {width} {height}" class="tokaido" '
         f'preserveAspectRatio="xMinYMin slice" role="graphics-document document"></svg>'
     )
+
+
+def _unpacked(film: Data) -> str:
+    return f'<script type="application/json">{_json(film)}</script>'
+
+
+def _packed(film: Data) -> str:
+    """Return what the script of the page unpacks before it begins."""
+    small = gzip.compress(_json(film).encode(), mtime=0)
+    return f'<script type="application/gzip">{base64.b64encode(small).decode()}</script>'
 
 
 def _json(data: Data) -> str:

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
-  const films = [...document.querySelectorAll('script[type="application/json"]')];
+  const films = [...document.querySelectorAll('script[type^="application/"]')];
   const [told, slider, list, graph, rounds] =
     ["told", "slider", "moves", "graph", "round"].map(byId);
   const [chosen, speed, play, theme] = ["game", "speed", "play", "theme"].map(byId);
@@ -33,6 +33,14 @@
       else high = middle;
     }
     return low ? pairs[2 * low - 1] : none;
+  }
+
+  // Packed games
+
+  async function unpack(script) {
+    const bytes = Uint8Array.from(atob(script.textContent), (char) => char.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    script.textContent = await new Response(stream).text();
   }
 
   // A game
@@ -105,6 +113,7 @@
   // A position
 
   function show(move) {
+    if (film === null) return; // not unpacked yet
     move = clamp(move, end());
     if (move === shown) return;
     shown = move;
@@ -254,8 +263,14 @@
     paint();
   });
   dark.addEventListener("change", paint);
-  addEventListener("hashchange", follow);
+
+  function begin() {
+    addEventListener("hashchange", follow);
+    follow();
+  }
 
   chosen.closest("label").hidden = films.length === 1;
-  follow();
+  const packed = films.filter((script) => script.type === "application/gzip");
+  if (packed.length) Promise.all(packed.map(unpack)).then(begin);
+  else begin(); // at once: there is nothing to wait for
 })();
