@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -165,6 +166,19 @@ def _place(agent: Agent, batch: Batch, game: int, job: Job) -> str:
 def _legal(batch: Batch, game: int) -> str:
     legal = actions_of(int(batch.legal[game]))
     return "legal are " + ", ".join(f"{LABELS[action]} ({action})" for action in legal)
+
+
+@contextmanager
+def named(agent: Agent) -> Iterator[None]:
+    """Let an error of an agent's code name the agent."""
+    try:
+        yield
+    except (AgentFailed, IllegalMove, OSError):
+        raise
+    except (Exception, SystemExit) as error:
+        text = brief(" ".join(str(error).split()), 200)
+        told = f"{type(error).__name__}: {text}"
+        raise AgentFailed(f"agent {shown(agent.spec)}: {told}") from error
 
 
 def _told(error: BaseException) -> str:

@@ -67,6 +67,7 @@ from tokaido_env.tools.matches import (
     INTERRUPTED,
     Scale,
     add_common,
+    add_crew,
     add_link,
     bar,
     chosen_crew,
@@ -347,13 +348,17 @@ def _exploit(arguments: list[str]) -> int:
     with _folder(options.run) as folder:
         began = time.perf_counter()
         games = options.games + exploit.searched_games(options.agent, search)
-        with learner_bars(settings.agents, settings.steps, games) as bars:
+        with (
+            chosen_crew(options.crew) as crew,
+            learner_bars(settings.agents, settings.steps, games) as bars,
+        ):
 
             def report(state: Status) -> None:
                 score = None if state.newest is None else state.newest.match.score
                 bars.trained(state.progress.steps, score)
 
-            found = exploit.probe(folder, settings, options.games, report, bars.played, search)
+            watch = report, bars.played
+            found = exploit.probe(folder, settings, options.games, *watch, search, crew)
         seconds = time.perf_counter() - began
     if options.json is not None:
         write_text(options.json, json.dumps(found.to_dict(), indent=1) + "\n")
@@ -381,8 +386,10 @@ def _exploit_options(
     add("--board", default="shikoku", help="a built-in board or a file (shikoku)")
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
     add("--run", type=Path, metavar="FOLDER", help="keep the run there; go on with a stopped one")
+    add_crew(parser, "here; training is always done here")
     options = parser.parse_args(arguments)
     check_seed(options.seed)
+    check_crew(options.crew)
     policy = policy_of(options.agent)
     check_outputs(options.json, read=[options.board, options.start_from, policy])
     return options

@@ -37,12 +37,12 @@ def add_common(parser: argparse.ArgumentParser, games: int) -> None:
     add_crew(parser)
 
 
-def add_crew(parser: argparse.ArgumentParser) -> None:
-    """Add the option that chooses who plays."""
-    parser.add_argument(
-        "--crew",
-        help=f"who plays: {KINDS} (here; for agents that play one game at a time, processes)",
-    )
+_OF_MATCHES = "here; for agents that play one game at a time, processes"
+
+
+def add_crew(parser: argparse.ArgumentParser, usual: str = _OF_MATCHES) -> None:
+    """Add the option that chooses who plays; `usual` tells who does without it."""
+    parser.add_argument("--crew", help=f"who plays: {KINDS} ({usual})")
 
 
 @contextmanager
