@@ -18,24 +18,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.alone import play_alone, play_on
-from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, cut, fill_in, mark_of, portions
+from tokaido_env.agents.arena.crew import Crew, Here
 from tokaido_env.agents.arena.ladder import match_seed
 from tokaido_env.agents.arena.match import MOST_GAMES
-from tokaido_env.agents.arena.playing import AgentFailed, named
 from tokaido_env.agents.arena.tournament import seeds_of_pairs
 from tokaido_env.agents.learn.refit import ROUNDS
 from tokaido_env.agents.study.estimates import Figure, mean_of
-from tokaido_env.batch import Batch
+from tokaido_env.agents.study.judging import check_tells, values_after, values_of
 from tokaido_env.boards.board import Board
-from tokaido_env.core.checks import check_seed, shown
-from tokaido_env.core.luck import agent_keys
+from tokaido_env.core.checks import check_seed
 from tokaido_env.core.state import SETUP, copy_rows
 from tokaido_env.trajectory import Trajectory, in_parts
 
@@ -47,7 +45,6 @@ LUCK_GAMES = 1000
 DRAWS = 32  # of what chance might have brought instead, for each of its surprises
 BINS = 10
 
-_ROWS = 2**15  # positions drawn at once
 _MOST_ROLLOUTS = 10_000_000  # in all
 
 Numbers = npt.NDArray[np.int64]
@@ -160,7 +157,7 @@ def calibrate(
         ValueError: if it does not tell that, or fewer positions come up than are asked for.
         AgentFailed: if it fails; what it expects has to be numbers from -1 to 1.
     """
-    _check_tells(agent, board)
+    check_tells(agent, board)
     crew = crew or Here()
     seeds = plan.seeds("games", plan.games)
     played, actions = play_alone(agent, board, seeds, progress, crew)
@@ -173,7 +170,7 @@ def calibrate(
     parts, states, lucky, before = [], [], [], 0
     for games, part in in_parts(board, seeds, actions):
         rows = np.flatnonzero(part.decided)
-        values = _values_of(agent, part, seeds[games], rows, crew)
+        values = values_of(agent, part, seeds[games], rows, crew)
         parts.append(_judged(part, games, rows, values, results))
         own = chosen[(chosen >= before) & (chosen < before + len(rows))] - before
         states.append(copy_rows(part.states, rows[own]))
@@ -181,11 +178,12 @@ def calibrate(
         some = games[games < LUCK_GAMES]
         if len(some):
             draws = plan.seeds(f"luck {some[0]}", len(events_of(part, len(some))[0]) * DRAWS)
+            draws = draws.reshape(-1, DRAWS)
             lucky.append(_luck(agent, part, len(some), values, results[games], draws, crew))
             progress(len(some))
     judged = Judged(*map(np.concatenate, zip(*parts, strict=True)))
     seeds = plan.seeds("rollouts", plan.positions * plan.rollouts)
-    ends = _rolled(agent, board, np.concatenate(states), seeds, progress, crew)
+    ends = _roll(agent, board, np.concatenate(states), seeds, progress, crew)
     rolled = Rolled(judged.games[chosen], judged.values[chosen], ends)
     luck = Lucky(*map(np.concatenate, zip(*lucky, strict=True)))
     head = {"agent": agent.spec, "board": board.name, "hash": board.hash, "seed": plan.seed}
@@ -299,103 +297,6 @@ def _luck_figures(luck: Lucky) -> Figure:
 # What the agent expects
 
 
-def _check_tells(agent: Agent, board: Board) -> None:
-    batch = Batch(1, board, observation=None)
-    batch.reset(0)
-    if _asked(agent, batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)) is None:
-        raise ValueError(
-            f"{shown(agent.spec)} does not tell what results it expects: expected an agent that "
-            "judges positions, such as champion or mcts:sims=100"
-        )
-
-
-def _values_of(
-    agent: Agent, played: Trajectory, seeds: Numbers, rows: Numbers, crew: Crew
-) -> Values:
-    """Return what an agent expects for player_0 in rows of a trajectory, float64 (k,).
-
-    It has the random bits with which it decided there.
-    """
-    games = played.games[rows]
-    number = np.cumsum(played.decided)[rows] - 1
-    first = np.searchsorted(games, np.arange(len(played)))  # of each game, among the rows
-    keys = np.empty(len(rows), np.uint64)
-    agent_keys(seeds[games], played.movers[rows], number - number[first][games], keys)
-    values, mark = np.empty(len(rows)), mark_of(agent.spec)
-    units = (
-        ValuesUnit(
-            *(agent.spec, mark, played.board, some),
-            *(copy_rows(played.states, rows[some]), played.legal[rows[some]], keys[some]),
-        )
-        for some in portions(np.arange(len(rows)), crew.workers)
-    )
-    fill_in(values, crew, units, (agent,))
-    return values
-
-
-class ValuesUnit(NamedTuple):
-    """Positions to be judged, as work for a crew.
-
-    Its only part: numbers of the positions, and what results the agent expects for player_0,
-    float64 (n,).
-
-    Attributes:
-        agent: spec of who judges.
-        mark: of its policy file, as `crew.mark_of`.
-        board: of all positions.
-        numbers: int64 (n,), of the positions.
-        states: `STATE` (n,).
-        legal: uint64 (n,), the legal actions as bits.
-        keys: uint64 (n,), the agent's random bits.
-    """
-
-    agent: str
-    mark: str
-    board: Board
-    numbers: Numbers
-    states: States
-    legal: npt.NDArray[np.uint64]
-    keys: npt.NDArray[np.uint64]
-
-    def run(self, make: Make, give: Give) -> None:
-        """Judge the positions: see `Unit.run`."""
-        agent = make(self.agent, self.mark)
-        give((self.numbers, _expected(agent, self.board, self.states, self.legal, self.keys)))
-
-    def __str__(self) -> str:
-        return f"{len(self.numbers)} positions judged by {shown(self.agent)}"
-
-
-def _expected(
-    agent: Agent,
-    board: Board,
-    states: States,
-    legal: npt.NDArray[np.uint64],
-    keys: npt.NDArray[np.uint64],
-) -> Values:
-    """Return what an agent expects for player_0, float64 (n,)."""
-    values = np.empty(len(states))
-    for some in cut(np.arange(len(states)), agent.games_at_once):
-        told = _asked(agent, board.record, copy_rows(states[some]), legal[some], keys[some])
-        if np.shape(told) != values[some].shape:
-            raise AgentFailed(
-                f"agent {shown(agent.spec)}: judge: expected results of shape "
-                f"{values[some].shape}, got {np.shape(told)}"
-            )
-        values[some] = told
-    if not (np.abs(values) <= 1).all():
-        wrong = values[~(np.abs(values) <= 1)][0]
-        raise AgentFailed(
-            f"agent {shown(agent.spec)}: judge: expected results from -1 to 1, got {wrong}"
-        )
-    return values
-
-
-def _asked(agent: Agent, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
-    with named(agent):
-        return agent.judge(boards, states, legal, keys)[1]
-
-
 def _judged(
     played: Trajectory, games: Numbers, rows: Numbers, values: Values, results: Values
 ) -> Judged:
@@ -408,7 +309,7 @@ def _judged(
 # Rollouts
 
 
-def _rolled(
+def _roll(
     agent: Agent,
     board: Board,
     states: States,
@@ -457,14 +358,14 @@ def _luck(
         games: how many of them.
         values: float64 (decisions,), what the agent expected for player_0 at each decision.
         results: float64 (n,), of player_0.
-        seeds: int64 (events * DRAWS,), of what is drawn.
+        seeds: int64 (events, DRAWS), of what is drawn.
         crew: who draws and judges.
     """
     events, after = events_of(played, games)
     decided = played.decided
     worth = np.where(decided, 0.0, results[played.games])
     worth[decided] = values
-    drawn = _drawn(agent, played, events, seeds, crew)
+    drawn = values_after(agent, played, events, seeds, crew)
     surprises = worth[after] - drawn.mean(axis=1)
     own = played.games[events]
     luck: Values = np.bincount(own, surprises, games).astype(np.float64)
@@ -488,60 +389,3 @@ def events_of(played: Trajectory, games: int) -> tuple[Numbers, Numbers]:
     begins = np.flatnonzero(chance & np.roll(decided, 1) & (played.states["phase"][:stop] != SETUP))
     ends = np.flatnonzero(~chance)  # the next decision, or the end
     return begins, ends[np.searchsorted(ends, begins)]
-
-
-def _drawn(agent: Agent, played: Trajectory, events: Numbers, seeds: Numbers, crew: Crew) -> Values:
-    """Return what the agent would expect for player_0 if chance went on anew: (events, DRAWS)."""
-    out, mark = np.empty((len(events), DRAWS)), mark_of(agent.spec)
-    seeds = seeds.reshape(-1, DRAWS)
-    units = (
-        DrawsUnit(
-            *(agent.spec, mark, played.board, some),
-            *(copy_rows(played.states, events[some]), seeds[some]),
-        )
-        for some in portions(np.arange(len(events)), crew.workers)
-    )
-    fill_in(out, crew, units, (agent,))
-    return out
-
-
-class DrawsUnit(NamedTuple):
-    """Positions in which chance goes on anew, as work for a crew.
-
-    Its parts: numbers of the positions, and what results the agent expects for player_0 after
-    each draw, float64 (k, DRAWS).
-
-    Attributes:
-        agent: spec of who judges.
-        mark: of its policy file, as `crew.mark_of`.
-        board: of all positions.
-        numbers: int64 (n,), of the positions.
-        states: `STATE` (n,).
-        seeds: int64 (n, DRAWS), of what is drawn.
-    """
-
-    agent: str
-    mark: str
-    board: Board
-    numbers: Numbers
-    states: States
-    seeds: Numbers
-
-    def run(self, make: Make, give: Give) -> None:
-        """Draw and judge: see `Unit.run`."""
-        agent = make(self.agent, self.mark)
-        for some in cut(np.arange(len(self.numbers)), _ROWS // DRAWS):
-            give((self.numbers[some], self._judged(agent, some)))
-
-    def _judged(self, agent: Agent, some: Numbers) -> Values:
-        seeds = self.seeds[some].reshape(-1)
-        batch = Batch(len(seeds), self.board, autoreset=False, observation=None)
-        batch.reset(seeds, copy_rows(self.states, np.repeat(some, DRAWS)))
-        running = np.flatnonzero(~batch.over)
-        values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
-        positions = batch.states[running], batch.legal[running]
-        values[running] = _expected(agent, self.board, *positions, batch.keys(running))
-        return values.reshape(len(some), DRAWS)
-
-    def __str__(self) -> str:
-        return f"{len(self.numbers)} draws of chance judged by {shown(self.agent)}"
