@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from twice import Twice
 
 from tokaido_env import Batch, Board, Game
 from tokaido_env.agent import Agent
@@ -290,6 +291,22 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     told = json.loads(files[0].read_bytes())
     assert (told["agent"], told["seed"], told["games"]) == ("champion", 1, 6)
     assert told["hash"] == BOARD.hash
+
+
+@pytest.mark.parametrize("spec", ["champion", "mcts:sims=4"])
+def test_whoever_plays_and_judges_the_figures_are_the_same(spec: str) -> None:
+    plan, counts, crew = Plan(games=4, positions=5, rollouts=3, seed=1), list[int](), Twice()
+    told = calibrate(make(spec), BOARD, plan, counts.append, crew)
+    assert told == calibrate(make(spec), BOARD, plan)
+    assert sum(counts) == plan.total
+    assert any(unit.endswith(f"draws of chance judged by '{spec}'") for unit in crew.units)
+
+
+def test_processes_write_the_same_bytes(tmp_path: Path) -> None:
+    files = {crew: tmp_path / crew.replace(":", "-") for crew in ("here", "processes:2")}
+    for crew, path in files.items():
+        assert run("champion", *SMALL, "--json", str(path), "--crew", crew) == 0
+    assert files["here"].read_bytes() == files["processes:2"].read_bytes()
 
 
 def test_a_search_is_judged_by_what_it_found_where_it_moved(capsys: Any) -> None:
