@@ -450,4 +450,7 @@ def _summary(row: Figure) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Not `main` of this file: what is run is no module that other nodes could import units from.
+    from tokaido_env.agents.study import analysis
+
+    sys.exit(analysis.main())

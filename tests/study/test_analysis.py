@@ -2,6 +2,9 @@
 
 import json
 import re
+import runpy
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -291,6 +294,20 @@ def test_the_command_writes_the_same_bytes_again(
         ("family", "greedy", 4),
     ]
     assert "player_0 scores" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules")
+def test_run_as_a_script_its_units_are_of_a_module_that_others_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crew = Twice()
+    words = "--agent greedy --games 2 --swaps 0 --boards shikoku --family 2 --seed 3"
+    monkeypatch.setattr(sys, "argv", ["analysis", *words.split()])
+    monkeypatch.setattr(analysis, "open_crew", lambda text: nullcontext(crew))
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("tokaido_env.agents.study.analysis", run_name="__main__")
+    assert ended.value.code == 0
+    assert sum("of 'greedy' on board" in unit for unit in crew.units) == 2
 
 
 @pytest.mark.parametrize("crew", ["here", "processes:2"])
