@@ -24,6 +24,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agents.arena.crew import Crew
+from tokaido_env.agents.arena.crews import KINDS, check_crew, open_crew
+from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.study import regret_making as making
 from tokaido_env.agents.study.regret import agreement
 from tokaido_env.agents.study.regret_set import BLOCK, SHIPPED, RegretSet
@@ -38,11 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     check_seed(options.seed)
     check_outputs(options.out)
+    check_crew(options.crew)
     options.work.mkdir(parents=True, exist_ok=True)
     numba.set_num_threads(options.threads)
-    with locked(options.work):
+    with locked(options.work), open_crew(options.crew) as crew:
         plan = _plan(options)
-        sums = [_rolled(plan, policy, options.work) for policy in making.POLICIES]
+        sums = [_rolled(plan, policy, options.work, crew) for policy in making.POLICIES]
     made = replace(plan, card=plan.card | _origin(options), sums=np.stack(sums, axis=1))
     made.save(options.out)
     loaded = RegretSet.load(options.out)
@@ -61,7 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--name", default="tokaido-regret-1", help="of the set (tokaido-regret-1)")
     add("--out", type=Path, default=SHIPPED, metavar="FILE", help="(the one that is shipped)")
     add("--work", type=Path, default=Path("runs/regret-set"), help="(runs/regret-set)")
-    add("--threads", type=int, default=numba.config.NUMBA_NUM_THREADS)
+    add("--threads", type=int, default=numba.config.NUMBA_NUM_THREADS, help="of this process")
+    add("--crew", default="here", help=f"who plays the rollouts: {KINDS} (here)")
     return parser
 
 
@@ -84,25 +89,25 @@ def _plan(options: argparse.Namespace) -> RegretSet:
     return plan
 
 
-def _rolled(plan: RegretSet, policy: str, work: Path) -> npt.NDArray[np.int8]:
+def _rolled(plan: RegretSet, policy: str, work: Path, crew: Crew) -> npt.NDArray[np.int8]:
     """Return the sums of all actions, int8 (m, blocks), rolling out what is not done."""
-    sums, began, rollouts = [], time.perf_counter(), 0
-    for some in making.parts_of(len(plan), PART):
-        path = work / f"{policy}-{some.start:05d}.npy"
-        if not path.is_file():
-            part = making.rolled(plan, policy, some)
-            with whole_file(path) as file:
-                np.save(file, part)
-            rollouts += int((plan.sums[_rows(plan, some), 0] != making.NOT_ROLLED).sum()) * BLOCK
-            speed = rollouts / (time.perf_counter() - began)
-            done = f"{some.stop:,} of {len(plan):,} positions"
-            print(f"{policy}: {done}, {speed:,.0f} rollouts/s", flush=True)
-        sums.append(np.load(path, allow_pickle=False))
-    return np.concatenate(sums)
+    began, rollouts = time.perf_counter(), 0
+    files = {
+        some: work / f"{policy}-{some.start:05d}.npy" for some in making.parts_of(len(plan), PART)
+    }
+    missing = [some for some, path in files.items() if not path.is_file()]
 
+    def take(number: int, part: npt.NDArray[np.int8]) -> None:
+        nonlocal rollouts
+        with whole_file(files[missing[number]]) as file:
+            np.save(file, part)
+        rollouts += int((part != making.NOT_ROLLED).sum()) * BLOCK
+        speed = rollouts / (time.perf_counter() - began)
+        done = f"{missing[number].stop:,} of {len(plan):,} positions"
+        print(f"{policy}: {done}, {speed:,.0f} rollouts/s", flush=True)
 
-def _rows(plan: RegretSet, some: range) -> slice:
-    return slice(int(plan.starts[some.start]), int(plan.starts[some.stop]))
+    making.roll_all(plan, policy, missing, take, crew)
+    return np.concatenate([np.load(path, allow_pickle=False) for path in files.values()])
 
 
 def _origin(options: argparse.Namespace) -> dict[str, Any]:
@@ -124,7 +129,7 @@ def _origin(options: argparse.Namespace) -> dict[str, Any]:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, AgentFailed) as error:
         sys.exit(f"regret_set: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -5,20 +5,35 @@ A pair of such games with swapped seats would be the same game twice.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.crew import (
+    Crew,
+    Give,
+    Here,
+    Make,
+    cut,
+    fill_in,
+    mark_of,
+    portions,
+    wanted_of,
+)
 from tokaido_env.agents.arena.match import replay_games
-from tokaido_env.agents.arena.playing import Job, play_games
+from tokaido_env.agents.arena.playing import SECONDS, Forfeits, Job, Numbers, named
+from tokaido_env.agents.arena.tournament import GamesUnit
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
+from tokaido_env.core.checks import shown
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.rules import reward, total
+from tokaido_env.core.state import copy_rows
 
 Seeds = npt.NDArray[np.int64]
 States = npt.NDArray[np.void]
@@ -30,6 +45,7 @@ def play_alone(
     board: Board,
     seeds: Seeds,
     progress: Callable[[int], None] = lambda games: None,
+    crew: Crew | None = None,
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
     """Play whole games.
 
@@ -38,20 +54,41 @@ def play_alone(
         board: of all games.
         seeds: int64 (n,), of the games, one or more.
         progress: called with the number of games finished now and then.
+        crew: who plays; the games are the same. None: this process.
 
     Returns:
         `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
     """
-    played: list[tuple[Seeds, npt.NDArray[np.int8]]] = []
-    numbers = np.arange(len(seeds))
-    seats = np.zeros(len(seeds), np.int8)
-    for some in _parts(numbers, agent):
-        job = Job(some, seeds[some], seats[some], [board], len(seeds))
-        play_games(agent, agent, job, lambda *games: played.append(games[:2]), progress)
+    crew = crew or Here()
+    played: list[tuple[Numbers, npt.NDArray[np.int8]]] = []
+    finished = np.zeros(len(seeds), np.bool_)
+
+    def take(number: int, part: tuple[Numbers, npt.NDArray[np.int8], Forfeits]) -> None:
+        numbers, moves, _ = part
+        new = int((~finished[numbers]).sum())
+        played.append((numbers, moves))
+        finished[numbers] = True
+        progress(new)
+
+    crew.run(_units(agent, board, seeds, crew.workers), take, (agent,))
     actions = np.full((len(seeds), max(moves.shape[1] for _, moves in played)), -1, np.int8)
-    for which, moves in played:
-        actions[which, : moves.shape[1]] = moves
-    return replay_games(board, seeds, seats, actions), actions
+    for numbers, moves in played:
+        actions[numbers, : moves.shape[1]] = moves
+    return replay_games(board, seeds, np.zeros(len(seeds), np.int8), actions), actions
+
+
+def _units(agent: Agent, board: Board, seeds: Seeds, workers: int) -> list[GamesUnit]:
+    """Cut games into work for a crew."""
+    return [
+        GamesUnit(
+            (wanted_of(agent),) * 2,
+            tuple(
+                Job(numbers, seeds[numbers], np.zeros(len(numbers), np.int8), [board], len(seeds))
+                for numbers in cut(some, agent.games_at_once)
+            ),
+        )
+        for some in portions(np.arange(len(seeds)), workers)
+    ]
 
 
 def play_on(
@@ -60,6 +97,7 @@ def play_on(
     states: States,
     seeds: Seeds,
     progress: Callable[[int], None] = lambda games: None,
+    crew: Crew | None = None,
 ) -> tuple[Values, Values]:
     """Play positions to the end.
 
@@ -69,24 +107,72 @@ def play_on(
         states: `STATE` (n,), to begin from.
         seeds: int64 (n,), of the luck from there on.
         progress: called with the number of games finished now and then.
+        crew: who plays; the games are the same. None: this process.
 
     Returns:
         The results of player_0, 1, 0.5 or 0, and its lead in points: float64 (n,) each.
+
+    Raises:
+        IllegalMove, AgentFailed: if the agent failed, naming it.
     """
+    crew, mark = crew or Here(), mark_of(agent.spec)
     ends = np.zeros((len(states), 2))
-    for some in _parts(np.arange(len(states)), agent):
-        batch = Batch(len(some), board, autoreset=False, observation=None)
-        batch.reset(seeds[some], states[some])
-        running = np.flatnonzero(~batch.over)
-        while len(running):
-            batch.decide(agent, running)
-            before = len(running)
-            running = running[~batch.over[running]]
-            progress(before - len(running))
-        part = np.zeros((len(some), 2))
-        _note_ends(batch.boards, batch.states, part)
-        ends[some] = part
+    units = (
+        PlayOnUnit(agent.spec, mark, board, some, copy_rows(states, some), seeds[some])
+        for some in portions(np.arange(len(states)), crew.workers)
+    )
+    fill_in(ends, crew, units, (agent,), progress)
     return ends[:, 0], ends[:, 1]
+
+
+class PlayOnUnit(NamedTuple):
+    """Positions to be played to the end, as work for a crew.
+
+    Its parts are numbers of positions, int64 (k,), and what came of them: the result of player_0
+    and its lead in points, float64 (k, 2).
+
+    Attributes:
+        agent: spec of who plays both seats.
+        mark: of its policy file, as `crew.mark_of`.
+        board: of all games.
+        numbers: int64 (n,), of the positions.
+        states: `STATE` (n,).
+        seeds: int64 (n,), of the luck from there on.
+    """
+
+    agent: str
+    mark: str
+    board: Board
+    numbers: Numbers
+    states: States
+    seeds: Seeds
+
+    def run(self, make: Make, give: Give) -> None:
+        """Play the positions: see `Unit.run`."""
+        agent = make(self.agent, self.mark)
+        for some in cut(np.arange(len(self.numbers)), agent.games_at_once):
+            self._play(agent, some, give)
+
+    def _play(self, agent: Agent, some: Numbers, give: Give) -> None:
+        """Play some of the positions at once."""
+        batch = Batch(len(some), self.board, autoreset=False, observation=None)
+        batch.reset(self.seeds[some], copy_rows(self.states, some))
+        given, given_at = np.zeros(len(some), np.bool_), time.monotonic()
+        while not given.all():
+            running = np.flatnonzero(~batch.over)
+            if len(running):
+                with named(agent):
+                    batch.decide(agent, running)
+            if batch.over.all() or time.monotonic() - given_at > SECONDS:
+                finished = np.flatnonzero(batch.over & ~given)
+                ends = np.zeros((len(finished), 2))
+                _note_ends(batch.boards, copy_rows(batch.states, finished), ends)
+                give((self.numbers[some[finished]], ends))
+                given[finished], given_at = True, time.monotonic()
+
+    def __str__(self) -> str:
+        more = f"position {self.numbers[0] + 1} and {len(self.numbers) - 1} more"
+        return f"{more}, played to the end by {shown(self.agent)}"
 
 
 @parallel
@@ -95,8 +181,3 @@ def _note_ends(boards: Any, states: Any, ends: Any) -> None:
     for i in prange(len(states)):
         ends[i, 0] = (reward(boards[0], states[i], 0, False) + 1.0) / 2.0
         ends[i, 1] = total(boards[0], states[i], 0) - total(boards[0], states[i], 1)
-
-
-def _parts(numbers: npt.NDArray[np.int64], agent: Agent) -> list[npt.NDArray[np.int64]]:
-    size = agent.games_at_once
-    return [numbers[first : first + size] for first in range(0, len(numbers), size)]

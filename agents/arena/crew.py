@@ -13,15 +13,21 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.arena.apart import Apart, Limits
-from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.arena.playing import AgentFailed, Numbers
 from tokaido_env.agents.registry import make, policy_of
 from tokaido_env.core.checks import IllegalMove, shown
 
 Give = Callable[[Any], None]
 Take = Callable[[int, Any], None]
 """Called with the number of a unit, in the order in which they were begun, and a part of it."""
+
+UNITS = 8
+"""How many units work is cut into for each worker, to share it evenly."""
 
 _KEPT = 8  # agents, by whoever does units
 
@@ -117,6 +123,11 @@ def mark_of(spec: str) -> str:
         return ""
 
 
+def wanted_of(agent: Agent) -> tuple[str, str, Limits | None]:
+    """Return what `Make` is to be asked for to get such an agent elsewhere."""
+    return agent.spec, mark_of(agent.spec), agent.limits if isinstance(agent, Apart) else None
+
+
 def _made(spec: str, mark: str, limits: Limits | None) -> Agent:
     agent = make(spec) if limits is None else Apart(spec, limits)
     if mark and mark_of(spec) != mark:
@@ -140,6 +151,44 @@ class Here:
 
     def close(self) -> None:
         """Do nothing: see `Crew.close`."""
+
+
+def portions(numbers: Numbers, workers: int) -> list[Numbers]:
+    """Cut numbered work into what each unit of it does: for one worker all at once."""
+    each = len(numbers) if workers == 1 else -(-len(numbers) // (UNITS * workers))
+    return cut(numbers, max(each, 1))
+
+
+def cut(numbers: Numbers, size: int) -> list[Numbers]:
+    """Cut numbers into so many at a time."""
+    return [numbers[first : first + size] for first in range(0, len(numbers), size)]
+
+
+def fill_in(
+    out: npt.NDArray[Any],
+    crew: Crew,
+    units: Iterable[Unit],
+    agents: Sequence[Agent],
+    progress: Callable[[int], None] = lambda rows: None,
+) -> None:
+    """Let a crew do units whose parts are rows of an array, int64 (k,), and what stands there.
+
+    Args:
+        out: (n, …), filled in.
+        crew: who does them.
+        units: to be done.
+        agents: as for `Crew.run`.
+        progress: called with the number of rows filled in now and then.
+    """
+    there = np.zeros(len(out), np.bool_)
+
+    def take(number: int, part: tuple[Numbers, npt.NDArray[Any]]) -> None:
+        rows, found = part
+        new = int((~there[rows]).sum())
+        out[rows], there[rows] = found, True
+        progress(new)
+
+    crew.run(units, take, agents)
 
 
 def done(unit: Unit, agents: Agents, give: Give) -> Exception | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -231,3 +232,15 @@ def _illegal(batch: Batch, game: int, move: int) -> str:
 def _legal(batch: Batch, game: int) -> str:
     legal = actions_of(int(batch.legal[game]))
     return "legal are " + ", ".join(f"{LABELS[action]} ({action})" for action in legal)
+
+
+@contextmanager
+def named(agent: Agent) -> Iterator[None]:
+    """Let an error of an agent's code name the agent."""
+    try:
+        yield
+    except (AgentFailed, IllegalMove, OSError):
+        raise
+    except (Exception, SystemExit) as error:
+        text = brief(" ".join(str(error).split()), 200)
+        raise AgentFailed(f"agent {shown(agent.spec)}: {type(error).__name__}: {text}") from error

@@ -15,8 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.agents.arena.apart import Apart, Limits
-from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, mark_of
+from tokaido_env.agents.arena.apart import Limits
+from tokaido_env.agents.arena.crew import (
+    Crew,
+    Give,
+    Here,
+    Make,
+    cut,
+    portions,
+    wanted_of,
+)
 from tokaido_env.agents.arena.match import GAME, MOST_GAMES, Match, replay_games
 from tokaido_env.agents.arena.playing import Forfeits, Job, Numbers, play_games
 from tokaido_env.agents.arena.workers import Processes
@@ -27,8 +35,6 @@ from tokaido_env.core.luck import arena_seed
 from tokaido_env.record import REASONS, Forfeit
 
 CHUNK = 4096  # games at once
-UNITS = 8
-"""How many units the games of a match are cut into for each worker, to share them evenly."""
 
 Report = Callable[[int], None]
 
@@ -280,22 +286,12 @@ class GamesUnit(NamedTuple):
 def _units(sheet: Sheet, a: Agent, b: Agent, games: int | None, workers: int) -> list[GamesUnit]:
     """Cut the first so many games of a sheet that are not finished into work for a crew."""
     missing = np.flatnonzero(~sheet.finished[:games])
-    each = len(missing) if workers == 1 else -(-len(missing) // (UNITS * workers))
     at_once = max(min(CHUNK, a.games_at_once, b.games_at_once), 1)
-    agents = _told(a), _told(b)
+    agents = wanted_of(a), wanted_of(b)
     return [
-        GamesUnit(agents, tuple(_job(sheet, part) for part in _cut(some, at_once)))
-        for some in _cut(missing, max(each, 1))
+        GamesUnit(agents, tuple(_job(sheet, part) for part in cut(some, at_once)))
+        for some in portions(missing, workers)
     ]
-
-
-def _told(agent: Agent) -> tuple[str, str, Limits | None]:
-    """Return what `crew.Make` needs to make an agent anew."""
-    return agent.spec, mark_of(agent.spec), agent.limits if isinstance(agent, Apart) else None
-
-
-def _cut(numbers: Numbers, size: int) -> list[Numbers]:
-    return [numbers[first : first + size] for first in range(0, len(numbers), size)]
 
 
 def _job(sheet: Sheet, numbers: Numbers) -> Job:

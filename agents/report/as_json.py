@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tokaido_env.agents.arena.match import Match
@@ -25,6 +25,7 @@ def results_to_dict(
     decided: bool = False,
     adjusted: bool = False,
     ranked: Sequence[Standing] | None = None,
+    extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return results as plain JSON types, with no clock and no machine in them.
 
@@ -39,6 +40,7 @@ def results_to_dict(
         decided: tell of each match who is better.
         adjusted: tell the scores with luck taken off, of matches whose luck is counted.
         ranked: the standings, None to tell none.
+        extra: more keys, for what is so of these results alone.
     """
     return {
         "version": VERSION,
@@ -47,6 +49,7 @@ def results_to_dict(
         "link": link,
         "anchor": anchor,
         "agents": list(agents),
+        **(extra or {}),
         **({} if ranked is None else {"standings": [row.to_dict() for row in ranked]}),
         "matches": [
             result.match.to_dict()

@@ -44,6 +44,7 @@ _PAGE = """<!DOCTYPE html>
 </head>
 <body>
 <h1>{title}</h1>
+{note}
 <dl>
 {facts}
 </dl>
@@ -65,6 +66,7 @@ def write_report(
     command: str | None = None,
     seed: int | None = None,
     board: str | None = None,
+    note: str | None = None,
     scale: str | None = None,
     games: Sequence[Links] = (),
 ) -> None:
@@ -80,6 +82,7 @@ def write_report(
         command: the command line that played the games.
         seed: of the games.
         board: its name.
+        note: a sentence that stands above all.
         scale: what the ratings are on, as from `tables.scale_of`.
         games: for each match, which of its games the page links, and where they are.
 
@@ -106,6 +109,7 @@ def write_report(
         policy=_POLICY,
         css=CSS,
         title=text(title),
+        note="" if note is None else f"<p><strong>{text(note)}</strong></p>",
         facts=_facts({"seed": seed, "board": board}, results),
         **_parts({title: html for title, html in sections.items() if html}),
     )

@@ -21,13 +21,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.alone import play_alone, play_on
+from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, mark_of
+from tokaido_env.agents.arena.crews import KINDS, check_crew, open_crew
 from tokaido_env.agents.arena.match import MOST_GAMES, POINTS, TRIGGERS
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.registry import make
@@ -35,7 +37,7 @@ from tokaido_env.agents.study.estimates import Figure, mean_of, share_of
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.family import SPLITS
 from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES
-from tokaido_env.core.checks import check_seed, plain
+from tokaido_env.core.checks import check_seed, plain, shown
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
 from tokaido_env.files import check_outputs, write_text
@@ -94,7 +96,9 @@ class Study:
 # Playing
 
 
-def study_board(agent: Agent, board: Board, games: int, swaps: int, seed: int) -> Study:
+def study_board(
+    agent: Agent, board: Board, games: int, swaps: int, seed: int, crew: Crew | None = None
+) -> Study:
     """Play a study on one board.
 
     Args:
@@ -103,6 +107,7 @@ def study_board(agent: Agent, board: Board, games: int, swaps: int, seed: int) -
         games: how many, from 1.
         swaps: how many of them give positions in which tiles change hands, from 0.
         seed: of the luck, 0 to 2**53 - 1.
+        crew: who plays; the games are the same. None: this process.
 
     Raises:
         ValueError: if a number is out of range.
@@ -113,23 +118,37 @@ def study_board(agent: Agent, board: Board, games: int, swaps: int, seed: int) -
             f"got {games} and {swaps}"
         )
     seeds = np.array([arena_seed(seed, number) for number in range(games)], np.int64)
-    played, actions = play_alone(agent, board, seeds)
+    played, actions = play_alone(agent, board, seeds, crew=crew)
     rounds = rounds_of(board, played, actions)
     # Luck of their own: what the game drew before must not come again.
     later = np.array(
         [arena_seed(seed, games + number) for number in range(swaps * len(SWAP_ROUNDS))], np.int64
     ).reshape(swaps, len(SWAP_ROUNDS))
-    swapped = swap_tiles(agent, board, rounds[:swaps], later)
+    swapped = swap_tiles(agent, board, rounds[:swaps], later, crew)
     clusters = np.arange(games)
     return Study(board.name, (board.hash,), agent.spec, played, rounds, clusters, swapped)
 
 
-def study_boards(agent: Agent, boards: Sequence[Board], games: int, swaps: int, seed: int) -> Study:
-    """Play a study on several boards, so many games on each: each board is a cluster."""
-    studies = [
-        study_board(agent, board, games, swaps, arena_seed(seed, number))
+def study_boards(
+    agent: Agent,
+    boards: Sequence[Board],
+    games: int,
+    swaps: int,
+    seed: int,
+    crew: Crew | None = None,
+) -> Study:
+    """Play a study on several boards, so many games on each: each board is a cluster.
+
+    Args: as for `study_board`, which each of them is one of.
+    """
+    mark = mark_of(agent.spec)
+    units = [
+        StudyUnit(agent.spec, mark, board, games, swaps, int(arena_seed(seed, number)))
         for number, board in enumerate(boards)
     ]
+    found: dict[int, Study] = {}
+    (crew or Here()).run(units, found.__setitem__, (agent,))
+    studies = [found[number] for number in range(len(boards))]
     longest = max(study.rounds.shape[1] for study in studies)
     rounds = np.zeros((len(boards) * games, longest), STATE)
     swapped = [study.swaps.copy() for study in studies]
@@ -145,6 +164,31 @@ def study_boards(agent: Agent, boards: Sequence[Board], games: int, swaps: int, 
         np.repeat(np.arange(len(boards)), games),
         np.concatenate(swapped),
     )
+
+
+class StudyUnit(NamedTuple):
+    """A study on one board, as work for a crew: its only part is the `Study`.
+
+    Attributes:
+        agent: spec of who plays both seats.
+        mark: of its policy file, as `crew.mark_of`.
+        board, games, swaps, seed: as for `study_board`.
+    """
+
+    agent: str
+    mark: str
+    board: Board
+    games: int
+    swaps: int
+    seed: int
+
+    def run(self, make: Make, give: Give) -> None:
+        """Play the study: see `Unit.run`."""
+        agent = make(self.agent, self.mark)
+        give(study_board(agent, self.board, self.games, self.swaps, self.seed))
+
+    def __str__(self) -> str:
+        return f"{self.games} games of {shown(self.agent)} on board {shown(self.board.name)}"
 
 
 def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np.int8]) -> States:
@@ -165,7 +209,9 @@ def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np
     return rounds
 
 
-def swap_tiles(agent: Agent, board: Board, rounds: States, seeds: Seeds) -> npt.NDArray[np.void]:
+def swap_tiles(
+    agent: Agent, board: Board, rounds: States, seeds: Seeds, crew: Crew | None = None
+) -> npt.NDArray[np.void]:
     """Play positions on with each tile in either hand, all else and the luck being equal.
 
     A tile that nobody holds is given too: by symmetry, what it is worth to have it rather than
@@ -176,6 +222,7 @@ def swap_tiles(agent: Agent, board: Board, rounds: States, seeds: Seeds) -> npt.
         board: of all games.
         rounds: as from `rounds_of`; those of `SWAP_ROUNDS` are used.
         seeds: int64 (n, len(SWAP_ROUNDS)), luck for each.
+        crew: as for `study_board`.
 
     Returns:
         `SWAP` (m,), clusters are games.
@@ -194,7 +241,8 @@ def swap_tiles(agent: Agent, board: Board, rounds: States, seeds: Seeds) -> npt.
         positions = np.concatenate([states for _, states, _ in parts])
         luck = np.concatenate([lucks for _, _, lucks in parts])
         mine, theirs = (
-            play_on(agent, board, _given(positions, swaps["tile"], seat), luck) for seat in (0, 1)
+            play_on(agent, board, _given(positions, swaps["tile"], seat), luck, crew=crew)
+            for seat in (0, 1)
         )
         swaps["result"], swaps["points"] = mine[0] - theirs[0], mine[1] - theirs[1]
     return swaps
@@ -329,10 +377,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not 0 <= got <= most:
                 raise ValueError(f"--{name}: expected a number from 0 to {most:,}, got {got}")
         check_outputs(options.json, read=options.boards)
-        _analyse(options)
+        check_crew(options.crew)
+        with open_crew(options.crew) as crew:
+            _analyse(options, crew)
     except (ValueError, OSError, AgentFailed) as error:
         print(f"analysis: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("analysis: interrupted", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -351,6 +404,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--family", type=int, default=50, help="so many boards of family:train (50)")
     add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
     add("--json", type=Path, metavar="FILE", help="write the figures to a file")
+    add("--crew", default="here", help=f"who plays: {KINDS} (here)")
     return parser
 
 
@@ -358,22 +412,22 @@ def _boards() -> list[str]:
     return ["shikoku", *(name for name in built_in_boards() if name != "shikoku")]
 
 
-def _analyse(options: argparse.Namespace) -> None:
+def _analyse(options: argparse.Namespace, crew: Crew) -> None:
     """Play all studies; the file is whole after each."""
     agent, *others = (make(spec) for spec in (options.agent, *options.also))
     first, *boards = (Board.load(board) for board in options.boards)
     games, swaps, seed = options.games, options.swaps, options.seed
     half, half_swaps = -(-games // 2), swaps // 2
     results: Figure = {"version": VERSION, "seed": seed, "swap_rounds": SWAP_ROUNDS, "studies": []}
-    _tell(results, study_board(agent, first, games, swaps, seed), options.json)
+    _tell(results, study_board(agent, first, games, swaps, seed, crew), options.json)
     for other in others:
-        _tell(results, study_board(other, first, half, 0, seed), options.json)
+        _tell(results, study_board(other, first, half, 0, seed, crew), options.json)
     for board in boards:
-        _tell(results, study_board(agent, board, half, half_swaps, seed), options.json)
+        _tell(results, study_board(agent, board, half, half_swaps, seed, crew), options.json)
     if options.family:
         drawn = [Board.generate(number) for number in SPLITS["train"][: options.family]]
         each = (-(-half // len(drawn)), -(-half_swaps // len(drawn)))
-        _tell(results, study_boards(agent, drawn, *each, seed), options.json)
+        _tell(results, study_boards(agent, drawn, *each, seed, crew), options.json)
 
 
 def _tell(results: Figure, study: Study, path: Path | None) -> None:
@@ -396,4 +450,7 @@ def _summary(row: Figure) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Not `main` of this file: what is run is no module that other nodes could import units from.
+    from tokaido_env.agents.study import analysis
+
+    sys.exit(analysis.main())

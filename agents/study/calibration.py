@@ -15,27 +15,25 @@ An agent that judges positions says what result the player to decide can expect,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.alone import play_alone, play_on
+from tokaido_env.agents.arena.crew import Crew, Here
 from tokaido_env.agents.arena.ladder import match_seed
 from tokaido_env.agents.arena.match import MOST_GAMES
-from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.arena.tournament import seeds_of_pairs
 from tokaido_env.agents.learn.refit import ROUNDS
 from tokaido_env.agents.study.estimates import Figure, mean_of
-from tokaido_env.batch import Batch
+from tokaido_env.agents.study.judging import check_tells, values_after, values_of
 from tokaido_env.boards.board import Board
-from tokaido_env.core.checks import brief, check_seed, shown
-from tokaido_env.core.luck import agent_keys
+from tokaido_env.core.checks import check_seed
 from tokaido_env.core.state import SETUP, copy_rows
 from tokaido_env.trajectory import Trajectory, in_parts
 
@@ -47,7 +45,6 @@ LUCK_GAMES = 1000
 DRAWS = 32  # of what chance might have brought instead, for each of its surprises
 BINS = 10
 
-_ROWS = 2**15  # positions drawn at once
 _MOST_ROLLOUTS = 10_000_000  # in all
 
 Numbers = npt.NDArray[np.int64]
@@ -141,7 +138,11 @@ class Plan:
 
 
 def calibrate(
-    agent: Agent, board: Board, plan: Plan, progress: Progress = lambda games: None
+    agent: Agent,
+    board: Board,
+    plan: Plan,
+    progress: Progress = lambda games: None,
+    crew: Crew | None = None,
 ) -> Figure:
     """Measure an agent; return all figures as plain JSON types.
 
@@ -150,14 +151,16 @@ def calibrate(
         board: of all games.
         plan: what is to be played.
         progress: called with the number of games finished now and then, `Plan.total` in all.
+        crew: who plays and judges; the figures are the same. None: this process.
 
     Raises:
         ValueError: if it does not tell that, or fewer positions come up than are asked for.
         AgentFailed: if it fails; what it expects has to be numbers from -1 to 1.
     """
-    _check_tells(agent, board)
+    check_tells(agent, board)
+    crew = crew or Here()
     seeds = plan.seeds("games", plan.games)
-    played, actions = play_alone(agent, board, seeds, progress)
+    played, actions = play_alone(agent, board, seeds, progress, crew)
     results = 2 * played["result"] - 1
     count = int(played["decisions"].sum())
     if count < plan.positions:
@@ -167,17 +170,21 @@ def calibrate(
     parts, states, lucky, before = [], [], [], 0
     for games, part in in_parts(board, seeds, actions):
         rows = np.flatnonzero(part.decided)
-        values = _values_of(agent, part, seeds[games], rows)
+        values = values_of(agent, part, seeds[games], rows, crew)
         parts.append(_judged(part, games, rows, values, results))
         own = chosen[(chosen >= before) & (chosen < before + len(rows))] - before
         states.append(copy_rows(part.states, rows[own]))
         before += len(rows)
         some = games[games < LUCK_GAMES]
         if len(some):
-            lucky.append(_luck(agent, part, len(some), values, results[games], plan, some[0]))
+            draws = plan.seeds(f"luck {some[0]}", len(events_of(part, len(some))[0]) * DRAWS)
+            draws = draws.reshape(-1, DRAWS)
+            lucky.append(_luck(agent, part, len(some), values, results[games], draws, crew))
             progress(len(some))
     judged = Judged(*map(np.concatenate, zip(*parts, strict=True)))
-    rolled = _roll(agent, board, judged, chosen, np.concatenate(states), plan, progress)
+    seeds = plan.seeds("rollouts", plan.positions * plan.rollouts)
+    ends = _roll(agent, board, np.concatenate(states), seeds, progress, crew)
+    rolled = Rolled(judged.games[chosen], judged.values[chosen], ends)
     luck = Lucky(*map(np.concatenate, zip(*lucky, strict=True)))
     head = {"agent": agent.spec, "board": board.name, "hash": board.hash, "seed": plan.seed}
     return {"version": VERSION, **head, "games": plan.games, **figures(judged, rolled, luck)}
@@ -290,72 +297,6 @@ def _luck_figures(luck: Lucky) -> Figure:
 # What the agent expects
 
 
-def _check_tells(agent: Agent, board: Board) -> None:
-    batch = Batch(1, board, observation=None)
-    batch.reset(0)
-    if _asked(agent, batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)) is None:
-        raise ValueError(
-            f"{shown(agent.spec)} does not tell what results it expects: expected an agent that "
-            "judges positions, such as champion or mcts:sims=100"
-        )
-
-
-def _values_of(agent: Agent, played: Trajectory, seeds: Numbers, rows: Numbers) -> Values:
-    """Return what an agent expects for player_0 in rows of a trajectory, float64 (k,).
-
-    It has the random bits with which it decided there.
-    """
-    games = played.games[rows]
-    number = np.cumsum(played.decided)[rows] - 1
-    first = np.searchsorted(games, np.arange(len(played)))  # of each game, among the rows
-    keys = np.empty(len(rows), np.uint64)
-    agent_keys(seeds[games], played.movers[rows], number - number[first][games], keys)
-    return _expected(agent, played.board, played.states[rows], played.legal[rows], keys)
-
-
-def _expected(
-    agent: Agent,
-    board: Board,
-    states: States,
-    legal: npt.NDArray[np.uint64],
-    keys: npt.NDArray[np.uint64],
-) -> Values:
-    """Return what an agent expects for player_0, float64 (n,)."""
-    values = np.empty(len(states))
-    for first in range(0, len(states), agent.games_at_once):
-        some = slice(first, first + agent.games_at_once)
-        told = _asked(agent, board.record, copy_rows(states[some]), legal[some], keys[some])
-        if np.shape(told) != values[some].shape:
-            raise AgentFailed(
-                f"agent {shown(agent.spec)}: judge: expected results of shape "
-                f"{values[some].shape}, got {np.shape(told)}"
-            )
-        values[some] = told
-    if not (np.abs(values) <= 1).all():
-        wrong = values[~(np.abs(values) <= 1)][0]
-        raise AgentFailed(
-            f"agent {shown(agent.spec)}: judge: expected results from -1 to 1, got {wrong}"
-        )
-    return values
-
-
-def _asked(agent: Agent, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
-    with _named(agent):
-        return agent.judge(boards, states, legal, keys)[1]
-
-
-@contextmanager
-def _named(agent: Agent) -> Iterator[None]:
-    """Let an error of an agent's code name the agent."""
-    try:
-        yield
-    except (AgentFailed, OSError):
-        raise
-    except Exception as error:
-        told = f"{type(error).__name__}: {brief(' '.join(str(error).split()), 200)}"
-        raise AgentFailed(f"agent {shown(agent.spec)}: {told}") from error
-
-
 def _judged(
     played: Trajectory, games: Numbers, rows: Numbers, values: Values, results: Values
 ) -> Judged:
@@ -371,20 +312,28 @@ def _judged(
 def _roll(
     agent: Agent,
     board: Board,
-    judged: Judged,
-    chosen: Numbers,
     states: States,
-    plan: Plan,
+    seeds: Numbers,
     progress: Progress,
-) -> Rolled:
-    """Play the chosen positions to the end, as often as planned."""
-    seeds = plan.seeds("rollouts", len(chosen) * plan.rollouts)
-    each = np.repeat(np.arange(len(chosen)), plan.rollouts)
-    with _named(agent):
-        first = play_on(agent, board, copy_rows(states, each), seeds, progress)[0]
+    crew: Crew,
+) -> Values:
+    """Play p positions to the end, k times each; return results of the mover, float64 (p, k).
+
+    Args:
+        agent: plays both seats.
+        board: of all games.
+        states: `STATE` (p,).
+        seeds: int64 (p * k,).
+        progress: called with the number of games finished now and then.
+        crew: who plays.
+    """
+    if not len(states):
+        return np.zeros((0, 0))
+    each = np.repeat(np.arange(len(states)), len(seeds) // len(states))
+    first = play_on(agent, board, copy_rows(states, each), seeds, progress, crew)[0]
     signs = 1 - 2 * states["player"].astype(np.int64)
-    results = signs[:, None] * (2 * first - 1).reshape(len(chosen), plan.rollouts)
-    return Rolled(judged.games[chosen], judged.values[chosen], results)
+    results: Values = signs[:, None] * (2 * first - 1).reshape(len(states), -1)
+    return results
 
 
 # Luck
@@ -396,8 +345,8 @@ def _luck(
     games: int,
     values: Values,
     results: Values,
-    plan: Plan,
-    number: int,
+    seeds: Numbers,
+    crew: Crew,
 ) -> Lucky:
     """Return how far chance surprised the agent in the first games of a trajectory.
 
@@ -409,14 +358,14 @@ def _luck(
         games: how many of them.
         values: float64 (decisions,), what the agent expected for player_0 at each decision.
         results: float64 (n,), of player_0.
-        plan: the seed.
-        number: of the first game, of which the seeds of what is drawn follow.
+        seeds: int64 (events, DRAWS), of what is drawn.
+        crew: who draws and judges.
     """
     events, after = events_of(played, games)
     decided = played.decided
     worth = np.where(decided, 0.0, results[played.games])
     worth[decided] = values
-    drawn = _draw(agent, played, events, plan.seeds(f"luck {number}", len(events) * DRAWS))
+    drawn = values_after(agent, played, events, seeds, crew)
     surprises = worth[after] - drawn.mean(axis=1)
     own = played.games[events]
     luck: Values = np.bincount(own, surprises, games).astype(np.float64)
@@ -440,20 +389,3 @@ def events_of(played: Trajectory, games: int) -> tuple[Numbers, Numbers]:
     begins = np.flatnonzero(chance & np.roll(decided, 1) & (played.states["phase"][:stop] != SETUP))
     ends = np.flatnonzero(~chance)  # the next decision, or the end
     return begins, ends[np.searchsorted(ends, begins)]
-
-
-def _draw(agent: Agent, played: Trajectory, events: Numbers, seeds: Numbers) -> Values:
-    """Return what the agent would expect for player_0 if chance went on anew: (events, DRAWS)."""
-    out = np.empty(len(events) * DRAWS)
-    each = np.repeat(events, DRAWS)
-    for first in range(0, len(each), _ROWS):
-        some = slice(first, first + _ROWS)
-        batch = Batch(len(each[some]), played.board, autoreset=False, observation=None)
-        batch.reset(seeds[some], copy_rows(played.states, each[some]))
-        running = np.flatnonzero(~batch.over)
-        values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
-        keys = batch.keys(running)
-        positions = batch.states[running], batch.legal[running]
-        values[running] = _expected(agent, played.board, *positions, keys)
-        out[some] = values
-    return out.reshape(len(events), DRAWS)

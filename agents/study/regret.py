@@ -21,9 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, cut, mark_of, portions
 from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.study.regret_set import BLOCK, NOT_ROLLED, RegretSet
+from tokaido_env.agents.study.regret_set import BLOCK, NOT_ROLLED, Questions, RegretSet
+from tokaido_env.batch import Batch
+from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.checks import IllegalMove, brief, shown
+from tokaido_env.core.state import copy_rows
+from tokaido_env.validity import checked_moves
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -56,41 +61,93 @@ class Measured(NamedTuple):
 # Measuring
 
 
-def measure(agent: Agent, told: RegretSet) -> Measured:
+def measure(agent: Agent, told: RegretSet, crew: Crew | None = None) -> Measured:
     """Ask an agent what it does in all positions of a set.
+
+    Args:
+        agent: that is asked.
+        told: the set.
+        crew: who asks; the choices are the same. None: this process.
 
     Raises:
         AgentFailed: if it raised an error, naming the agent and the position.
         IllegalMove: if an action is not legal, naming both.
     """
-    batch = told.batch()
-    agent.prepare(list(told.boards))
-    _ask(agent, told, told.batch(), np.arange(min(2, len(told))))  # what is loaded or compiled
-    size = agent.games_at_once
-    choices = np.empty(len(told), np.int64)
-    began = time.process_time()
-    for first in range(0, len(told), size):
-        some = np.arange(first, min(first + size, len(told)))
-        choices[some] = _ask(agent, told, batch, some)
-    return Measured(agent.spec, choices, (time.process_time() - began) / len(told))
+    crew, mark = crew or Here(), mark_of(agent.spec)
+    units = (
+        ChoicesUnit(agent.spec, mark, told.questions(some), len(told))
+        for some in portions(np.arange(len(told)), crew.workers)
+    )
+    choices, seconds = np.empty(len(told), np.int64), {}
+
+    def take(number: int, part: tuple[Rows, Rows, float]) -> None:
+        numbers, actions, seconds[number] = part
+        choices[numbers] = actions
+
+    crew.run(units, take, (agent,))
+    return Measured(agent.spec, choices, sum(seconds.values()) / len(told))
 
 
-def _ask(agent: Agent, told: RegretSet, batch: Any, some: Rows) -> Rows:
-    try:
-        actions: Rows = batch.decide(agent, some)
-    except IllegalMove:
-        raise
-    except (Exception, SystemExit) as error:
-        place = f"positions {some[0]} to {some[-1]}"
-        if len(some) > 1:  # asked about each alone, it should fail in one again
-            alone = told.batch()
-            for i in range(len(some)):
-                _ask(agent, told, alone, some[i : i + 1])
-        else:
-            place = f"position {some[0]} of {len(told)}"
-        what = f"{type(error).__name__}: {brief(' '.join(str(error).split()), 200)}"
-        raise AgentFailed(f"agent {shown(agent.spec)}: {place} of the set: {what}") from error
-    return actions
+class ChoicesUnit(NamedTuple):
+    """Positions of a set in which an agent is asked, as work for a crew.
+
+    Its only part: numbers of the positions, the actions, int64 (k,) each, and seconds of
+    processors.
+
+    Attributes:
+        agent: its spec.
+        mark: of its policy file, as `crew.mark_of`.
+        questions: the positions.
+        total: how many the set has, for messages.
+    """
+
+    agent: str
+    mark: str
+    questions: Questions
+    total: int
+
+    def run(self, make: Make, give: Give) -> None:
+        """Ask: see `Unit.run`."""
+        agent, batch = make(self.agent, self.mark), self.questions.batch()
+        agent.prepare(list({id(board): board for board in self.questions.boards}.values()))
+        every = np.arange(len(batch))
+        self._ask(agent, batch, every[:2])  # what is loaded or compiled
+        began = time.process_time()
+        parts = [self._ask(agent, batch, some) for some in cut(every, agent.games_at_once)]
+        seconds = time.process_time() - began
+        give((self.questions.numbers, np.concatenate(parts), seconds))
+
+    def _ask(self, agent: Agent, batch: Batch, some: Rows) -> Rows:
+        """Return what an agent does in some of the positions."""
+        numbers = self.questions.numbers[some]
+        try:
+            actions = _asked(agent, batch, some)
+        except (Exception, SystemExit) as error:
+            place = f"positions {numbers[0]} to {numbers[-1]}"
+            if len(some) > 1:  # asked about each alone, it should fail in one again
+                for i in range(len(some)):
+                    self._ask(agent, batch, some[i : i + 1])
+            else:
+                place = f"position {numbers[0]} of {self.total}"
+            what = f"{type(error).__name__}: {brief(' '.join(str(error).split()), 200)}"
+            raise AgentFailed(f"agent {shown(agent.spec)}: {place} of the set: {what}") from error
+        wrong = np.flatnonzero(batch.illegal(some, actions))
+        if len(wrong):
+            number, action = numbers[wrong[0]], int(actions[wrong[0]])
+            name = f" ({LABELS[action]})" if 0 <= action < N_ACTIONS else ""
+            raise IllegalMove(
+                f"agent {shown(agent.spec)}: game {number}: illegal action {action}{name}"
+            )
+        return actions
+
+    def __str__(self) -> str:
+        return f"{len(self.questions.numbers)} positions that {shown(self.agent)} is asked about"
+
+
+def _asked(agent: Agent, batch: Batch, some: Rows) -> Rows:
+    states = copy_rows(batch.states, some)
+    actions = agent.act(batch.boards_of(some), states, batch.legal[some], batch.keys(some))
+    return checked_moves(actions, len(some))
 
 
 # Estimating

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, Take, mark_of
 from tokaido_env.agents.arena.ladder import match_seed
 from tokaido_env.agents.arena.playing import Job, play_games
 from tokaido_env.agents.players.guide import guides_of
@@ -29,6 +30,7 @@ from tokaido_env.agents.study.rollouts import Blocks, roll_out
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import actions_of
+from tokaido_env.core.checks import shown
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase, copy_rows
@@ -221,43 +223,105 @@ def worth_rolling(told: RegretSet) -> npt.NDArray[np.bool_]:
 # The rollouts
 
 
-def network_of(spec: str) -> Network | None:
+def roll_all(
+    plan: RegretSet, policy: str, parts: Sequence[range], take: Take, crew: Crew | None = None
+) -> None:
+    """Roll out the actions of positions, as many blocks as a plan has, part after part.
+
+    Args:
+        plan: by `make_plan`.
+        policy: spec of who plays on.
+        parts: positions, one after the other.
+        take: called with the number of a part, and with int8 (k, blocks): the sums of the actions
+            of these positions, as in `RegretSet.sums`.
+        crew: who does it; the sums are the same. None: this process.
+
+    Raises:
+        ValueError: if it is another agent than the heuristic, or than one that draws nothing.
+    """
+    agent = make(policy)
+    network_of(agent)
+
+    def put(number: int, results: npt.NDArray[np.int64]) -> None:
+        sums, (which, numbers) = _todo(plan, parts[number])
+        sums[which, numbers] = results
+        take(number, sums)
+
+    units = (_unit(plan, agent, some) for some in parts)
+    (crew or Here()).run(units, put, (agent,))
+
+
+def network_of(agent: Agent) -> Network | None:
     """Return what plays the rollouts: the network of an agent, None for the heuristic.
 
     Raises:
         ValueError: if it is another agent, or one that draws its actions.
     """
-    if spec == "heuristic":
+    if agent.spec == "heuristic":
         return None
-    agent = make(spec)
     if not isinstance(agent, PolicyAgent) or agent.temperature:
-        raise ValueError(f"rollouts: expected heuristic or a network that draws nothing: {spec!r}")
+        raise ValueError(
+            f"rollouts: expected heuristic or a network that draws nothing: {agent.spec!r}"
+        )
     return agent.policy.network()
 
 
-def rolled(plan: RegretSet, policy: str, some: range) -> npt.NDArray[np.int8]:
-    """Roll out the actions of some positions, as many blocks as a plan has.
+class RolloutsUnit(NamedTuple):
+    """Positions to be rolled out, as work for a crew: its only part is `rollouts.roll_out`'s.
 
-    Args:
-        plan: by `make_plan`.
+    Attributes:
         policy: spec of who plays on.
-        some: positions, one after the other.
-
-    Returns:
-        int8 (k, blocks), the sums of the actions of these positions, as in `RegretSet.sums`.
+        mark: of its policy file, as `crew.mark_of`.
+        boards: records, one of each position.
+        states: `STATE` (n,).
+        legal: uint64 (n,), the legal actions as bits.
+        keys: uint64 (n,), of the luck of each position.
+        blocks: what to roll out.
     """
-    rows = np.arange(plan.starts[some.start], plan.starts[some.stop])
-    sums: npt.NDArray[np.int8] = plan.sums[rows, 0].copy()
-    which, numbers = np.nonzero(sums != NOT_ROLLED)
-    part = np.arange(some.start, some.stop)
-    batch = plan.batch()
-    records = batch.boards_of(part)
-    guides = guides_of(records)
-    positions = Positions(records, guides, batch.states[part], batch.legal[part])
-    owners = plan.owners[rows] - some.start
-    todo = Blocks(owners[which], plan.actions[rows][which].astype(np.int64), numbers)
-    sums[which, numbers] = roll_out(network_of(policy), positions, _luck(plan)[part], todo)
-    return sums
+
+    policy: str
+    mark: str
+    boards: npt.NDArray[np.void]
+    states: npt.NDArray[np.void]
+    legal: npt.NDArray[np.uint64]
+    keys: npt.NDArray[np.uint64]
+    blocks: Blocks
+
+    def run(self, make: Make, give: Give) -> None:
+        """Roll out: see `Unit.run`."""
+        network = network_of(make(self.policy, self.mark))
+        positions = Positions(self.boards, guides_of(self.boards), self.states, self.legal)
+        give(roll_out(network, positions, self.keys, self.blocks))
+
+    def __str__(self) -> str:
+        return f"{len(self.blocks.actions)} blocks of rollouts by {shown(self.policy)}"
+
+
+def _unit(plan: RegretSet, agent: Agent, some: range) -> RolloutsUnit:
+    """Return some positions of a plan as work for a crew."""
+    rows, part = _rows(plan, some), np.arange(some.start, some.stop)
+    _, (which, numbers) = _todo(plan, some)
+    batch = plan.questions(part).batch()
+    owners, actions = plan.owners[rows] - some.start, plan.actions[rows].astype(np.int64)
+    return RolloutsUnit(
+        agent.spec,
+        mark_of(agent.spec),
+        batch.boards_of(batch.all_games),
+        batch.states,
+        batch.legal,
+        _luck(plan)[part],
+        Blocks(owners[which], actions[which], numbers),
+    )
+
+
+def _todo(plan: RegretSet, some: range) -> tuple[npt.NDArray[np.int8], Any]:
+    """Return the sums of some positions, and where a result belongs in them: rows and blocks."""
+    sums: npt.NDArray[np.int8] = plan.sums[_rows(plan, some), 0].copy()
+    return sums, np.nonzero(sums != NOT_ROLLED)
+
+
+def _rows(plan: RegretSet, some: range) -> slice:
+    return slice(int(plan.starts[some.start]), int(plan.starts[some.stop]))
 
 
 def _luck(plan: RegretSet) -> npt.NDArray[np.uint64]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,28 @@ _CARD = ("name", "seed", "boards", "strata", "policies", "hash")
 
 class RegretSetError(ValueError):
     """A file that is no regret set, or one of another version: the message says what helps."""
+
+
+class Questions(NamedTuple):
+    """Positions in which it is to be decided, k of them.
+
+    Attributes:
+        numbers: int64 (k,), of the positions within the set.
+        boards: of each.
+        states: `STATE` (k,).
+        seeds: int64 (k,), of the luck that each has of its own.
+    """
+
+    numbers: npt.NDArray[np.int64]
+    boards: Sequence[Board]
+    states: npt.NDArray[np.void]
+    seeds: npt.NDArray[np.int64]
+
+    def batch(self) -> Batch:
+        """Return them as games."""
+        batch = Batch(len(self.numbers), self.boards, autoreset=False, observation=None)
+        batch.reset(self.seeds, self.states)
+        return batch
 
 
 @dataclass(frozen=True)
@@ -122,12 +145,17 @@ class RegretSet:
 
     def batch(self) -> Batch:
         """Return all positions as games in which it is to be decided, with luck of their own."""
-        boards = [self.boards[k] for k in self.board.tolist()]
-        batch = Batch(len(self), boards, autoreset=False, observation=None)
+        return self.questions(np.arange(len(self))).batch()
+
+    def questions(self, some: npt.NDArray[np.int64]) -> Questions:
+        """Return what is asked in some positions, int64 (k,)."""
         seed = match_seed(self.card["seed"], "regret", "agents")
-        seeds = np.array([arena_seed(seed, k) for k in range(len(self))], np.int64)
-        batch.reset(seeds, self.states)
-        return batch
+        return Questions(
+            some,
+            [self.boards[k] for k in self.board[some].tolist()],
+            copy_rows(self.states, some),
+            np.array([arena_seed(seed, k) for k in some.tolist()], np.int64),
+        )
 
     def rows(self, choices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the rows of legal actions, one of each position: int64 (n,)."""

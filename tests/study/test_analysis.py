@@ -1,12 +1,17 @@
 """Figures about the game with honest intervals."""
 
 import json
+import re
+import runpy
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
 import pytest
+from twice import Twice
 
 from tokaido_env import Game
 from tokaido_env.agent import Agent
@@ -26,6 +31,7 @@ from tokaido_env.agents.study.analysis import (
 )
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
+from tokaido_env.core.checks import shown
 from tokaido_env.core.luck import agent_keys, arena_seed
 from tokaido_env.position import to_dict
 
@@ -234,6 +240,34 @@ def test_boards_are_clusters() -> None:
     assert (study.rounds[8:, :longest] == alone.rounds).all()
 
 
+def test_whoever_plays_the_study_is_the_same(greedy_study: Study) -> None:
+    crew = Twice()
+    again = study_board(make("greedy"), Board.load(), 24, 12, seed=5, crew=crew)
+    for name in ("games", "rounds", "swaps"):
+        assert getattr(again, name).tobytes() == getattr(greedy_study, name).tobytes()
+    assert len(crew.units) == 24 + 2 * 24
+    assert crew.units[23].startswith("game 1 of 24 and 0 more")
+    assert re.search(r"position 1 and \d+ more, played to the end by 'greedy'", crew.units[-1])
+
+
+def test_of_several_boards_each_is_a_unit() -> None:
+    boards, crew = [Board.generate(seed) for seed in range(3)], Twice()
+    here, elsewhere = (
+        study_boards(make("greedy"), boards, 4, 2, seed=0, crew=who) for who in (None, crew)
+    )
+    assert figures(here) == figures(elsewhere)
+    assert here.rounds.tobytes() == elsewhere.rounds.tobytes()
+    assert crew.units == [f"4 games of 'greedy' on board {shown(b.name)}" for b in boards[::-1]]
+
+
+def test_games_of_one_agent_are_counted_once() -> None:
+    counts: list[int] = []
+    seeds = np.arange(10)
+    _, actions = play_alone(make("greedy"), Board.load(), seeds, counts.append, Twice())
+    assert sum(counts) == 10
+    assert (actions == play_alone(make("greedy"), Board.load(), seeds)[1]).all()
+
+
 @pytest.mark.parametrize(("games", "swaps"), [(0, 0), (4, 5), (4, -1)])
 def test_numbers_of_games_that_cannot_be(games: int, swaps: int) -> None:
     with pytest.raises(ValueError, match="games, swaps: expected"):
@@ -248,8 +282,8 @@ def test_the_command_writes_the_same_bytes_again(
 ) -> None:
     command = "--agent greedy --also random --games 8 --swaps 4 --family 2 --seed 3 --boards"
     words = [*command.split(), "shikoku", "shikoku_ring", "--json"]
-    for name in ("one.json", "two.json"):
-        assert analysis.main([*words, str(tmp_path / name)]) == 0
+    for name, crew in (("one.json", "here"), ("two.json", "processes:2")):
+        assert analysis.main([*words, str(tmp_path / name), "--crew", crew]) == 0
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
     told = json.loads((tmp_path / "one.json").read_text())
     named = [(s["board"], s["agent"], s["games"]) for s in told["studies"]]
@@ -262,8 +296,46 @@ def test_the_command_writes_the_same_bytes_again(
     assert "player_0 scores" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules")
+def test_run_as_a_script_its_units_are_of_a_module_that_others_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crew = Twice()
+    words = "--agent greedy --games 2 --swaps 0 --boards shikoku --family 2 --seed 3"
+    monkeypatch.setattr(sys, "argv", ["analysis", *words.split()])
+    monkeypatch.setattr(analysis, "open_crew", lambda text: nullcontext(crew))
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("tokaido_env.agents.study.analysis", run_name="__main__")
+    assert ended.value.code == 0
+    assert sum("of 'greedy' on board" in unit for unit in crew.units) == 2
+
+
+@pytest.mark.parametrize("crew", ["here", "processes:2"])
+def test_an_agent_that_fails_is_named(crew: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--agent python:outsiders:Fails,how=raise --games 2 --swaps 0 --family 0 --crew"
+    assert analysis.main([*words.split(), crew]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("analysis: agent 'python:outsiders:Fails,how=raise': game ")
+    assert error.count("\n") == 1
+
+
+def test_ctrl_c_ends_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def stop(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(analysis, "rounds_of", stop)
+    assert analysis.main(["--agent", "greedy", "--games", "2", "--swaps", "0"]) == 130
+    assert capsys.readouterr().err == "analysis: interrupted\n"
+
+
 @pytest.mark.parametrize(
-    "words", ["--agent clever", "--boards honshu", "--games 0", "--seed -1", "--family -1"]
+    "words",
+    [
+        *("--agent clever", "--boards honshu", "--games 0", "--seed -1", "--family -1"),
+        "--crew nobody",
+    ],
 )
 def test_the_command_says_what_is_wrong(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert analysis.main(["--swaps", "0", "--family", "0", *words.split()]) == 1

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from twice import Twice
 
 from tokaido_env import Batch, Board, Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.arena.alone import play_alone
+from tokaido_env.agents.arena.crew import Here
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.report import calibration as report
 from tokaido_env.agents.study import calibration
@@ -26,6 +28,7 @@ from tokaido_env.agents.study.calibration import (
     events_of,
     figures,
 )
+from tokaido_env.agents.study.judging import values_after
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import SETUP
 from tokaido_env.tools.evaluate import main
@@ -240,16 +243,16 @@ def mean_after(state: Any, worth: Any) -> float:
     return total / float(weights.sum())
 
 
-def test_what_chance_might_have_brought_has_its_odds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_chance_might_have_brought_has_its_odds() -> None:
     """The means of many draws, against the exact ones; and luck as the sum of the surprises."""
-    monkeypatch.setattr(calibration, "DRAWS", 3000)
     agent, seeds = Steady(coins), np.arange(2)
     games, actions = play_alone(make("greedy"), BOARD, seeds)
     part = of_moves(BOARD, seeds, actions)
     begins, _ = events_of(part, 2)
     kinds = part.states["phase"][begins]
     some = np.concatenate([begins[kinds == kind][:3] for kind in np.unique(kinds)])
-    drawn = calibration._draw(agent, part, some, np.arange(len(some) * 3000))
+    luck = np.arange(len(some) * 3000).reshape(-1, 3000)
+    drawn = values_after(agent, part, some, luck, Here())
     assert len(np.unique(kinds)) == 3
     for row, values in zip(some.tolist(), drawn, strict=True):
         exact = mean_after(part.states[row : row + 1].copy(), coins)
@@ -288,6 +291,22 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     told = json.loads(files[0].read_bytes())
     assert (told["agent"], told["seed"], told["games"]) == ("champion", 1, 6)
     assert told["hash"] == BOARD.hash
+
+
+@pytest.mark.parametrize("spec", ["champion", "mcts:sims=4"])
+def test_whoever_plays_and_judges_the_figures_are_the_same(spec: str) -> None:
+    plan, counts, crew = Plan(games=4, positions=5, rollouts=3, seed=1), list[int](), Twice()
+    told = calibrate(make(spec), BOARD, plan, counts.append, crew)
+    assert told == calibrate(make(spec), BOARD, plan)
+    assert sum(counts) == plan.total
+    assert any(unit.endswith(f"draws of chance judged by '{spec}'") for unit in crew.units)
+
+
+def test_processes_write_the_same_bytes(tmp_path: Path) -> None:
+    files = {crew: tmp_path / crew.replace(":", "-") for crew in ("here", "processes:2")}
+    for crew, path in files.items():
+        assert run("champion", *SMALL, "--json", str(path), "--crew", crew) == 0
+    assert files["here"].read_bytes() == files["processes:2"].read_bytes()
 
 
 def test_a_search_is_judged_by_what_it_found_where_it_moved(capsys: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from regrets import drawn_sums, small_set, truth_of
+from twice import Twice
 
 from tokaido_env import IllegalMove
 from tokaido_env.agent import Agent
@@ -157,6 +158,16 @@ def test_figures_of_an_agent() -> None:
     assert figures(told, measure(make("greedy"), told)) == found  # the same bytes again
 
 
+def test_whoever_asks_the_choices_are_the_same() -> None:
+    for spec in ("greedy", "mcts:sims=4", "random"):
+        crew = Twice()
+        found = measure(make(spec), TOLD, crew)
+        assert (found.choices == measure(make(spec), TOLD).choices).all()
+        assert found.seconds > 0
+        assert len(crew.units) > crew.workers
+        assert crew.units[-1].endswith(f"positions that '{spec}' is asked about")
+
+
 def test_differences_are_paired() -> None:
     truth = truth_of(TOLD, np.random.default_rng(0), 0.2)
     told = with_results(truth, 0)
@@ -211,3 +222,10 @@ def test_an_agent_that_fails_is_named_with_the_position() -> None:
         measure(Wrong(7, fail), TOLD)
     with pytest.raises(IllegalMove, match=r"'?wrong'?: game 7: illegal action 48"):
         measure(Wrong(7, lambda: 48), TOLD)
+
+
+def test_the_position_is_that_of_the_set_whoever_asks() -> None:
+    with pytest.raises(AgentFailed, match=r"'wrong': position 7 of \d+ of the set: KeyError"):
+        measure(Wrong(7, fail), TOLD, Twice())
+    with pytest.raises(IllegalMove, match=r"'wrong': game 7: illegal action 48"):
+        measure(Wrong(7, lambda: 48), TOLD, Twice())

@@ -80,7 +80,7 @@ def test_a_block_is_the_sum_of_games_played_one_by_one(
         for rollout in range(BLOCK * number, BLOCK * (number + 1)):
             key = hashed(int(keys[i]), ROLLOUTS << 56 | rollout)
             total += result(played(there, names[i], i, action, key, agent), seat)
-        assert roll_out(network_of(spec), there, keys, own).tolist() == [total]
+        assert roll_out(network_of(make(spec)), there, keys, own).tolist() == [total]
 
 
 def test_every_action_of_a_position_meets_the_same_luck(
@@ -126,4 +126,4 @@ def test_threads_and_the_order_of_blocks_change_nothing(
 def test_only_who_draws_nothing_may_play_rollouts() -> None:
     for spec in ("greedy", "mcts:sims=10"):
         with pytest.raises(ValueError, match="expected heuristic or a network that draws nothing"):
-            network_of(spec)
+            network_of(make(spec))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tokaido_env.agents import make
+from tokaido_env.agents.arena.crews import check_crew
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import calibration as report
 from tokaido_env.agents.report.progress import match_bar
@@ -16,6 +17,7 @@ from tokaido_env.agents.report.tables import print_table
 from tokaido_env.agents.study.calibration import GAMES, POSITIONS, ROLLOUTS, Plan, calibrate
 from tokaido_env.boards.board import Board
 from tokaido_env.files import check_outputs, write_text
+from tokaido_env.tools.matches import add_crew, chosen_crew
 from tokaido_env.tools.program import program
 
 
@@ -27,10 +29,14 @@ def calibrate_agent(arguments: Sequence[str]) -> int:
     )
     if options.plots is not None and importlib.util.find_spec("matplotlib") is None:
         raise ValueError("figures need matplotlib: pip install 'tokaido-env[plots]'")
+    check_crew(options.crew)
     plan = Plan(options.games, options.positions, options.rollouts, options.seed)
     agent, board = make(options.agent), Board.load(options.board)
-    with match_bar(agent.spec, plan.total, 0) as progress:
-        result = calibrate(agent, board, plan, progress)
+    with (
+        chosen_crew(options.crew) as crew,
+        match_bar(agent.spec, plan.total, 0) as progress,
+    ):
+        result = calibrate(agent, board, plan, progress, crew)
     if options.json is not None:
         write_text(options.json, json.dumps(result, indent=1) + "\n")
     for table in (report.rounds_table, report.reliability_table, report.errors_table):
@@ -53,4 +59,5 @@ def _parser() -> argparse.ArgumentParser:
     add("--board", default="shikoku", help="a built-in board or a file (shikoku)")
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
     add("--plots", type=Path, metavar="DIR", help="write the figure to a folder")
+    add_crew(parser, "here")
     return parser

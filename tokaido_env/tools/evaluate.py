@@ -32,7 +32,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tokaido_env.agents import Agent, describe, make
 from tokaido_env.agents.arena.apart import MEMORY, Limits, check_limits, make_guarded
@@ -70,6 +70,7 @@ from tokaido_env.tools.matches import (
     INTERRUPTED,
     Scale,
     add_common,
+    add_crew,
     add_link,
     bar,
     chosen_crew,
@@ -194,14 +195,33 @@ def _evaluate(options: argparse.Namespace) -> int:
     scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
     ranked = standings([result.match for result in results], ratings)
     if options.json is not None:
-        save_results(options, board, names, results, ratings, scale, ranked)
+        save_results(options, board, names, results, ratings, scale, ranked, _more(options))
     _show(results, ranked, options, _title(options, board), scale)
     tell_forfeits(sheets)
+    if timed := _timed(options):
+        print(timed)
     if stopped is None:
         if records is not None:
             records.sort()
         return _draw(results, ratings, options, board, scale, sheets)
     return tell_stopped(stopped, sheets, options.records)
+
+
+def _more(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the results say of these agents alone: whom names stand for, their time."""
+    named = {n: s for n, s in zip(options.names, options.agents, strict=True) if n != s}
+    more: dict[str, Any] = {"specs": named} if named else {}
+    return more | ({"move_seconds": options.move_seconds} if options.move_seconds else {})
+
+
+def _timed(options: argparse.Namespace) -> str | None:
+    """Return what there is to say of results under a clock."""
+    if not options.move_seconds:
+        return None
+    return (
+        f"Agents of one's own had at most {options.move_seconds:g} s a decision: these results "
+        "depend on the machine and do not repeat."
+    )
 
 
 def _make(spec: str, options: argparse.Namespace) -> Agent:
@@ -375,6 +395,7 @@ def _draw(
         write_report(
             *(matches, ratings, options.report),
             title=_heading(options.names),
+            note=_timed(options),
             command=options.command,
             seed=None if options.from_records else options.seed,
             board=board.name,
@@ -418,13 +439,17 @@ def _exploit(arguments: list[str]) -> int:
     with _folder(options.run) as folder:
         began = time.perf_counter()
         games = options.games + exploit.searched_games(options.agent, search)
-        with learner_bars(settings.agents, settings.steps, games) as bars:
+        with (
+            chosen_crew(options.crew) as crew,
+            learner_bars(settings.agents, settings.steps, games) as bars,
+        ):
 
             def report(state: Status) -> None:
                 score = None if state.newest is None else state.newest.match.score
                 bars.trained(state.progress.steps, score)
 
-            found = exploit.probe(folder, settings, options.games, report, bars.played, search)
+            watch = report, bars.played
+            found = exploit.probe(folder, settings, options.games, *watch, search, crew)
         seconds = time.perf_counter() - began
     if options.json is not None:
         write_text(options.json, json.dumps(found.to_dict(), indent=1) + "\n")
@@ -452,8 +477,10 @@ def _exploit_options(
     add("--board", default="shikoku", help="a built-in board or a file (shikoku)")
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
     add("--run", type=Path, metavar="FOLDER", help="keep the run there; go on with a stopped one")
+    add_crew(parser, "here; training is always done here")
     options = parser.parse_args(arguments)
     check_seed(options.seed)
+    check_crew(options.crew)
     policy = policy_of(options.agent)
     check_outputs(options.json, read=[options.board, options.start_from, policy])
     return options

@@ -6,10 +6,10 @@ import argparse
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.crew import Crew
@@ -41,12 +41,12 @@ def add_common(parser: argparse.ArgumentParser, games: int) -> None:
     add_crew(parser)
 
 
-def add_crew(parser: argparse.ArgumentParser) -> None:
-    """Add the option that chooses who plays."""
-    parser.add_argument(
-        "--crew",
-        help=f"who plays: {KINDS} (here; for agents that play one game at a time, processes)",
-    )
+_OF_MATCHES = "here; for agents that play one game at a time, processes"
+
+
+def add_crew(parser: argparse.ArgumentParser, usual: str = _OF_MATCHES) -> None:
+    """Add the option that chooses who plays; `usual` tells who does without it."""
+    parser.add_argument("--crew", help=f"who plays: {KINDS} ({usual})")
 
 
 @contextmanager
@@ -84,8 +84,9 @@ def save_results(
     ratings: list[Rating],
     scale: Scale,
     ranked: Sequence[Standing] | None = None,
+    extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the results: whole or not at all; the standings if there are any to tell."""
+    """Write the results, with more keys if there are any: whole or not at all."""
     data = results_to_dict(
         *(results, ratings, agents),
         seed=None if getattr(options, "from_records", None) else options.seed,
@@ -95,6 +96,7 @@ def save_results(
         decided=getattr(options, "until_decided", False),
         adjusted=getattr(options, "luck", False),
         ranked=ranked,
+        extra=extra,
     )
     write_text(options.json, json.dumps(data, indent=1) + "\n")
 

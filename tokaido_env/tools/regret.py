@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.agents import make
+from tokaido_env.agents.arena.crews import check_crew
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import regret as report
 from tokaido_env.agents.report.tables import print_table
 from tokaido_env.agents.study.regret import difference, figures, measure
 from tokaido_env.agents.study.regret_set import SHIPPED, RegretSet
 from tokaido_env.files import check_outputs, write_text
+from tokaido_env.tools.matches import add_crew, chosen_crew
 from tokaido_env.tools.program import program
 
 VERSION = 1
@@ -27,7 +29,8 @@ def regret(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     agents = [make(spec) for spec in options.agents]
     told = RegretSet.load(options.set)
-    measured = [measure(agent, told) for agent in agents]
+    with chosen_crew(options.crew) as crew:
+        measured = [measure(agent, told, crew) for agent in agents]
     found = [figures(told, one, timed=True) for one in measured]
     order = sorted(range(len(found)), key=lambda i: float(found[i]["regret"]["mean"]))
     apart = [
@@ -51,7 +54,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
     add("--markdown", type=Path, metavar="FILE", help="write the table to a file")
     add("--timed", action="store_true", help="core seconds in the files too: other bytes each time")
+    add_crew(parser, "here")
     options = parser.parse_args(arguments)
+    check_crew(options.crew)
     policies = map(policy_of, options.agents)
     check_outputs(options.json, options.markdown, read=[options.set, *policies])
     return options
