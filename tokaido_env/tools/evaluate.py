@@ -154,15 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--error", type=float, help=f"how often that may be wrong ({ERROR})")
     add_link(parser)
     add("--luck", action="store_true", help="also tell scores with luck taken off: fewer games do")
-    add(
-        "--on-failure",
-        choices=("forfeit", "stop"),
-        default="forfeit",
-        help="what an agent of yours (python:...) that fails loses: the game (forfeit), for which "
-        "it plays in a process of its own; or all stops there (forfeit)",
-    )
-    add("--move-seconds", type=float, metavar="S", help="a decision of such an agent, at most")
-    add("--memory", type=int, metavar="MIB", help=f"of its process, at most ({MEMORY})")
+    _add_own(parser)
     add("--shard", metavar="I/N", help="play only part I of N of each match; see --from-records")
     add(
         "--from-records",
@@ -173,6 +165,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--list", action="store_true", help="list the agents there are")
     return parser
+
+
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    """Add the options of agents that are not of this package."""
+    add = parser.add_argument
+    add(
+        "--on-failure",
+        choices=("forfeit", "stop"),
+        default="forfeit",
+        help="what an agent of yours (python:...) that fails loses: the game (forfeit), for which "
+        "it plays in a process of its own; or all stops there (forfeit)",
+    )
+    add("--move-seconds", type=float, metavar="S", help="a decision of such an agent, at most")
+    add("--memory", type=int, metavar="MIB", help=f"of its process, at most ({MEMORY})")
 
 
 def _evaluate(options: argparse.Namespace) -> int:
