@@ -27,10 +27,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tokaido_env.agents import make
 from tokaido_env.agents.arena.crews import open_crew
+from tokaido_env.agents.arena.suite_file import sha256_of
 from tokaido_env.agents.learn.expert import learn
 from tokaido_env.agents.learn.samples import Samples, legal_rows, load_samples, save_samples
 from tokaido_env.agents.learn.self_play import SelfPlayUnit
-from tokaido_env.agents.learn.zero import ZeroSettings, _sha256
+from tokaido_env.agents.learn.zero_folder import ZeroSettings
 from tokaido_env.agents.players.champion import CHAMPION
 from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
 from tokaido_env.boards.pool import BoardPool
@@ -96,7 +97,7 @@ def kept(samples: Samples, folder: Path) -> dict[str, float]:
         "bytes_packed": round(len(packed.getvalue()) / n, 1),
         "pack_seconds": round(packing / n, 9),
         "load_seconds": _each(lambda: load_samples(path, "shikoku"), n),
-        "hash_seconds": _each(lambda: _sha256(path), n),
+        "hash_seconds": _each(lambda: sha256_of(path), n),
     }
 
 

@@ -40,7 +40,7 @@ WITH_OPTIONAL = {
     "agents/learn/ppo_metrics.py": {"stable_baselines3"},
     "agents/learn/ppo_policy.py": {"torch", "sb3_contrib"},
     "agents/learn/expert.py": {"torch"},
-    "agents/learn/zero.py": {"torch"},
+    "agents/learn/zero_parts.py": {"torch"},
 }
 # Who may import a library at all, also inside functions.
 ONLY_IN = {

@@ -168,13 +168,30 @@ class Lesson(Protocol):
         """Of Adam, falling to nothing as a cosine."""
 
 
-def learn(network: MoveNetwork, samples: Samples, steps: int, seed: int, settings: Lesson) -> float:
-    """Train a network on samples; return the mean loss of the last tenth of the steps."""
+def learn(
+    network: MoveNetwork,
+    samples: Samples,
+    steps: int,
+    seed: int,
+    settings: Lesson,
+    each_step: Callable[[], None] = lambda: None,
+) -> float:
+    """Train a network on samples; return the mean loss of the last tenth of the steps.
+
+    Args:
+        network: is changed.
+        samples: to learn from.
+        steps: of the optimizer.
+        seed: of the order of samples.
+        settings: of the learning.
+        each_step: called before each step.
+    """
     boards = settings.pool.records
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     rng = np.random.Generator(np.random.PCG64(seed))
     order, at, losses = rng.permutation(len(samples.legal)), 0, []
     for step in range(steps):
+        each_step()
         if at + settings.minibatch > len(order):
             order, at = rng.permutation(len(samples.legal)), 0
         rows = order[at : at + settings.minibatch]

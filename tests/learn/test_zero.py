@@ -12,10 +12,10 @@ import pytest
 
 from tokaido_env import Game
 from tokaido_env.agents import Agent, Policy, make
-from tokaido_env.agents.arena.crew import Here, Unit
+from tokaido_env.agents.arena.crew import Agents, Here, Unit
 from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.learn import zero
+from tokaido_env.agents.learn import zero_parts
 from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.samples import Samples, load_samples
 from tokaido_env.agents.learn.self_play import SelfPlayUnit
@@ -54,7 +54,7 @@ def unit(expert: str = "mcts:sims=3", **change: Any) -> SelfPlayUnit:
 
 def samples_of(one: SelfPlayUnit) -> Samples:
     parts: list[Samples] = []
-    one.run(lambda spec, mark: make(spec), parts.append)
+    one.run(Agents(), parts.append)
     (samples,) = parts
     return samples
 
@@ -245,14 +245,14 @@ def test_a_policy_that_is_shown_to_be_worse_does_not_pass_the_gate(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next round is played by who holds the gate; the learner goes on from the newest."""
-    real, played = zero.play_series, list[str]()
+    real, played = zero_parts.play_series, list[str]()
 
     def lost(pairs: Any, sheets: Any, **options: Any) -> Any:
         played.append(sheets[0].b)
         results, stopped = real(pairs, sheets, **options)
         return [results[0]._replace(decided="b")], stopped
 
-    monkeypatch.setattr(zero, "play_series", lost)
+    monkeypatch.setattr(zero_parts, "play_series", lost)
     run = tmp_path / "run"
     policy = iterate(run, replace(TINY, rounds=3))
     gate = [json.loads(line) for line in lines(run, "gate.jsonl")]
@@ -294,9 +294,11 @@ def test_the_command_trains_replays_and_refuses_in_one_line(
     words = [f"--{k.replace('_', '-')}={v}" for k, v in asdict(TINY).items() if k != "start_from"]
     run = ["--run", str(tmp_path / "run")]
     assert main([*run, *words]) == 0
-    figures = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [one["round"] for one in figures] == [1, 2]
-    assert contents(tmp_path / "run") == contents(finished)
+    heading, *rows = capsys.readouterr().out.splitlines()
+    assert heading.split()[:3] == ["round", "units", "positions"]
+    assert [row.split()[:2] for row in rows] == [["1", "3"], ["2", "3"]]
+    made = contents(tmp_path / "run").items()
+    assert {name: data for name, data in made if name[:3] != "tb/"} == contents(finished)
     assert main([*run, "--replay"]) == 0
     assert "2 rounds give the policies of the ledger" in capsys.readouterr().out
     for more, message in (

@@ -23,16 +23,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
-import os
 import shlex
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tokaido_env.agents import Agent, describe, make
 from tokaido_env.agents.arena.apart import MEMORY, Limits, check_limits, make_guarded
@@ -57,12 +52,12 @@ from tokaido_env.agents.arena.tournament import (
 )
 from tokaido_env.agents.registry import check_names, entrant, policy_of
 from tokaido_env.agents.report import tables
-from tokaido_env.agents.report.progress import learner_bars
 from tokaido_env.agents.report.standings import Standing, standings
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import check_seed, plain
-from tokaido_env.files import check_outputs, write_text
+from tokaido_env.files import check_outputs
 from tokaido_env.tools.calibrate import calibrate_agent
+from tokaido_env.tools.exploit import exploit_agent
 from tokaido_env.tools.game_pages import FOLDER, check_replays, write_games
 from tokaido_env.tools.generalise import generalise
 from tokaido_env.tools.ladders import build_ladder, place_agent
@@ -70,7 +65,6 @@ from tokaido_env.tools.matches import (
     INTERRUPTED,
     Scale,
     add_common,
-    add_crew,
     add_link,
     bar,
     chosen_crew,
@@ -82,9 +76,6 @@ from tokaido_env.tools.matches import (
 from tokaido_env.tools.program import described, program
 from tokaido_env.tools.regret import regret
 from tokaido_env.tools.suite import suite, verify_submission
-
-if TYPE_CHECKING:
-    from tokaido_env.agents.study.exploit import Probe, Search, Status
 
 MOST_MATCHES = 10  # that are printed unasked: those of five agents
 MOST_NAMED = 4  # agents in the title of a page
@@ -421,110 +412,11 @@ def _heading(agents: list[str]) -> str:
     return " – ".join(different)
 
 
-# Exploitability
-
-
-def _exploit(arguments: list[str]) -> int:
-    """Train a learner against one agent, and measure how far it beats it: a lower bound.
-
-    A search that knows what the agent replies plays against it too.
-    """
-    # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    try:
-        from tokaido_env.agents.study import exploit
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"{error}: pip install 'tokaido-env[train]'") from None
-
-    options = _exploit_options(arguments, exploit.STEPS, exploit.GAMES, exploit.Search())
-    search = exploit.Search(options.sims, options.search_games)
-    settings = exploit.settings_against(
-        *(options.agent, options.steps, options.seed, options.board, options.start_from)
-    )
-    _warn_if_slow(make(options.agent), settings.steps)
-    with _folder(options.run) as folder:
-        began = time.perf_counter()
-        games = options.games + exploit.searched_games(options.agent, search)
-        with (
-            chosen_crew(options.crew) as crew,
-            learner_bars(settings.agents, settings.steps, games) as bars,
-        ):
-
-            def report(state: Status) -> None:
-                score = None if state.newest is None else state.newest.match.score
-                bars.trained(state.progress.steps, score)
-
-            watch = report, bars.played
-            found = exploit.probe(folder, settings, options.games, *watch, search, crew)
-        seconds = time.perf_counter() - began
-    if options.json is not None:
-        write_text(options.json, json.dumps(found.to_dict(), indent=1) + "\n")
-    _show_probe(found, seconds)
-    if found.complete:
-        return 0
-    kept = "" if options.run is None else f": in {options.run}, call again to go on"
-    print(f"evaluate: interrupted{kept}", file=sys.stderr)
-    return INTERRUPTED
-
-
-def _exploit_options(
-    arguments: list[str], steps: int, games: int, search: Search
-) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(f"{program('evaluate')} exploit", description=_exploit.__doc__)
-    add = parser.add_argument
-    add("agent", metavar="AGENT", help=f"a spec string, see {program('evaluate')} --list")
-    add("--steps", type=int, default=steps, help=f"decisions of the learner ({steps:,})")
-    add("--start-from", default="", metavar="POLICY", help="policy file to begin with")
-    add("--games", type=int, default=games, help=f"of the learner's final match, even ({games})")
-    add("--sims", type=int, default=search.sims, help=f"simulations of the search ({search.sims})")
-    help_games = f"of the search, even; 0: no search ({search.games})"
-    add("--search-games", type=int, default=search.games, help=help_games)
-    add("--seed", type=int, default=0, help="of training and games, 0 to 2**53 - 1 (0)")
-    add("--board", default="shikoku", help="a built-in board or a file (shikoku)")
-    add("--json", type=Path, metavar="FILE", help="write the results to a file")
-    add("--run", type=Path, metavar="FOLDER", help="keep the run there; go on with a stopped one")
-    add_crew(parser, "here; training is always done here")
-    options = parser.parse_args(arguments)
-    check_seed(options.seed)
-    check_crew(options.crew)
-    policy = policy_of(options.agent)
-    check_outputs(options.json, read=[options.board, options.start_from, policy])
-    return options
-
-
-def _folder(run: Path | None) -> AbstractContextManager[str | Path]:
-    """Return the folder of a run, a temporary one if none is asked for."""
-    return tempfile.TemporaryDirectory(prefix="tokaido-") if run is None else nullcontext(run)
-
-
-def _warn_if_slow(agent: Agent, steps: int) -> None:
-    if agent.cost:
-        warning = (
-            f"{plain(agent.spec)} thinks long, and decides about as often as the learner: {steps:,}"
-        )
-        print(f"evaluate: {warning} times; fewer --steps take less time", file=sys.stderr)
-
-
-def _show_probe(found: Probe, seconds: float) -> None:
-    settings = found.settings
-    title = f"Learner against {found.agent}, seed {settings.seed}, board {settings.board}"
-    chosen = None if found.best is None else found.best.steps
-    tables.print_table(tables.curve_table(found.curve, chosen, title))
-    if found.match is not None:
-        title = "The chosen learner in games that did not choose it"
-        tables.print_table(tables.matches_table([found.match], title))
-    if found.search is not None:
-        title = "A search that knows what the agent replies"
-        tables.print_table(tables.matches_table([found.search], title))
-    print(found.meaning())
-    print(f"{settings.steps:,} steps asked for, {seconds:,.0f} s")
-
-
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "matches": _matches,
     "rate": place_agent,
     "ladder": build_ladder,
-    "exploit": _exploit,
+    "exploit": exploit_agent,
     "generalise": generalise,
     "calibrate": calibrate_agent,
     "suite": suite,
