@@ -19,34 +19,34 @@ pytest.importorskip(
     exc_type=ImportError,
 )
 
-import ray  # noqa: E402
-import torch  # noqa: E402
-from ray.rllib.algorithms.ppo.torch.default_ppo_torch_rl_module import (  # noqa: E402
+import ray
+import torch
+from ray.rllib.algorithms.ppo.torch.default_ppo_torch_rl_module import (
     DefaultPPOTorchRLModule,
 )
-from ray.rllib.core.columns import Columns  # noqa: E402
-from ray.rllib.core.distribution.torch.torch_distribution import TorchCategorical  # noqa: E402
-from ray.rllib.core.rl_module import RLModuleSpec  # noqa: E402
-from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner  # noqa: E402
-from ray.rllib.utils.pre_checks.env import check_multiagent_environments  # noqa: E402
-from ray.tune.registry import ENV_CREATOR, _global_registry  # noqa: E402
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.distribution.torch.torch_distribution import TorchCategorical
+from ray.rllib.core.rl_module import RLModuleSpec
+from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
+from ray.rllib.utils.pre_checks.env import check_multiagent_environments
+from ray.tune.registry import ENV_CREATOR, _global_registry
 
-from tokaido_env import Game, env  # noqa: E402
-from tokaido_env.agents.arena.tournament import play_match  # noqa: E402
-from tokaido_env.agents.learn.declared import RunError  # noqa: E402
-from tokaido_env.agents.learn.network import frozen  # noqa: E402
-from tokaido_env.agents.learn.rllib_policy import (  # noqa: E402
+from tokaido_env import Game, env
+from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.learn.network import frozen
+from tokaido_env.agents.learn.rllib_policy import (
     LearnerEnv,
     MoveModule,
     policy_of,
     self_play,
 )
-from tokaido_env.agents.players.policy import Policy, PolicyAgent  # noqa: E402
-from tokaido_env.agents.registry import make  # noqa: E402
-from tokaido_env.core.actions import N_ACTIONS  # noqa: E402
-from tokaido_env.core.luck import episode_seed  # noqa: E402
-from tokaido_env.core.observation import N_FEATURES  # noqa: E402
-from tokaido_env.rllib import (  # noqa: E402
+from tokaido_env.agents.players.policy import Policy, PolicyAgent
+from tokaido_env.agents.registry import make
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.luck import episode_seed
+from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.rllib import (
     NAME,
     POLICY,
     MaskedModule,
@@ -158,7 +158,10 @@ def test_masks_are_the_legal_actions_of_a_game(cls: Any) -> None:
             game.play(int(action))
         assert not any(told["action_mask"].any() for told in seen.values())
         winner = game.winner()
-        assert list(rewards.values()) == [(winner == 0) - (winner == 1), (winner == 1) - (winner == 0)]
+        assert list(rewards.values()) == [
+            (winner == 0) - (winner == 1),
+            (winner == 1) - (winner == 0),
+        ]
 
 
 def test_an_illegal_action_loses_and_ends_the_game() -> None:
@@ -193,7 +196,9 @@ def test_who_is_not_to_decide_is_refused(actions: dict[str, Any]) -> None:
     e = TokaidoMultiAgentEnv()
     ((agent, _),) = e.reset(seed=1)[0].items()
     before = e.aec.game.states.tobytes()
-    with pytest.raises(ValueError, match=f"^action_dict: expected an integer of {agent} alone, got"):
+    with pytest.raises(
+        ValueError, match=f"^action_dict: expected an integer of {agent} alone, got"
+    ):
         e.step({agent if who == "mover" else who: action for who, action in actions.items()})
     assert e.aec.game.states.tobytes() == before
 
@@ -295,7 +300,10 @@ def test_legal_actions_have_the_logits_of_rllibs_own_module(tmp_path: Path) -> N
     seen = {Columns.OBS: batch[Columns.OBS]["observation"]}
     legal = batch[Columns.OBS]["action_mask"].bool()
     found = module.forward_train(batch)[Columns.ACTION_DIST_INPUTS]
-    assert found[legal].tolist() == plain.forward_train(seen)[Columns.ACTION_DIST_INPUTS][legal].tolist()
+    assert (
+        found[legal].tolist()
+        == plain.forward_train(seen)[Columns.ACTION_DIST_INPUTS][legal].tolist()
+    )
     assert module.compute_values(batch).tolist() == plain.compute_values(seen).tolist()
     module.save_to_path(tmp_path / "module")  # a checkpoint of one's own
     again = MaskedModule.from_checkpoint(tmp_path / "module")
@@ -314,7 +322,9 @@ def test_the_module_of_this_project_is_the_policy_that_the_kernels_play() -> Non
         found = module.forward_train(batch)
         legal = game.legal_actions()
         np.testing.assert_allclose(
-            found[Columns.ACTION_DIST_INPUTS].detach().numpy()[0, legal], logits[0, legal], atol=2e-4
+            found[Columns.ACTION_DIST_INPUTS].detach().numpy()[0, legal],
+            logits[0, legal],
+            atol=2e-4,
         )
         np.testing.assert_allclose(module.compute_values(batch).detach().numpy(), values, atol=1e-5)
         assert module.compute_values(batch, found[Columns.EMBEDDINGS]).shape == (1,)
@@ -333,7 +343,7 @@ def test_at_the_end_the_learner_sees_the_observation_alone() -> None:
 
 
 def test_a_width_that_no_network_has_is_refused() -> None:
-    with pytest.raises(RunError, match="^width: expected a multiple of 8, got 12$"):
+    with pytest.raises(RunError, match=r"^width: expected a multiple of 8, got 12$"):
         self_play(width=12)
 
 
@@ -367,7 +377,7 @@ def test_what_rllib_trains_is_a_policy_that_plays(tmp_path: Path) -> None:
     read = Policy.load(tmp_path / "trained.safetensors")
     assert same(read.tensors, trained.tensors)
     match = play_match(PolicyAgent.of(read, "trained"), make("random"), 20, 0)
-    assert match.wins > match.losses
+    assert match.score > 0.5
 
 
 @pytest.mark.usefixtures("local_ray")

@@ -1,4 +1,4 @@
-"""Tokaido Duo for RLlib, by its new API stack: both seats as agents, with the mask in what they see.
+"""Tokaido Duo for RLlib, by its new API stack: both seats as agents that see the mask too.
 
     from tokaido_env.rllib import self_play_config
 
@@ -163,8 +163,8 @@ def self_play_config(
 
     gamma is 1, for the only reward is the result, and RLlib's check is off, see
     `TokaidoMultiAgentEnv`; all else is RLlib's default, to be set as usual:
-    `self_play_config().env_runners(num_env_runners=8).training(lr=1e-3)`. With a `seed`, which RLlib
-    gives to its runners as `seed + 1`, `seed + 2` and so on, several runners share most of their luck.
+    `self_play_config().env_runners(num_env_runners=8).training(lr=1e-3)`. RLlib hands a `seed` to
+    its runners as `seed + 1`, `seed + 2` and so on: with one, they share most of their luck.
 
     Args:
         environment: the class of the games.

@@ -2,7 +2,7 @@
 
     algorithm = self_play().build_algo()
     algorithm.train()
-    policy_of(algorithm).save("mine.safetensors")  # then: evaluate.py policy:mine.safetensors greedy
+    policy_of(algorithm).save("mine.safetensors")  # evaluate.py policy:mine.safetensors greedy
 
 A checkpoint of RLlib is pickles; a policy file is numbers.
 """
@@ -27,6 +27,7 @@ from tokaido_env.agents.learn.settings import DEFAULTS, check_width
 from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
 from tokaido_env.agents.players.policy import Policy, Sizes
 from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.rllib import POLICY, TokaidoMultiAgentEnv, masked, self_play_config
 
@@ -40,10 +41,9 @@ class LearnerEnv(TokaidoMultiAgentEnv):
     def __init__(self, config: dict[str, Any] | None = None) -> None:
         super().__init__(config)
         inputs = spaces.Box(-np.inf, np.inf, (N_INPUTS,), np.float32)
-        self.observation_spaces = {
-            agent: spaces.Dict({**seen.spaces, "observation": inputs})
-            for agent, seen in self.observation_spaces.items()
-        }
+        mask = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
+        seen = spaces.Dict({"observation": inputs, "action_mask": mask})
+        self.observation_spaces = dict.fromkeys(self.possible_agents, seen)
 
     def step(self, action_dict: dict[str, Any]) -> Any:
         """Play a decision, as `TokaidoMultiAgentEnv.step`; the cap on rounds terminates.
