@@ -65,12 +65,12 @@ kills: setup
 	$(RLLIB) -c "import torch" 2>/dev/null && own="gymnasium|torch" || own="gymnasium"; \
 	  grep -vE "^($$own)==" constraints.txt > .venv-rllib/constraints.txt
 	$(RLLIB) -m pip install --quiet --disable-pip-version-check \
-	  -c .venv-rllib/constraints.txt -e ".[rllib]" pytest
+	  -c .venv-rllib/constraints.txt -e ".[rllib,train]" pytest
 	touch $@
 
 certify-rllib: .venv-rllib/ready
 	$(RLLIB) -m tokaido_env certify
-	$(RLLIB) -m pytest -q tests/test_rllib.py tests/test_adapters.py
+	$(RLLIB) -m pytest -q tests/test_rllib.py tests/test_adapters.py tests/tools/test_tune_with_ray.py
 
 bench: setup
 	$(PY) -m tokaido_env bench

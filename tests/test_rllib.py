@@ -190,16 +190,18 @@ def test_the_cap_on_rounds_is_nobodys(cls: Any, truncates: bool, short: Path) ->
 
 
 @pytest.mark.parametrize(
-    "actions", [{}, {"player_0": 1, "player_1": 1}, {"nobody": 1}, {"mover": "pass"}], ids=str
+    "actions",
+    [{}, {"player_0": 1, "player_1": 1}, {"nobody": 1}, {"mover": "pass"}, None, ["player_0"]],
+    ids=str,
 )
-def test_who_is_not_to_decide_is_refused(actions: dict[str, Any]) -> None:
+def test_who_is_not_to_decide_is_refused(actions: Any) -> None:
     e = TokaidoMultiAgentEnv()
     ((agent, _),) = e.reset(seed=1)[0].items()
     before = e.aec.game.states.tobytes()
     with pytest.raises(
         ValueError, match=f"^action_dict: expected an integer of {agent} alone, got"
     ):
-        e.step({agent if who == "mover" else who: action for who, action in actions.items()})
+        e.step({agent: "pass"} if actions == {"mover": "pass"} else actions)
     assert e.aec.game.states.tobytes() == before
 
 

@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 try:
@@ -72,7 +73,7 @@ class TokaidoMultiAgentEnv(MultiAgentEnv):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin a game, as `RawTokaidoEnv.reset`; return what is seen and infos, by agent."""
-        self.aec.reset(seed, options or None)
+        self.aec.reset(seed, options)
         return self._seen_by(here := [self.aec.agent_selection]), self._infos_of(here)
 
     def step(self, action_dict: dict[str, Any]) -> Told:
@@ -191,11 +192,12 @@ def _without_mask(batch: dict[str, Any]) -> dict[str, Any]:
     return batch | {Columns.OBS: batch[Columns.OBS]["observation"]}
 
 
-def _action_of(actions: dict[str, Any], agent: str) -> int:
-    action = as_integer(actions.get(agent)) if list(actions) == [agent] else None
-    if action is None:
-        raise ValueError(f"action_dict: expected an integer of {agent} alone, got {shown(actions)}")
-    return action
+def _action_of(actions: object, agent: str) -> int:
+    if isinstance(actions, Mapping) and list(actions) == [agent]:
+        action = as_integer(actions[agent])
+        if action is not None:
+            return action
+    raise ValueError(f"action_dict: expected an integer of {agent} alone, got {shown(actions)}")
 
 
 register_env(NAME, TokaidoMultiAgentEnv)
