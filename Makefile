@@ -70,7 +70,8 @@ kills: setup
 
 certify-rllib: .venv-rllib/ready
 	$(RLLIB) -m tokaido_env certify
-	$(RLLIB) -m pytest -q tests/test_rllib.py tests/test_adapters.py tests/tools/test_tune_with_ray.py
+	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_adapters.py \
+	  tests/test_rllib.py tests/tools/test_tune_with_ray.py
 
 bench: setup
 	$(PY) -m tokaido_env bench

@@ -13,6 +13,8 @@ def test_the_readme_has_examples() -> None:
     assert len(EXAMPLES) >= 7
 
 
+# RLlib registers its vector of games anew each time.
+@pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda code: code.split("\n", 1)[0])
 def test_an_example_of_the_readme_runs(
     example: str,

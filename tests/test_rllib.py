@@ -355,6 +355,7 @@ def test_a_width_that_no_network_has_is_refused() -> None:
 @pytest.fixture
 def local_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    ray.shutdown()  # what an example of the README has begun
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
