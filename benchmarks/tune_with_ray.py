@@ -8,9 +8,9 @@ A trial is a run of `train.py` with drawn settings, a processor for each. After 
 
 - asha: the worse half stops after 1, 2, 4 … rounds (Li and others 2018, "Massively parallel
   hyperparameter tuning");
-- pbt: in each round the worst quarter goes on from the weights of the best, with its settings a
-  little changed (Jaderberg and others 2017, "Population based training"): as a new run that starts
-  from that policy, so without Adam's moments and the pool.
+- pbt: after a round a trial of the worst quarter goes on from the weights of one of the best, with
+  its settings a little changed (Jaderberg and others 2017, "Population based training"): as a new
+  run that starts from that policy, so without Adam's moments and the pool.
 
 The same command goes on after Ctrl-C or a crash. Needs Ray Tune: pip install 'ray[tune]'. Weights
 pass between trials as policy files; Tune keeps its own state as pickles: resume your own only.
@@ -198,7 +198,7 @@ def _tuner(folder: Path, options: argparse.Namespace) -> tune.Tuner:
             name="ray",
             storage_path=str(folder),
             stop={"training_iteration": options.rounds},
-            checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=1, num_to_keep=2),
+            checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=1),
             failure_config=tune.FailureConfig(max_failures=2),
         ),
     )
@@ -207,11 +207,8 @@ def _tuner(folder: Path, options: argparse.Namespace) -> tune.Tuner:
 def _scheduler(options: argparse.Namespace) -> Any:
     if options.method == "asha":
         return ASHAScheduler(max_t=options.rounds, grace_period=1, reduction_factor=2)
-    return PopulationBasedTraining(
-        perturbation_interval=1,
-        hyperparam_mutations=dict(SPACE),
-        custom_explore_fn=within,
-        synch=True,
+    return PopulationBasedTraining(  # synch=True waits for ever where a trial has ended
+        perturbation_interval=1, hyperparam_mutations=dict(SPACE), custom_explore_fn=within
     )
 
 
