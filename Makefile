@@ -3,6 +3,7 @@
 # make test-long  the same rules walk over many more games: make test-long GAMES=20000
 # make fuzz       damaged input of every kind: make fuzz N=100000
 # make kills      commands that are killed and go on: make kills N=100
+# make certify-rllib  RLlib, in an environment of its own: its check, and our tests of it
 # make bench      print the speeds of this machine
 
 PYTHON ?= python3
@@ -12,7 +13,9 @@ N ?= 10000
 kills: N = 100
 PY := .venv/bin/python
 
-.PHONY: setup train test test-long fuzz kills check bench browser
+RLLIB := .venv-rllib/bin/python
+
+.PHONY: setup train test test-long fuzz kills certify-rllib check bench browser
 
 setup: .venv/ready
 
@@ -55,6 +58,20 @@ fuzz: setup
 
 kills: setup
 	$(PY) benchmarks/kills.py --kills $(N)
+
+# RLlib asks for a version of Gymnasium of its own; all else is as in .venv.
+.venv-rllib/ready: pyproject.toml constraints.txt
+	test -x $(RLLIB) || $(PYTHON) -m venv .venv-rllib
+	$(RLLIB) -c "import torch" 2>/dev/null && own="gymnasium|torch" || own="gymnasium"; \
+	  grep -vE "^($$own)==" constraints.txt > .venv-rllib/constraints.txt
+	$(RLLIB) -m pip install --quiet --disable-pip-version-check \
+	  -c .venv-rllib/constraints.txt -e ".[rllib,train]" pytest
+	touch $@
+
+certify-rllib: .venv-rllib/ready
+	$(RLLIB) -m tokaido_env certify
+	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_adapters.py \
+	  tests/test_rllib.py tests/tools/test_tune_with_ray.py
 
 bench: setup
 	$(PY) -m tokaido_env bench

@@ -123,6 +123,24 @@ def test_stable_baselines(script: Script, seat: int) -> None:
     assert e.games.batch.slots["seed"].tolist() == [episode_seed(script.game.seed, 1)]
 
 
+def test_rllib(script: Script) -> None:
+    rllib = pytest.importorskip(
+        "tokaido_env.rllib", reason="RLlib is not installed", exc_type=ImportError
+    )
+    e = rllib.TokaidoMultiAgentEnv({"board": script.board})
+    seen, infos = e.reset(seed=script.game.seed)
+    assert [info["board"] for info in infos.values()] == [script.game.board.name]
+    for position, player, action in zip(
+        script.positions, script.players, script.actions, strict=True
+    ):
+        assert list(seen) == [f"player_{player}"]
+        assert e.aec.game.states.tobytes() == position
+        seen, rewards, ended, _, _ = e.step({f"player_{player}": action})
+    assert e.aec.game == script.game
+    assert ended["__all__"]
+    assert rewards == {"player_0": script.rewards[0], "player_1": script.rewards[1]}
+
+
 def test_openspiel(script: Script) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     pytest.importorskip("tokaido_env.openspiel")

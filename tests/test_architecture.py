@@ -33,18 +33,23 @@ LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torc
 WITH_OPTIONAL = {
     "tokaido_env/sb3.py": {"stable_baselines3"},
     "tokaido_env/openspiel.py": {"pyspiel", "open_spiel"},
+    "tokaido_env/rllib.py": {"ray"},
     "agents/arena/cluster.py": {"ray"},
     "agents/learn/network.py": {"torch"},
     "agents/learn/checkpoint.py": {"torch", "safetensors"},
     "agents/learn/ppo.py": {"stable_baselines3"},
     "agents/learn/ppo_metrics.py": {"stable_baselines3"},
     "agents/learn/ppo_policy.py": {"torch", "sb3_contrib"},
+    "agents/learn/rllib_policy.py": {"torch", "ray"},
     "agents/learn/expert.py": {"torch"},
     "agents/learn/zero_parts.py": {"torch"},
 }
 # Who may import a library at all, also inside functions.
 ONLY_IN = {
-    "ray": ("agents/arena/cluster.py",),
+    "ray": (
+        *("agents/arena/cluster.py", "tokaido_env/rllib.py", "agents/learn/rllib_policy.py"),
+        "tokaido_env/tools/certify.py",
+    ),
     "torch": ("agents/learn/", "tokaido_env/tools/"),
     "sb3_contrib": ("agents/learn/ppo_policy.py", "tokaido_env/tools/"),
     "stable_baselines3": ("tokaido_env/sb3.py", "agents/learn/ppo", "tokaido_env/tools/"),

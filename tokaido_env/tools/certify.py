@@ -188,6 +188,19 @@ def _random_sim_test() -> str:
     return ""
 
 
+def _check_multiagent_environments(**options: Any) -> str:
+    from ray.rllib.utils.pre_checks.env import check_multiagent_environments
+
+    from tokaido_env.rllib import TokaidoMultiAgentEnv
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_multiagent_environments(TokaidoMultiAgentEnv(options))
+    return ""
+
+
+OF_RLLIB = ("ray", "tree", "lz4", "tensorboardX")  # that Ray's core does not bring
+
 CHECKS = (
     Check("pettingzoo", "api_test, dictionaries", _api_test),
     Check(
@@ -217,6 +230,13 @@ CHECKS = (
     ),
     Check("stable_baselines3", "check_env, warnings as errors", _sb3_check_env),
     Check("open_spiel", "random_sim_test, serialising", _random_sim_test),
+    Check("ray", "RLlib's check of environments", _check_multiagent_environments, OF_RLLIB),
+    Check(
+        "ray",
+        "RLlib's check of environments, entities",
+        lambda: _check_multiagent_environments(observation="entities"),
+        OF_RLLIB,
+    ),
 )
 
 

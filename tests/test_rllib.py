@@ -1,0 +1,397 @@
+"""The environment of RLlib, its modules and what they train: against games that are played apart.
+
+RLlib asks for a Gymnasium of its own, so these run in an environment of their own:
+`make certify-rllib`.
+"""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from positions import shikoku_data, write_board
+
+pytest.importorskip(
+    "tokaido_env.rllib",
+    reason="RLlib is not installed: make certify-rllib",
+    exc_type=ImportError,
+)
+
+import ray
+import torch
+from ray.rllib.algorithms.ppo.torch.default_ppo_torch_rl_module import (
+    DefaultPPOTorchRLModule,
+)
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.distribution.torch.torch_distribution import TorchCategorical
+from ray.rllib.core.rl_module import RLModuleSpec
+from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
+from ray.rllib.utils.pre_checks.env import check_multiagent_environments
+from ray.tune.registry import ENV_CREATOR, _global_registry
+
+from tokaido_env import Game, env
+from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.learn.network import frozen
+from tokaido_env.agents.learn.rllib_policy import (
+    LearnerEnv,
+    MoveModule,
+    policy_of,
+    self_play,
+)
+from tokaido_env.agents.players.policy import Policy, PolicyAgent
+from tokaido_env.agents.registry import make
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.luck import episode_seed
+from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.rllib import (
+    NAME,
+    POLICY,
+    MaskedModule,
+    TokaidoMultiAgentEnv,
+    self_play_config,
+)
+
+# RLlib registers its vector of games anew each time.
+pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
+
+SEEDS = (3, 2**53 - 9)
+AGENTS = ["player_0", "player_1"]
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> Path:
+    """A board on which games end after two rounds, which is the cap."""
+    return write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 2})
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two dicts of arrays and plain values, in any depth, are equal."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return bool(np.array_equal(one, other))
+
+
+def positions(cls: Any, games: int) -> Iterator[tuple[Game, dict[str, Any]]]:
+    """Every decision of some random games, with what is seen by who decides."""
+    rng, e = np.random.default_rng(1), cls()
+    for seed in range(games):
+        seen, _ = e.reset(seed=seed)
+        while len(seen) == 1:
+            ((agent, told),) = seen.items()
+            yield e.aec.game, told
+            seen, *_ = e.step({agent: int(rng.choice(np.flatnonzero(told["action_mask"])))})
+
+
+def batch_of(seen: list[dict[str, Any]]) -> dict[str, Any]:
+    """What RLlib hands to a module."""
+    told = {key: np.stack([one[key] for one in seen]) for key in ("observation", "action_mask")}
+    return {Columns.OBS: {key: torch.from_numpy(array) for key, array in told.items()}}
+
+
+def module_of(kind: Any, cls: Any, model_config: Any = None) -> Any:
+    e = cls()
+    return RLModuleSpec(
+        module_class=kind,
+        observation_space=e.observation_spaces["player_0"],
+        action_space=e.action_spaces["player_0"],
+        model_config=model_config,
+    ).build()
+
+
+# The environment
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"observation": "entities"}, {"board": "family:train/50", "see_board": True}]
+)
+@pytest.mark.parametrize("cls", [TokaidoMultiAgentEnv, LearnerEnv])
+def test_rllibs_own_check(cls: Any, options: dict[str, Any]) -> None:
+    if cls is TokaidoMultiAgentEnv or not options:
+        check_multiagent_environments(cls(options))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "options", [{}, {"board": "family:train/50", "reward": "margin", "see_board": True}]
+)
+def test_an_episode_is_that_of_pettingzoo(seed: int, options: dict[str, Any]) -> None:
+    """The same seed and actions: the same agents, observations, rewards, ends and infos."""
+    rng, theirs, ours = np.random.default_rng(seed), env(**options), TokaidoMultiAgentEnv(options)
+    for first in (seed, None):
+        theirs.reset(seed=first)
+        seen, infos = ours.reset(seed=first)
+        while True:
+            agent = theirs.agent_selection
+            told, _, _, _, info = theirs.last()
+            assert same(seen, {agent: told})
+            assert same(infos, {agent: info})
+            assert ours.observation_spaces[agent].contains(seen[agent])
+            action = int(rng.choice(np.flatnonzero(told["action_mask"])))
+            theirs.step(action)
+            seen, rewards, ended, cut, infos = ours.step({agent: np.int64(action)})
+            if ended["__all__"]:
+                break
+            assert rewards == {theirs.agent_selection: 0.0}
+            assert not any({**ended, **cut}.values())
+        assert (rewards, infos.keys()) == (theirs.rewards, set(AGENTS))
+        assert same(seen, {agent: theirs.observe(agent) for agent in AGENTS})
+        assert ended == dict.fromkeys([*AGENTS, "__all__"], True)
+        assert cut == dict.fromkeys(ended, False)
+
+
+@pytest.mark.parametrize("cls", [TokaidoMultiAgentEnv, LearnerEnv])
+def test_masks_are_the_legal_actions_of_a_game(cls: Any) -> None:
+    e, rng = cls(), np.random.default_rng(0)
+    for episode in range(3):
+        seen, _ = e.reset(seed=7 if episode == 0 else None)
+        game = Game(seed=int(episode_seed(7, episode)))
+        while not game.is_over:
+            assert list(seen) == [f"player_{game.player}"]
+            (told,) = seen.values()
+            assert np.flatnonzero(told["action_mask"]).tolist() == game.legal_actions()
+            action = rng.choice(game.legal_actions())
+            (agent,) = seen
+            seen, rewards, *_ = e.step({agent: action})
+            game.play(int(action))
+        assert not any(told["action_mask"].any() for told in seen.values())
+        winner = game.winner()
+        assert list(rewards.values()) == [
+            (winner == 0) - (winner == 1),
+            (winner == 1) - (winner == 0),
+        ]
+
+
+def test_an_illegal_action_loses_and_ends_the_game() -> None:
+    e = TokaidoMultiAgentEnv()
+    seen, _ = e.reset(seed=1)
+    ((agent, told),) = seen.items()
+    illegal = int(np.flatnonzero(told["action_mask"] == 0)[0])
+    _, rewards, ended, cut, _ = e.step({agent: illegal})
+    assert rewards == dict.fromkeys(AGENTS, 0.0) | {agent: -1.0}
+    assert all(ended.values())
+    assert not any(cut.values())
+
+
+@pytest.mark.parametrize(("cls", "truncates"), [(TokaidoMultiAgentEnv, True), (LearnerEnv, False)])
+def test_the_cap_on_rounds_is_nobodys(cls: Any, truncates: bool, short: Path) -> None:
+    """It truncates, as everywhere; the learner is told that nothing comes after it."""
+    e = cls({"board": short})
+    seen, _ = e.reset(seed=1)
+    while len(seen) == 1:
+        ((agent, told),) = seen.items()
+        seen, rewards, ended, cut, _ = e.step({agent: int(np.flatnonzero(told["action_mask"])[0])})
+    assert e.aec.game.end == "cap"
+    assert rewards == dict.fromkeys(AGENTS, 0.0)
+    assert cut == dict.fromkeys([*AGENTS, "__all__"], truncates)
+    assert ended == dict.fromkeys([*AGENTS, "__all__"], not truncates)
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [{}, {"player_0": 1, "player_1": 1}, {"nobody": 1}, {"mover": "pass"}, None, ["player_0"]],
+    ids=str,
+)
+def test_who_is_not_to_decide_is_refused(actions: Any) -> None:
+    e = TokaidoMultiAgentEnv()
+    ((agent, _),) = e.reset(seed=1)[0].items()
+    before = e.aec.game.states.tobytes()
+    with pytest.raises(
+        ValueError, match=f"^action_dict: expected an integer of {agent} alone, got"
+    ):
+        e.step({agent: "pass"} if actions == {"mover": "pass"} else actions)
+    assert e.aec.game.states.tobytes() == before
+
+
+def test_it_is_registered_by_its_name() -> None:
+    made = _global_registry.get(ENV_CREATOR, NAME)({"board": "family:7"})
+    made.reset(seed=1)
+    assert made.aec.game.board.name == "family:7"
+
+
+# Episodes as RLlib samples them
+
+
+@pytest.mark.parametrize("config", [self_play_config(), self_play(width=16)], ids=["plain", "move"])
+def test_sampled_episodes_are_whole_games(config: Any) -> None:
+    """Each seat's steps are its own decisions: a game replays them, position by position."""
+    runner = MultiAgentEnvRunner(
+        config.debugging(seed=5).env_runners(num_env_runners=0, num_envs_per_env_runner=3)
+    )
+    episodes = runner.sample(num_episodes=3)
+    assert len(episodes) >= 3
+    for episode in episodes:
+        seats = [episode.agent_episodes[agent] for agent in AGENTS]
+        game = Game(seed=int(seats[0].get_infos(0)["seed"]))
+        assert game.seed in {int(episode_seed(5 + i, e)) for i in range(3) for e in range(9)}
+        steps = [0, 0]
+        while not game.is_over:
+            assert game.player is not None
+            seat, t = seats[game.player], steps[game.player]
+            told = seat.get_observations(t)["action_mask"]
+            assert np.flatnonzero(told).tolist() == game.legal_actions()
+            steps[game.player] += 1
+            game.play(int(seat.get_actions(t)))
+        assert steps == [len(seat) for seat in seats]
+        assert all(seat.is_terminated for seat in seats)
+        winner = game.winner()
+        wins = [0 if winner is None else 1 if winner == seat else -1 for seat in (0, 1)]
+        assert [seat.get_return() for seat in seats] == wins
+        assert [sum(seat.get_rewards()[:-1]) for seat in seats] == [0, 0]
+
+
+def test_without_a_seed_games_side_by_side_differ() -> None:
+    """RLlib's check would leave all of them at one seed."""
+    runner = MultiAgentEnvRunner(
+        self_play_config().env_runners(num_env_runners=0, num_envs_per_env_runner=4)
+    )
+    runner.sample(num_timesteps=8)
+    assert len({e.unwrapped.aec.game.seed for e in runner.env.envs}) == 4
+
+
+# The modules
+
+
+@pytest.mark.parametrize("kind", [MaskedModule, MoveModule])
+def test_a_module_never_samples_an_illegal_action(kind: Any) -> None:
+    """Even one that wants nothing else: its logits are pushed towards what is mostly illegal."""
+    cls = LearnerEnv if kind is MoveModule else TokaidoMultiAgentEnv
+    config = {"width": 16} if kind is MoveModule else None
+    module = module_of(kind, cls, config)
+    last = module.network.action if kind is MoveModule else module.pi.net.mlp[-1]
+    with torch.no_grad():
+        last.bias[45:] += 1e4
+    batch = batch_of([told for _, told in positions(cls, 2)])
+    legal = batch[Columns.OBS]["action_mask"].bool()
+    for forward in (module.forward_exploration, module.forward_inference, module.forward_train):
+        chosen = TorchCategorical.from_logits(forward(batch)[Columns.ACTION_DIST_INPUTS])
+        assert not chosen._dist.probs[~legal].any()
+        drawn = torch.stack([chosen.sample() for _ in range(200)])
+        assert legal.gather(1, drawn.T).all()
+    assert len(legal) > 100
+    assert not legal.all(dim=1).any()
+
+
+@pytest.mark.parametrize("kind", [MaskedModule, MoveModule])
+def test_where_nothing_is_legal_all_numbers_are_finite(kind: Any) -> None:
+    cls = LearnerEnv if kind is MoveModule else TokaidoMultiAgentEnv
+    module = module_of(kind, cls, {"width": 16} if kind is MoveModule else None)
+    seen = [told for _, told in itertools.islice(positions(cls, 1), 3)]
+    batch = batch_of([{**told, "action_mask": told["action_mask"] * 0} for told in seen])
+    found = module.forward_train(batch)
+    chosen = TorchCategorical.from_logits(found[Columns.ACTION_DIST_INPUTS])
+    loss = chosen.entropy().sum() + chosen.logp(torch.zeros(3)).sum()
+    (loss + module.compute_values(batch, found.get(Columns.EMBEDDINGS)).sum()).backward()
+    grads = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
+    assert grads
+    assert all(torch.isfinite(grad).all() for grad in grads)
+
+
+def test_legal_actions_have_the_logits_of_rllibs_own_module(tmp_path: Path) -> None:
+    module = module_of(MaskedModule, TokaidoMultiAgentEnv)
+    e = TokaidoMultiAgentEnv()
+    plain = DefaultPPOTorchRLModule(
+        observation_space=e.observation_spaces["player_0"]["observation"],
+        action_space=e.action_spaces["player_0"],
+        model_config=module.model_config,
+    )
+    plain.load_state_dict(module.state_dict())
+    batch = batch_of([told for _, told in positions(TokaidoMultiAgentEnv, 1)])
+    seen = {Columns.OBS: batch[Columns.OBS]["observation"]}
+    legal = batch[Columns.OBS]["action_mask"].bool()
+    found = module.forward_train(batch)[Columns.ACTION_DIST_INPUTS]
+    assert (
+        found[legal].tolist()
+        == plain.forward_train(seen)[Columns.ACTION_DIST_INPUTS][legal].tolist()
+    )
+    assert module.compute_values(batch).tolist() == plain.compute_values(seen).tolist()
+    module.save_to_path(tmp_path / "module")  # a checkpoint of one's own
+    again = MaskedModule.from_checkpoint(tmp_path / "module")
+    assert again.forward_train(batch)[Columns.ACTION_DIST_INPUTS].tolist() == found.tolist()
+
+
+def test_the_module_of_this_project_is_the_policy_that_the_kernels_play() -> None:
+    """Logits and values are those of the compiled forward pass, which knows no PyTorch."""
+    module = module_of(MoveModule, LearnerEnv, {"width": 32})
+    policy = frozen(module.network)
+    for game, told in itertools.islice(positions(LearnerEnv, 1), 0, None, 7):
+        batch = batch_of([told])
+        logits, values = policy.evaluate(
+            game.boards, game.states, np.array([game.legal_mask], np.uint64)
+        )
+        found = module.forward_train(batch)
+        legal = game.legal_actions()
+        np.testing.assert_allclose(
+            found[Columns.ACTION_DIST_INPUTS].detach().numpy()[0, legal],
+            logits[0, legal],
+            atol=2e-4,
+        )
+        np.testing.assert_allclose(module.compute_values(batch).detach().numpy(), values, atol=1e-5)
+        assert module.compute_values(batch, found[Columns.EMBEDDINGS]).shape == (1,)
+
+
+def test_at_the_end_the_learner_sees_the_observation_alone() -> None:
+    e = LearnerEnv()
+    seen, _ = e.reset(seed=2)
+    while len(seen) == 1:
+        ((agent, told),) = seen.items()
+        seen, *_ = e.step({agent: int(np.flatnonzero(told["action_mask"])[0])})
+    for agent, told in seen.items():
+        expected = e.aec.observe(agent)["observation"]
+        assert told["observation"][:N_FEATURES].tolist() == expected.tolist()
+        assert not told["observation"][N_FEATURES:].any()
+
+
+def test_a_width_that_no_network_has_is_refused() -> None:
+    with pytest.raises(RunError, match=r"^width: expected a multiple of 8, got 12$"):
+        self_play(width=12)
+
+
+# Training
+
+
+@pytest.fixture
+def local_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    ray.shutdown()  # what an example of the README has begun
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.usefixtures("local_ray")
+def test_what_rllib_trains_is_a_policy_that_plays(tmp_path: Path) -> None:
+    config = self_play(width=16, board="family:7").env_runners(
+        num_env_runners=0, num_envs_per_env_runner=8
+    )
+    algorithm = config.training(train_batch_size_per_learner=512, minibatch_size=256).build_algo()
+    before = policy_of(algorithm)
+    assert before.training["steps"] == 0
+    algorithm.train()
+    trained = policy_of(algorithm)
+    algorithm.stop()
+    assert trained.training["trainer"] == "RLlib"
+    assert 512 <= trained.training["steps"] < 1024
+    assert trained.training["board"]["name"] == "family:7"
+    assert not any(same(before.tensors[name], tensor) for name, tensor in trained.tensors.items())
+    trained.save(tmp_path / "trained.safetensors")
+    read = Policy.load(tmp_path / "trained.safetensors")
+    assert same(read.tensors, trained.tensors)
+    match = play_match(PolicyAgent.of(read, "trained"), make("random"), 20, 0)
+    assert match.score > 0.5
+
+
+@pytest.mark.usefixtures("local_ray")
+def test_rllibs_own_network_trains_by_self_play() -> None:
+    config = self_play_config().env_runners(num_env_runners=0, num_envs_per_env_runner=8)
+    algorithm = config.training(
+        train_batch_size_per_learner=512, minibatch_size=256, num_epochs=1
+    ).build_algo()
+    found = algorithm.train()["learners"][POLICY]
+    weights = algorithm.get_module(POLICY).get_state()
+    algorithm.stop()
+    assert all(np.isfinite(array).all() for array in weights.values())
+    assert np.isfinite(found["total_loss"])
+    assert 0 < found["entropy"] < np.log(N_ACTIONS)
