@@ -3,25 +3,21 @@
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from browsers import Browser, browsing
 
 from tokaido_env.core.jit import INTERPRETED
 
-BYTECODE = Path(__file__).resolve().parents[1] / ".pytest_cache" / "bytecode"
-
 
 def pytest_configure() -> None:
     """Set what the processes have in common that the tests start, those of pytest-xdist too.
 
-    Their bytecode is kept, in a folder that is no source's: where the environment allows none, each
-    would compile the package anew. Threads of OpenMP and BLAS would wait for each other, busily, as
-    there is a process for each core; Numba takes as many as ever.
+    Bytecode is kept: where the environment wants none, each would compile the package anew. Threads
+    of OpenMP and BLAS would wait for each other, busily, as there is a process for each core; Numba
+    takes as many as ever.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(BYTECODE)
     sys.dont_write_bytecode = False
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
