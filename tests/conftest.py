@@ -1,11 +1,26 @@
 """Options of the test suite."""
 
+import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 from browsers import Browser, browsing
 
 from tokaido_env.core.jit import INTERPRETED
+
+
+def pytest_configure() -> None:
+    """Set what the processes have in common that the tests start, those of pytest-xdist too.
+
+    Bytecode is kept: where the environment wants none, each would compile the package anew. Threads
+    of OpenMP and BLAS would wait for each other, busily, as there is a process for each core; Numba
+    takes as many as ever.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

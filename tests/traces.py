@@ -179,7 +179,7 @@ def record_file(path: Path, **changes: Any) -> None:
     from tokaido_env import Game
 
     game = Game(seed=0)
-    for _ in range(12):
+    for _ in range(3):  # each is some pictures of `replay --gif`
         game.play(game.legal_actions()[0])
     data = json.loads(game.record(["random", "greedy"]).to_json()) | changes
     path.write_text(json.dumps(data) + "\n", encoding="utf-8")

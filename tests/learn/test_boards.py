@@ -195,8 +195,8 @@ def test_a_policy_tells_the_boards_of_the_one_that_it_started_from(tmp_path: Pat
 def test_a_policy_that_reads_the_board_does_not_start_a_run_that_does_not(
     finished: Path, tmp_path: Path, capsys: Output
 ) -> None:
-    words = [f"--{name}={value}" for name, value in VALUES.items() if "_" not in name]
-    start = [f"--start-from={finished}", "--rate-every=0", *words]
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in VALUES.items()]
+    start = [f"--start-from={finished}", *words]
     assert train(["--run", str(tmp_path / "run"), *start]) == 1
     assert capsys.readouterr().err == (
         "train: start_from: the policy reads the board, this run does not: expected see_board = "
