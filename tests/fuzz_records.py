@@ -20,8 +20,10 @@ COMMANDS = (("replay",), ("replay", "--quiet"), ("export",), ("replay", "--html"
 
 
 def forfeited() -> Record:
-    """A game that a seat failed to begin."""
+    """A game that a seat failed to play on."""
     game = Game(seed=0)
+    for _ in range(9):
+        game.play(game.legal_actions()[0])
     seat = int(game.player == 1)
     lost = Forfeit(seat, "crash", "RuntimeError: no idea")
     return replace(game.record(), forfeit=lost, end="forfeit", winner=1 - seat)

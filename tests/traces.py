@@ -600,7 +600,7 @@ LOADINGS: dict[str, Loading] = {
         lambda path: None,
         command("evaluate", "random", "greedy", "--games", "2", "--records", "games.jsonl"),
         RECORDS,
-        ("games.jsonl",),
+        ("games.jsonl", "games.jsonl.tmp"),
     ),
     "Board.load, Game, Batch": Loading("theirs.toml", board_file, boards, BOARDS),
     "evaluate --board": Loading(

@@ -81,6 +81,7 @@ def test_units_are_asked_for_when_there_is_somebody_to_do_them(crew: Crew) -> No
 
 
 def test_after_a_failure_no_more_units_are_begun_and_nothing_done_is_lost(crew: Crew) -> None:
+    crew.run([Counting((0,)), Counting((0,))], lambda number, part: None)  # both are there
     taken: list[Any] = []
     failing = Counting((2,), fails=True)
     units = [Counting((1,)), failing, *(Counting((n,), 0.05) for n in range(3, 9))]

@@ -36,6 +36,7 @@ from tokaido_env.agents.arena.likelihood import RatingError
 from tokaido_env.agents.arena.luck import with_luck
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.merged import merge, read_shard, shard
+from tokaido_env.agents.arena.nursery import CAN_FORK
 from tokaido_env.agents.arena.playing import AgentFailed, Numbers
 from tokaido_env.agents.arena.ratings import (
     Rating,
@@ -164,9 +165,9 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     add(
         "--on-failure",
         choices=("forfeit", "stop"),
-        default="forfeit",
+        default="forfeit" if CAN_FORK else "stop",
         help="what an agent of yours (python:...) that fails loses: the game (forfeit), for which "
-        "it plays in a process of its own; or all stops there (forfeit)",
+        "it plays in a process of its own; or all stops there (forfeit, if there can be one)",
     )
     add("--move-seconds", type=float, metavar="S", help="a decision of such an agent, at most")
     add("--memory", type=int, metavar="MIB", help=f"of its process, at most ({MEMORY})")
