@@ -4,7 +4,7 @@
     python benchmarks/crews.py here ray --repeats 3     others
 
 Crews take turns, and all play the same units, of a policy search. Processor time is that of this
-process and of those that it has started; what begins a process (imports, kernels from the cache,
+process and of all below it, Ray's own too; what begins a process (imports, kernels from the cache,
 the policy) is in a row of its own.
 """
 
@@ -17,7 +17,11 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
+
+import numba
 
 from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.learn.self_play import SelfPlayUnit
@@ -50,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--games", type=int, default=32, help="of a unit (32)")
     add("--sims", type=int, default=50, help="simulations a decision (50)")
     add("--repeats", type=int, default=5, help="(5)")
+    threads = numba.get_num_threads()
+    add("--threads", type=int, default=threads, help=f"of this process; players have 1 ({threads})")
     options = parser.parse_args(arguments)
+    numba.set_num_threads(options.threads)
     expert = f"policy_search:{CHAMPION},sims={options.sims}"
     found: dict[str, list[Cost]] = {name: [] for name in options.crews}
     begun: dict[str, list[float]] = {name: [] for name in options.crews}
@@ -85,15 +92,31 @@ def measure(name: str, units: Sequence[SelfPlayUnit]) -> Cost:
 
     with open_crew(name) as crew:
         crew.run(units, take)
-    return Cost(positions, _cpu() - cpu, time.perf_counter() - began)
+        return Cost(positions, _cpu() - cpu, time.perf_counter() - began)
 
 
 def _cpu() -> float:
-    """Return the processor time of this process and of those that it has waited for."""
+    """Return the processor time of this process, of those it has waited for, and of those alive."""
     own, others = (resource.getrusage(who) for who in (0, resource.RUSAGE_CHILDREN))
-    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+    waited = own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+    return waited + _cpu_below(os.getpid())
+
+
+def _cpu_below(pid: int) -> float:
+    """Return the processor time of the processes that live below one, as Linux tells it."""
+    times, parents = dict[int, float](), dict[int, int]()
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            fields = file.read_text().rpartition(")")[2].split()
+            number = int(file.parent.name)
+            parents[number] = int(fields[1])
+            times[number] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    below, found = {pid}, 0.0
+    while more := {one for one, parent in parents.items() if parent in below} - below:
+        below |= more
+        found += sum(times[one] for one in more)
+    return found
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     sys.exit(main())
