@@ -164,10 +164,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{options.run}: {replay(options.run)} rounds give the policies of the ledger")
             return 0
         settings = ZeroSettings(**ZeroSettings.given(options))
-        print(heading())
+        told = 0
 
         def report(figures: Figures) -> None:
-            print(row(figures), flush=True)
+            nonlocal told
+            print(row(figures) if told else f"{heading()}\n{row(figures)}", flush=True)
+            told += 1
             log(options.run, figures)
 
         with open_crew(options.crew) as crew:
