@@ -86,6 +86,7 @@ _LED: dict[str, Parameter] = {
     "sims": Parameter(int, 1, MAX_SIMULATIONS),
     "temperature": Parameter(float, 0.1, 10),
     "dice": Parameter(str, words=("stratified", "drawn")),
+    "chance": Parameter(str, words=("judged", "sampled")),
 }
 
 KINDS = {
@@ -127,19 +128,20 @@ KINDS = {
     "champion": Kind(
         "champion",
         "make_champion",
-        "champion[:sims=N[,temperature=T][,dice=drawn]]",
+        "champion[:sims=N[,temperature=T][,dice=drawn][,chance=sampled]]",
         "the strongest network here, one forward pass a decision; with N, tree search led by it, "
-        "T and dice as of policy_search",
+        "T, dice and chance as of policy_search",
         _LED,
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
     ),
     "policy_search": Kind(
         "search",
         "PolicySearchAgent",
-        "policy_search:PATH[,sims=N][,temperature=T][,dice=drawn]",
+        "policy_search:PATH[,sims=N][,temperature=T][,dice=drawn][,chance=sampled]",
         "tree search of N simulations a decision (400) led by a policy file or the best of a run: "
         "its policy proposes, logits divided by T (1.5), its value judges; dice are stratified, "
-        "or drawn as in a game",
+        "or drawn as in a game; a simulation ends at new chance if its value is defined there, or "
+        "behind a sample of it",
         {"path": Parameter(str), **_LED},
         required=("path",),
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", SIMULATIONS)),

@@ -9,16 +9,19 @@ import numpy.typing as npt
 from tokaido_env import Batch
 from tokaido_env.agents.players.heuristic import N_TERMS, load_weights
 from tokaido_env.agents.players.inputs import TERM_UNITS
-from tokaido_env.agents.players.policy import Policy, Sizes, shapes_of
+from tokaido_env.agents.players.policy import Policy, SightedSizes, Sizes, shapes_of
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import STATE
 
 SMALL = Sizes(24, 10, 6)
+SIGHTED = SightedSizes(24, 10, 6, 16, 8)
 
 Arrays = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]
 
 
-def random_policy(sizes: Sizes = SMALL, seed: int = 0, *, sees_board: bool = False) -> Policy:
+def random_policy(
+    sizes: Sizes | SightedSizes = SMALL, seed: int = 0, *, sees_board: bool = False
+) -> Policy:
     """A policy of random weights and biases, all of them in use."""
     rng = np.random.default_rng(seed)
     tensors = {

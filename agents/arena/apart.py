@@ -131,7 +131,10 @@ class Apart(Agent):
         """Hear on which boards the coming games are played."""
         self._boards = list(boards)
         if self._child is not None:
-            self._answer("prepare", self._boards, seconds=_TO_BEGIN)
+            try:
+                self._answer("prepare", self._boards, seconds=_TO_BEGIN)
+            except Failure:  # it may have ended since: it begins anew when it is asked to decide
+                self.close()
 
     def act(
         self,
@@ -195,10 +198,14 @@ class Apart(Agent):
         self._child = Child()
         threads = {"OMP_NUM_THREADS": str(numba.get_num_threads())}
         asked = threads | dict(os.environ), sys.path, str(Path.cwd())
-        about = self._answer("begin", (self.spec, self.limits.memory, *asked), seconds=_TO_BEGIN)
-        self.cost, self.games_at_once, self.batched = about
-        if self._boards:
-            self._answer("prepare", self._boards, seconds=_TO_BEGIN)
+        given = self.spec, self.limits.memory, *asked
+        try:
+            self.cost, self.games_at_once, self.batched = self._answer("begin", given, _TO_BEGIN)
+            if self._boards:
+                self._answer("prepare", self._boards, _TO_BEGIN)
+        except Failure:  # there is a process, but no agent in it
+            self.close()
+            raise
 
     def _answer(self, what: str, given: Any, seconds: float | None) -> Any:
         """Ask the process for something; return its answer, or raise a `Failure`."""

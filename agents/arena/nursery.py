@@ -129,6 +129,8 @@ class _Nursery:
 
     def end(self, pid: int, patience: float) -> int | None:
         """End a child: see `Child.end`."""
+        if self.owner != os.getpid():  # a fork of its owner: the child is not for it to end
+            return None
         with self._lock:
             self._control.sendall(_REQUEST.pack(_END, pid, patience))
             status = self._reply()

@@ -22,8 +22,8 @@ from tokaido_env.agents.players.policy import BOARD, Policy, Sizes
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 
-_OUTLOOK_WEIGHT = 50.0  # at first: the untrained policy draws by the heuristic, with some noise
-_MOVE_BIAS = 0.1  # standard deviation, at first
+FIRST_OUTLOOK = 50.0  # at first: the untrained policy draws by the heuristic, with some noise
+MOVE_BIAS = 0.1  # standard deviation, at first
 
 AGAINST = {"against.weight": "value.weight", "against.bias": "value.bias"}
 """Tensors of the second value, and those of a policy that they begin as."""
@@ -143,7 +143,7 @@ class _Moves(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.bias = nn.Parameter(torch.randn(N_ACTIONS, size) * _MOVE_BIAS)
+        self.bias = nn.Parameter(torch.randn(N_ACTIONS, size) * MOVE_BIAS)
         self.weight = nn.Parameter((torch.rand(size) * 2 - 1) / size**0.5)
 
     def forward(self, hidden: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
@@ -156,7 +156,7 @@ class _Factor(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.full((1,), _OUTLOOK_WEIGHT))
+        self.weight = nn.Parameter(torch.full((1,), FIRST_OUTLOOK))
 
 
 @contextmanager

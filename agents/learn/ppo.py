@@ -8,14 +8,11 @@ was done again after a power cut.
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import time
-from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -40,6 +37,7 @@ from tokaido_env.agents.learn.checkpoint import (
     write_checkpoint,
 )
 from tokaido_env.agents.learn.declared import RunError, enough_memory
+from tokaido_env.agents.learn.interrupting import interruptible
 from tokaido_env.agents.learn.network import load_weights, repeatable
 from tokaido_env.agents.learn.pool import LATEST, Pool
 from tokaido_env.agents.learn.ppo_metrics import JsonLines, TensorBoard, told_once
@@ -126,7 +124,7 @@ def _train(run: _Run, report: Callable[[Progress], None]) -> bool:
     run.resume()
     try:
         report(run.progress())
-        with repeatable(), _interruptible() as stop:
+        with repeatable(), interruptible() as stop:
             left = run.settings.steps - run.model.num_timesteps
             run.model.learn(
                 left, _Keeper(run, stop, report), log_interval=NEVER, reset_num_timesteps=False
@@ -422,20 +420,3 @@ class _Keeper(BaseCallback):
     def _on_step(self) -> bool:
         self.run.note(self.locals["dones"], self.locals["infos"])
         return True
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a flag; the second interrupts at once."""
-    pressed = False
-
-    def press(signum: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-        signal.signal(signal.SIGINT, previous)
-
-    previous = signal.signal(signal.SIGINT, press)
-    try:
-        yield lambda: pressed
-    finally:
-        signal.signal(signal.SIGINT, previous)

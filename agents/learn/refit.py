@@ -31,8 +31,9 @@ from tokaido_env.agents.arena.match import MOST_GAMES
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.arena.tournament import seeds_of_pairs
 from tokaido_env.agents.learn.declared import RunError
+from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inference import Floats
-from tokaido_env.agents.players.inputs import N_TRUNK, read_positions
+from tokaido_env.agents.players.inputs import N_TRUNK, read_moves, read_positions
 from tokaido_env.agents.players.policy import BOARD, Policy, PolicyAgent
 from tokaido_env.agents.report.progress import match_bar
 from tokaido_env.boards.board import Board
@@ -139,8 +140,8 @@ def refit(
     held_out: npt.NDArray[np.bool_] = positions.games % _HELD_OUT == 0
     weights = fit(positions.part(~held_out), balance)
     tensors = {
-        "value.weight": weights[None, :-1].astype(np.float32),
-        "value.bias": weights[-1:].astype(np.float32),
+        f"{policy.value_layer}.weight": weights[None, :-1].astype(np.float32),
+        f"{policy.value_layer}.bias": weights[-1:].astype(np.float32),
     }
     told = {"board": pool.name, "hash": pool.hash, "games": games, "seed": seed}
     told |= {"balance": balance}
@@ -196,10 +197,10 @@ def _chunks(rows: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
 def units_of(
     policy: Policy, board: Board, states: npt.NDArray[np.void], legal: npt.NDArray[np.uint64]
 ) -> Floats:
-    """Return the second layer of a policy's trunk, float32 (n, second).
+    """Return the layer below a policy's value, float32 (n, its units).
 
     Args:
-        policy: with the trunk.
+        policy: with the layers.
         board: of all positions.
         states: `STATE` (n,), with a decision to take.
         legal: uint64 (n,), the legal actions as bits.
@@ -208,16 +209,22 @@ def units_of(
     bias = t["trunk.0.bias"]
     if policy.sees_board:
         bias = bias + board_blocks(board.record)[0] @ t[BOARD].T
-    inputs = read_positions(board.record, states, legal)[:, :N_TRUNK]
-    first = np.maximum(inputs @ t["trunk.0.weight"].T + bias, 0)
-    units: Floats = np.maximum(first @ t["trunk.1.weight"].T + t["trunk.1.bias"], 0)
+    if policy.has_sight:
+        here = np.zeros(len(states), np.int64)
+        inputs, _ = read_moves(board.record, guides_of(board.record), here, states, legal)
+    else:
+        inputs = read_positions(board.record, states, legal)[:, :N_TRUNK]
+    layer = "value.0" if policy.has_sight else "trunk.1"
+    weight = t[f"{layer}.weight"]
+    first = np.maximum(inputs @ t["trunk.0.weight"].T + bias, 0)[:, -weight.shape[1] :]
+    units: Floats = np.maximum(first @ weight.T + t[f"{layer}.bias"], 0)
     return units
 
 
 def values_of(policy: Policy, units: Floats) -> Values:
     """Return the values of positions whose second layer is known, float64 (n,)."""
-    t = policy.tensors
-    values: Values = np.tanh((units @ t["value.weight"][0] + t["value.bias"][0]).astype(float))
+    weight, bias = (policy.tensors[f"{policy.value_layer}.{name}"] for name in ("weight", "bias"))
+    values: Values = np.tanh((units @ weight[0] + bias[0]).astype(float))
     return values
 
 

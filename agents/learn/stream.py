@@ -30,6 +30,7 @@ from tokaido_env.agents.learn.zero_parts import (
     unit_of,
 )
 
+_UNIT = r"\d{4}-\d{4}-\d{4}\.npz"  # round, number, round of the policy that played it
 _AHEAD = 2  # rounds' worth of units that may wait for the learner
 _LOOK = 0.5  # seconds between two looks at what else may have happened
 
@@ -73,7 +74,8 @@ class _Stream:
         self._changed = threading.Condition()
         self._stopped = False
         learnt_from = {name for one in folder.lines(LEDGER) for name in one["units"]}
-        there = sorted(path.name for path in (folder.path / "units").iterdir())
+        names = (path.name for path in (folder.path / "units").iterdir())
+        there = sorted(name for name in names if re.fullmatch(_UNIT, name))
         self._played = {_place_of(name) for name in there}
         self._fresh = [name for name in there if name not in learnt_from]
         self._begun: list[Path] = []

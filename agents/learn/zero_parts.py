@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from tokaido_env.agents.learn.zero_folder import (
     ZeroSettings,
     settings_of,
 )
-from tokaido_env.agents.players.policy import Policy, PolicyAgent, path_in_spec
+from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes, path_in_spec
 from tokaido_env.agents.registry import make
 from tokaido_env.core.luck import arena_seed
 
@@ -110,7 +111,8 @@ def learnt(
         load_weights(network, Policy.load(folder.policy(number - 1)))
     steps = max(1, round(settings.samples * new / settings.minibatch))
     seed = _seed_of_learning(number, settings)
-    loss = learn(network, Samples.join(parts), steps, seed, settings, each_step)
+    with _one_thread():
+        loss = learn(network, Samples.join(parts), steps, seed, settings, each_step)
     asked = asdict(settings)
     del asked["rounds"]  # may grow, the policy is the same
     begun = Policy.load(settings.start_from).training if settings.start_from else {}
@@ -121,11 +123,28 @@ def learnt(
     return frozen(network, training), figures
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let PyTorch learn by one thread: how many there are changes what sums are rounded to.
+
+    OpenMP keeps that number for each thread that asks, and Numba changes it too: the main thread of
+    the driver and the learner of a stream would differ, as would two machines.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _first_network(settings: ZeroSettings) -> MoveNetwork:
     """Return the network that the first round begins with."""
     start = Policy.load(settings.start_from) if settings.start_from else None
     torch.manual_seed(seed32(settings.seed))
     sizes = start.sizes if start else settings.sizes
+    if not isinstance(sizes, Sizes):
+        raise RunError("start_from: expected a policy without sight, as this method makes them")
     network = MoveNetwork(sizes, boards_seen(settings.pool, settings.see_board))
     if start:
         load_weights(network, start)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.agents.learn.ppo_metrics import TensorBoard
+from tokaido_env.agents.learn.metrics import Events
 
 Figures = dict[str, Any]
 
@@ -37,10 +37,9 @@ def row(figures: Figures) -> str:
 
 def log(folder: Path, figures: Figures) -> None:
     """Write the numbers of a round for TensorBoard."""
-    numbers = {key: value for key, value in figures.items() if isinstance(value, int | float)}
-    writer = TensorBoard(folder / "tb")
-    writer.write(numbers, dict.fromkeys(numbers, ()), int(figures["round"]))
-    writer.close()
+    events = Events(folder / "tb")
+    events.write(int(figures["round"]), figures)
+    events.close()
 
 
 def _cell(cell: Callable[[Figures], str], figures: Figures) -> str:

@@ -21,7 +21,7 @@ def make_champion(sims: int | None = None, **options: Any) -> Agent:
 
     Args:
         sims: simulations for a decision.
-        options: of the search, `temperature` and `dice` as of `PolicySearchAgent`.
+        options: of the search, `temperature`, `dice` and `chance` as of `PolicySearchAgent`.
 
     Raises:
         AgentError: if there are options, but no search.

@@ -77,10 +77,12 @@ __all__ = [
     "HeuristicAgent",
     "best_action",
     "count_terms",
+    "crowds_of",
     "evaluate",
     "final_result",
     "guide_of",
     "guides_of",
+    "largest_crowd",
     "load_weights",
     "make_scratch",
     "progress",
@@ -227,7 +229,7 @@ def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
     """Write `TERMS` of both players, int16 (2, N_TERMS); no effect is being chosen."""
     out[:] = 0
     closed = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
-    crowds = _crowds(board, s)
+    crowds = crowds_of(board, s)
     for seat in range(2):
         terms = out[seat]
         share = _share_of_dice(s, seat, terms)
@@ -365,14 +367,14 @@ def _count_artist(
         die = index(s["dice"][ARTIST])
         reached = int64(faces[die, area, index(easel & 3)]) // SIXTHS
         terms[_GIFT_NOW] = share * points * reached
-        most = _largest_crowd(crowds, int64(board["area_reach"][die, area]))
+        most = largest_crowd(crowds, int64(board["area_reach"][die, area]))
         terms[_PAINT_NOW] = share * min(most, paintings_hidden(s, seat))
     else:
         terms[_GIFT_NEXT] = points * int64(faces[ANY_DIE, area, index(easel & 3)])
 
 
 @kernel
-def _crowds(board: Row, s: Row) -> np.uint64:
+def crowds_of(board: Row, s: Row) -> np.uint64:
     """Return how many characters are in and around each area, a byte each (R3.3)."""
     crowds = np.uint64(0)
     for seat in range(2):
@@ -383,7 +385,7 @@ def _crowds(board: Row, s: Row) -> np.uint64:
 
 
 @kernel
-def _largest_crowd(crowds: np.uint64, areas: int) -> int:
+def largest_crowd(crowds: np.uint64, areas: int) -> int:
     """Return the most characters around one of the areas, given as bits, the artist left out."""
     most = 0
     while areas != 0:

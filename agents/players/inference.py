@@ -18,7 +18,7 @@ from numba import prange
 
 from tokaido_env.agents.players.by_board import ByBoard
 from tokaido_env.agents.players.heuristic import N_TERMS, SCRATCH, guides_of
-from tokaido_env.agents.players.inputs import MOST_LEGAL, N_TRUNK, OUTLOOK, read_position
+from tokaido_env.agents.players.inputs import MOST_LEGAL, OUTLOOK, read_position
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
@@ -40,12 +40,17 @@ class Weights(NamedTuple):
     """
 
     first: Floats
-    first_bias: Floats  # (rows, first): one for all boards, or what each of several adds up to
+    first_bias: Floats  # (rows, first + value_first): one for all boards, or of each of several
     second: Floats
     second_bias: Floats
     heads: Floats  # (copies, second, N_ACTIONS + move + 1): actions, context of moves, value
     heads_bias: Floats
-    results: Floats  # (copies, N_TERMS, move)
+    value_first: Floats  # (copies, inputs, value_first), (copies, 0, 0) if the value has no trunk
+    value_second: Floats
+    value_second_bias: Floats
+    value_out: Floats  # (copies, value_second)
+    value_bias: Floats  # (copies, 1)
+    results: Floats  # (copies, numbers of a move, move)
     moves: Floats  # (copies, N_ACTIONS, move)
     move_out: Floats  # (copies, move)
     outlook: Floats  # (copies, 1)
@@ -89,7 +94,7 @@ class Workspace(NamedTuple):
     copy: Any  # int, which one of the network it reads
     scratch: Any  # a row of SCRATCH
     layers: Floats  # the trunk's inputs, its layers, the heads, the layer of a move
-    results: Floats  # (MOST_LEGAL or more, N_TERMS), of moves
+    results: Floats  # (MOST_LEGAL or more, numbers of a move)
     units: npt.NDArray[np.int64]  # the numbers of the units of a layer that are not 0
     values: Floats  # what they are
     logits: Floats  # (N_ACTIONS or more,), room for those of a position that nothing else keeps
@@ -100,8 +105,8 @@ class Network:
 
     Args:
         weights: without copies.
-        board: float32 (N_BOARD_FEATURES, first), what the board's features add to the first layer;
-            None if it does not read them.
+        board: float32 (N_BOARD_FEATURES, first + value_first), what the board's features add to the
+            first layer; None if it does not read them.
     """
 
     def __init__(self, weights: Weights, board: Floats | None = None) -> None:
@@ -172,8 +177,12 @@ def kept_workspaces(threads: int, weights: Weights | None) -> Workspace:
     """
     if weights is None:
         return _make_workspaces(threading.get_ident(), threads, 1, None)
-    copies, first, second = weights.second.shape
-    sizes = first, second, weights.results.shape[2]
+    copies, inputs, first = weights.first.shape
+    _, value_first, value_second = weights.value_second.shape
+    _, result, move = weights.results.shape
+    _, second, heads = weights.heads.shape
+    layers = inputs + max(first, value_first) + max(second, value_second) + heads + move
+    sizes = layers, max(inputs, first, second, value_first, value_second, result), result
     return _make_workspaces(threading.get_ident(), threads, copies, sizes)
 
 
@@ -181,16 +190,13 @@ def kept_workspaces(threads: int, weights: Weights | None) -> Workspace:
 def _make_workspaces(
     python_thread: int, threads: int, copies: int, sizes: tuple[int, int, int] | None
 ) -> Workspace:
-    layers, widest, moves = 0, 0, 0
-    if sizes is not None:
-        first, second, move = sizes
-        layers = N_TRUNK + first + second + (N_ACTIONS + move + 1) + move
-        widest, moves = max(N_TRUNK, first, second, N_TERMS), MOST_LEGAL
+    layers, widest, result = (0, 0, N_TERMS) if sizes is None else sizes
+    moves = 0 if sizes is None else MOST_LEGAL
     return Workspace(
         copy=np.arange(threads) % copies,
         scratch=rows_apart(threads, 1, SCRATCH),
         layers=rows_apart(threads, layers, np.float32),
-        results=rows_apart(threads, moves, np.dtype((np.float32, N_TERMS))),
+        results=rows_apart(threads, moves, np.dtype((np.float32, result))),
         units=rows_apart(threads, widest, np.int64),
         values=rows_apart(threads, widest, np.float32),
         logits=rows_apart(threads, N_ACTIONS, np.float32),
@@ -208,13 +214,56 @@ def forward(network: Any, position: Position, workspace: Workspace, logits: Any)
         logits: float32 (N_ACTIONS,); of illegal actions left as they are.
     """
     own = _copy_of(network, workspace.copy, position.row)
-    layers, units, values = workspace.layers, workspace.units, workspace.values
-    ends = N_TRUNK + len(own.first_bias), len(own.second_bias), len(own.heads_bias)
-    trunk = layers[:N_TRUNK]
-    first = layers[N_TRUNK : ends[0]]
-    second = layers[ends[0] : ends[0] + ends[1]]
-    heads = layers[ends[0] + ends[1] : ends[0] + ends[1] + ends[2]]
-    hidden = layers[ends[0] + ends[1] + ends[2] :][: len(own.move_out)]
+    units, values = workspace.units, workspace.values
+    trunk, first, second, heads, hidden = _layers(own, workspace)
+    active = _read(own, position, workspace, trunk)
+    _apply_layer(own.first, own.first_bias, units, values, active, first)
+    count = _positive(first, units, values)
+    _apply_layer(own.second, own.second_bias, units, values, count, second)
+    count = _positive(second, units, values)
+    _apply_layer(own.heads, own.heads_bias, units, values, count, heads)
+    _score_moves(own, position.legal, workspace, trunk, heads, hidden, logits)
+    if len(own.value_out) == 0:
+        return np.float32(np.tanh(heads[len(heads) - 1]))
+    return _value_of(own, workspace, trunk, _active(trunk, units, values))
+
+
+@subroutine
+def value_at_chance(network: Any, position: Position, workspace: Workspace) -> np.float32:
+    """Return the value of a position at chance for `viewer`, by a network that `sees_chance`.
+
+    Args:
+        network: `Weights`.
+        position: at chance, but not the set-up; nothing is legal.
+        workspace: as of `forward`.
+    """
+    own = _copy_of(network, workspace.copy, position.row)
+    trunk = workspace.layers[: len(own.first)]
+    return _value_of(own, workspace, trunk, _read(own, position, workspace, trunk))
+
+
+@kernel
+def sees_chance(network: Any) -> bool:
+    """Return whether the value is defined at chance: it has a trunk of its own then."""
+    return bool(network.value_out.shape[1] > 0)
+
+
+@kernel
+def _layers(own: Any, workspace: Workspace) -> Any:
+    """Return the trunk's inputs, its layers, the heads, and the layer of a move."""
+    ends = len(own.first), len(own.second), len(own.second_bias), len(own.heads_bias)
+    layers = workspace.layers
+    rest = layers[ends[0] :]
+    first = rest[: ends[1]]
+    rest = rest[ends[1] :]
+    second = rest[: ends[2]]
+    rest = rest[ends[2] :]
+    return layers[: ends[0]], first, second, rest[: ends[3]], rest[ends[3] :][: len(own.move_out)]
+
+
+@kernel
+def _read(own: Any, position: Position, workspace: Workspace, trunk: Any) -> int:
+    """Read a position; return how many of the trunk's inputs are not 0, which are noted."""
     read_position(
         position.board,
         position.guide,
@@ -224,14 +273,23 @@ def forward(network: Any, position: Position, workspace: Workspace, logits: Any)
         trunk,
         workspace.results,
     )
-    active = _active(trunk, units, values)
-    _apply_layer(own.first, own.first_bias, units, values, active, first)
-    active = _positive(first, units, values)
-    _apply_layer(own.second, own.second_bias, units, values, active, second)
-    active = _positive(second, units, values)
-    _apply_layer(own.heads, own.heads_bias, units, values, active, heads)
-    _score_moves(own, position.legal, workspace, trunk, heads, hidden, logits)
-    return np.float32(np.tanh(heads[len(heads) - 1]))
+    return _active(trunk, workspace.units, workspace.values)
+
+
+@kernel
+def _value_of(own: Any, workspace: Workspace, trunk: Any, active: int) -> np.float32:
+    """Return the value by a trunk of its own, whose inputs are noted; overwrites the layers."""
+    units, values = workspace.units, workspace.values
+    first = workspace.layers[len(trunk) :][: len(own.value_second)]
+    second = workspace.layers[len(trunk) + len(first) :][: len(own.value_out)]
+    bias = own.first_bias[len(own.second) :]
+    _apply_layer(own.value_first, bias, units, values, active, first)
+    count = _positive(first, units, values)
+    _apply_layer(own.value_second, own.value_second_bias, units, values, count, second)
+    value = own.value_bias[0]
+    for k in range(len(second)):
+        value += max(second[k], np.float32(0.0)) * own.value_out[k]
+    return np.float32(np.tanh(value))
 
 
 @kernel
@@ -245,6 +303,11 @@ def _copy_of(network: Any, copy: int, row: int) -> Any:
         network.second_bias[which],
         network.heads[which],
         network.heads_bias[which],
+        network.value_first[which],
+        network.value_second[which],
+        network.value_second_bias[which],
+        network.value_out[which],
+        network.value_bias[which],
         network.results[which],
         network.moves[which],
         network.move_out[which],

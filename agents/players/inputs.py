@@ -21,18 +21,28 @@ from tokaido_env.agents.players.heuristic import (
     N_TERMS,
     TERMS,
     count_terms,
+    crowds_of,
     evaluate,
     guides_of,
     load_weights,
     make_scratch,
     quieted,
 )
+from tokaido_env.agents.players.sight import (
+    MOST_SIGHT,
+    N_PROSPECTS,
+    N_SIGHT,
+    SIGHT_HASH,
+    read_prospects,
+    read_sight,
+)
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import AREAS, TOWNS, Action, Mask, Row, Seat
+from tokaido_env.core.features import hash_of
 from tokaido_env.core.jit import index, int64, kernel, parallel
 from tokaido_env.core.observation import FLOAT_UNITS, LAYOUT_HASH, N_FEATURES, encode
-from tokaido_env.core.rules import apply
+from tokaido_env.core.rules import apply, picker
 from tokaido_env.core.state import EFFECT, OVER
 
 N_TRUNK = N_FEATURES + 2 * N_TERMS + N_ACTIONS
@@ -43,6 +53,12 @@ MOST_LEGAL = 2 + len(TOWNS) + len(AREAS)
 
 N_INPUTS = N_TRUNK + MOST_LEGAL * N_TERMS
 """Numbers in all: after those of the trunk the results of the legal actions, in their order."""
+
+N_SIGHTED = N_TRUNK + 2 * N_SIGHT
+"""Numbers that describe the position to who has sight: then also my `SIGHT`, their `SIGHT`."""
+
+N_RESULT = N_TERMS + N_PROSPECTS
+"""Numbers of a move to who has sight: its terms, then the mover's prospects after it."""
 
 OUTLOOK = N_TRUNK - N_ACTIONS
 """Where the outlook begins."""
@@ -57,13 +73,16 @@ _LEAST_UNIT = 0.02  # so that terms of little weight in the evaluation are seen 
 TERM_UNITS = np.maximum(np.abs(load_weights()).max(axis=0), _LEAST_UNIT).astype(np.float32)
 TERM_UNITS.flags.writeable = False
 
-LARGEST = max(1.0, 2.0**16 * float(TERM_UNITS.max()))
-"""What no input exceeds: terms are 16-bit integers, everything else lies in [-1, 1]."""
+LARGEST = max(1.0, float(MOST_SIGHT), 2.0**16 * float(TERM_UNITS.max()))
+"""What no input exceeds: terms are 16-bit integers, all but them and the sight lies in [-1, 1]."""
 
 INPUTS_HASH = hashlib.sha256(
     repr((LAYOUT_HASH, TERMS, load_weights().tolist(), float(WORST))).encode()
 ).hexdigest()[:16]
 """Of all that the inputs follow from: the observation's layout, the terms and their weights."""
+
+SIGHTED_HASH = hash_of((INPUTS_HASH, SIGHT_HASH))
+"""The same of those with sight."""
 
 
 def read_positions(
@@ -89,20 +108,22 @@ def read_positions(
 def read_position(
     board: Row, guide: Row, s: Row, mask: Mask, scratch: Row, trunk: Any, results: Any
 ) -> None:
-    """Write what a network reads of a position in which a player has to decide.
+    """Write what a network reads of a position.
 
     Args:
         board: a row of `BOARD`.
         guide: a row of `GUIDE`.
-        s: a row of `STATE`.
-        mask: the legal actions as bits.
+        s: a row of `STATE`, at a decision, or at chance but for the set-up.
+        mask: the legal actions as bits, 0 at chance.
         scratch: a row of `SCRATCH`; overwritten.
-        trunk: float32 (N_TRUNK,), overwritten whole; the outlook of an action is the evaluation
-            after it less that after the best one, from `WORST` to 0, and 0 where it is illegal.
-        results: float32 (MOST_LEGAL, N_TERMS): the first rows, one for each legal action in their
-            order, are overwritten with my terms less theirs after it.
+        trunk: float32 (N_TRUNK,), or (N_SIGHTED,) with sight, overwritten whole; the outlook of an
+            action is the evaluation after it less that after the best one, from `WORST` to 0, and 0
+            where it is illegal.
+        results: float32 (MOST_LEGAL, N_TERMS), or (MOST_LEGAL, N_RESULT) with sight: the first
+            rows, one for each legal action in their order, are overwritten with my terms less
+            theirs after it.
     """
-    seat = int64(s["player"])
+    seat = viewer(s)
     encode(board, s, seat, FLOAT_UNITS, trunk[:N_FEATURES])
     terms = scratch["terms"]
     count_terms(board, guide, quieted(board, s, scratch), terms)
@@ -124,16 +145,28 @@ def read_position(
         action = index(lowest(mask))
         mask &= mask - np.uint64(1)
         outlook[action] = max(outlook[action] - best, WORST)
+    if len(trunk) > N_TRUNK:
+        read_sight(board, guide, s, seat, trunk[N_TRUNK : N_TRUNK + N_SIGHT])
+        read_sight(board, guide, s, 1 - seat, trunk[N_TRUNK + N_SIGHT : N_SIGHTED])
+
+
+@kernel
+def viewer(s: Row) -> Seat:
+    """Return who sees the position: the player who decides, at chance whose pick it is."""
+    player = int64(s["player"])
+    return player if player >= 0 else picker(s)
 
 
 @kernel
 def _result(board: Row, guide: Row, s: Row, action: Action, scratch: Row, out: Any) -> np.float32:
-    """Write the terms after an action and its best effect; return the evaluation there."""
+    """Write what an action and its best effect lead to; return the evaluation there."""
     seat = int64(s["player"])
     sign = np.float32(1 - 2 * seat)
     scratch["states"][0] = s
     after = scratch["states"][0]
     effects = apply(board, after, action)
+    if len(out) > N_TERMS:
+        read_prospects(board, guide, after, seat, crowds_of(board, after), out[N_TERMS:])
     if int(after["phase"]) != EFFECT:
         value = sign * evaluate(board, guide, after, scratch)
         _write_result(after, seat, scratch["terms"], out)
@@ -168,4 +201,61 @@ def _read_each(out: Any, boards: Any, guides: Any, states: Any, masks: Any) -> N
         results = out[i, N_TRUNK:N_INPUTS].reshape(MOST_LEGAL, N_TERMS)
         read_position(
             boards[which], guides[which], states[i], masks[i], scratch, out[i, :N_TRUNK], results
+        )
+
+
+def read_moves(
+    boards: npt.NDArray[np.void],
+    guides: npt.NDArray[np.void],
+    which: npt.NDArray[np.int64],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+    step: int = 1,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return what a network with sight reads of n positions, without gaps between moves.
+
+    Args:
+        boards: `BOARD` (b,).
+        guides: `GUIDE` (b,), by `heuristic.guides_of`.
+        which: int64 (n,), the board of each position.
+        states: `STATE` (n,), at decisions, or at chance but for the set-up.
+        legal: uint64 (n,), the legal actions as bits, 0 at chance.
+        step: of how many rows each array has a multiple; the last ones may be 0.
+
+    Returns:
+        float32 (n, N_SIGHTED), and float32 (k, N_RESULT): the legal actions of all positions in
+        their order.
+    """
+    counts = np.bitwise_count(legal).astype(np.int64)
+    ends = np.cumsum(counts)
+    trunk = _room(len(states), N_SIGHTED, step)
+    results = _room(int(counts.sum()), N_RESULT, step)
+    begins = ends - counts
+    _read_moves(trunk[: len(states)], results, begins, boards, guides, which, states, legal)
+    return trunk, results
+
+
+def _room(rows: int, width: int, step: int) -> npt.NDArray[np.float32]:
+    out = np.empty((-(-rows // step) * step, width), np.float32)
+    out[rows:] = 0.0
+    return out
+
+
+@parallel
+def _read_moves(
+    trunk: Any,
+    results: Any,
+    begins: Any,
+    boards: Any,
+    guides: Any,
+    which: Any,
+    states: Any,
+    masks: Any,
+) -> None:
+    for i in prange(len(trunk)):
+        scratch = make_scratch()[0]
+        on = index(which[i])
+        read_position(
+            *(boards[on], guides[on], states[i], masks[i], scratch, trunk[i]),
+            results[begins[i] :],
         )

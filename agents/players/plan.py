@@ -22,6 +22,11 @@ STRATIFIED, DRAWN = "stratified", "drawn"
 """How a search by a network samples chance: as `tree` tells, or as a game draws its own."""
 
 
+JUDGED, SAMPLED = "judged", "sampled"
+"""Where a simulation by a network ends that comes to new chance: there, if its value is defined
+there, or at the decision behind a sample."""
+
+
 class Plan(NamedTuple):
     """How to search."""
 
@@ -33,9 +38,16 @@ class Plan(NamedTuple):
     """What a network's logits are divided by before they propose."""
     stratified: bool = False
     """Whether samples of chance are stratified, as `tree` tells."""
+    judges_chance: bool = True
+    """Whether a simulation ends at chance, if the network's value is defined there."""
 
 
-def led_plan(sims: int, temperature: float = TEMPERATURE, dice: str = STRATIFIED) -> Plan:
+def led_plan(
+    sims: int,
+    temperature: float = TEMPERATURE,
+    dice: str = STRATIFIED,
+    chance: str = JUDGED,
+) -> Plan:
     """Return how to search by a network.
 
     Raises:
@@ -45,7 +57,14 @@ def led_plan(sims: int, temperature: float = TEMPERATURE, dice: str = STRATIFIED
         raise AgentError(f"search: temperature: expected a number above 0, got {temperature}")
     if dice not in (STRATIFIED, DRAWN):
         raise AgentError(f"search: dice: expected {STRATIFIED!r} or {DRAWN!r}, got {shown(dice)}")
-    return Plan(sims, temperature=float(temperature), stratified=dice == STRATIFIED)
+    if chance not in (JUDGED, SAMPLED):
+        raise AgentError(f"search: chance: expected {JUDGED!r} or {SAMPLED!r}, got {shown(chance)}")
+    return Plan(
+        sims,
+        temperature=float(temperature),
+        stratified=dice == STRATIFIED,
+        judges_chance=chance == JUDGED,
+    )
 
 
 def in_spec(plan: Plan) -> str:
@@ -53,4 +72,5 @@ def in_spec(plan: Plan) -> str:
     temperature = str(plan.temperature).removesuffix(".0")
     parts = [f"sims={plan.sims}"]
     parts += [f"temperature={temperature}"] * (plan.temperature != TEMPERATURE)
-    return ",".join(parts + [f"dice={DRAWN}"] * (not plan.stratified))
+    parts += [f"dice={DRAWN}"] * (not plan.stratified)
+    return ",".join(parts + [f"chance={SAMPLED}"] * (not plan.judges_chance))

@@ -32,7 +32,14 @@ from numba import prange
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.players.heuristic import N_TERMS
 from tokaido_env.agents.players.inference import Floats, Network, Weights, evaluate_all
-from tokaido_env.agents.players.inputs import INPUTS_HASH, LARGEST, N_TRUNK
+from tokaido_env.agents.players.inputs import (
+    INPUTS_HASH,
+    LARGEST,
+    N_RESULT,
+    N_SIGHTED,
+    N_TRUNK,
+    SIGHTED_HASH,
+)
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
@@ -43,10 +50,12 @@ from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import FILE, FOLDER, NOTHING, parse_json, standing, whole_file
 
 FORMAT = "tokaido-duo-policy"
-VERSION, BOARD_VERSION = 2, 3  # the second with a tensor `board.weight`
+# The second with a tensor `board.weight`; the third with sight, and with that tensor or not.
+VERSION, BOARD_VERSION, SIGHTED_VERSION = 2, 3, 4
 
 MOST_FILE = 48 << 20  # bytes: a first layer of 4096 units, copied for every thread
 BOARD = "board.weight"  # the tensor that networks have or not
+_VALUE_TRUNK = "value.0.weight"
 
 MOST = 1e30  # far below float32's largest, so that the last sums cannot pass it either
 
@@ -68,8 +77,25 @@ class Sizes(NamedTuple):
         return cls(width, width // 4, width // 8)
 
 
-def shapes_of(sizes: Sizes, sees_board: bool = False) -> dict[str, tuple[int, ...]]:
+class SightedSizes(NamedTuple):
+    """How wide the layers of a network with sight are."""
+
+    first: int = 256
+    second: int = 64
+    move: int = 32
+    value_first: int = 256
+    value_second: int = 64
+
+    @classmethod
+    def of_width(cls, width: int) -> SightedSizes:
+        """Return the sizes in proportion to the first layer's, a multiple of 8."""
+        return cls(width, width // 4, width // 8, width, width // 4)
+
+
+def shapes_of(sizes: Sizes | SightedSizes, sees_board: bool = False) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor of a network, (outputs, inputs) where it is a matrix."""
+    if isinstance(sizes, SightedSizes):
+        return _sighted_shapes(sizes, sees_board)
     shapes: dict[str, tuple[int, ...]] = {
         "trunk.0.weight": (sizes.first, N_TRUNK),
         "trunk.0.bias": (sizes.first,),
@@ -88,6 +114,22 @@ def shapes_of(sizes: Sizes, sees_board: bool = False) -> dict[str, tuple[int, ..
     return shapes | ({BOARD: (sizes.first, N_BOARD_FEATURES)} if sees_board else {})
 
 
+def _sighted_shapes(sizes: SightedSizes, sees_board: bool) -> dict[str, tuple[int, ...]]:
+    units = sizes.first + sizes.value_first
+    shapes = shapes_of(Sizes(*sizes[:3]))
+    del shapes["value.weight"], shapes["value.bias"]
+    shapes |= {
+        "trunk.0.weight": (units, N_SIGHTED),
+        "trunk.0.bias": (units,),
+        "result.weight": (sizes.move, N_RESULT),
+        "value.0.weight": (sizes.value_second, sizes.value_first),
+        "value.0.bias": (sizes.value_second,),
+        "value.1.weight": (1, sizes.value_second),
+        "value.1.bias": (1,),
+    }
+    return shapes | ({BOARD: (units, N_BOARD_FEATURES)} if sees_board else {})
+
+
 @dataclass(frozen=True)
 class Policy:
     """A network and where it comes from.
@@ -101,33 +143,72 @@ class Policy:
     training: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> Sizes | SightedSizes:
         """How wide its layers are."""
         return _sizes_of(self.tensors)
 
     @property
     def sees_board(self) -> bool:
-        """Whether its network reads the board."""
+        """Whether its network reads the board as a whole."""
         return BOARD in self.tensors
+
+    @property
+    def _version(self) -> int:
+        if self.has_sight:
+            return SIGHTED_VERSION
+        return BOARD_VERSION if self.sees_board else VERSION
+
+    @property
+    def has_sight(self) -> bool:
+        """Whether its network reads `SIGHT`, and has a value with a trunk of its own."""
+        return _VALUE_TRUNK in self.tensors
+
+    @property
+    def value_layer(self) -> str:
+        """What the tensors of the value's own layer are called."""
+        return "value.1" if self.has_sight else "value"
 
     def network(self) -> Network:
         """Return the network for the kernels, with copies for as many threads as there may be."""
         t = self.tensors
-        heads = np.concatenate([t["action.weight"], t["context.weight"], t["value.weight"]])
-        context_bias = np.zeros(self.sizes.move, np.float32)  # `moves` has one for each action
+        own = t["trunk.1.weight"].shape[1]  # units of the first layer that the policy reads
         one = Weights(
-            first=_turned(t["trunk.0.weight"]),
+            first=_turned(t["trunk.0.weight"][:own]),
             first_bias=t["trunk.0.bias"],
             second=_turned(t["trunk.1.weight"]),
             second_bias=t["trunk.1.bias"],
-            heads=_turned(heads),
-            heads_bias=np.concatenate([t["action.bias"], context_bias, t["value.bias"]]),
+            **self._heads(),
+            **self._value_trunk(own),
             results=_turned(t["result.weight"]),
             moves=t["move.bias"],
             move_out=t["move.weight"],
             outlook=t["outlook.weight"],
         )
         return Network(one, _turned(t[BOARD]) if self.sees_board else None)
+
+    def _heads(self) -> dict[str, Floats]:
+        """Return the heads of the trunk; of a value with a trunk of its own it has none."""
+        t = self.tensors
+        weights, biases = [t["action.weight"], t["context.weight"]], [t["action.bias"]]
+        biases.append(np.zeros(self.sizes.move, np.float32))  # `moves` has one for each action
+        if not self.has_sight:
+            weights.append(t["value.weight"])
+            biases.append(t["value.bias"])
+        return {"heads": _turned(np.concatenate(weights)), "heads_bias": np.concatenate(biases)}
+
+    def _value_trunk(self, own: int) -> dict[str, Floats]:
+        t = self.tensors
+        if not self.has_sight:
+            shapes = {"value_first": (0, 0), "value_second": (0, 0), "value_bias": (1,)}
+            shapes |= {"value_second_bias": (0,), "value_out": (0,)}
+            return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+        return {
+            "value_first": _turned(t["trunk.0.weight"][own:]),
+            "value_second": _turned(t["value.0.weight"]),
+            "value_second_bias": t["value.0.bias"],
+            "value_out": t["value.1.weight"][0],
+            "value_bias": t["value.1.bias"],
+        }
 
     def evaluate(
         self,
@@ -150,7 +231,7 @@ class Policy:
 
         path = Path(path)
         tensors = {name: np.ascontiguousarray(tensor) for name, tensor in self.tensors.items()}
-        header = _header(self.sees_board)
+        header = _header(self._version, self.sees_board)
         header["training"] = json.dumps(self.training)
         with whole_file(path) as file:
             file.write(_in_order(save(tensors, header)))
@@ -168,7 +249,7 @@ class Policy:
         where = brief(path, MOST_PATH)
         header, tensors = _read(path, where)
         training = _check_header(where, header)
-        check_tensors(where, tensors, header["version"] == str(BOARD_VERSION))
+        check_tensors(where, tensors, "board" in header)
         return cls(tensors, training)
 
 
@@ -211,7 +292,7 @@ class PolicyAgent(Agent):
         """Return actions, as `Agent.act`."""
         logits, _ = evaluate_all(self.network, boards, states, legal)
         actions = np.empty(len(states), np.int64)
-        _choose(actions, logits, legal, keys, self.temperature)
+        choose(actions, logits, legal, keys, self.temperature)
         return actions
 
     def judge(
@@ -235,13 +316,13 @@ class PolicyAgent(Agent):
 
 def path_in_spec(path: str) -> str:
     """Return a path as it stands in a spec: in double quotes where it would be read otherwise."""
-    names = '"', "path=", "temperature=", "sims=", "dice="
+    names = '"', "path=", "temperature=", "sims=", "dice=", "chance="
     ambiguous = "," in path or path.startswith(names)
     return json.dumps(path, ensure_ascii=False) if ambiguous else path
 
 
 @parallel
-def _choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
+def choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
     """Pick the best legal action; Gumbel noise makes it a draw from the softmax (Gumbel 1954)."""
     for i in prange(len(out)):
         best = -np.inf
@@ -263,14 +344,14 @@ def _choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) ->
 # The file
 
 
-def _header(sees_board: bool) -> dict[str, str]:
+def _header(version: int, sees_board: bool) -> dict[str, str]:
     """Return what the header of a policy says beside its training."""
     known: dict[str, str | int] = {
         "format": FORMAT,
-        "version": BOARD_VERSION if sees_board else VERSION,
+        "version": version,
         "rules": RULES_VERSION,
         "actions": ACTION_TABLE_VERSION,
-        "inputs": INPUTS_HASH,
+        "inputs": SIGHTED_HASH if version == SIGHTED_VERSION else INPUTS_HASH,
     }
     known |= {"board": BOARD_LAYOUT_HASH} if sees_board else {}
     return {key: str(value) for key, value in known.items()}
@@ -308,9 +389,13 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     """Check for whom the policy was trained; return what it says of its training."""
     if header.get("format") != FORMAT:
         raise PolicyError(f"{where}: not a policy of this project: no header {FORMAT!r}")
-    for key, known in _header(header.get("version") == str(BOARD_VERSION)).items():
+    versions = [str(version) for version in (VERSION, BOARD_VERSION, SIGHTED_VERSION)]
+    told = header.get("version", "")
+    version = int(told) if told in versions else VERSION
+    sees_board = version == BOARD_VERSION or (version == SIGHTED_VERSION and "board" in header)
+    for key, known in _header(version, sees_board).items():
         if header.get(key) != known:
-            own = f"'{VERSION}' and '{BOARD_VERSION}'" if key == "version" else repr(known)
+            own = ", ".join(map(repr, versions)) if key == "version" else repr(known)
             raise PolicyError(
                 f"{where}: made for {key} {shown(header.get(key))}, "
                 f"this version has {own}: train it again, or use the version it was made with"
@@ -338,7 +423,7 @@ def check_tensors(where: str, tensors: dict[str, Floats], sees_board: bool) -> N
     if sorted(tensors) != sorted(wanted):
         wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
         raise PolicyError(f"{where}: tensors missing or unknown: {plain(wrong, 200)}")
-    if not all(sizes):
+    if min(sizes) < 1:
         raise PolicyError(f"{where}: expected layers of one unit or more, got {tuple(sizes)}")
     for name, shape in wanted.items():
         tensor = tensors[name]
@@ -361,24 +446,34 @@ def _largest(tensors: dict[str, Floats]) -> float:
     first = t["trunk.0.weight"].sum(axis=1) * LARGEST + t["trunk.0.bias"]
     if BOARD in t:
         first += t[BOARD].sum(axis=1)  # the features of a board lie in [0, 1]
-    second = t["trunk.1.weight"] @ first + t["trunk.1.bias"]
+    own = t["trunk.1.weight"].shape[1]
+    second = t["trunk.1.weight"] @ first[:own] + t["trunk.1.bias"]
     hidden = t["result.weight"].sum(axis=1) * LARGEST + t["context.weight"] @ second
     hidden += t["move.bias"].max(axis=0)
     actions = t["action.weight"] @ second + t["action.bias"]
     logit = actions.max() + t["move.weight"] @ hidden + t["outlook.weight"][0] * LARGEST
-    value = t["value.weight"] @ second + t["value.bias"]
-    return float(max(first.max(), second.max(), hidden.max(), logit, value[0]))
+    last, name = second, "value"
+    if _VALUE_TRUNK in t:
+        last, name = t[_VALUE_TRUNK] @ first[own:] + t["value.0.bias"], "value.1"
+    value = t[f"{name}.weight"] @ last + t[f"{name}.bias"]
+    return float(max(first.max(), second.max(), last.max(), hidden.max(), logit, value[0]))
 
 
-def _sizes_of(tensors: dict[str, Floats]) -> Sizes:
+def _sizes_of(tensors: dict[str, Floats]) -> Sizes | SightedSizes:
     """Return the sizes that the biases tell; where they tell none, the default ones."""
+
+    def told(name: str, default: int) -> int:
+        known = name in tensors and tensors[name].ndim == 1
+        return int(tensors[name].shape[0]) if known else default
+
     names = ("trunk.0.bias", "trunk.1.bias", "move.weight")
-    return Sizes(
-        *(
-            tensors[name].shape[0] if name in tensors and tensors[name].ndim == 1 else default
-            for name, default in zip(names, Sizes(), strict=True)
-        )
-    )
+    first, second, move = map(told, names, Sizes())
+    if _VALUE_TRUNK not in tensors:
+        return Sizes(first, second, move)
+    value_second = told("value.0.bias", SightedSizes().value_second)
+    weight = tensors[_VALUE_TRUNK]
+    value_first = weight.shape[1] if weight.ndim == 2 else SightedSizes().value_first
+    return SightedSizes(first - value_first, second, move, value_first, value_second)
 
 
 def _in_order(file: bytes) -> bytes:

@@ -27,19 +27,21 @@ import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.players.heuristic import evaluate, final_result, guides_of
+from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inference import (
     FIRST_ROW,
     Network,
     Position,
     Positions,
     Workspace,
-    forward,
     kept_workspaces,
+    sees_chance,
 )
+from tokaido_env.agents.players.leaves import judge, play_out
 from tokaido_env.agents.players.opponent import OpponentModel, decides, note_odds, opponent_at
 from tokaido_env.agents.players.plan import (
     FULL,
+    JUDGED,
     STRATIFIED,
     TEMPERATURE,
     Plan,
@@ -48,7 +50,6 @@ from tokaido_env.agents.players.plan import (
 )
 from tokaido_env.agents.players.policy import Policy, path_in_spec
 from tokaido_env.agents.players.selection import (
-    note_priors,
     select_by_odds,
     select_by_policy,
     select_by_value,
@@ -59,7 +60,6 @@ from tokaido_env.agents.players.tree import (
     begin_tree,
     follow,
     kept_trees,
-    mask_of,
     mean_value,
     most_visited,
     note_visits,
@@ -67,15 +67,13 @@ from tokaido_env.agents.players.tree import (
 )
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
-from tokaido_env.core.bots import random_action
 from tokaido_env.core.box import Row
 from tokaido_env.core.jit import int64, kernel, parallel, subroutine
-from tokaido_env.core.luck import begin_luck, hash_bits, settle
-from tokaido_env.core.rules import apply, legal
-from tokaido_env.core.state import NOBODY, OVER
+from tokaido_env.core.luck import hash_bits
+from tokaido_env.core.state import NOBODY
 from tokaido_env.core.threads import take
 
-_PLAYOUT, _PICK = 21, 22  # purposes of random numbers
+_PLAYOUT = 21  # a purpose of random numbers
 
 # With a network a new decision, often the chance before it, and what forced decisions take, or the
 # opponent's that is known: a simulation goes through those only while two nodes remain for each
@@ -181,6 +179,7 @@ class PolicySearchAgent(SearchAgent):
         sims: simulations for a decision, from 1.
         temperature: what logits are divided by before they propose, more than 0.
         dice: "stratified", or "drawn" for samples of chance as a game draws its own.
+        chance: "judged" where the network can, or "sampled" before it judges.
     """
 
     def __init__(
@@ -189,8 +188,9 @@ class PolicySearchAgent(SearchAgent):
         sims: int = 400,
         temperature: float = TEMPERATURE,
         dice: str = STRATIFIED,
+        chance: str = JUDGED,
     ) -> None:
-        plan = led_plan(sims, temperature, dice)
+        plan = led_plan(sims, temperature, dice, chance)
         self._begin(Policy.load(path), f"policy_search:{path_in_spec(path)},{in_spec(plan)}", plan)
 
     @classmethod
@@ -361,7 +361,7 @@ def _search(
     begin_tree(tree, position.state, position.legal)
     root = tree.nodes[0]
     root["visits"] = int64(network is not None)  # of PUCT the first has begun with the root
-    root["value"] = _judge(network, opponent, plan, position, tree, 0, workspace)
+    root["value"] = judge(network, opponent, plan, position, tree, 0, workspace)
     if int64(root["edges"]) == 1:
         visits[lowest(position.legal)] = plan.sims
         return lowest(position.legal), root["value"]
@@ -371,10 +371,10 @@ def _search(
         node = tree.nodes[leaf]
         if int64(node["visits"]) == 0:
             if plan.rollout == 0:
-                node["value"] = _judge(network, opponent, plan, position, tree, leaf, workspace)
+                node["value"] = judge(network, opponent, plan, position, tree, leaf, workspace)
             else:
                 bits = hash_bits(key, _PLAYOUT, 0, sim)
-                node["value"] = _play_out(position, tree, leaf, plan.rollout, bits, workspace)
+                node["value"] = play_out(position, tree, leaf, plan.rollout, bits, workspace)
         node["visits"] += 1
         back_up(tree, depth, node["value"])
     note_visits(tree, visits)
@@ -405,7 +405,7 @@ def _walk(
         new = at > 0 and visits == 0
         if new:
             _ask(opponent, position, tree, at)
-        if int(node["over"]) or (new and _ends_walk(network, opponent, tree, node, free)):
+        if int(node["over"]) or (new and _ends_walk(network, opponent, plan, tree, node, free)):
             return at, depth
         node["visits"] = visits + 1
         if int(node["player"]) == NOBODY:
@@ -427,13 +427,15 @@ def _ask(opponent: Any, position: Position, tree: Tree, at: int) -> None:
 
 
 @kernel
-def _ends_walk(network: Any, opponent: Any, tree: Tree, node: Row, free: int) -> bool:
+def _ends_walk(network: Any, opponent: Any, plan: Plan, tree: Tree, node: Row, free: int) -> bool:
     """Return whether a simulation that has come to a new node ends there."""
     if network is None:
         return True
+    if int(node["player"]) == NOBODY:
+        return plan.judges_chance and sees_chance(network)
     passed = int64(node["edges"]) == 1 or decides(opponent, tree, node)
     room = int64(tree.size["nodes"]) + 2 <= free
-    return int(node["player"]) != NOBODY and not (passed and room)
+    return not (passed and room)
 
 
 @kernel
@@ -444,52 +446,3 @@ def _select(network: Any, opponent: Any, tree: Tree, node: Row, visits: int) -> 
     if decides(opponent, tree, node):
         return select_by_odds(tree, node, visits)
     return select_by_policy(tree, node, visits)
-
-
-# How a new node is judged
-
-
-@subroutine
-def _judge(
-    network: Any,
-    opponent: Any,
-    plan: Plan,
-    position: Position,
-    tree: Tree,
-    at: int,
-    workspace: Workspace,
-) -> np.float32:
-    """Return the value of a node for player_0; a network notes the priors of its edges."""
-    s = tree.states[at]
-    if network is None:
-        return evaluate(position.board, position.guide, s, workspace.scratch)
-    node = tree.nodes[at]
-    if int(node["over"]):
-        return final_result(position.board, s)
-    asked = Position(position.board, position.guide, s, mask_of(tree, node), position.row)
-    value = forward(network, asked, workspace, workspace.logits)
-    if not decides(opponent, tree, node):
-        note_priors(tree, node, workspace.logits, np.float32(plan.temperature))
-    return np.float32(1 - 2 * int64(node["player"])) * value
-
-
-@subroutine
-def _play_out(
-    position: Position, tree: Tree, at: int, rollout: int, bits: np.uint64, workspace: Workspace
-) -> np.float32:
-    """Return the evaluation, for player_0, after some rounds of random play from a node."""
-    board = position.board
-    s = workspace.scratch["states"][0]
-    workspace.scratch["states"][0] = tree.states[at]
-    luck = tree.luck
-    begin_luck(luck, bits)
-    last = int64(s["round"]) + rollout
-    mask = np.uint64(0)
-    if int(s["phase"]) != OVER:
-        mask = settle(board, s, luck, legal(board, s))
-    number = 0
-    while mask != np.uint64(0) and (int64(s["round"]) <= last or rollout == FULL):
-        action = random_action(mask, hash_bits(bits, _PICK, 0, number))
-        mask = settle(board, s, luck, apply(board, s, action))
-        number += 1
-    return evaluate(board, position.guide, s, workspace.scratch)

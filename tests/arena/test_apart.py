@@ -1,6 +1,8 @@
 """Agents in processes of their own: what they fail in they lose, and nothing else."""
 
 import json
+import os
+import signal
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -117,6 +119,24 @@ def test_a_match_of_two_who_fail_is_played_to_its_end() -> None:
 def test_who_cannot_be_made_is_told_of_before_a_game(spec: str, message: str) -> None:
     with pytest.raises(AgentError, match=message):
         make_guarded(spec, LIMITS)
+
+
+def test_who_cannot_be_made_any_more_loses_and_is_told_why() -> None:
+    """It could when the match began: each game says what is wrong, not what follows from it."""
+    agent = Apart("python:outsiders:Unmade", LIMITS)
+    sheet = Sheet("A", "random", 4, 1, BOARD)
+    play(sheet, agent, make("random"), crew=Here())
+    assert sheet.finished.all()
+    assert all("cannot be made: Memory" in one.detail for one in sheet.forfeits.values())
+
+
+def test_who_ended_between_two_matches_begins_anew() -> None:
+    with Apart("python:outsiders:Highest", LIMITS) as agent:
+        first = play_match(agent, make("random"), 2, 0, BOARD, crew=Here())
+        assert agent._child is not None
+        os.kill(agent._child._pid, signal.SIGKILL)
+        again = play_match(agent, make("random"), 2, 0, BOARD, crew=Here())
+    assert (again.games == first.games).all()
 
 
 def test_agents_of_this_package_play_here() -> None:

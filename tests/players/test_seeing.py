@@ -179,8 +179,8 @@ WRONG: dict[str, tuple[Change, str]] = {
     ),
     "no layout": (lambda header, tensors: header.pop("board"), "made for board None, this version"),
     "version": (
-        lambda header, tensors: header.update(version="4"),
-        "made for version '4', this version has '2' and '3'",
+        lambda header, tensors: header.update(version="5"),
+        "made for version '5', this version has '2', '3', '4'",
     ),
     "missing": (
         lambda header, tensors: tensors.pop("board.weight"),

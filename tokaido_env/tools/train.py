@@ -43,6 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from tokaido_env.agents.learn import zero
 
         return zero.main(rest)
+    if chosen.method == "scale":
+        from tokaido_env.agents.learn import scale
+
+        return scale.main(rest)
     options = _parser().parse_args(rest)
     # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -71,10 +75,11 @@ def _methods() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--method",
-        choices=("ppo", "zero"),
+        choices=("ppo", "scale", "zero"),
         default="ppo",
-        help="ppo: a learner against a pool; zero: expert iteration on any crew, whose settings "
-        "--method zero --help tells (ppo)",
+        help="ppo: a learner against a pool, by Stable-Baselines3; scale: thousands of games of "
+        "self-play side by side; zero: expert iteration on any crew. --method NAME --help tells "
+        "the settings of the others (ppo)",
     )
     return parser
 
