@@ -249,7 +249,7 @@ class Policy:
         where = brief(path, MOST_PATH)
         header, tensors = _read(path, where)
         training = _check_header(where, header)
-        check_tensors(where, tensors, "board" in header)
+        check_tensors(where, tensors, _sees_board(header))
         return cls(tensors, training)
 
 
@@ -385,6 +385,12 @@ def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
         raise PolicyError(f"{where}: not a policy file: {plain(str(error), 200)}") from None
 
 
+def _sees_board(header: dict[str, str]) -> bool:
+    """Return whether a network reads the board: one of some version, or with sight and told so."""
+    version = header.get("version")
+    return version == str(BOARD_VERSION) or (version == str(SIGHTED_VERSION) and "board" in header)
+
+
 def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     """Check for whom the policy was trained; return what it says of its training."""
     if header.get("format") != FORMAT:
@@ -392,8 +398,7 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     versions = [str(version) for version in (VERSION, BOARD_VERSION, SIGHTED_VERSION)]
     told = header.get("version", "")
     version = int(told) if told in versions else VERSION
-    sees_board = version == BOARD_VERSION or (version == SIGHTED_VERSION and "board" in header)
-    for key, known in _header(version, sees_board).items():
+    for key, known in _header(version, _sees_board(header)).items():
         if header.get(key) != known:
             own = ", ".join(map(repr, versions)) if key == "version" else repr(known)
             raise PolicyError(
