@@ -134,6 +134,14 @@ KINDS = {
         _LED,
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
     ),
+    "generalist": Kind(
+        "champion",
+        "make_generalist",
+        "generalist[:sims=N[,temperature=T][,dice=drawn][,chance=sampled]]",
+        "the strongest network here on boards that it has never seen, as champion",
+        _LED,
+        cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
+    ),
     "policy_search": Kind(
         "search",
         "PolicySearchAgent",
@@ -151,7 +159,7 @@ KINDS = {
         "ExploiterAgent",
         "exploiter:VICTIM[,sims=N]",
         "tree search of N simulations a decision (400) that knows how the agent VICTIM replies: "
-        "random, greedy, heuristic, champion or policy:PATH",
+        "random, greedy, heuristic, champion, generalist or policy:PATH",
         {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMULATIONS)},
         required=("victim",),
         cost=lambda parameters: ANSWERED_SIMULATION * int(parameters.get("sims", SIMULATIONS)),

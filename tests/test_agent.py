@@ -92,7 +92,7 @@ def test_bots_are_told_from_agents_of_other_kinds() -> None:
     "spec",
     [
         *("random", "greedy:epsilon=0.5", "heuristic", "expectimax", "expectimax:depth=3"),
-        *("mcts", "mcts:sims=20", "champion", "champion:sims=64"),
+        *("mcts", "mcts:sims=20", "champion", "champion:sims=64", "generalist"),
     ],
 )
 def test_an_agent_costs_what_its_spec_says(spec: str) -> None:
@@ -106,10 +106,11 @@ def test_costs_are_in_simulations_and_those_by_a_network_count_for_sixteen() -> 
         "mcts:sims=20",
         "champion",
         "champion:sims=64",
+        "generalist:sims=64",
         "policy:x",
         "learner",
     )
-    assert [cost_of(spec) for spec in specs] == [0, 400, 20, 0, 1024, 0, 0]
+    assert [cost_of(spec) for spec in specs] == [0, 400, 20, 0, 1024, 1024, 0, 0]
     assert cost_of("policy_search:x,sims=10") == 160
     with pytest.raises(AgentError, match="from 1 to 4"):
         cost_of("expectimax:depth=5")

@@ -41,6 +41,7 @@ from tokaido_env.agents.learn.declared import (
     enough_memory,
     setting,
 )
+from tokaido_env.agents.learn.games import NO_MOVE, judge
 from tokaido_env.agents.learn.lessons import SearchSettings
 from tokaido_env.agents.learn.network import (
     MoveNetwork,
@@ -64,6 +65,7 @@ from tokaido_env.agents.learn.settings import (
     check_most,
     sweep,
 )
+from tokaido_env.agents.learn.sighted import SightedNetwork
 from tokaido_env.agents.players.heuristic import guides_of
 from tokaido_env.agents.players.inputs import read_positions
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
@@ -169,7 +171,7 @@ class Lesson(Protocol):
 
 
 def learn(
-    network: MoveNetwork,
+    network: MoveNetwork | SightedNetwork,
     samples: Samples,
     steps: int,
     seed: int,
@@ -207,19 +209,34 @@ def learn(
     return float(np.mean(losses[-max(1, steps // 10) :]))
 
 
-def _loss(network: MoveNetwork, boards: npt.NDArray[np.void], samples: Samples) -> torch.Tensor:
-    """Return the cross-entropy to the visits plus the squared error of the value."""
+def _loss(
+    network: MoveNetwork | SightedNetwork, boards: npt.NDArray[np.void], samples: Samples
+) -> torch.Tensor:
+    """Return the cross-entropy to the visits plus the squared error of the value.
+
+    Of a network with sight the policy only: its value is also of chance, of which samples tell
+    nothing, and has no layer in common with the policy.
+    """
     legal, which = samples.legal, samples.boards.astype(np.int64)
+    if isinstance(network, SightedNetwork):
+        judged = judge(network, boards, guides_of(boards), which, samples.states, legal)
+        return _cross_entropy(judged.logits, samples)
     own = copy_rows(boards, which) if len(boards) > 1 else boards
     inputs = read_positions(own, samples.states, legal)
     allowed = torch.from_numpy(legal_rows(legal))
     logits, values = network(torch.from_numpy(inputs), allowed, torch.from_numpy(which))
-    log_odds = functional.log_softmax(logits.masked_fill(~allowed, -1e9), dim=1)
-    visits = torch.from_numpy(samples.visits.astype(np.float32))
-    shares = visits / visits.sum(dim=1, keepdim=True)
     wanted = torch.from_numpy((samples.values + samples.results) / 2)
-    cross_entropy = -(shares * log_odds.masked_fill(~allowed, 0.0)).sum(dim=1).mean()
+    cross_entropy = _cross_entropy(logits.masked_fill(~allowed, NO_MOVE), samples)
     return cross_entropy + functional.mse_loss(values[:, 0], wanted)
+
+
+def _cross_entropy(logits: torch.Tensor, samples: Samples) -> torch.Tensor:
+    """Return the mean cross-entropy to the visits of the positions that have some."""
+    visits = torch.from_numpy(samples.visits.astype(np.float32))
+    counts = visits.sum(dim=1, keepdim=True)
+    shares = visits / counts.clamp(min=1.0)
+    log_odds = functional.log_softmax(logits, dim=1)
+    return -(shares * log_odds).sum() / (counts > 0).sum().clamp(min=1)
 
 
 def iterate(

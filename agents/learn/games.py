@@ -135,15 +135,8 @@ class _Notes:
     ) -> npt.NDArray[np.int64]:
         """Return the actions (n,) of games with a decision to take."""
         network = self._network
-        trunk, moves = read_moves(self._boards, self._guides, which, states, legal, STEP)
-        n = len(legal)
-        inputs, results = (network.tensor(array, network.dtype) for array in (trunk, moves))
-        board = padded(network.tensor(which), len(inputs))
-        position, action = (padded(network.tensor(x), len(results)) for x in moves_of(legal))
-        scores, values, _ = network(inputs, Moves(results, position, action), board)
-        k = int(np.bitwise_count(legal).sum())
-        logits = spread(scores[:k], position[:k], action[:k], n)
-        values, inputs, results = values[:n], inputs[:n], results[:k]
+        judged = judge(network, self._boards, self._guides, which, states, legal)
+        logits, values, inputs, results = judged
         actions = np.empty(len(legal), np.int64)
         choose(actions, logits.cpu().numpy(), legal, keys, 1.0)
         rows = network.tensor(actions)[:, None]
@@ -191,6 +184,38 @@ class _Notes:
         decisions = Decisions(*(_joined(column) for column in zip(*self._decisions, strict=True)))
         chances = Chances(*(_joined(column) for column in zip(*self._chances, strict=True)))
         return Played(decisions, chances, results, ends)
+
+
+class Judged(NamedTuple):
+    """What a network says of n positions, and what it was told of them."""
+
+    logits: torch.Tensor
+    """(n, N_ACTIONS), `NO_MOVE` where illegal."""
+    values: torch.Tensor
+    """(n,), as log odds / 2 for who decides."""
+    inputs: torch.Tensor
+    """(n, N_SIGHTED)."""
+    results: torch.Tensor
+    """(k, N_RESULT), of the legal actions of all, in their order."""
+
+
+def judge(
+    network: SightedNetwork,
+    boards: npt.NDArray[np.void],
+    guides: npt.NDArray[np.void],
+    which: npt.NDArray[np.int64],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+) -> Judged:
+    """Ask a network what it says of positions; takes what `read_moves` takes."""
+    trunk, moves = read_moves(boards, guides, which, states, legal, STEP)
+    n, k = len(legal), int(np.bitwise_count(legal).sum())
+    inputs, results = (network.tensor(array, network.dtype) for array in (trunk, moves))
+    board = padded(network.tensor(which), len(inputs))
+    position, action = (padded(network.tensor(x), len(results)) for x in moves_of(legal))
+    scores, values, _ = network(inputs, Moves(results, position, action), board)
+    logits = spread(scores[:k], position[:k], action[:k], n)
+    return Judged(logits, values[:n], inputs[:n], results[:k])
 
 
 def _for_player_0(values: torch.Tensor, seats: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:

@@ -33,7 +33,7 @@ class Samples(NamedTuple):
     Attributes:
         states: `STATE` (n,).
         legal: uint64 (n,), the legal actions as bits.
-        visits: uint16 (n, N_ACTIONS), by the search.
+        visits: uint16 (n, N_ACTIONS), by the search; none where it was too short to learn from.
         values: float32 (n,), what the search found for the player to decide.
         results: float32 (n,), the final result of that player.
         boards: int32 (n,), the place in the pool of the board of each.
@@ -172,8 +172,8 @@ def _check_samples(samples: Samples, pool: BoardPool) -> None:
     if wrong != FINE:
         raise ValueError(f"game {wrong}: legal: expected what is legal in its state")
     visits = samples.visits * legal_rows(samples.legal)
-    if (visits != samples.visits).any() or not visits.any(axis=1).all():
-        raise ValueError("visits: expected some in each position, of legal actions only")
+    if (visits != samples.visits).any() or (len(visits) and not visits.any()):
+        raise ValueError("visits: expected some, of legal actions only")
     for name in ("values", "results"):
         if not (np.abs(getattr(samples, name)) <= 1).all():
             raise ValueError(f"{name}: expected numbers from -1 to 1")

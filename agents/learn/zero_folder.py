@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tokaido_env.agents.learn.declared import (
     COUNT,
+    SHARE,
     TEXT,
     RunError,
     differences,
@@ -70,6 +71,15 @@ class ZeroSettings(SearchSettings):
     games: int = setting(128, COUNT, "of a unit, played to their end")
     first_sims: int = setting(100, _SIMS, "simulations a decision of `mcts` in the first round")
     sims: int = setting(64, _SIMS, "simulations a decision of `policy_search` in the others")
+    full: float = setting(
+        1.0, SHARE, "share of decisions searched by all simulations: the policy learns from these"
+    )
+    cheap_sims: int = setting(
+        0,
+        Parameter(int, 0, MAX_SIMS),
+        "simulations of the other decisions, unless they find another action best than the policy "
+        "does; 0: all are searched alike",
+    )
     start_from: str = setting("", TEXT, "policy file to begin with; empty: mcts and random weights")
     kept_rounds: int = setting(4, COUNT, "rounds whose positions are learnt from together")
     samples: float = setting(

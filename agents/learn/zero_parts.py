@@ -15,6 +15,7 @@ from tokaido_env.agents.arena.ladder import Ladder, ladder_for, match_seed
 from tokaido_env.agents.arena.series import play_series
 from tokaido_env.agents.arena.suite_file import sha256_of
 from tokaido_env.agents.arena.tournament import Sheet
+from tokaido_env.agents.learn import sighted
 from tokaido_env.agents.learn.boards import boards_seen, summary, told_splits
 from tokaido_env.agents.learn.declared import (
     RunError,
@@ -24,6 +25,7 @@ from tokaido_env.agents.learn.network import MoveNetwork, frozen, load_weights, 
 from tokaido_env.agents.learn.rating import place
 from tokaido_env.agents.learn.samples import Samples, load_samples
 from tokaido_env.agents.learn.self_play import SelfPlayUnit
+from tokaido_env.agents.learn.sighted import SightedNetwork
 from tokaido_env.agents.learn.zero_folder import (
     GATE,
     LEDGER,
@@ -32,7 +34,7 @@ from tokaido_env.agents.learn.zero_folder import (
     ZeroSettings,
     settings_of,
 )
-from tokaido_env.agents.players.policy import Policy, PolicyAgent, Sizes, path_in_spec
+from tokaido_env.agents.players.policy import Policy, PolicyAgent, SightedSizes, path_in_spec
 from tokaido_env.agents.registry import make
 from tokaido_env.core.luck import arena_seed
 
@@ -62,6 +64,7 @@ def unit_of(
     return SelfPlayUnit(
         *(expert, mark_of(expert), settings.pool, settings.games),
         *(int(arena_seed(round_seed, index)), settings.sampled, settings.uniform),
+        *(settings.full, settings.cheap_sims),
     )
 
 
@@ -108,7 +111,7 @@ def learnt(
     new = sum(len(part.legal) for part in parts[-settings.units :])
     network = _first_network(settings)
     if number > 1:
-        load_weights(network, Policy.load(folder.policy(number - 1)))
+        _load_weights(network, Policy.load(folder.policy(number - 1)))
     steps = max(1, round(settings.samples * new / settings.minibatch))
     seed = _seed_of_learning(number, settings)
     with _one_thread():
@@ -120,7 +123,12 @@ def learnt(
     training = {"zero": asked, "round": number, "board": boards}
     figures: Figures = {"window": sum(len(part.legal) for part in parts), "loss": round(loss, 5)}
     figures["samples_a_position"] = round(steps * settings.minibatch / new, 2)
-    return frozen(network, training), figures
+    policy = (
+        sighted.frozen(network, training)
+        if isinstance(network, SightedNetwork)
+        else frozen(network, training)
+    )
+    return policy, figures
 
 
 @contextmanager
@@ -138,17 +146,27 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _first_network(settings: ZeroSettings) -> MoveNetwork:
+def _first_network(settings: ZeroSettings) -> MoveNetwork | SightedNetwork:
     """Return the network that the first round begins with."""
     start = Policy.load(settings.start_from) if settings.start_from else None
     torch.manual_seed(seed32(settings.seed))
     sizes = start.sizes if start else settings.sizes
-    if not isinstance(sizes, Sizes):
-        raise RunError("start_from: expected a policy without sight, as this method makes them")
-    network = MoveNetwork(sizes, boards_seen(settings.pool, settings.see_board))
+    boards = boards_seen(settings.pool, settings.see_board)
+    network: MoveNetwork | SightedNetwork
+    if isinstance(sizes, SightedSizes):
+        network = SightedNetwork(sizes, boards)
+    else:
+        network = MoveNetwork(sizes, boards)
     if start:
-        load_weights(network, start)
+        _load_weights(network, start)
     return network
+
+
+def _load_weights(network: MoveNetwork | SightedNetwork, policy: Policy) -> None:
+    if isinstance(network, SightedNetwork):
+        sighted.load_weights(network, policy)
+    else:
+        load_weights(network, policy)
 
 
 def _seed_of_learning(number: int, settings: ZeroSettings) -> int:

@@ -1,6 +1,7 @@
-"""The champion: the network that ships with the package, made and measured as its card tells.
+"""The networks that ship with the package, made and measured as their cards tell.
 
-The card is `docs/champion.md`.
+The champion is of the default board, the generalist of any: `docs/champion.md`,
+`docs/generalist.md`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from tokaido_env.agents.players.plan import in_spec, led_plan
 from tokaido_env.agents.players.policy import Policy, PolicyAgent
 from tokaido_env.agents.players.search import PolicySearchAgent
 
-CHAMPION = Path(__file__).resolve().parent / "champion.safetensors"
+_FOLDER = Path(__file__).resolve().parent
+
+CHAMPION = _FOLDER / "champion.safetensors"
+GENERALIST = _FOLDER / "generalist.safetensors"
 
 
 def make_champion(sims: int | None = None, **options: Any) -> Agent:
@@ -26,10 +30,18 @@ def make_champion(sims: int | None = None, **options: Any) -> Agent:
     Raises:
         AgentError: if there are options, but no search.
     """
-    policy = Policy.load(CHAMPION)
+    return _made("champion", CHAMPION, sims, options)
+
+
+def make_generalist(sims: int | None = None, **options: Any) -> Agent:
+    """Return the generalist, as `make_champion`."""
+    return _made("generalist", GENERALIST, sims, options)
+
+
+def _made(name: str, path: Path, sims: int | None, options: dict[str, Any]) -> Agent:
     if sims is not None:
         plan = led_plan(sims, **options)
-        return PolicySearchAgent.of(policy, f"champion:{in_spec(plan)}", plan)
+        return PolicySearchAgent.of(Policy.load(path), f"{name}:{in_spec(plan)}", plan)
     if options:
-        raise AgentError(f"champion: {' and '.join(options)}: expected together with sims=N")
-    return PolicyAgent.of(policy, "champion")
+        raise AgentError(f"{name}: {' and '.join(options)}: expected together with sims=N")
+    return PolicyAgent.of(Policy.load(path), name)

@@ -69,7 +69,7 @@ class Positions(NamedTuple):
     legal: Any  # uint64 (n,), the legal actions as bits, not 0
     rows: npt.NDArray[np.int64] = FIRST_ROW  # (1,) or (n,), each board's of the first bias
 
-    def part(self, part: slice) -> Positions:
+    def part(self, part: slice | npt.NDArray[np.int64]) -> Positions:
         """Return some of them."""
         each = part if len(self.boards) > 1 else slice(None)
         rows = self.rows[part] if len(self.rows) > 1 else self.rows

@@ -13,7 +13,8 @@ import pytest
 from networks import random_policy
 
 from tokaido_env.agents import Agent, AgentError, Policy, describe, make
-from tokaido_env.agents.players.champion import CHAMPION
+from tokaido_env.agents.players.champion import CHAMPION, GENERALIST
+from tokaido_env.agents.players.plan import led_plan
 from tokaido_env.agents.players.policy import PolicyAgent
 from tokaido_env.agents.players.search import PolicySearchAgent
 from tokaido_env.agents.registry import cost_of
@@ -111,12 +112,20 @@ def test_the_spec_of_a_search_by_a_policy(policy_file: Path) -> None:
         assert make(agent.spec).spec == agent.spec
 
 
-def test_the_champion_is_small_and_loads() -> None:
-    assert CHAMPION.stat().st_size <= 3_000_000
-    assert make("champion").spec == "champion"
-    assert make("champion:sims=8").spec == "champion:sims=8"
-    training = Policy.load(CHAMPION).training
+@pytest.mark.parametrize(("name", "path"), [("champion", CHAMPION), ("generalist", GENERALIST)])
+def test_what_ships_is_small_and_loads(name: str, path: Path) -> None:
+    assert path.stat().st_size <= 3_000_000
+    assert make(name).spec == name
+    assert make(f"{name}:sims=8").spec == f"{name}:sims=8"
+    training = Policy.load(path).training
     assert json.loads(json.dumps(training)) == training
+    plan = led_plan(8)
+    for ours, own in (
+        (make(name), PolicyAgent.of(Policy.load(path), "file")),
+        (make(f"{name}:sims=8"), PolicySearchAgent.of(Policy.load(path), "file", plan)),
+    ):
+        batch = some_games()
+        assert choices(ours, batch) == choices(own, batch)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +141,7 @@ def test_the_champion_is_small_and_loads() -> None:
         ("policy:temperature=1", "expected policy:PATH"),
         ("champion:sims=0", "sims: expected an integer from 1 to 1000000, got '0'"),
         ("champion:temperature=1", "champion: temperature: expected together with sims=N"),
+        ("generalist:dice=drawn", "generalist: dice: expected together with sims=N"),
         ("champion:dice=drawn,temperature=1", "dice and temperature: expected together with sims"),
         ("champion:sims=8,dice=loaded", "dice: expected 'stratified' or 'drawn', got 'loaded'"),
         ("champion:sims=8,temperature=0", "temperature: expected a number from 0.1 to 10, got '0'"),
@@ -160,7 +170,7 @@ def test_every_kind_is_described() -> None:
     kinds = [re.split(r"[:\[]", usage)[0] for usage, _ in describe()]
     assert kinds == [
         *("random", "greedy", "heuristic", "expectimax", "mcts"),
-        *("champion", "policy_search", "exploiter", "policy", "python"),
+        *("champion", "generalist", "policy_search", "exploiter", "policy", "python"),
     ]
     assert all(meaning for _, meaning in describe())
 
@@ -174,6 +184,7 @@ def test_every_kind_is_described() -> None:
         *("random", "greedy", "greedy:epsilon=0.5", "heuristic", "expectimax:depth=1"),
         *("mcts:sims=9", "policy", "policy,temperature=1", "policy_search,sims=8"),
         *("champion", "champion:sims=8", "champion:sims=8,temperature=1,dice=drawn"),
+        *("generalist", "generalist:sims=8", "generalist:sims=8,chance=sampled"),
         *("exploiter:heuristic,sims=8", "exploiter:champion,sims=8"),
     ],
 )

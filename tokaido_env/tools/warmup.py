@@ -156,6 +156,7 @@ def train(games: int) -> None:
 
 OBSERVATIONS = ("float32", "uint8")
 _SIZES = ((FEW, "few games"), (MANY, "many games"))
+NETWORKS = ("champion", "generalist")
 
 ROWS = (
     *(
@@ -186,9 +187,14 @@ ROWS = (
         Row("search", f"mcts with rollouts, games {n}", ask, ("mcts:sims=4,rollout=full", n))
         for n in (1, FEW)
     ),
-    *(Row("champion", f"champion, games {n}", ask, ("champion", n), POLICIES) for n in (1, MANY)),
     *(
-        Row("champion", f"champion's search, games {n}", ask, ("champion:sims=4", n), POLICIES)
+        Row(name, f"{name}, games {n}", ask, (name, n), POLICIES)
+        for name in NETWORKS
+        for n in (1, MANY)
+    ),
+    *(
+        Row(name, f"{name}'s search, games {n}", ask, (f"{name}:sims=4", n), POLICIES)
+        for name in NETWORKS
         for n in (1, FEW)
     ),
     *(Row("learn", f"a training run, {size}", train, (games,), LEARNING) for games, size in _SIZES),
