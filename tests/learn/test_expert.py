@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from networks import SMALL
+from networks import SIGHTED, SMALL
 
 from tokaido_env import Game, SeedError
 from tokaido_env.agents import Policy
 from tokaido_env.agents.arena.ratings import Rating
-from tokaido_env.agents.learn import expert
+from tokaido_env.agents.learn import expert, sighted
 from tokaido_env.agents.learn.declared import RunError
 from tokaido_env.agents.learn.expert import (
     ExpertSettings,
@@ -29,6 +29,7 @@ from tokaido_env.agents.learn.expert import (
 from tokaido_env.agents.learn.network import MoveNetwork, frozen
 from tokaido_env.agents.learn.samples import Samples, load_samples
 from tokaido_env.agents.learn.self_play import drawn
+from tokaido_env.agents.learn.sighted import SightedNetwork
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.luck import episode_seed
 
@@ -188,6 +189,20 @@ def test_a_network_learns_what_the_samples_say() -> None:
     assert (logits.argmax(axis=1) == wanted).mean() > 0.9
     towards: npt.NDArray[Any] = (samples.results + samples.values) / 2
     assert np.corrcoef(values, towards)[0, 1] > 0.5
+
+
+def test_a_network_with_sight_learns_what_the_search_visited() -> None:
+    torch.manual_seed(0)
+    network = SightedNetwork(SIGHTED)
+    samples = self_play(highest, 2500, 50, PLAIN)
+    none = samples._replace(
+        visits=samples.visits * (np.arange(len(samples.legal)) % 2 == 0)[:, None]
+    )
+    assert learn(network, none, 150, 1, replace(PLAIN, learning_rate=0.01)) < 0.5
+    boards = Game(seed=0).boards
+    logits, _ = sighted.frozen(network).evaluate(boards, samples.states, samples.legal)
+    hit = logits.argmax(axis=1) == samples.visits.argmax(axis=1)
+    assert hit.mean() > 0.9  # also where it was told nothing
 
 
 # Runs

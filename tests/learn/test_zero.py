@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from networks import SIGHTED, random_policy
 
 from tokaido_env import Game
 from tokaido_env.agents import Agent, Policy, make
@@ -92,6 +93,23 @@ def test_units_of_other_seeds_are_other_games_and_variety_changes_them() -> None
 def test_a_unit_on_a_pool_tells_its_boards() -> None:
     samples = samples_of(unit(pool=BoardPool.load("family:train/3"), games=12))
     assert set(samples.boards.tolist()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("led", [False, True])
+def test_some_decisions_are_searched_in_full_and_learnt_from(tmp_path: Path, led: bool) -> None:
+    """A policy that its own short search contradicts has the decision searched in full."""
+    random_policy(SIGHTED).save(tmp_path / "policy")
+    expert = f"policy_search:{tmp_path / 'policy'},sims=24" if led else "mcts:sims=24"
+    whole = samples_of(unit(expert)).visits.sum(axis=1)
+    shares = {}
+    for full in (0.0, 0.5, 1.0):
+        visits = samples_of(unit(expert, full=full, cheap_sims=3)).visits.sum(axis=1)
+        assert set(visits[visits > 0].tolist()) <= set(whole.tolist())
+        shares[full] = float((visits > 0).mean())
+    doubted = shares[0.0]
+    assert (0.05 < doubted < 0.95) if led else doubted == 0
+    assert shares[0.5] == pytest.approx(0.5 + doubted / 2, abs=0.1)
+    assert shares[1.0] == 1
 
 
 def test_what_is_no_search_plays_no_unit() -> None:
@@ -272,6 +290,23 @@ def test_a_run_can_start_from_a_policy(finished: Path, tmp_path: Path) -> None:
         assert again.tensors[name] == pytest.approx(tensor, abs=1e-6)
     assert again.training["board"]["splits"] == ["test"]
     assert json.loads(lines(tmp_path / "run", "gate.jsonl")[0])["games"] == 12
+
+
+def test_a_network_with_sight_learns_its_policy(tmp_path: Path) -> None:
+    start = tmp_path / "start"
+    random_policy(SIGHTED).save(start)
+    settings = replace(TINY, start_from=str(start), sims=8, full=0.25, cheap_sims=2)
+    policy, before = iterate(tmp_path / "run", settings), Policy.load(start)
+    assert policy.has_sight
+    units = SIGHTED.first
+    for name, tensor in policy.tensors.items():
+        same = tensor == before.tensors[name]
+        if name.startswith("trunk.0"):
+            assert same[units:].all()
+            assert not same[:units].all()
+        else:
+            assert same.all() == name.startswith("value")
+    assert replay(tmp_path / "run") == 2
 
 
 @pytest.mark.parametrize(
