@@ -3,8 +3,9 @@
 The observation tells where the pieces are; what that means depends on the board. Here stands what a
 player would look up on it: the stations ahead of the pilgrim, what the merchant could sell or draw
 and which icons the artist could reach with each die, what the dice on the table bring, what the
-next roll brings on average, and the next steps of the tracks. So told, positions of different
-boards are alike where they play alike, and a network can carry what it learnt from one to another.
+next roll brings on average, the next steps of the tracks and what is left of them, and how many
+stations of each kind there are. So told, positions of different boards are alike where they play
+alike, and a network can carry what it learnt from one to another.
 
 Like the observation it holds no hidden thing; raw values are whole numbers, divided by a scale.
 """
@@ -84,6 +85,9 @@ SIGHT = laid_out(
         ("culture_steps", 3, _MOST_POINTS, "points of the next three gifts"),
         ("commerce_steps", 2, _MOST_POINTS, "points of the next two slabs"),
         ("slab_coins", 1, 10, "coins that the next slab takes"),
+        ("culture_left", 1, 4 * _MOST_POINTS, "points of all gifts to come"),
+        ("commerce_left", 1, 4 * _MOST_POINTS, "points of all slabs to come"),
+        ("ring", _KINDS, 16, "stations of each kind on the whole ring"),
     )
 )
 """What is told of one player, in order."""
@@ -103,6 +107,7 @@ _MOST_RAW = 255  # of points of a step, which a board may have more of
 _START = {feature.name: feature.start for feature in SIGHT}
 _NOW, _AHEAD_AT, _COINS_AT = _START["now_station"], _START["ahead"], _START["ahead_coins"]
 _BY_DIE, _STEPS = _START["die_1_price"], _START["temple_step"]
+_LEFT, _RING = _START["culture_left"], _START["ring"]
 _TRADE = _START["next_price"]  # within an offer: what follows the pilgrim's
 _ONE_DIE = _START["die_2_price"] - _BY_DIE
 # Within what is told of the merchant and the artist by one die.
@@ -259,7 +264,7 @@ def _look_ahead(board: Row, s: Row, seat: Seat, out: Any) -> None:
 
 @kernel
 def _note_steps(board: Row, s: Row, seat: Seat, out: Any) -> None:
-    """Write what the next steps of the tracks are worth (R9.2), 0 past their ends."""
+    """Write what the next steps of the tracks are worth (R9.2), 0 past their ends, and the rest."""
     temple, garden = int64(s["temple"][seat]), int64(s["garden"][seat])
     faith = int64(board["temple"][temple]) * int64(board["garden"][garden])
     if temple < LAST_TEMPLE:
@@ -277,6 +282,10 @@ def _note_steps(board: Row, s: Row, seat: Seat, out: Any) -> None:
         out[_STEPS + 5 + k] = _points(step)
     if gold < LAST_SLAB:
         out[_STEPS + 7] = np.float32(10 - int64(s["coins"][seat]))
+    out[_LEFT] = _points(int64(board["culture"][PAINTINGS]) - int64(board["culture"][gifted]))
+    out[_LEFT + 1] = _points(int64(board["commerce"][LAST_SLAB]) - int64(board["commerce"][gold]))
+    for station in range(int64(board["ring_size"])):
+        out[_RING + int64(board["station_kind"][station])] += np.float32(1)
 
 
 @kernel

@@ -130,7 +130,16 @@ class Naive:
             gains = [*np.diff(track), *[0] * count]
             points += gains[mine[at] : mine[at] + count]
         coins = 10 - mine["coins"] if mine["gold"] < 6 else 0
-        return [float(each) / POINTS for each in points] + [coins / 10]
+        tracks = (board.culture, mine["gifted"]), (board.commerce, mine["gold"])
+        left = [track[-1] - track[at] for track, at in tracks]
+        kinds = [0 if name in COASTAL else KINDS.index(name) for name in board.ring]
+        ring = [kinds.count(kind) / 16 for kind in range(5)]
+        return [
+            *(each / POINTS for each in points),
+            coins / 10,
+            *(each / 64 for each in left),
+            *ring,
+        ]
 
 
 def positions_of(name: str, games: int = 6) -> list[Game]:
