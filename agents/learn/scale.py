@@ -52,7 +52,6 @@ from tokaido_env.agents.learn.settings import sweep
 from tokaido_env.agents.learn.sighted import SightedNetwork, frozen, load_weights
 from tokaido_env.agents.learn.update import Losses, update
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, check_tensors
-from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.files import locked
 
@@ -120,7 +119,7 @@ class _Run:
         if settings.rate_every:
             self.ladder = Ladder.load(ladder_for(self.pool), self.pool)
         torch.manual_seed(seed32(settings.seed))
-        self.beside = BoardPool.load(settings.beside) if settings.beside else self.pool
+        self.beside = settings.pool_beside
         boards = settings.boards_seen
         precision = PRECISIONS[settings.precision]
         self.network = SightedNetwork(settings.sizes, boards, precision).to(settings.on)

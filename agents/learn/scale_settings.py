@@ -63,7 +63,7 @@ class ScaleSettings(UpdateSettings):
     seed: int = setting(0, Parameter(int), "of games and network, 0 to 2**53 - 1")
     board: str = setting("shikoku", TEXT, BOARD_MEANING)
     see_board: str = setting("auto", SEEING, SEEING_MEANING)
-    beside: str = setting("", TEXT, "a second board or pool, for some updates; empty: none")
+    beside: str = setting("", TEXT, "boards with commas between, or a pool, for some updates")
     beside_every: int = setting(4, Parameter(int, 2), "updates, of which the last is on `beside`")
     start_from: str = setting("", TEXT, "policy file to begin with; empty: random weights")
     updates: int = setting(30, COUNT, "of the network, each after games of its own; may grow")
@@ -132,6 +132,12 @@ class ScaleSettings(UpdateSettings):
     def pool(self) -> BoardPool:
         """The boards that are played on."""
         return BoardPool.load(self.board)
+
+    @property
+    def pool_beside(self) -> BoardPool:
+        """The boards that some updates are played on instead; of a list each in turn."""
+        names = self.beside.split(",")
+        return BoardPool.load((names if len(names) > 1 else self.beside) or self.board)
 
     @property
     def boards_seen(self) -> npt.NDArray[np.void] | None:

@@ -183,7 +183,7 @@ def test_self_play_learns_what_wins() -> None:
     "settings",
     [
         TINY,
-        replace(TINY, average=0.5, beside="shikoku_ring", beside_every=2),
+        replace(TINY, average=0.5, beside="shikoku_ring,shikoku_art", beside_every=2),
         replace(TINY, precision="bfloat16", board="family:train/3"),
     ],
 )
@@ -230,6 +230,13 @@ def test_a_second_board_is_for_networks_that_read_none(tmp_path: Path) -> None:
     settings = replace(TINY, board="family:train/3", see_board="no", beside="family:valid")
     scale.train(tmp_path, replace(settings, updates=1))
     assert Policy.load(tmp_path).training["board"]["splits"] == ["train", "valid"]
+
+
+def test_boards_beside_are_played_on_in_turn() -> None:
+    pool = replace(TINY, beside="shikoku_ring,shikoku_art,shikoku").pool_beside
+    played = play_games(network_of(BoardPool.load()), pool, 7, seed=1)
+    games = np.unique(np.stack([played.decisions.game, played.decisions.board]), axis=1)
+    assert games.tolist() == [[0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 0, 1, 2, 0]]
 
 
 def test_a_finished_run_does_nothing_more(tmp_path: Path) -> None:
