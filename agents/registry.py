@@ -134,6 +134,14 @@ KINDS = {
         _LED,
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
     ),
+    "challenger": Kind(
+        "champion",
+        "make_challenger",
+        "challenger[:sims=N[,temperature=T][,dice=drawn][,chance=sampled]]",
+        "the network that is to follow the champion, once all that it is measured by is made anew",
+        _LED,
+        cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
+    ),
     "generalist": Kind(
         "champion",
         "make_generalist",
@@ -159,7 +167,7 @@ KINDS = {
         "ExploiterAgent",
         "exploiter:VICTIM[,sims=N]",
         "tree search of N simulations a decision (400) that knows how the agent VICTIM replies: "
-        "random, greedy, heuristic, champion, generalist or policy:PATH",
+        "random, greedy, heuristic, champion, challenger, generalist or policy:PATH",
         {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMULATIONS)},
         required=("victim",),
         cost=lambda parameters: ANSWERED_SIMULATION * int(parameters.get("sims", SIMULATIONS)),

@@ -13,7 +13,7 @@ import pytest
 from networks import random_policy
 
 from tokaido_env.agents import Agent, AgentError, Policy, describe, make
-from tokaido_env.agents.players.champion import CHAMPION, GENERALIST
+from tokaido_env.agents.players.champion import CHALLENGER, CHAMPION, GENERALIST
 from tokaido_env.agents.players.plan import led_plan
 from tokaido_env.agents.players.policy import PolicyAgent
 from tokaido_env.agents.players.search import PolicySearchAgent
@@ -112,7 +112,10 @@ def test_the_spec_of_a_search_by_a_policy(policy_file: Path) -> None:
         assert make(agent.spec).spec == agent.spec
 
 
-@pytest.mark.parametrize(("name", "path"), [("champion", CHAMPION), ("generalist", GENERALIST)])
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("champion", CHAMPION), ("challenger", CHALLENGER), ("generalist", GENERALIST)],
+)
 def test_what_ships_is_small_and_loads(name: str, path: Path) -> None:
     assert path.stat().st_size <= 3_000_000
     assert make(name).spec == name
@@ -170,7 +173,8 @@ def test_every_kind_is_described() -> None:
     kinds = [re.split(r"[:\[]", usage)[0] for usage, _ in describe()]
     assert kinds == [
         *("random", "greedy", "heuristic", "expectimax", "mcts"),
-        *("champion", "generalist", "policy_search", "exploiter", "policy", "python"),
+        *("champion", "challenger", "generalist"),
+        *("policy_search", "exploiter", "policy", "python"),
     ]
     assert all(meaning for _, meaning in describe())
 
