@@ -35,6 +35,7 @@ AGENTS = {
     "mcts-100": "mcts:sims=100",
     "mcts-4000": "mcts:sims=4000",
     "champion": "champion",
+    "generalist": "generalist",
 }
 BOARDS = (1, 10, 100, 1000)
 SEEDS = (0, 1, 2)
