@@ -137,16 +137,17 @@ KINDS = {
     "challenger": Kind(
         "champion",
         "make_challenger",
-        "challenger[:sims=N[,temperature=T][,dice=drawn][,chance=sampled]]",
-        "the network that is to follow the champion, once all that it is measured by is made anew",
+        "challenger[:sims=N[,...]]",
+        "the network that is to follow the champion, once all that it is measured by is made anew; "
+        "options as of champion",
         _LED,
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
     ),
     "generalist": Kind(
         "champion",
         "make_generalist",
-        "generalist[:sims=N[,temperature=T][,dice=drawn][,chance=sampled]]",
-        "the strongest network here on boards that it has never seen, as champion",
+        "generalist[:sims=N[,...]]",
+        "the strongest network here on boards that it has never seen; options as of champion",
         _LED,
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
     ),
