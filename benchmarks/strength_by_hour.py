@@ -69,6 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--games", type=int, default=1000, help="against each of three (1000)")
     parser.add_argument("--json", type=Path, help="file for the figures")
     options = parser.parse_args(arguments)
+    for run in options.runs:
+        if not (run / "policies").is_dir() or not any((run / name).is_file() for name in _BEGUN):
+            parser.error(f"{run}: expected the folder of a run, with policies/")
     pool = BoardPool.load("shikoku")
     ladder = Ladder.load(ladder_for(pool), pool)
     found: list[Strength] = []

@@ -160,6 +160,21 @@ class _Factor(nn.Module):
 
 
 @contextmanager
+def torch_threads(threads: int) -> Iterator[None]:
+    """Let PyTorch learn by so many threads: how many changes what sums are rounded to.
+
+    OpenMP keeps that number for each thread that asks, and Numba changes it too: two threads of a
+    process would differ, as would two machines.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
 def repeatable() -> Iterator[None]:
     """Let PyTorch compute the same bytes each time; otherwise its threads add in any order."""
     options: Any = torch.utils.deterministic

@@ -13,8 +13,8 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
@@ -38,7 +38,7 @@ from tokaido_env.agents.learn.declared import RunError, enough_memory
 from tokaido_env.agents.learn.games import Played, play_games
 from tokaido_env.agents.learn.interrupting import interruptible
 from tokaido_env.agents.learn.metrics import Events, Lines
-from tokaido_env.agents.learn.network import repeatable, seed32
+from tokaido_env.agents.learn.network import repeatable, seed32, torch_threads
 from tokaido_env.agents.learn.rating import place
 from tokaido_env.agents.learn.scale_settings import (
     FILES,
@@ -85,7 +85,7 @@ def train(
         sweep(path, FILES, r"checkpoints/\d+")
         open_folder(path, settings)
         with (
-            _torch_threads(settings.threads),
+            torch_threads(settings.threads),
             repeatable(),
             interruptible() as stop,
             closing(_Run(path, settings)) as run,
@@ -94,16 +94,6 @@ def train(
                 report(run.update())
             run.save()
             return run.number == settings.updates
-
-
-@contextmanager
-def _torch_threads(threads: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Run:

@@ -97,6 +97,8 @@ class ZeroSettings(SearchSettings):
         super().__post_init__()
         check_most("games", self.games, MOST_DECISIONS)
         check_most("minibatch", self.minibatch, MOST_DECISIONS)
+        if self.full < 1 and not self.cheap_sims:
+            raise RunError("full: expected 1, as cheap_sims = 0 searches all decisions alike")
         if self.gate_games % 2:
             raise RunError(f"gate_games: expected an even number, got {self.gate_games}")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,7 +20,13 @@ from tokaido_env.agents.learn.declared import (
     RunError,
 )
 from tokaido_env.agents.learn.expert import RATING_GAMES, learn
-from tokaido_env.agents.learn.network import MoveNetwork, frozen, load_weights, seed32
+from tokaido_env.agents.learn.network import (
+    MoveNetwork,
+    frozen,
+    load_weights,
+    seed32,
+    torch_threads,
+)
 from tokaido_env.agents.learn.rating import place
 from tokaido_env.agents.learn.samples import Samples, load_samples
 from tokaido_env.agents.learn.self_play import SelfPlayUnit
@@ -114,7 +119,7 @@ def learnt(
         _load_weights(network, Policy.load(folder.policy(number - 1)))
     steps = max(1, round(settings.samples * new / settings.minibatch))
     seed = _seed_of_learning(number, settings)
-    with _one_thread():
+    with torch_threads(1):
         loss = learn(network, Samples.join(parts), steps, seed, settings, each_step)
     asked = asdict(settings)
     del asked["rounds"]  # may grow, the policy is the same
@@ -129,21 +134,6 @@ def learnt(
         else frozen(network, training)
     )
     return policy, figures
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let PyTorch learn by one thread: how many there are changes what sums are rounded to.
-
-    OpenMP keeps that number for each thread that asks, and Numba changes it too: the main thread of
-    the driver and the learner of a stream would differ, as would two machines.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _first_network(settings: ZeroSettings) -> MoveNetwork | SightedNetwork:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from networks import random_policy
 
 from tokaido_env import Batch
 from tokaido_env.agents.arena.tournament import play_match
@@ -209,6 +210,15 @@ def test_a_run_makes_the_same_bytes_wherever_it_stops(
     assert Policy.load(whole).training["updates"] == 4
 
 
+def test_layers_are_as_wide_as_asked_for(tmp_path: Path) -> None:
+    settings = replace(TINY, updates=1, games=8, second=24, move=12)
+    scale.train(tmp_path, settings)
+    assert Policy.load(tmp_path).sizes == settings.sizes == SightedSizes(8, 24, 12, 8, 24)
+    for name in ("second", "move"):
+        with pytest.raises(RunError, match=f"{name}: expected"):
+            replace(TINY, **{name: 5000})
+
+
 def test_a_policy_file_holds_the_averaged_weights(tmp_path: Path) -> None:
     tensors = {}
     for name, average in (("plain", 0.0), ("averaged", 0.75)):
@@ -290,10 +300,10 @@ def test_other_settings_other_methods_and_other_policies_are_refused(tmp_path: P
     start_run(other, Settings())
     with pytest.raises(RunError, match=r"is a run of another method: expected one of --method sca"):
         scale.train(other, TINY)
-    plain = str(Path(__file__).parents[2] / "agents" / "players" / "champion.safetensors")
-    if not Policy.load(plain).has_sight:
-        with pytest.raises(RunError, match="start_from: expected a policy with sight"):
-            scale.train(tmp_path / "third", replace(TINY, start_from=plain))
+    plain = str(tmp_path / "plain")
+    random_policy().save(plain)
+    with pytest.raises(RunError, match="start_from: expected a policy with sight"):
+        scale.train(tmp_path / "third", replace(TINY, start_from=plain))
     start = str(run / "last")
     with pytest.raises(RunError, match=r"start_from: expected SightedSizes\(first=16"):
         scale.train(tmp_path / "fourth", replace(TINY, start_from=start, width=16))

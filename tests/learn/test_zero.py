@@ -314,6 +314,7 @@ def test_a_network_with_sight_learns_its_policy(tmp_path: Path) -> None:
     [
         ({"gate_games": 3}, "gate_games: expected an even number, got 3"),
         ({"uniform": 0.9}, r"sampled \+ uniform: expected at most 1, got 0.26 \+ 0.9"),
+        ({"full": 0.5}, "full: expected 1, as cheap_sims = 0 searches all decisions alike"),
         ({"units": 0}, "units: expected an integer from 1 to 10000, got 0"),
         ({"width": 20}, "width: expected a multiple of 8, got 20"),
     ],
