@@ -187,18 +187,39 @@ def frozen(network: SightedNetwork, training: dict[str, Any] | None = None) -> P
 def load_weights(network: SightedNetwork, policy: Policy) -> None:
     """Give a network the weights of a policy; what the policy has not stays as it is.
 
+    The network's layers may be wider: then units that the policy has not begin unheard, and the
+    network plays as the policy does.
+
     Raises:
-        RunError: if the policy has no sight, its layers have other sizes, or only it reads the
-            board; the network is as before then.
+        RunError: if the policy has no sight, a layer of it is wider, or only it reads the board;
+            the network is as before then.
     """
-    if not policy.has_sight:
+    if not isinstance(policy.sizes, SightedSizes):
         raise RunError("start_from: expected a policy with sight, as --method scale makes them")
-    if network.sizes != policy.sizes:
-        raise RunError(f"start_from: expected {network.sizes}, the policy has {policy.sizes}")
+    if any(own < theirs for own, theirs in zip(network.sizes, policy.sizes, strict=True)):
+        raise RunError(
+            f"start_from: expected at most {network.sizes}, the policy has {policy.sizes}"
+        )
     if network.board is None and policy.sees_board:
         raise RunError(
             "start_from: the policy reads the board, this run does not: expected see_board = yes, "
             "or another policy"
         )
-    tensors = {name: torch.from_numpy(tensor) for name, tensor in policy.tensors.items()}
-    network.load_state_dict(network.state_dict() | tensors)
+    state = network.state_dict()
+    for name, tensor in policy.tensors.items():
+        _give(state[name], torch.from_numpy(tensor), name, network.sizes.first, policy.sizes.first)
+
+
+def _give(own: torch.Tensor, theirs: torch.Tensor, name: str, first: int, their_first: int) -> None:
+    """Write the weights of a narrower layer into a wider one, whose other units say nothing yet."""
+    if name.startswith(("trunk.0.", "board.")):  # units of the policy, then those of the value
+        own[:their_first] = theirs[:their_first]
+        own[first : first + len(theirs) - their_first] = theirs[their_first:]
+    elif theirs.dim() == 2:
+        rows, columns = theirs.shape
+        own[:rows, columns:] = 0.0
+        own[:rows, :columns] = theirs
+    else:
+        own[: len(theirs)] = theirs
+        if name == "move.weight":
+            own[len(theirs) :] = 0.0

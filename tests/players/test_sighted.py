@@ -38,13 +38,25 @@ def computed_by_torch(
     assert isinstance(policy.sizes, SightedSizes)
     network = SightedNetwork(policy.sizes, pool.records if policy.sees_board else None)
     load_weights(network, policy)
-    which = np.arange(len(states)) % len(pool)
+    with torch.no_grad():
+        scores, values = ask(network, pool, np.arange(len(states)) % len(pool), states, legal)
+    position, action = map(torch.from_numpy, moves_of(legal))
+    return spread(scores, position, action, len(legal)).numpy(), torch.tanh(values).numpy()
+
+
+def ask(
+    network: SightedNetwork,
+    pool: BoardPool,
+    which: npt.NDArray[np.int64],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores of legal actions, and values as log odds / 2, of positions on such boards."""
     inputs, results = read_moves(pool.records, guides_of(pool.records), which, states, legal)
     position, action = map(torch.from_numpy, moves_of(legal))
     moves = Moves(torch.from_numpy(results), position, action)
-    with torch.no_grad():
-        scores, values, _ = network(torch.from_numpy(inputs), moves, torch.from_numpy(which))
-    return spread(scores, position, action, len(legal)).numpy(), torch.tanh(values).numpy()
+    scores, values, _ = network(torch.from_numpy(inputs), moves, torch.from_numpy(which))
+    return scores, values
 
 
 @pytest.mark.parametrize("sees_board", [False, True])
@@ -84,12 +96,35 @@ def test_weights_of_another_network_are_refused() -> None:
     network = SightedNetwork(SIGHTED)
     with pytest.raises(RunError, match="expected a policy with sight"):
         load_weights(network, random_policy())
-    with pytest.raises(
-        RunError, match=r"expected SightedSizes\(first=24.*has SightedSizes\(first=7"
-    ):
-        load_weights(network, random_policy(SightedSizes(7, 3, 1, 5, 2)))
+    for layer in range(len(SIGHTED)):
+        wider = SightedSizes(*(units + (i == layer) for i, units in enumerate(SIGHTED)))
+        with pytest.raises(RunError, match=r"expected at most SightedSizes\(first=24.*has Sighted"):
+            load_weights(network, random_policy(wider))
     with pytest.raises(RunError, match="the policy reads the board, this run does not"):
         load_weights(network, random_policy(SIGHTED, sees_board=True))
+
+
+@pytest.mark.parametrize("sees_board", [False, True])
+def test_a_wider_network_begins_as_the_policy_plays(sees_board: bool) -> None:
+    pool = BoardPool.load("family:train/3")
+    policy = random_policy(SightedSizes(7, 3, 1, 5, 2), sees_board=sees_board)
+    torch.manual_seed(0)
+    network = SightedNetwork(SightedSizes(12, 8, 4, 9, 6), pool.records if sees_board else None)
+    load_weights(network, policy)
+    batch = Batch(30, pool, observation=None)
+    batch.reset(seed=1)
+    for _ in range(40):
+        batch.play("random")
+    seen = batch.boards_of(np.arange(30)), batch.states, batch.legal
+    for own, theirs in zip(frozen(network).evaluate(*seen), policy.evaluate(*seen), strict=True):
+        np.testing.assert_allclose(own, theirs, atol=1e-5)
+    which = batch.slots["board"].astype(np.int64)
+    scores, values = ask(network, pool, which, batch.states, batch.legal)
+    (scores.square().sum() + values.square().sum()).backward()  # and what is new can learn
+    for name, first_new in (("move.weight", 1), ("value.1.weight", 2), ("context.weight", 3)):
+        gradient = network.get_parameter(name).grad
+        assert gradient is not None
+        assert (gradient[..., first_new:] != 0).any(), name
 
 
 # Files
