@@ -19,6 +19,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "play": Command("play", "play against an agent, in the terminal"),
     "replay": Command("replay", "print recorded games move by move, verified; as a page or a GIF"),
     "export": Command("export", "write recorded games as a dataset"),
     "features": Command("features", "print the layout of the observation"),

@@ -175,7 +175,17 @@ def test_all_commands_are_listed(capsys: Output) -> None:
     lines = {line.split()[0] for line in shown.splitlines() if line.startswith("  ")}
     assert lines == COMMANDS.keys()
     assert COMMANDS.keys() == {
-        *("replay", "export", "features", "train", "evaluate", "bench", "certify", "warmup"),
+        *(
+            "play",
+            "replay",
+            "export",
+            "features",
+            "train",
+            "evaluate",
+            "bench",
+            "certify",
+            "warmup",
+        ),
     }
     assert main([]) == 2
     assert capsys.readouterr().err == shown

@@ -1,0 +1,167 @@
+"""Sessions: what people and agents play, what is taken back, and what a record gives again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tokaido_env import Game, IllegalMove
+from tokaido_env.agents import make
+from tokaido_env.core.luck import arena_seed
+from tokaido_env.record import Forfeit, RecordError, replay
+from tokaido_env.web.session import HUMAN, Session
+
+
+def play_on(session: Session, choices: int, rng: np.random.Generator) -> None:
+    """Let people choose at random so often, and everybody else go on, up to a choice of theirs."""
+    while session.waits_for != "nobody":
+        if session.waits_for == "agent":
+            session.reply()
+        elif session.waits_for == "chance":
+            labels, odds = zip(*session.game.outcomes(), strict=True)
+            session.play(labels[rng.choice(len(labels), p=odds)])
+        elif session.is_forced:
+            session.play(session.game.legal_labels()[0])
+        elif choices == 0:
+            return
+        else:
+            choices -= 1
+            session.play(str(rng.choice(session.game.legal_labels())))
+
+
+@pytest.mark.parametrize("seats", [(HUMAN, "greedy"), ("greedy", HUMAN), (HUMAN, HUMAN)])
+def test_what_is_taken_back_meets_the_same_luck(seats: tuple[str, str]) -> None:
+    session, rng = Session(seats, seed=3), np.random.default_rng(0)
+    play_on(session, 0, rng)
+    stood = []
+    for _ in range(12):
+        choice = session.game.legal_labels()[-1]
+        stood.append((session.game.events(), choice))
+        session.play(choice)
+        play_on(session, 0, rng)
+    after = session.game.events()
+    for events, _ in reversed(stood):
+        assert session.undo()
+        assert session.game.events() == events
+    assert not session.undo()
+    for _, choice in stood:
+        session.play(choice)
+        play_on(session, 0, rng)
+    assert session.game.events() == after
+
+
+def test_a_whole_game_is_that_of_its_seed() -> None:
+    session = Session((HUMAN, "greedy"), seed=8)
+    play_on(session, 1000, np.random.default_rng(1))
+    assert session.game.is_over
+    assert session.waits_for == "nobody"
+    record = session.record()
+    assert (record.seed, record.players) == (8, (HUMAN, "greedy"))
+    replay(record)
+    greedy, game = make("greedy"), Game(seed=8)
+    for event in record.events:
+        legal = game.legal_labels()
+        if event not in legal:
+            continue  # chance, which the seed gives again
+        if game.player == 1:
+            mask = np.array([game.legal_mask], np.uint64)
+            own = greedy.act(game.boards, game.state, mask, np.zeros(1, np.uint64))
+            assert game.label(int(own[0])) == event
+        game.play(event)
+    assert game.events() == list(record.events)
+
+
+def test_people_bring_the_luck_of_a_table() -> None:
+    session = Session((HUMAN, "greedy"), chance="explicit")
+    assert session.waits_for == "chance"
+    rng = np.random.default_rng(2)
+    play_on(session, 5, rng)
+    assert session.record().seed is None
+    rounds = session.game.rounds
+    assert session.undo_outcome()
+    assert session.waits_for == "chance"
+    assert session.game.rounds <= rounds
+    last = session.game.events()
+    play_on(session, 2, rng)
+    assert session.game.events()[: len(last)] == last
+    while session.undo_outcome():
+        assert session.waits_for == "chance"
+    assert session.game.events() == []
+    assert not session.undo()
+
+
+@pytest.mark.parametrize("chance", ["sampled", "explicit"])
+def test_a_record_goes_on_where_it_ends(chance: str) -> None:
+    session = Session((HUMAN, "greedy"), seed=5, chance=chance)  # type: ignore[arg-type]
+    play_on(session, 10, np.random.default_rng(3))
+    again = Session.resumed(session.record(), (HUMAN, "greedy"))
+    assert again.game == session.game
+    assert again.game.events() == session.game.events()
+    for one in (session, again):
+        play_on(one, 1000, np.random.default_rng(4))
+    assert again.record() == session.record()
+    assert again.undo()
+
+
+def test_a_record_from_a_position_goes_on() -> None:
+    game = Game(seed=1)
+    for _ in range(30):
+        game.play(game.legal_actions()[0])
+    begun = Game.from_dict(game.to_dict(), seed=4)
+    begun.play(begun.legal_actions()[-1])
+    session = Session.resumed(begun.record(), (HUMAN, HUMAN))
+    assert session.game.events() == begun.events()
+    assert session.record().start == game.to_dict()
+
+
+def test_a_new_game_has_the_players_and_the_board_of_the_old_one() -> None:
+    session = Session((HUMAN, "greedy"), "family:train/50", seed=5)
+    board = session.game.board
+    play_on(session, 3, np.random.default_rng(0))
+    session.restart(seed=9)
+    assert session.game.board is board
+    assert session.game.events() == Game(board, seed=9).events()
+    assert not session.undo()
+    session.restart("shikoku_ring", 1, "explicit")
+    assert (session.game.board.name, session.waits_for) == ("shikoku_ring", "chance")
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_advice_is_what_the_agent_thinks(player: int) -> None:
+    session = Session((HUMAN, HUMAN), seed=2)
+    rng = np.random.default_rng(0)
+    while session.game.player != player:
+        play_on(session, 1, rng)
+    game, agent = session.game, make("champion")
+    key = np.array([arena_seed(2, 0)], np.uint64)
+    mask = np.array([game.legal_mask], np.uint64)
+    shares, values = agent.judge(game.boards, game.state, mask, key)
+    assert values is not None
+    advice = session.advise("champion", most=2)
+    assert advice.wins == pytest.approx((1 + float(values[0]) * (1, -1)[player]) / 2)
+    ordered = sorted(shares[0].tolist(), reverse=True)
+    assert [share for _, share in advice.moves] == pytest.approx(ordered[:2])
+    assert advice.moves[0][0] == game.label(int(shares[0].argmax()))
+    assert session.advise("greedy").wins is None
+    assert len(session.advise("greedy", most=100).moves) == len(game.legal_actions())
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing() -> None:
+    with pytest.raises(ValueError, match="seats: expected two, got 1"):
+        Session((HUMAN,))
+    session = Session((HUMAN, "greedy"), seed=7)
+    events = session.game.events()
+    with pytest.raises(IllegalMove, match="legal are"):
+        session.play("merchant:X")
+    with pytest.raises(IllegalMove, match="no agent is to decide"):
+        session.reply()
+    assert session.game.events() == events
+    while session.waits_for == "human":
+        session.play(session.game.legal_labels()[0])
+    with pytest.raises(IllegalMove, match="greedy is to decide"):
+        session.play(session.game.legal_labels()[0])
+    with pytest.raises(IllegalMove, match="nobody is to decide"):
+        Session(chance="explicit").advise("greedy")
+    lost = replace(session.record(), forfeit=Forfeit(1, "time"), end="forfeit", winner=0)
+    with pytest.raises(RecordError, match=r"this one is over: greedy forfeits \(time\)"):
+        Session.resumed(lost, (HUMAN, "greedy"))

@@ -1,0 +1,84 @@
+"""Play in the terminal: against an agent, against each other, or beside the game on the table.
+
+tokaido play --terminal
+tokaido play --terminal --against champion:sims=64 --seat 1 --seed 7
+tokaido play --terminal --save game.jsonl
+tokaido play --terminal --table --against human
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokaido_env.agents.registry import check_from_file
+from tokaido_env.core.checks import Chance
+from tokaido_env.files import check_outputs
+from tokaido_env.record import RecordError, load
+from tokaido_env.tools.program import described, program
+from tokaido_env.tools.terminal import Terminal
+from tokaido_env.web.session import HUMAN, Session
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not options.terminal:
+        parser.error("expected --terminal")
+    try:
+        check_outputs(options.save)
+        session = _session(options)
+        terminal = Terminal(session, options.save, options.advice, every=options.every)
+        return terminal.run()
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"play: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        program("play"),
+        description=described(__doc__, "play"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--terminal", action="store_true", help="play in this terminal")
+    add("--against", metavar="SPEC", help="an agent, or human (champion)")
+    add("--you", metavar="SPEC", help="an agent in your place (human)")
+    add("--seat", type=int, choices=(0, 1), help="yours: 0 or 1 (0)")
+    add("--board", help="a built-in board, a file, family:NUMBER or a pool (shikoku)")
+    add("--seed", type=int, help="of the luck (drawn)")
+    add("--table", action="store_true", help="you tell what dice and bag bring")
+    add("--save", metavar="FILE", help="keep the game in a record; go on with the one in it")
+    add("--advice", default="champion:sims=400", metavar="SPEC", help="(champion:sims=400)")
+    add("--every", action="store_true", help="ask for decisions without a choice too")
+    return parser
+
+
+def _session(options: argparse.Namespace) -> Session:
+    """Return the game to play: a new one, or that of the record."""
+    if options.save is not None and Path(options.save).exists():
+        return _resumed(Path(options.save), options)
+    you, other = options.you or HUMAN, options.against or "champion"
+    seats = (other, you) if options.seat else (you, other)
+    chance: Chance = "explicit" if options.table else "sampled"
+    return Session(seats, options.board or "shikoku", options.seed, chance)
+
+
+def _resumed(file: Path, options: argparse.Namespace) -> Session:
+    """Return the game of a record, played by those that it names."""
+    for name in ("against", "you", "seat", "seed", "table"):
+        if getattr(options, name) not in (None, False):
+            raise RecordError(f"{file}: has a game, which goes on: --{name} is for a new one")
+    records = load(file, options.board)
+    if len(records) != 1:
+        raise RecordError(f"{file}: expected one game to go on with, got {len(records)}")
+    record = records[0]
+    named = [
+        name if name == HUMAN else check_from_file(name, str(file), file.parent)
+        for name in record.players
+    ]
+    return Session.resumed(record, named, options.board)

@@ -1,0 +1,214 @@
+"""A game in a terminal: the board as text, choices by number, advice when asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from tokaido_env.agent import Agent, as_agent
+from tokaido_env.core.box import CHARACTERS
+from tokaido_env.core.checks import IllegalMove, plain
+from tokaido_env.game import Game
+from tokaido_env.record import save
+from tokaido_env.render.ansi import draw, has_colors
+from tokaido_env.render.scene import Scene, scenes_of, story_of
+from tokaido_env.render.words import shown_names, tell
+from tokaido_env.web.session import Session
+
+_MOST_LISTED = 30  # outcomes of chance
+
+_HELP = """\
+  a number or a label   decide so
+  ?                     advice
+  o                     what chance may bring next
+  u                     take back your last choice
+  b                     the board again
+  n                     a new game
+  q                     stop"""
+
+
+class Terminal:
+    """Shows a session, asks, and saves after every move.
+
+    Args:
+        session: to play.
+        file: of the record; None keeps none.
+        advisor: spec of the agent that advises.
+        every: whether to ask for decisions that leave no choice.
+        out: where to write.
+        read: returns a line that was typed, as `input`, which it is by default.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        file: str | Path | None = None,
+        advisor: str = "champion:sims=400",
+        *,
+        every: bool = False,
+        out: TextIO | None = None,
+        read: Callable[[str], str] | None = None,
+    ) -> None:
+        self.session, self._every = session, every
+        self._file = None if file is None else Path(file)
+        self._advisor: str | Agent = advisor
+        self._out, self._read = out or sys.stdout, read or input
+        self._told = len(session.game.events())  # events that were told
+        self._names = shown_names(session.names)
+
+    def run(self) -> int:
+        """Play until the game is over or its players stop; return the exit status."""
+        self._board()
+        try:
+            while self.session.waits_for != "nobody":
+                if not self._go_on():
+                    break
+        except (EOFError, KeyboardInterrupt):
+            self._print()
+        self._save()
+        if self.session.waits_for == "nobody":
+            self._board()
+            self._print(story_of(self._scene()))
+        elif self._file is not None:
+            self._print(f"saved in {self._file}: the same command goes on")
+        return 0
+
+    def _go_on(self) -> bool:
+        """Let whoever is to go on do so; return False to stop."""
+        session = self.session
+        if session.waits_for == "agent":
+            session.reply()
+        elif session.waits_for == "human" and session.is_forced and not self._every:
+            session.play(session.game.legal_labels()[0])
+        else:
+            return self._ask()
+        self._tell()
+        return True
+
+    def _ask(self) -> bool:
+        """Ask for a decision or an outcome until there is one; return False to stop."""
+        labels = self._choices()
+        asked = True
+        while asked:
+            line = self._read("> ").strip()
+            if line == "q":
+                return False
+            asked = not self._answer(line, labels)
+        return True
+
+    def _answer(self, line: str, labels: list[str]) -> bool:
+        """Do what was typed; return whether the game stands elsewhere now."""
+        commands = {"u": self._undo, "n": self._anew, "?": self._advise, "o": self._odds}
+        commands |= {"b": self._board, "h": self._help, "": self._help}
+        if line in commands:
+            return bool(commands[line]())
+        label = labels[int(line) - 1] if line.isdecimal() and 0 < int(line) <= len(labels) else line
+        try:
+            self.session.play(label)
+        except IllegalMove as error:
+            self._print(f"  {error}")
+            return False
+        self._tell()
+        return True
+
+    def _choices(self) -> list[str]:
+        """Print what there is to choose from; return the labels."""
+        game = self.session.game
+        if self.session.waits_for == "chance":
+            labels = [label for label, _ in game.outcomes()]
+            self._print(f"What did chance bring? ({game.phase.name.lower()})")
+            if len(labels) > _MOST_LISTED:
+                self._print(f"  such as {labels[0]}")
+                return labels
+        else:
+            labels = game.legal_labels()
+            self._print(f"{story_of(self._scene())}")
+        for number, label in enumerate(labels, start=1):
+            self._print(f"  {number:>2}  {label:<16}{self._meaning(label)}".rstrip())
+        return labels
+
+    def _meaning(self, label: str) -> str:
+        """Return in words what an action would do, before chance has its say."""
+        game = self.session.game
+        if game.player is None:
+            return ""
+        then = Game.from_dict(game.to_dict(), board=game.board, chance="explicit")
+        then.play(label)
+        played, names = then.trajectory(), ("", "")
+        before, *_, after = scenes_of(played.board, played.states, played.events, None, names)
+        return tell(before, label, after).strip()
+
+    def _scene(self) -> Scene:
+        return self._scenes(len(self.session.game.events()))[0]
+
+    def _scenes(self, first: int) -> list[Scene]:
+        """Return what there was to see from an event on, and what there is now."""
+        played = self.session.game.trajectory()
+        rows = np.arange(len(played.states)) >= first
+        return list(scenes_of(played.board, played.states, played.events, rows, self._names))
+
+    def _board(self) -> None:
+        self._print(draw(self._scene(), color=has_colors(self._out)))
+
+    def _tell(self) -> None:
+        """Tell in words what has happened since the last time; save."""
+        events, scenes = self.session.game.events(), self._scenes(self._told)
+        for event, (before, after) in zip(events[self._told :], pairwise(scenes), strict=True):
+            self._print(f"  {tell(before, event, after)}")
+            if event.startswith("roll") and self.session.waits_for in ("human", "chance"):
+                self._board()
+        self._told = len(events)
+        self._save()
+
+    def _undo(self) -> bool:
+        undone = self.session.undo()
+        if not undone:
+            self._print("  there is nothing to take back")
+            return False
+        return self._stands_elsewhere()
+
+    def _anew(self) -> bool:
+        self.session.restart()
+        return self._stands_elsewhere()
+
+    def _stands_elsewhere(self) -> bool:
+        self._told = len(self.session.game.events())
+        self._save()
+        self._board()
+        return True
+
+    def _advise(self) -> None:
+        if self.session.waits_for == "chance":
+            self._print("  nobody is to decide: advice is for decisions")
+            return
+        self._advisor = as_agent(self._advisor)
+        advice = self.session.advise(self._advisor)
+        wins = "" if advice.wins is None else f": you win {advice.wins:.0%}"
+        self._print(f"  {plain(self._advisor.spec)}{wins}")
+        for label, share in advice.moves:
+            self._print(f"  {share:>5.0%}  {label}")
+
+    def _odds(self) -> None:
+        """Print what chance may bring here or, at a decision, in the next roll."""
+        outcomes = self.session.game.outcomes()
+        if not outcomes:
+            self._print("  the faces of the dice, of which the next roll shows one each:")
+            for character, faces in zip(CHARACTERS, self.session.game.board.faces, strict=True):
+                self._print(f"  {character:<10}{' '.join(map(str, faces))}")
+        for label, odds in sorted(outcomes, key=lambda one: -one[1])[:_MOST_LISTED]:
+            self._print(f"  {odds:>6.1%}  {label}")
+
+    def _help(self) -> None:
+        self._print(_HELP)
+
+    def _save(self) -> None:
+        if self._file is not None:
+            save([self.session.record()], self._file)
+
+    def _print(self, text: str = "") -> None:
+        print(text, file=self._out, flush=True)

@@ -1,0 +1,223 @@
+"""A game that people play, with agents in some seats: what pages, widgets and terminals show.
+
+    session = Session(("human", "champion:sims=64"), seed=7)
+    session.play("merchant:C3")
+    while session.waits_for == "agent":
+        session.reply()
+
+All that was decided is kept, so that anything can be taken back: undoing and deciding the same
+again meets the same luck. A session is saved as a record, whether its game is over or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from tokaido_env.agent import Agent, as_agent
+from tokaido_env.boards.pool import Boards
+from tokaido_env.core.actions import IDS, LABELS
+from tokaido_env.core.checks import Chance, IllegalMove
+from tokaido_env.core.luck import arena_seed, entropy_seed
+from tokaido_env.game import Game
+from tokaido_env.record import Record, RecordError, replay
+
+HUMAN = "human"
+"""In the place of a spec: a person decides."""
+
+Waits = Literal["human", "agent", "chance", "nobody"]
+
+
+class Advice(NamedTuple):
+    """What an agent says of a position.
+
+    Attributes:
+        moves: the labels that it likes best, with the share that it gives each, the best first.
+        wins: the probability that who decides wins, ties counted half; None if it cannot tell.
+    """
+
+    moves: list[tuple[str, float]]
+    wins: float | None
+
+
+class Session:
+    """A game, who plays it, and all that can be taken back.
+
+    Args:
+        seats: of each player `HUMAN`, or an agent or the spec of one.
+        board: as for `Game`.
+        seed: of the luck, as for `Game`; agents draw theirs from it too.
+        chance: "sampled", or "explicit" for luck that people bring, as at a table.
+
+    Attributes:
+        game: as it stands. Play through the session.
+        names: what records call the players.
+    """
+
+    game: Game
+
+    def __init__(
+        self,
+        seats: Sequence[str | Agent] = (HUMAN, "champion"),
+        board: Boards = "shikoku",
+        seed: int | None = None,
+        chance: Chance = "sampled",
+    ) -> None:
+        if len(seats) != 2:
+            raise ValueError(f"seats: expected two, got {len(seats)}")
+        self._agents = [None if seat == HUMAN else as_agent(seat) for seat in seats]
+        self.names = tuple(HUMAN if agent is None else agent.spec for agent in self._agents)
+        self.restart(board, seed, chance)
+
+    @classmethod
+    def resumed(
+        cls,
+        record: Record,
+        seats: Sequence[str | Agent],
+        board: Boards | None = None,
+    ) -> Session:
+        """Go on with a game where a record of it ends, its decisions as if people had taken them.
+
+        Args:
+            record: verified as `record.load` does.
+            seats: as for a session.
+            board: as for `record.load`.
+
+        Raises:
+            RecordError: if the record is not true, or a player has lost the game by forfeit.
+        """
+        if record.forfeit is not None:
+            lost = record.forfeit.told(record.players)
+            raise RecordError(f"expected a game to go on with, this one is over: {lost}")
+        played = replay(record, board)
+        chance: Chance = "explicit" if record.seed is None else "sampled"
+        session = cls(seats, played.board, record.seed, chance)
+        session._start = record.start
+        events = [one for one in record.events if record.seed is None or one in IDS]
+        session._rebuild(events)
+        session._chosen = [i for i, one in enumerate(events) if one in IDS]
+        return session
+
+    def restart(
+        self, board: Boards | None = None, seed: int | None = None, chance: Chance | None = None
+    ) -> None:
+        """Begin anew with the same players: on the same board unless another is given.
+
+        Args:
+            board, chance: as for a session; None: as before.
+            seed: of the new luck; None takes one from the operating system.
+        """
+        self._seed = entropy_seed() if seed is None else seed
+        self._board = self.game.board if board is None else board
+        self._chance: Chance = self.game.chance if chance is None else chance
+        self._start: dict[str, object] | None = None
+        self._chosen: list[int] = []  # which of the moves people chose
+        self._rebuild([])
+        self._board = self.game.board  # of a pool the one that the seed drew
+
+    def _rebuild(self, moves: list[str]) -> None:
+        """Play anew what was played."""
+        if self._start is None:
+            game = Game(self._board, self._seed, self._chance)
+        else:
+            game = Game.from_dict(
+                self._start, board=self._board, seed=self._seed, chance=self._chance
+            )
+        for move in moves:
+            game.play(move)
+        self.game, self._moves = game, moves
+
+    @property
+    def waits_for(self) -> Waits:
+        """Who is to go on: a person, an agent, whoever tells what chance brought, or nobody."""
+        if self.game.is_over:
+            return "nobody"
+        if self.game.player is None:
+            return "chance"
+        return "human" if self._agents[self.game.player] is None else "agent"
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether who decides has no choice."""
+        legal = self.game.legal_mask
+        return legal > 0 and legal & (legal - 1) == 0
+
+    def play(self, move: str) -> None:
+        """Play a person's decision or, with explicit chance, an outcome, by label.
+
+        Raises:
+            IllegalMove: if it is not on offer, or an agent is to decide; nothing has changed then.
+        """
+        if self.waits_for == "agent":
+            raise IllegalMove(f"expected nothing: {self.names[self.game.player or 0]} is to decide")
+        chosen = self.waits_for == "human" and not self.is_forced
+        self.game.play(move)
+        if chosen:
+            self._chosen.append(len(self._moves))
+        self._moves.append(move)
+
+    def reply(self) -> str:
+        """Let the agent whose decision it is decide; return the label of its action.
+
+        Raises:
+            IllegalMove: if no agent is to decide.
+        """
+        agent = None if self.game.player is None else self._agents[self.game.player]
+        if agent is None:
+            raise IllegalMove("expected a decision: no agent is to decide")
+        action = agent.act(self.game.boards, self.game.state, *self._asked())
+        label = LABELS[int(action[0])]
+        self.game.play(label)
+        self._moves.append(label)
+        return label
+
+    def undo(self) -> bool:
+        """Take back the last choice of a person and all since; tell whether there was one.
+
+        With explicit chance also what chance brought before it stays: outcomes are taken back by
+        `undo_outcome`.
+        """
+        if not self._chosen:
+            return False
+        self._rebuild(self._moves[: self._chosen.pop()])
+        return True
+
+    def undo_outcome(self) -> bool:
+        """Take back the last outcome that was told and all since; tell whether there was one."""
+        outcomes = [i for i, move in enumerate(self._moves) if move not in IDS]
+        if not outcomes:
+            return False
+        self._rebuild(self._moves[: outcomes[-1]])
+        self._chosen = [i for i in self._chosen if i < outcomes[-1]]
+        return True
+
+    def advise(self, agent: str | Agent, most: int = 3) -> Advice:
+        """Ask an agent what it would do for who decides now.
+
+        Args:
+            agent: or its spec.
+            most: moves that it names.
+
+        Raises:
+            IllegalMove: if nobody is to decide.
+        """
+        if self.game.player is None:
+            raise IllegalMove("expected a decision to advise on: nobody is to decide")
+        asked = self.game.boards, self.game.state, *self._asked()
+        shares, values = as_agent(agent).judge(*asked)
+        liked = sorted(self.game.legal_actions(), key=lambda action: -shares[0, action])[:most]
+        moves = [(LABELS[action], float(shares[0, action])) for action in liked]
+        if values is None:
+            return Advice(moves, None)
+        return Advice(moves, (1 + (1 - 2 * self.game.player) * float(values[0])) / 2)
+
+    def record(self) -> Record:
+        """Return all that has happened, to save and to go on from."""
+        return self.game.record(self.names)
+
+    def _asked(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return what is legal, and bits of its own for this decision."""
+        key = arena_seed(self._seed, len(self._moves))
+        return np.array([self.game.legal_mask], np.uint64), np.array([key], np.uint64)
