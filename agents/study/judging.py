@@ -95,7 +95,7 @@ class ValuesUnit(NamedTuple):
     def run(self, make: Make, give: Give) -> None:
         """Judge the positions: see `Unit.run`."""
         agent = make(self.agent, self.mark)
-        give((self.numbers, _expected(agent, self.board, self.states, self.legal, self.keys)))
+        give((self.numbers, expected_of(agent, self.board, self.states, self.legal, self.keys)))
 
     def __str__(self) -> str:
         return f"{len(self.numbers)} positions judged by {shown(self.agent)}"
@@ -163,21 +163,32 @@ class DrawsUnit(NamedTuple):
         running = np.flatnonzero(~batch.over)
         values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
         positions = batch.states[running], batch.legal[running]
-        values[running] = _expected(agent, self.board, *positions, batch.keys(running))
+        values[running] = expected_of(agent, self.board, *positions, batch.keys(running))
         return values.reshape(len(some), draws)
 
     def __str__(self) -> str:
         return f"{len(self.numbers)} draws of chance judged by {shown(self.agent)}"
 
 
-def _expected(
+def expected_of(
     agent: Agent,
     board: Board,
     states: States,
     legal: npt.NDArray[np.uint64],
     keys: npt.NDArray[np.uint64],
 ) -> Values:
-    """Return what an agent expects for player_0, float64 (n,)."""
+    """Return what results an agent expects for player_0 in positions, float64 (n,).
+
+    Args:
+        agent: that is asked.
+        board: of all positions.
+        states: `STATE` (n,), with a decision to take.
+        legal: uint64 (n,), the legal actions as bits.
+        keys: uint64 (n,), the agent's random bits.
+
+    Raises:
+        AgentFailed: if it fails, or says what is no number from -1 to 1.
+    """
     values = np.empty(len(states))
     for some in cut(np.arange(len(states)), agent.games_at_once):
         told = _asked(agent, board.record, copy_rows(states[some]), legal[some], keys[some])

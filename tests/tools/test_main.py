@@ -177,6 +177,7 @@ def test_all_commands_are_listed(capsys: Output) -> None:
     assert COMMANDS.keys() == {
         *(
             "play",
+            "review",
             "replay",
             "export",
             "features",

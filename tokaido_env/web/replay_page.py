@@ -36,9 +36,11 @@ from tokaido_env.render.style import style
 from tokaido_env.render.svg import PANELS, panels_of
 from tokaido_env.render.words import seat_of, shown_names, tell
 from tokaido_env.trajectory import Trajectory
+from tokaido_env.web.review_section import remark_of, section_of, win_values
 
 if TYPE_CHECKING:
     from tokaido_env.agent import Agent
+    from tokaido_env.agents.study.review import Review
 
 MAX_GAMES = 100  # up to 0.9 MB each
 _FRAME_HEIGHT = 900  # of the page inside a notebook, in pixels
@@ -54,6 +56,7 @@ def replay_page(
     *,
     policy: str | Agent | None = None,
     packed: bool = False,
+    reviews: Sequence[Review] | None = None,
 ) -> str:
     """Return a page that shows recorded games move by move.
 
@@ -62,15 +65,21 @@ def replay_page(
         board: of the games, as for `record.load`.
         policy: an agent, or the spec of one, to show what it would do and who it thinks will win.
         packed: a tenth of the size, for browsers since 2023.
+        reviews: of each of the games, to tell what its decisions lost; in place of a policy.
 
     Raises:
         RecordError: if a record is untrue: the message says where.
-        ValueError: if there is no game, or too many for one page.
+        ValueError: if there is no game, or too many for one page, or not a review of each.
         AgentError: if no agent can be made of the spec.
     """
     games = _some(records)
     judge = _agent(policy)
-    films = [_film(record, board, judge) for record in games]
+    if reviews is not None and (judge is not None or len(reviews) != len(games)):
+        raise ValueError(f"reviews: expected one of each of {len(games)} games, and no policy")
+    films = [
+        _film(record, board, judge, None if reviews is None else (reviews[i], i + 1))
+        for i, record in enumerate(games)
+    ]
     script, sheet = _file("page.js"), style("light") + style("dark") + _file("page.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(_file("page.html")).substitute(
@@ -139,22 +148,31 @@ def _agent(policy: str | Agent | None) -> Agent | None:
     return None if policy is None else as_agent(policy)
 
 
-def _film(record: Record, board: Boards | None, agent: Agent | None) -> Data:
+def _film(
+    record: Record,
+    board: Boards | None,
+    agent: Agent | None,
+    reviewed: tuple[Review, int] | None = None,
+) -> Data:
     """Return all that the page shows of a game.
 
     Keys: `title` and `choice`, its name; `names` of the players; `markup`, the strings, and
     `panels`, by name a list of [part, changes], where changes are pairs of a move and the index of
     the markup from then on; `moves`, from the second position on [round, seat or null, sentence] of
     what led to it; `rounds`, pairs of a round and its first position; `rows` of the table of
-    points, and its `cells`, a list for each position; `graph`, a markup.
+    points, and its `cells`, a list for each position; `graph` and `review`, markups.
     """
-    scenes, events = _scenes(record, board, agent)
+    review = None if reviewed is None else reviewed[0]
+    scenes, events = _scenes(record, board, agent, review)
     names = scenes[0].names
     judged = scenes[-1].value is not None
     moves = [
         [after.position["round"], seat_of(before, after), tell(before, event, after)]
         for before, event, after in zip(scenes, events, scenes[1:], strict=False)
     ]
+    if review is not None:
+        for row, move in enumerate(moves):
+            move[-1] += remark_of(review, row)
     result = "unfinished" if record.end is None else story_of(scenes[-1])
     if record.forfeit is not None:
         result = record.forfeit.told(names)
@@ -172,15 +190,26 @@ def _film(record: Record, board: Boards | None, agent: Agent | None) -> Data:
         "rows": [*_ROWS, *["win estimate"] * judged],
         "cells": [_cells(scene, judged) for scene in scenes],
         "graph": _graph(scenes),
+        "review": _reviewed(reviewed, names, moves),
     }
 
 
+def _reviewed(
+    reviewed: tuple[Review, int] | None, names: Sequence[str], moves: Sequence[Sequence[Any]]
+) -> str:
+    if reviewed is None:
+        return ""
+    return section_of(reviewed[0], names, [move[-1] for move in moves], reviewed[1])
+
+
 def _scenes(
-    record: Record, board: Boards | None, agent: Agent | None
+    record: Record, board: Boards | None, agent: Agent | None, review: Review | None
 ) -> tuple[list[Scene], Sequence[str]]:
     """Play a record through: what there is to see at each position, and the events between."""
     played = replay(record, board)
     shares, values = (None, None) if agent is None else _judged(played, agent)
+    if review is not None:
+        values = win_values(review)
     scenes = scenes_of(
         played.board,
         played.states,

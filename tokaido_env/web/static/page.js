@@ -56,6 +56,7 @@
     layMoves();
     layTable();
     graph.innerHTML = film.graph;
+    byId("review").innerHTML = film.review;
     paint();
     rounds.replaceChildren(
       ...film.rounds.map(([round, move]) => element("option", round || "set-up", { value: move })),

@@ -1,0 +1,242 @@
+"""Reviews: losses against positions that are solved, luck against exact odds, and totals."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from solved import best, expected_result, is_small, solve
+
+from tokaido_env import Game
+from tokaido_env.agent import Agent
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.intervals import student95
+from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.agents.study.review import MARKS, Review, review
+from tokaido_env.core.actions import IDS, N_ACTIONS
+from tokaido_env.core.state import CHANCE_PHASES, OVER
+from tokaido_env.trajectory import Trajectory, of_events, of_moves
+
+CHAMPION = make("champion")
+
+
+class Solver(Agent):
+    """Plays the last picks of a game perfectly, and knows what they are worth."""
+
+    spec = "solver"
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+        return self.judge(boards, states, legal, keys)[0].argmax(axis=1)
+
+    def judge(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        shares = np.zeros((len(states), N_ACTIONS), np.float32)
+        values = np.zeros(len(states), np.float32)
+        for i in range(len(states)):
+            game = Game(chance="explicit")
+            game.states[:] = states[i : i + 1]
+            game._note_turn()
+            in_last_round = bool(states["end_triggered"][i])
+            worth = solve(game) if in_last_round else dict.fromkeys(game.legal_actions(), 0.0)
+            values[i] = best(game, worth)
+            shares[i, min(action for action in worth if worth[action] == values[i])] = 1
+        return shares, values
+
+
+def played_match(a: str, b: str, pairs: int) -> list[tuple[Trajectory, int]]:
+    """Games of two agents, and the seat of the first."""
+    match = play_match(make(a), make(b), 2 * pairs, 1, "shikoku")
+    games = match.games.reshape(-1)
+    actions = match.actions.reshape(len(games), -1)
+    board = Game().board
+    return [
+        (of_moves(board, games["seed"][i : i + 1], actions[i : i + 1]), int(games["seat_of_a"][i]))
+        for i in range(len(games))
+    ]
+
+
+def golden(seed: int = 3) -> Trajectory:
+    game, rng = Game(seed=seed), np.random.default_rng(seed)
+    while not game.is_over:
+        game.play(int(rng.choice(game.legal_actions())))
+    return game.trajectory()
+
+
+# Decisions
+
+
+def test_a_loss_is_that_of_solved_positions() -> None:
+    """Where the end is near enough to be computed; what chance brings is drawn, hence intervals."""
+    lost, inside = 0, []
+    for position in itertools.islice(decided_late(), 20):
+        worth = solve(position)
+        sign = 1 - 2 * (position.player or 0)
+        worst = min(worth, key=lambda action: sign * worth[action])
+        played = of_events(position.board, [position.label(worst)], position.state)
+        found = review(played, Solver(), Solver(), draws=16)
+        (row,) = found.choices().tolist()
+        truth = sign * (best(position, worth) - worth[worst]) / 2
+        assert found.loss[row] == pytest.approx(truth, abs=max(3 * found.error[row], 1e-6))
+        inside.append(abs(found.loss[row] - truth) <= found.error[row] + 1e-6)
+        lost += found.loss[row] > 0
+    assert lost > 15
+    assert np.mean(inside) > 0.8
+
+
+def decided_late() -> Iterator[Game]:
+    """Last picks of games between equals, where not every action is as good."""
+    for played, _ in played_match("greedy", "greedy", 150):
+        late = played.states["end_triggered"] & (np.bitwise_count(played.legal) > 1)
+        for row in np.flatnonzero(late)[::-1].tolist():
+            game = Game.from_dict(played.position(row), chance="explicit")
+            if len(game.to_dict()["dice_left"]) > 1 or not is_small(game):
+                break
+            if len({round(worth, 6) for worth in solve(game).values()}) > 1:
+                yield game
+
+
+def test_what_the_judge_would_play_loses_nothing() -> None:
+    played, _ = played_match("champion", "champion", 1)[0]
+    found = review(played, CHAMPION, CHAMPION)
+    assert (found.best[found.choices()] == played.events[found.choices()]).all()
+    assert (found.loss[found.choices()] == 0).all()
+    assert (found.error[found.choices()] == 0).all()
+    forced = played.decided & (np.bitwise_count(played.legal) == 1)
+    assert forced.any()
+    assert np.isnan(found.loss[forced]).all()
+    assert [of["agreed"] for of in found.totals()] == [1.0, 1.0]
+    assert all(of[mark] == 0 for of in found.totals() for mark in MARKS)
+
+
+def test_the_weaker_player_loses_more_a_decision() -> None:
+    judge = make("mcts:sims=200")
+    losses: dict[bool, list[float]] = {True: [], False: []}
+    for played, seat in played_match("mcts:sims=400", "greedy", 3):
+        for player, of in enumerate(review(played, judge, CHAMPION).totals()):
+            losses[player == seat].append(of["loss"])
+    assert np.mean(losses[False]) > 3 * np.mean(losses[True])
+
+
+# Chance
+
+
+def test_what_chance_gives_has_mean_zero_by_exact_odds() -> None:
+    """A roll and a draw, looked behind with `Game` alone."""
+    played = golden()
+    found = review(played, CHAMPION, CHAMPION)
+    phases = played.states["phase"]
+    rows = [np.flatnonzero(phases == phase)[5] for phase in CHANCE_PHASES[1:3]]
+    for row in rows:
+        position = Game.from_dict(played.position(int(row)), chance="explicit")
+        mean = 0.0
+        for label, odds in position.outcomes():
+            then = position.copy()
+            then.play(label)
+            mean += odds * wins_of_0(then)
+        assert found.values[row] == pytest.approx(mean, abs=1e-5)
+        then = position.copy()
+        then.play(played.labels()[row])
+        assert found.luck[row] == pytest.approx(wins_of_0(then) - mean, abs=1e-5)
+
+
+def wins_of_0(game: Game) -> float:
+    """The probability that player_0 wins as the champion sees it, by all that may come."""
+    if game.is_over:
+        return (1 + expected_result(game)) / 2
+    if game.phase in CHANCE_PHASES:
+        total = 0.0
+        for label, odds in game.outcomes():
+            then = game.copy()
+            then.play(label)
+            total += odds * wins_of_0(then)
+        return total
+    legal = np.array([game.legal_mask], np.uint64)
+    _, values = CHAMPION.judge(game.boards, game.state, legal, np.zeros(1, np.uint64))
+    assert values is not None
+    return (1 + float(values[0])) / 2
+
+
+def test_luck_stands_at_chance_only_and_the_end_is_the_result() -> None:
+    for played, _ in played_match("champion", "greedy", 2):
+        found = review(played, CHAMPION, CHAMPION)
+        chance = np.isin(played.states["phase"], [*CHANCE_PHASES[1:]])
+        assert (found.luck[~chance] == 0).all()
+        assert (found.luck[chance] != 0).any()
+        assert played.states["phase"][-1] == OVER
+        game = Game.from_dict(played.position(len(played.states) - 1))
+        assert found.values[-1] == {0: 1.0, 1: 0.0, None: 0.5}[game.winner()]
+        first, second = found.totals()
+        assert first["luck"] == pytest.approx(-second["luck"])
+        assert first["result"] + second["result"] == 1
+        assert first["result_less_luck"] == pytest.approx(first["result"] - first["luck"], abs=1e-5)
+
+
+# All of it
+
+
+def test_the_same_seed_gives_the_same_review() -> None:
+    played, judge = golden(), make("mcts:sims=50")
+    one, again, other = (review(played, judge, CHAMPION, seed=seed) for seed in (1, 1, 2))
+    assert one.to_dict() == again.to_dict()
+    assert one.to_dict() != other.to_dict()
+    assert (one.luck == other.luck).all()
+
+
+def test_an_unfinished_game_is_reviewed_as_far_as_it_went() -> None:
+    game = Game(seed=2)
+    assert review(game.trajectory(), CHAMPION, CHAMPION).choices().tolist() == []
+    for _ in range(25):
+        game.play(game.legal_actions()[-1])
+    found = review(game.trajectory(), CHAMPION, CHAMPION)
+    assert 0 < found.totals()[0]["result"] < 1
+    assert len(found.to_dict()["events"]) == len(game.events())
+
+
+def test_what_is_told_of_each_event() -> None:
+    played = golden()
+    found = review(played, make("mcts:sims=50"), CHAMPION)
+    told = found.to_dict()
+    assert [one["event"] for one in told["events"]] == list(played.labels())
+    for row, one in enumerate(told["events"]):
+        if one["event"] not in IDS:
+            assert one.keys() == {"event", "wins", "luck"}
+        elif found.best[row] < 0:
+            assert one.keys() == {"event", "wins", "player"}
+        else:
+            assert one.keys() == {"event", "wins", "player", "best", "loss", "error", "mark"}
+            assert played.legal[row] >> np.uint64(IDS[one["best"]]) & np.uint64(1)
+            assert one["best"] != one["event"] or one["loss"] == one["error"] == 0
+
+
+@pytest.mark.parametrize(
+    ("loss", "error", "mark"),
+    [
+        (0.09, 0.05, "blunder"),
+        (0.09, 0.10, None),
+        (0.05, 0.01, "mistake"),
+        (0.025, 0.01, "inaccuracy"),
+        (0.01, 0.0, None),
+        (-0.1, 0.0, None),
+    ],
+)
+def test_a_mark_needs_a_loss_that_is_shown(loss: float, error: float, mark: str | None) -> None:
+    found: Review = review(golden(), make("mcts:sims=10"), CHAMPION)
+    row = int(found.choices()[0])
+    losses, errors = found.loss.copy(), found.error.copy()
+    losses[row], errors[row] = loss, error
+    assert replace(found, loss=losses, error=errors).mark(row) == mark
+
+
+def test_what_cannot_judge_is_refused() -> None:
+    with pytest.raises(ValueError, match="draws: expected 4 or more, got 3"):
+        review(golden(), CHAMPION, CHAMPION, draws=3)
+    for agents in ((CHAMPION, make("greedy")), (make("greedy"), CHAMPION)):
+        with pytest.raises(ValueError, match="'greedy' does not tell what results it expects"):
+            review(golden(), *agents)
+
+
+@pytest.mark.parametrize(("freedom", "bound"), [(3, 3.182), (7, 2.365), (15, 2.131), (30, 2.042)])
+def test_students_bounds_are_those_of_the_tables(freedom: int, bound: float) -> None:
+    assert student95(freedom) == pytest.approx(bound, rel=0.01)
