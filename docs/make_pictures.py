@@ -1,13 +1,14 @@
 """Make the pictures of the documentation, again and alike: python docs/make_pictures.py.
 
-The champion plays itself. Drawings of the board are SVG; the replay page is photographed in
-Chromium, if it is there. `python docs/make_pictures.py family` makes only the sheet of boards of
+The champion plays itself. Drawings of the board are SVG; pages are photographed in Chromium,
+if it is there. `python docs/make_pictures.py family` makes only the sheet of boards of
 the family.
 """
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -90,28 +91,44 @@ def scenes(record: Record) -> dict[str, Scene]:
 
 
 def photograph(record: Record) -> int:
-    """Photograph the replay page in Chromium; return the exit status."""
-    from selenium import webdriver
-
+    """Photograph the pages in Chromium; return the exit status."""
     from tokaido_env.web.replay_page import replay_page
 
     page = replay_page([record], policy="champion")
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--hide-scrollbars"):
-        options.add_argument(argument)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
         write_text(path, page)
-        browser = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
-        try:
-            for name, (width, height) in WINDOWS.items():
-                metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
-                browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-                browser.get(f"{path.as_uri()}#move={len(record.events) // 2}")
-                browser.save_screenshot(str(FOLDER / f"page-{name}.png"))
-        finally:
-            browser.quit()
+        shoot("page", f"{path.as_uri()}#move={len(record.events) // 2}")
+    command = [sys.executable, "-m", "tokaido_env", "play", "--no-browser", "--seed", str(SEED)]
+    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert served.stdout is not None
+        shoot("play", served.stdout.readline().strip(), "#choices button")
+    finally:
+        served.terminate()
     return 0
+
+
+def shoot(name: str, address: str, until: str = "body") -> None:
+    """Photograph a page on a desktop and on a phone, once it has an element."""
+    from selenium import webdriver
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--hide-scrollbars"):
+        options.add_argument(argument)
+    browser = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        for window, (width, height) in WINDOWS.items():
+            metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+            browser.get("about:blank")
+            browser.get(address)
+            WebDriverWait(browser, 60).until(lambda b: b.find_elements(By.CSS_SELECTOR, until))
+            browser.save_screenshot(str(FOLDER / f"{name}-{window}.png"))
+    finally:
+        browser.quit()
 
 
 if __name__ == "__main__":

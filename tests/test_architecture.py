@@ -26,7 +26,7 @@ GRAPH = structure.graph(ROOT)
 OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
     *("pyspiel", "open_spiel", "matplotlib", "IPython", "pyarrow", "pandas"),
-    *("resvg_py", "PIL", "pygame", "ray"),
+    *("resvg_py", "PIL", "pygame", "ray", "starlette", "uvicorn"),
 }
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 # Who may import an optional dependency when it is imported itself.
@@ -34,6 +34,7 @@ WITH_OPTIONAL = {
     "tokaido_env/sb3.py": {"stable_baselines3"},
     "tokaido_env/openspiel.py": {"pyspiel", "open_spiel"},
     "tokaido_env/rllib.py": {"ray"},
+    "tokaido_env/web/server.py": {"starlette", "uvicorn"},
     "agents/arena/cluster.py": {"ray"},
     "agents/learn/network.py": {"torch"},
     "agents/learn/sighted.py": {"torch"},
@@ -55,6 +56,8 @@ ONLY_IN = {
         *("agents/arena/cluster.py", "tokaido_env/rllib.py", "agents/learn/rllib_policy.py"),
         "tokaido_env/tools/certify.py",
     ),
+    "starlette": ("tokaido_env/web/server.py",),
+    "uvicorn": ("tokaido_env/web/server.py",),
     "torch": ("agents/learn/", "tokaido_env/tools/"),
     "sb3_contrib": ("agents/learn/ppo_policy.py", "tokaido_env/tools/"),
     "stable_baselines3": ("tokaido_env/sb3.py", "agents/learn/ppo", "tokaido_env/tools/"),

@@ -19,7 +19,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "play": Command("play", "play against an agent, in the terminal"),
+    "play": Command("play", "play against an agent, in a browser or the terminal"),
     "review": Command("review", "tell what decisions of recorded games lost, and what chance gave"),
     "replay": Command("replay", "print recorded games move by move, verified; as a page or a GIF"),
     "export": Command("export", "write recorded games as a dataset"),

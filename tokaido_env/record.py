@@ -150,12 +150,17 @@ def load(path: str | Path, board: Boards | None = None) -> list[Record]:
     # Not splitlines, which also cuts at characters that a player's name may hold.
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], start=1):
         try:
-            record = Record.from_json(line)
-            check_luck(record, replay(record, board))
+            records.append(read_line(line, board))
         except RecordError as error:
             raise RecordError(f"{path}, line {number}: {error}") from None
-        records.append(record)
     return records
+
+
+def read_line(line: str, board: Boards | None = None) -> Record:
+    """Read and verify one line of a record file; arguments and errors as for `load`."""
+    record = Record.from_json(line)
+    check_luck(record, replay(record, board))
+    return record
 
 
 def replay(record: Record, board: Boards | None = None) -> Trajectory:

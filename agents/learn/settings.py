@@ -184,7 +184,7 @@ DEFAULTS = Settings.defaults()
 # By duration on two cores: five minutes, an hour, a working day.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
-        **{"steps": 1_966_080, "width": 256, "freeze_every": 163_840},
+        **{"steps": 2_949_120, "width": 256, "freeze_every": 163_840},
         **{"checkpoint_every": 491_520, "rate_every": 491_520},
     },
     "standard": {

@@ -1,5 +1,6 @@
-"""Play in the terminal: against an agent, against each other, or beside the game on the table.
+"""Play: against an agent, against each other, or beside the game on the table.
 
+tokaido play
 tokaido play --terminal
 tokaido play --terminal --against champion:sims=64 --seat 1 --seed 7
 tokaido play --terminal --save game.jsonl
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,13 +26,12 @@ from tokaido_env.web.session import HUMAN, Session
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if not options.terminal:
-        parser.error("expected --terminal")
+    options = _parser().parse_args(arguments)
     try:
         check_outputs(options.save)
         session = _session(options)
+        if not options.terminal:
+            return _serve(session, options)
         terminal = Terminal(session, options.save, options.advice, every=options.every)
         return terminal.run()
     except (ValueError, OSError, ModuleNotFoundError) as error:
@@ -45,7 +46,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--terminal", action="store_true", help="play in this terminal")
+    add("--terminal", action="store_true", help="play in this terminal, not in a browser")
+    add("--port", type=int, default=0, help="of the page (one that is free)")
+    add("--no-browser", action="store_true", help="print the address of the page, open nothing")
     add("--against", metavar="SPEC", help="an agent, or human (champion)")
     add("--you", metavar="SPEC", help="an agent in your place (human)")
     add("--seat", type=int, choices=(0, 1), help="yours: 0 or 1 (0)")
@@ -54,8 +57,28 @@ def _parser() -> argparse.ArgumentParser:
     add("--table", action="store_true", help="you tell what dice and bag bring")
     add("--save", metavar="FILE", help="keep the game in a record; go on with the one in it")
     add("--advice", default="champion:sims=400", metavar="SPEC", help="(champion:sims=400)")
-    add("--every", action="store_true", help="ask for decisions without a choice too")
+    add("--every", action="store_true", help="in a terminal: ask where there is no choice too")
     return parser
+
+
+def _serve(session: Session, options: argparse.Namespace) -> int:
+    """Serve the page until Ctrl-C, and open a browser on it."""
+    try:
+        from tokaido_env.web.server import address, listen, new_token, serve
+    except ModuleNotFoundError as error:
+        message = f"the page needs {error.name}: pip install 'tokaido-env[play]', or --terminal"
+        raise ModuleNotFoundError(message, name=error.name) from None
+    from tokaido_env.web.table import Table
+
+    listener, token = listen(options.port), new_token()
+    file = None if options.save is None else Path(options.save)
+    table = Table(session, file, session.names, options.advice)
+    page = address(listener.getsockname()[1], token)
+    print(f"{page}\nCtrl-C ends it", flush=True)
+    if not options.no_browser:
+        webbrowser.open(page)
+    serve(table, listener, token)
+    return 0
 
 
 def _session(options: argparse.Namespace) -> Session:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
-
-import numpy as np
 
 from tokaido_env.agent import Agent, as_agent
 from tokaido_env.core.box import CHARACTERS
 from tokaido_env.core.checks import IllegalMove, plain
-from tokaido_env.game import Game
 from tokaido_env.record import save
 from tokaido_env.render.ansi import draw, has_colors
-from tokaido_env.render.scene import Scene, scenes_of, story_of
-from tokaido_env.render.words import shown_names, tell
+from tokaido_env.render.scene import Scene, story_of
+from tokaido_env.render.words import shown_names
 from tokaido_env.web.session import Session
 
 _MOST_LISTED = 30  # outcomes of chance
@@ -129,41 +125,27 @@ class Terminal:
             labels = game.legal_labels()
             self._print(f"{story_of(self._scene())}")
         for number, label in enumerate(labels, start=1):
-            self._print(f"  {number:>2}  {label:<16}{self._meaning(label)}".rstrip())
+            meaning = "" if game.player is None else self.session.meaning(label)
+            self._print(f"  {number:>2}  {label:<16}{meaning}".rstrip())
         return labels
 
-    def _meaning(self, label: str) -> str:
-        """Return in words what an action would do, before chance has its say."""
-        game = self.session.game
-        if game.player is None:
-            return ""
-        then = Game.from_dict(game.to_dict(), board=game.board, chance="explicit")
-        then.play(label)
-        played, names = then.trajectory(), ("", "")
-        before, *_, after = scenes_of(played.board, played.states, played.events, None, names)
-        return tell(before, label, after).strip()
-
     def _scene(self) -> Scene:
-        return self._scenes(len(self.session.game.events()))[0]
-
-    def _scenes(self, first: int) -> list[Scene]:
-        """Return what there was to see from an event on, and what there is now."""
-        played = self.session.game.trajectory()
-        rows = np.arange(len(played.states)) >= first
-        return list(scenes_of(played.board, played.states, played.events, rows, self._names))
+        return self.session.scenes(len(self.session.game.events()))[0]
 
     def _board(self) -> None:
         self._print(draw(self._scene(), color=has_colors(self._out)))
 
     def _tell(self) -> None:
         """Tell in words what has happened since the last time; save."""
-        events, scenes = self.session.game.events(), self._scenes(self._told)
-        for event, (before, after) in zip(events[self._told :], pairwise(scenes), strict=True):
-            self._print(f"  {tell(before, event, after)}")
-            if event.startswith("roll") and self.session.waits_for in ("human", "chance"):
+        for happened in self.session.happened(self._told):
+            self._print(f"  {happened.sentence}")
+            if happened.event.startswith("roll") and self._asks():
                 self._board()
-        self._told = len(events)
+        self._told = len(self.session.game.events())
         self._save()
+
+    def _asks(self) -> bool:
+        return self.session.waits_for in ("human", "chance")
 
     def _undo(self) -> bool:
         undone = self.session.undo()

@@ -11,7 +11,8 @@ again meets the same luck. A session is saved as a record, whether its game is o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from tokaido_env.core.checks import Chance, IllegalMove
 from tokaido_env.core.luck import arena_seed, entropy_seed
 from tokaido_env.game import Game
 from tokaido_env.record import Record, RecordError, replay
+from tokaido_env.render.scene import Scene, scenes_of
+from tokaido_env.render.words import seat_of, shown_names, tell
 
 HUMAN = "human"
 """In the place of a spec: a person decides."""
@@ -40,6 +43,15 @@ class Advice(NamedTuple):
 
     moves: list[tuple[str, float]]
     wins: float | None
+
+
+class Happened(NamedTuple):
+    """An event: its label, the round, whose doing it is (None for the set-up), and words for it."""
+
+    event: str
+    round: int
+    seat: int | None
+    sentence: str
 
 
 class Session:
@@ -139,6 +151,16 @@ class Session:
         return "human" if self._agents[self.game.player] is None else "agent"
 
     @property
+    def seed(self) -> int | None:
+        """The seed of the luck, None if people bring it."""
+        return self.game.seed
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether a person has chosen anything that can be taken back."""
+        return bool(self._chosen)
+
+    @property
     def is_forced(self) -> bool:
         """Whether who decides has no choice."""
         legal = self.game.legal_mask
@@ -164,14 +186,28 @@ class Session:
         Raises:
             IllegalMove: if no agent is to decide.
         """
+        label = self.deciding()()
+        self.play_for_agent(label)
+        return label
+
+    def deciding(self) -> Callable[[], str]:
+        """Return what lets the agent whose decision it is decide, without a look at the session.
+
+        Another thread may call it: it returns the label of the action, which is not played yet.
+
+        Raises:
+            IllegalMove: if no agent is to decide.
+        """
         agent = None if self.game.player is None else self._agents[self.game.player]
         if agent is None:
             raise IllegalMove("expected a decision: no agent is to decide")
-        action = agent.act(self.game.boards, self.game.state, *self._asked())
-        label = LABELS[int(action[0])]
+        asked = self.game.boards, self.game.state, *self._asked()
+        return lambda: LABELS[int(agent.act(*asked)[0])]
+
+    def play_for_agent(self, label: str) -> None:
+        """Play what the agent whose decision it is has decided."""
         self.game.play(label)
         self._moves.append(label)
-        return label
 
     def undo(self) -> bool:
         """Take back the last choice of a person and all since; tell whether there was one.
@@ -203,15 +239,56 @@ class Session:
         Raises:
             IllegalMove: if nobody is to decide.
         """
-        if self.game.player is None:
+        return self.advising(agent, most)()
+
+    def advising(self, agent: str | Agent, most: int = 3) -> Callable[[], Advice]:
+        """Return what advises, as `advise`, without a look at the session: for another thread.
+
+        Raises:
+            IllegalMove: if nobody is to decide.
+        """
+        player, legal = self.game.player, self.game.legal_actions()
+        if player is None:
             raise IllegalMove("expected a decision to advise on: nobody is to decide")
         asked = self.game.boards, self.game.state, *self._asked()
-        shares, values = as_agent(agent).judge(*asked)
-        liked = sorted(self.game.legal_actions(), key=lambda action: -shares[0, action])[:most]
-        moves = [(LABELS[action], float(shares[0, action])) for action in liked]
-        if values is None:
-            return Advice(moves, None)
-        return Advice(moves, (1 + (1 - 2 * self.game.player) * float(values[0])) / 2)
+
+        def advice() -> Advice:
+            shares, values = as_agent(agent).judge(*asked)
+            liked = sorted(legal, key=lambda action: -shares[0, action])[:most]
+            moves = [(LABELS[action], float(shares[0, action])) for action in liked]
+            if values is None:
+                return Advice(moves, None)
+            return Advice(moves, (1 + (1 - 2 * player) * float(values[0])) / 2)
+
+        return advice
+
+    # In words
+
+    def scenes(self, first: int = 0) -> list[Scene]:
+        """Return what there was to see before each event from one on, and what there is now."""
+        played = self.game.trajectory()
+        rows = np.arange(len(played.states)) >= first
+        names = shown_names(self.names)
+        return list(scenes_of(played.board, played.states, played.events, rows, names))
+
+    def happened(self, first: int = 0) -> list[Happened]:
+        """Return the events from one on, in words."""
+        events, scenes = self.game.events()[first:], self.scenes(first)
+        return [
+            Happened(
+                event, after.position["round"], seat_of(before, after), tell(before, event, after)
+            )
+            for event, (before, after) in zip(events, pairwise(scenes), strict=True)
+        ]
+
+    def meaning(self, label: str) -> str:
+        """Return in words what an action would do, before chance has its say."""
+        game = self.game
+        then = Game.from_dict(game.to_dict(), board=game.board, chance="explicit")
+        then.play(label)
+        played = then.trajectory()
+        before, after = scenes_of(played.board, played.states, played.events, None, ("", ""))
+        return tell(before, label, after).strip()
 
     def record(self) -> Record:
         """Return all that has happened, to save and to go on from."""

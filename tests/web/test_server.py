@@ -1,0 +1,197 @@
+"""The server of the page: for who has the token, by the loopback's names, from its own page."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tokaido_env import record
+from tokaido_env.__main__ import main
+from tokaido_env.web.session import HUMAN, Session
+from tokaido_env.web.table import Table
+
+pytest.importorskip("httpx2")
+from starlette.testclient import TestClient
+
+from tokaido_env.web.server import LOOPBACK, MOST_BODY, app_of, listen, new_token
+
+PORT, TOKEN = 8000, "a token"
+HERE = f"http://{LOOPBACK}:{PORT}"
+
+
+@pytest.fixture
+def client() -> Iterator[TestClient]:
+    table = Table(Session((HUMAN, HUMAN), seed=7))
+    yield TestClient(app_of(table, PORT, TOKEN), HERE, headers={"X-Token": TOKEN})
+    table.close()
+
+
+def test_a_page_looks_and_plays(client: TestClient) -> None:
+    told = client.get("/look").json()
+    label = told["choices"][0]["label"]
+    then = client.post("/do/play", content=json.dumps({"move": label})).json()
+    assert len(then["log"]) > len(told["log"])
+    assert client.get(f"/look?seen={told['version']}").json() == then
+    kept = record.read_line(client.get("/record").text)
+    assert label in kept.events
+    assert client.get("/look?seen=x").json() == then
+
+
+@pytest.mark.parametrize("path", ["/", "/play.js", "/play.css", "/look", "/record"])
+def test_every_answer_forbids_what_is_not_ours(client: TestClient, path: str) -> None:
+    headers = client.get(path).headers
+    policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'"
+    assert {policy[key] for key in ("script-src", "style-src", "connect-src")} == {"'self'"}
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] == "no-store"
+
+
+def test_the_page_has_no_script_of_its_own_and_loads_nothing_foreign(client: TestClient) -> None:
+    page, script, sheet = (client.get(path).text for path in ("/", "/play.js", "/play.css"))
+    assert re.findall(r"<script[^>]*>(.*?)</script>", page) == [""]
+    assert not re.search(r"\son\w+=|style=", page)
+    for text in (page, script, sheet):
+        assert not re.search(r"https?://|//[a-z]+\.|@import|url\(", text)
+
+
+@pytest.mark.parametrize("path", ["/look", "/record", "/do/undo"])
+@pytest.mark.parametrize("token", [None, "", "another", "ä"])
+def test_who_has_no_token_is_refused(client: TestClient, path: str, token: str | None) -> None:
+    del client.headers["X-Token"]
+    headers = {} if token is None else {b"X-Token": token.encode()}
+    method = "POST" if path.startswith("/do") else "GET"
+    answer = client.request(method, path, headers=headers)
+    assert answer.status_code == 403
+    assert answer.json() == {"error": "expected the token of the address that the command printed"}
+
+
+@pytest.mark.parametrize("path", ["/", "/play.js", "/look", "/record", "/do/undo"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": f"evil.example:{PORT}"},
+        {"Host": f"{LOOPBACK}:{PORT + 1}"},
+        {"Host": LOOPBACK},
+        {"Origin": "http://evil.example"},
+        {"Origin": f"http://{LOOPBACK}:{PORT + 1}"},
+        {"Origin": f"https://{LOOPBACK}:{PORT}"},
+        {"Origin": "null"},
+    ],
+)
+def test_other_names_and_other_pages_are_refused(
+    client: TestClient, path: str, headers: dict[str, str]
+) -> None:
+    method = "POST" if path.startswith("/do") else "GET"
+    answer = client.request(method, path, headers=headers)
+    assert answer.status_code == 403
+    assert answer.json() == {"error": "expected the address that the command printed"}
+
+
+def test_a_page_of_this_address_may_say_where_it_comes_from(client: TestClient) -> None:
+    for name in (LOOPBACK, "localhost"):
+        headers = {"Host": f"{name}:{PORT}", "Origin": f"http://{name}:{PORT}"}
+        assert client.get("/look", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "error"),
+    [
+        ("/do/play", "{}", 400, "move: expected a label"),
+        ("/do/play", "[]", 400, "expected an object of arguments"),
+        ("/do/play", '{"move": ', 400, "line 1"),
+        ("/do/play", '{"move": "merchant:X"}', 400, "legal are"),
+        ("/do/sing", "{}", 400, "name: expected"),
+        ("/do/new", '{"seats": ["python:os:system", "human"]}', 400, "expected human or an agent"),
+        ("/do/load", '{"record": "\\ud800"}', 400, ""),
+        ("/do/play", "[" * 100_000, 400, ""),
+        ("/do/play", "x" * (MOST_BODY + 1), 413, "expected at most"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(
+    client: TestClient, path: str, body: str, status: int, error: str
+) -> None:
+    before = client.get("/look").json()
+    answer = client.post(path, content=body)
+    assert answer.status_code == status
+    told = answer.json()["error"]
+    assert error in told
+    assert len(told) < 500
+    assert "\n" not in told
+    assert client.get("/look").json() == before
+
+
+@pytest.mark.parametrize(
+    "path", ["/../pyproject.toml", "/static/page.js", "/..%2f..%2fetc/passwd", "/do", "/play.html"]
+)
+def test_no_other_file_is_served(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_what_changes_the_game_is_not_got(client: TestClient) -> None:
+    assert client.get("/do/undo").status_code == 405
+    assert client.post("/look").status_code == 405
+
+
+def test_a_port_that_is_taken_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with listen() as taken:
+        host, port = taken.getsockname()
+        assert host == LOOPBACK
+        assert main(["play", "--no-browser", "--port", str(port)]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"play: port {port}: ")
+    assert told.endswith("choose another with --port, or none\n")
+    assert main(["play", "--no-browser", "--port", "70000"]) == 1
+    assert capsys.readouterr().err.startswith("play: port 70000: ")
+
+
+def test_tokens_are_long_and_new() -> None:
+    tokens = {new_token() for _ in range(100)}
+    assert len(tokens) == 100
+    assert min(map(len, tokens)) >= 32
+
+
+def test_the_command_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    file = tmp_path / "game.jsonl"
+    words = ["play", "--no-browser", "--against", "greedy", "--seed", "7", "--save", str(file)]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "tokaido_env", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stdout is not None
+    address, _, token = command.stdout.readline().strip().partition("#")
+
+    def ask(path: str, body: dict[str, Any] | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(address + path, data, {"X-Token": token})
+        with urllib.request.urlopen(asked, timeout=20) as answer:
+            return json.loads(answer.read())
+
+    try:
+        told = ask("look")
+        then = ask("do/play", {"move": told["choices"][0]["label"]})
+        assert then["version"] > told["version"]
+        port = int(address.rstrip("/").rpartition(":")[2])
+        with socket.socket() as other:
+            other.settimeout(5)
+            name = socket.gethostname()
+            outside = socket.gethostbyname(name)
+            if outside != LOOPBACK and not outside.startswith("127."):
+                with pytest.raises(OSError):  # noqa: PT011  whatever refuses
+                    other.connect((outside, port))
+    finally:
+        command.send_signal(2)
+        _, errors = command.communicate(timeout=30)
+    assert (command.returncode, errors) == (0, "")
+    (kept,) = record.load(file)
+    assert len(kept.events) >= len(then["log"])

@@ -1,0 +1,235 @@
+"""Tables: what several pages see of one game, what they may do, and agents that think meanwhile."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tokaido_env import Game, record
+from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.ladder import LADDER, Ladder
+from tokaido_env.core.bits import actions_of
+from tokaido_env.render.svg import panels_of
+from tokaido_env.web.session import HUMAN, Session
+from tokaido_env.web.table import Table, levels
+
+
+class Slow(Agent):
+    """Decides when it is told to."""
+
+    spec = "slow"
+
+    def __init__(self) -> None:
+        self.asked, self.go = threading.Event(), threading.Event()
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+        self.asked.set()
+        assert self.go.wait(20)
+        return np.array([actions_of(int(mask))[0] for mask in legal], np.int64)
+
+
+class Broken(Agent):
+    """Fails."""
+
+    spec = "broken"
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
+        raise RuntimeError("no\nidea")
+
+
+@pytest.fixture
+def table() -> Iterator[Table]:
+    made = Table(Session((HUMAN, "greedy"), seed=7), advisor="champion", pace=0.0)
+    yield made
+    made.close()
+
+
+def until(table: Table, *waits: str) -> dict[str, Any]:
+    """What there is to see once the game waits for one of these."""
+    told = table.look()
+    end = time.monotonic() + 20
+    while told["waits_for"] not in waits:
+        assert time.monotonic() < end
+        told = table.look(told["version"], 1.0)
+    return told
+
+
+def test_a_game_is_played_against_an_agent(table: Table) -> None:
+    told = until(table, "human", "nobody")
+    while told["waits_for"] != "nobody":
+        assert told["choices"]
+        assert told["choices"][0]["words"]
+        table.do("play", {"move": told["choices"][-1]["label"], "events": len(told["log"])})
+        told = until(table, "human", "nobody")
+    (game,) = [record.read_line(table.record())]
+    assert (game.seed, game.players, game.end) == (7, (HUMAN, "greedy"), "triggers")
+    assert len(told["log"]) == len(game.events)
+    assert told["points"] == list(game.scores)
+    json.dumps(told)
+
+
+def test_what_is_seen_is_the_position(table: Table) -> None:
+    told = table.look()
+    scene = table.session.scenes(len(told["log"]))[0]
+    assert told["panels"] == {k: "".join(parts.values()) for k, parts in panels_of(scene).items()}
+    game = Game(seed=7)
+    assert [choice["label"] for choice in told["choices"]] == game.legal_labels()
+    assert [len(told["log"]), told["player"], told["board"]] == [len(game.events()), 0, "shikoku"]
+    assert told["log"][0][:2] == [0, None]
+    assert told["log"][-1][2].startswith("human leads round 1 and rolls")
+
+
+def test_levels_are_those_of_the_ladder() -> None:
+    ladder = Ladder.load(LADDER, "shikoku")
+    known = {rating.agent: round(rating.elo) for rating in ladder.agents}
+    found = levels()
+    rated = [level for level in found if level.elo is not None]
+    assert {level.spec: level.elo for level in rated} == known
+    assert [level.elo for level in rated] == sorted(known.values())
+    assert all(Session((level.spec, HUMAN)).names[0] == level.spec for level in found)
+
+
+def test_who_has_seen_all_waits_for_the_next(table: Table) -> None:
+    told = until(table, "human")
+    began = time.monotonic()
+    assert table.look(told["version"], 0.2)["version"] == told["version"]
+    assert time.monotonic() - began >= 0.2
+    seen: list[int] = []
+    others = [
+        threading.Thread(target=lambda: seen.append(table.look(told["version"], 20)["version"]))
+        for _ in range(2)
+    ]
+    for other in others:
+        other.start()
+    table.do("play", {"move": told["choices"][0]["label"]})
+    for other in others:
+        other.join(20)
+    assert min(seen) > told["version"]
+
+
+def test_what_was_seen_before_is_not_played_on(table: Table) -> None:
+    told = until(table, "human")
+    table.do("play", {"move": told["choices"][0]["label"], "events": len(told["log"])})
+    later = until(table, "human")
+    with pytest.raises(ValueError, match="the game has gone on since"):
+        table.do("play", {"move": later["choices"][0]["label"], "events": len(told["log"])})
+
+
+def test_a_page_looks_while_an_agent_thinks_and_takes_back() -> None:
+    agent = Slow()
+    table = Table(Session((HUMAN, HUMAN), seed=7))
+    table.session = Session((HUMAN, agent), seed=7)
+    told = table.do("skip", {"on": True})
+    while told["waits_for"] == "human":
+        told = table.do("play", {"move": told["choices"][0]["label"]})
+    assert agent.asked.wait(20)
+    began = time.monotonic()
+    assert table.look()["thinks"]
+    assert time.monotonic() - began < 5
+    before = table.do("undo", {})  # what it is thinking about is gone
+    agent.go.set()
+    time.sleep(0.2)
+    now = table.look()
+    assert (now["waits_for"], now["log"]) == ("human", before["log"])
+    table.close()
+
+
+def test_agents_that_play_each_other_can_be_halted() -> None:
+    table = Table(Session(("greedy", "random"), seed=1), pace=0.01)
+    told = table.do("run", {"on": False})
+    time.sleep(0.1)
+    assert table.look()["version"] == told["version"]
+    table.do("run", {"on": True})
+    assert until(table, "nobody")["waits_for"] == "nobody"
+    table.close()
+
+
+def test_an_agent_that_fails_is_told_and_halts() -> None:
+    table = Table(Session((Broken(), HUMAN), seed=1))
+    told = table.look()
+    while not told["failed"]:
+        told = table.look(told["version"], 5)
+    assert told["failed"] == "RuntimeError: no\\nidea"  # in one line
+    assert not told["runs"]
+    table.close()
+
+
+def test_advice_is_given_and_gone_with_the_position(table: Table) -> None:
+    told = until(table, "human")
+    table.do("advise", {})
+    while told["advice"] is None:
+        told = table.look(told["version"], 5)
+    best = table.session.advise("champion")
+    assert told["advice"]["wins"] == best.wins
+    assert [list(one) for one in told["advice"]["moves"]] == [list(one) for one in best.moves]
+    assert table.do("play", {"move": told["choices"][0]["label"]})["advice"] is None
+
+
+def test_every_move_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "game.jsonl"
+    table = Table(Session((HUMAN, "greedy"), seed=3), file)
+    told = until(table, "human")
+    for _ in range(3):
+        table.do("play", {"move": told["choices"][0]["label"]})
+        told = until(table, "human")
+        (kept,) = record.load(file)
+        assert len(kept.events) == len(told["log"])
+    table.close()
+
+
+def test_a_new_game_and_a_record(table: Table) -> None:
+    told = table.do("new", {"seats": ["random", HUMAN], "board": "shikoku_ring", "seed": 5})
+    assert (told["seats"], told["board"], told["seed"]) == (["random", HUMAN], "shikoku_ring", 5)
+    told = table.do("new", {"seats": [HUMAN, HUMAN], "chance": "explicit"})
+    assert (told["waits_for"], told["board"]) == ("chance", "shikoku_ring")
+    assert sum(float(one["words"].rstrip("%")) for one in told["choices"]) == pytest.approx(
+        100, abs=0.5
+    )
+    game = Game(seed=4)
+    for _ in range(9):
+        game.play(game.legal_actions()[0])
+    line = game.record(("python:os:system", "greedy")).to_json()
+    told = table.do("load", {"record": line})
+    assert told["seats"] == [HUMAN, "greedy"]
+    assert len(told["log"]) >= len(game.events())
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "error"),
+    [
+        ("sing", {}, "name: expected"),
+        ("play", {}, "move: expected a label"),
+        ("play", {"move": "merchant:X"}, "legal are"),
+        ("undo", {}, "nothing to take back"),
+        ("new", {"seats": ["python:os:system", HUMAN]}, "expected human or an agent of the list"),
+        ("new", {"seats": ["policy:/etc/passwd", HUMAN]}, "expected human or an agent of the li"),
+        ("new", {"seats": [HUMAN]}, "seats: expected two"),
+        ("new", {"seats": [HUMAN, {}]}, "expected human or an agent of the list"),
+        ("new", {"board": "/etc/passwd"}, "board: expected"),
+        ("new", {"board": 7}, "board: expected"),
+        ("new", {"seed": -1}, "seed"),
+        ("new", {"seed": "a"}, "seed"),
+        ("load", {"record": "{}"}, "format"),
+        ("load", {"record": 3}, "record: expected a line"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(
+    table: Table, name: str, arguments: dict[str, Any], error: str
+) -> None:
+    before = until(table, "human")
+    with pytest.raises(ValueError, match=error):
+        table.do(name, arguments)
+    after = table.look()
+    assert {**after, "version": 0} == {**before, "version": 0}
+
+
+def test_the_luck_of_a_record_is_that_of_its_seed(table: Table) -> None:
+    data = json.loads(Game(seed=4).record().to_json())
+    with pytest.raises(ValueError, match="the luck of seed 5 gives"):
+        table.do("load", {"record": json.dumps(data | {"seed": 5})})

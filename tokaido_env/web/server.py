@@ -1,0 +1,205 @@
+"""The local page: a table that browsers of this machine look at, and nobody else.
+
+The server listens on the loopback interface only. What tells or changes anything needs the token of
+the address that the command prints (it stands behind the #, which browsers keep to themselves); a
+request by another name of this machine, or from a page of another origin, is refused, and pages may
+load nothing but what stands here.
+"""
+
+from __future__ import annotations
+
+import functools
+import secrets
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from importlib import resources
+from types import FrameType
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from tokaido_env.core.checks import plain
+from tokaido_env.files import parse_json
+from tokaido_env.render.style import style
+from tokaido_env.web.table import Table
+
+LOOPBACK = "127.0.0.1"
+MOST_BODY = 1 << 20  # bytes of a request
+
+_TOKEN = "x-token"  # the name of a header
+_WAIT = 20.0  # seconds that a look lasts at most
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def listen(port: int = 0) -> socket.socket:
+    """Return a socket that listens on the loopback interface.
+
+    Args:
+        port: 0 for one that is free.
+
+    Raises:
+        OSError: saying what helps, if the port is taken.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((LOOPBACK, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        why = getattr(error, "strerror", None) or error
+        raise OSError(f"port {port}: {why}: choose another with --port, or none") from None
+    listener.listen()
+    return listener
+
+
+def new_token() -> str:
+    """Return a token for one run of the server."""
+    return secrets.token_urlsafe(24)
+
+
+def address(port: int, token: str) -> str:
+    """Return the address of the page."""
+    return f"http://{LOOPBACK}:{port}/#{token}"
+
+
+def serve(table: Table, listener: socket.socket, token: str) -> None:
+    """Serve a table until Ctrl-C, and close it."""
+    app = app_of(table, listener.getsockname()[1], token)
+    server = _Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=2))
+    server.table = table
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
+    table.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that answers whoever still looks before it ends."""
+
+    table: Table
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Close the table, in a thread of its own: a signal comes at any time."""
+        threading.Thread(target=self.table.close, daemon=True).start()
+        super().handle_exit(sig, frame)
+
+
+def app_of(table: Table, port: int, token: str) -> Starlette:
+    """Return the application of a table.
+
+    Args:
+        table: that is played at.
+        port: that it is served on, which requests must name.
+        token: that they must bring.
+    """
+    guarded = functools.partial(_guarded, port=port, token=token)
+
+    async def look(request: Request) -> Response:
+        seen = request.query_params.get("seen", "0")
+        number = int(seen) if seen.isdecimal() and len(seen) < 16 else 0
+        return JSONResponse(await run_in_threadpool(table.look, number, _WAIT))
+
+    async def do(request: Request) -> Response:
+        arguments = parse_json((await _body(request)).decode() or "{}")
+        if not isinstance(arguments, dict):
+            raise ValueError("expected an object of arguments")
+        name = request.path_params["name"]
+        return JSONResponse(await run_in_threadpool(table.do, name, arguments))
+
+    async def record(request: Request) -> Response:
+        return PlainTextResponse(await run_in_threadpool(table.record))
+
+    return Starlette(
+        routes=[
+            *(Route(f"/{name}", _static(name, port)) for name in ("", "play.js", "play.css")),
+            Route("/look", guarded(look)),
+            Route("/record", guarded(record)),
+            Route("/do/{name}", guarded(do), methods=["POST"]),
+        ],
+    )
+
+
+def _static(name: str, port: int) -> Handler:
+    """Return what serves a file of ours, which tells nothing of the game."""
+    kinds = {"": "text/html", "play.js": "text/javascript", "play.css": "text/css"}
+
+    async def handle(request: Request) -> Response:
+        if _is_foreign(request, port):
+            return _refused(403, "expected the address that the command printed")
+        return Response(_file(name), media_type=kinds[name], headers=_HEADERS)
+
+    return handle
+
+
+def _guarded(handler: Handler, *, port: int, token: str) -> Handler:
+    """Return a handler for those only who have the token, and whose errors are one line."""
+
+    async def handle(request: Request) -> Response:
+        if _is_foreign(request, port):
+            return _refused(403, "expected the address that the command printed")
+        given = request.headers.get(_TOKEN, "")
+        if not secrets.compare_digest(given.encode(), token.encode()):
+            return _refused(403, "expected the token of the address that the command printed")
+        try:
+            response = await handler(request)
+        except _TooLongError:
+            return _refused(413, f"expected at most {MOST_BODY} bytes")
+        except (ValueError, RecursionError) as error:
+            return _refused(400, str(error))
+        response.headers.update(_HEADERS)
+        return response
+
+    return handle
+
+
+def _is_foreign(request: Request, port: int) -> bool:
+    """Return whether a request has another host's name, or comes from another origin's page."""
+    hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
+    host, origin = request.headers.get("host", ""), request.headers.get("origin")
+    return host not in hosts or origin not in (None, f"http://{host}")
+
+
+def _refused(status: int, why: str) -> Response:
+    return JSONResponse({"error": plain(why, 400)}, status, headers=_HEADERS)
+
+
+class _TooLongError(Exception):
+    """A body that is too long."""
+
+
+async def _body(request: Request) -> bytes:
+    """Read a body, but never more than is allowed."""
+    parts, length = [], 0
+    async for part in request.stream():
+        length += len(part)
+        if length > MOST_BODY:
+            raise _TooLongError
+        parts.append(part)
+    return b"".join(parts)
+
+
+@functools.cache
+def _file(name: str) -> str:
+    def read(file: str) -> str:
+        folder = resources.files("tokaido_env.web")
+        return folder.joinpath("static", file).read_text(encoding="utf-8")
+
+    if name == "play.css":
+        return style("light") + style("dark") + read("page.css") + read(name)
+    return read(name or "play.html")
