@@ -179,9 +179,3 @@ def test_a_record_names_no_code_to_run(tmp_path: Path, capsys: Output) -> None:
     assert main(asked) == 1
     assert "line 1" in capsys.readouterr().err
     assert file.read_text() == "{}\n"
-
-
-def test_another_way_to_play_there_is_not_yet(capsys: Output) -> None:
-    with pytest.raises(SystemExit):
-        main(["play"])
-    assert "expected --terminal" in capsys.readouterr().err
