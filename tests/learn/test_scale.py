@@ -305,8 +305,8 @@ def test_other_settings_other_methods_and_other_policies_are_refused(tmp_path: P
     with pytest.raises(RunError, match="start_from: expected a policy with sight"):
         scale.train(tmp_path / "third", replace(TINY, start_from=plain))
     start = str(run / "last")
-    with pytest.raises(RunError, match=r"start_from: expected at most SightedSizes\(first=4"):
-        scale.train(tmp_path / "fourth", replace(TINY, start_from=start, width=4))
+    with pytest.raises(RunError, match=r"start_from: expected at most SightedSizes\(first=8, sec"):
+        scale.train(tmp_path / "fourth", replace(TINY, start_from=start, second=1))
 
 
 def test_a_folder_for_other_inputs_is_refused(tmp_path: Path) -> None:
