@@ -181,17 +181,24 @@ def test_the_command_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
         told = ask("look")
         then = ask("do/play", {"move": told["choices"][0]["label"]})
         assert then["version"] > told["version"]
-        port = int(address.rstrip("/").rpartition(":")[2])
-        with socket.socket() as other:
-            other.settimeout(5)
-            name = socket.gethostname()
-            outside = socket.gethostbyname(name)
-            if outside != LOOPBACK and not outside.startswith("127."):
-                with pytest.raises(OSError):  # noqa: PT011  whatever refuses
-                    other.connect((outside, port))
+        check_closed_outside(int(address.rstrip("/").rpartition(":")[2]))
     finally:
         command.send_signal(2)
         _, errors = command.communicate(timeout=30)
     assert (command.returncode, errors) == (0, "")
     (kept,) = record.load(file)
     assert len(kept.events) >= len(then["log"])
+
+
+def check_closed_outside(port: int) -> None:
+    """By another address of this machine, where it has one, nobody answers."""
+    try:
+        outside = socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return
+    if outside.startswith("127."):
+        return
+    with socket.socket() as other:
+        other.settimeout(5)
+        with pytest.raises(OSError):  # noqa: PT011  whatever refuses
+            other.connect((outside, port))
