@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tokaido_env import Game, IllegalMove
+from tokaido_env import Batch, Game, IllegalMove
 from tokaido_env.agents import make
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.actions import IDS, LABELS
+from tokaido_env.core.luck import episode_seed
 from tokaido_env.record import Forfeit, RecordError, replay
 from tokaido_env.web.session import HUMAN, Session
 
@@ -51,24 +52,22 @@ def test_what_is_taken_back_meets_the_same_luck(seats: tuple[str, str]) -> None:
 
 
 def test_a_whole_game_is_that_of_its_seed() -> None:
-    session = Session((HUMAN, "greedy"), seed=8)
+    seed = episode_seed(8, 0)
+    session = Session((HUMAN, "greedy"), seed=seed)
     play_on(session, 1000, np.random.default_rng(1))
     assert session.game.is_over
     assert session.waits_for == "nobody"
     record = session.record()
-    assert (record.seed, record.players) == (8, (HUMAN, "greedy"))
+    assert (record.seed, record.players) == (seed, (HUMAN, "greedy"))
     replay(record)
-    greedy, game = make("greedy"), Game(seed=8)
-    for event in record.events:
-        legal = game.legal_labels()
-        if event not in legal:
-            continue  # chance, which the seed gives again
-        if game.player == 1:
-            mask = np.array([game.legal_mask], np.uint64)
-            own = greedy.act(game.boards, game.state, mask, np.zeros(1, np.uint64))
-            assert game.label(int(own[0])) == event
-        game.play(event)
-    assert game.events() == list(record.events)
+    batch, greedy = Batch(1, autoreset=False), make("greedy")
+    batch.reset(seed=8)
+    for event in (event for event in record.events if event in IDS):  # chance is the seed's
+        if batch.states["player"][0] == 0:
+            batch.step([IDS[event]])
+        else:
+            assert LABELS[int(batch.decide(greedy, batch.all_games)[0])] == event
+    assert batch.over[0]
 
 
 def test_people_bring_the_luck_of_a_table() -> None:
@@ -99,8 +98,12 @@ def test_a_record_goes_on_where_it_ends(chance: str) -> None:
     assert again.game.events() == session.game.events()
     for one in (session, again):
         play_on(one, 1000, np.random.default_rng(4))
-    assert again.record() == session.record()
+    if chance == "sampled":  # else the bits that agents draw from are drawn anew
+        assert again.record() == session.record()
+    whole = again.game.events()
     assert again.undo()
+    assert again.waits_for == "human"  # no agent that would decide the same at once
+    assert again.game.events() == whole[: len(again.game.events())]
 
 
 def test_a_record_from_a_position_goes_on() -> None:
@@ -133,7 +136,7 @@ def test_advice_is_what_the_agent_thinks(player: int) -> None:
     while session.game.player != player:
         play_on(session, 1, rng)
     game, agent = session.game, make("champion")
-    key = np.array([arena_seed(2, 0)], np.uint64)
+    key = np.zeros(1, np.uint64)  # one pass draws nothing
     mask = np.array([game.legal_mask], np.uint64)
     shares, values = agent.judge(game.boards, game.state, mask, key)
     assert values is not None

@@ -171,6 +171,32 @@ def test_advice_is_given_and_gone_with_the_position(table: Table) -> None:
     assert table.do("play", {"move": told["choices"][0]["label"]})["advice"] is None
 
 
+def test_advice_that_comes_too_late_is_not_given() -> None:
+    advisor = Slow()
+    table = Table(Session((HUMAN, HUMAN), chance="explicit"), advisor=advisor)  # type: ignore[arg-type]
+    told = table.look()
+    while told["waits_for"] == "chance":
+        told = table.do("play", {"move": told["choices"][0]["label"]})
+    table.do("advise", {})
+    assert advisor.asked.wait(20)
+    table.do("undo", {"outcome": True})  # nobody is to decide now
+    advisor.go.set()
+    time.sleep(0.2)
+    told = table.look()
+    assert (told["waits_for"], told["advises"], told["advice"]) == ("chance", False, None)
+    table.do("play", {"move": told["choices"][0]["label"]})
+    assert table._thread.is_alive()
+    table.close()
+
+
+def test_a_game_that_cannot_be_saved_goes_on(tmp_path: Path) -> None:
+    table = Table(Session((HUMAN, HUMAN), seed=3), tmp_path / "gone" / "game.jsonl")
+    told = table.look()
+    assert told["failed"].startswith("not saved: ")
+    assert len(table.do("play", {"move": told["choices"][0]["label"]})["log"]) > len(told["log"])
+    table.close()
+
+
 def test_every_move_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "game.jsonl"
     table = Table(Session((HUMAN, "greedy"), seed=3), file)

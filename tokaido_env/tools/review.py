@@ -18,6 +18,7 @@ from tokaido_env.agents import make
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.report.tables import Table, print_table
 from tokaido_env.agents.study.review import DRAWS, Review, review
+from tokaido_env.core.actions import LABELS
 from tokaido_env.core.checks import plain
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.record import Record, RecordError, load, replay
@@ -84,7 +85,7 @@ def _print(record: Record, found: Review) -> None:
     rows = [
         (
             *(str(row + 1), (first, second)[found.played.movers[row]], labels[row]),
-            *(found.to_dict()["events"][row]["best"], str(found.mark(row))),
+            *(LABELS[found.best[row]], str(found.mark(row))),
             f"{found.loss[row]:.1%} ± {found.error[row]:.1%}",
         )
         for row in worst

@@ -103,7 +103,8 @@ class Terminal:
         commands |= {"b": self._board, "h": self._help, "": self._help}
         if line in commands:
             return bool(commands[line]())
-        label = labels[int(line) - 1] if line.isdecimal() and 0 < int(line) <= len(labels) else line
+        numbers = {str(number): label for number, label in enumerate(labels, start=1)}
+        label = numbers.get(line, line)
         try:
             self.session.play(label)
         except IllegalMove as error:

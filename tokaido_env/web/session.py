@@ -21,7 +21,7 @@ from tokaido_env.agent import Agent, as_agent
 from tokaido_env.boards.pool import Boards
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.checks import Chance, IllegalMove
-from tokaido_env.core.luck import arena_seed, entropy_seed
+from tokaido_env.core.luck import agent_keys, entropy_seed
 from tokaido_env.game import Game
 from tokaido_env.record import Record, RecordError, replay
 from tokaido_env.render.scene import Scene, scenes_of
@@ -90,7 +90,7 @@ class Session:
         seats: Sequence[str | Agent],
         board: Boards | None = None,
     ) -> Session:
-        """Go on with a game where a record of it ends, its decisions as if people had taken them.
+        """Go on with a game where a record of it ends.
 
         Args:
             record: verified as `record.load` does.
@@ -108,8 +108,12 @@ class Session:
         session = cls(seats, played.board, record.seed, chance)
         session._start = record.start
         events = [one for one in record.events if record.seed is None or one in IDS]
-        session._rebuild(events)
-        session._chosen = [i for i, one in enumerate(events) if one in IDS]
+        session._rebuild([])
+        for event in events:
+            if session.waits_for == "agent":
+                session.play_for_agent(event)
+            else:
+                session.play(event)
         return session
 
     def restart(
@@ -296,5 +300,7 @@ class Session:
 
     def _asked(self) -> tuple[np.ndarray, np.ndarray]:
         """Return what is legal, and bits of its own for this decision."""
-        key = arena_seed(self._seed, len(self._moves))
-        return np.array([self.game.legal_mask], np.uint64), np.array([key], np.uint64)
+        decisions = sum(move in IDS for move in self._moves)
+        seats, keys = np.array([self.game.player], np.int8), np.empty(1, np.uint64)
+        agent_keys(np.array([self._seed]), seats, np.array([decisions]), keys)
+        return np.array([self.game.legal_mask], np.uint64), keys

@@ -152,8 +152,7 @@ class Table:
             self._check_allowed(seat)
         chance: Chance = "explicit" if arguments.get("chance") == "explicit" else "sampled"
         where = self.session.game.board if board is None else self._board_named(board)
-        self.session = Session(tuple(seats), where, seed, chance)
-        self._log.clear()
+        self._sit(Session(tuple(seats), where, seed, chance))
 
     def _load(self, arguments: Mapping[str, Any]) -> None:
         line = arguments.get("record")
@@ -161,7 +160,11 @@ class Table:
             raise TableError(f"record: expected a line of a record file, got {shown(line)}")
         record = read_line(line)
         seats = [name if name in self._allowed else HUMAN for name in record.players]
-        self.session = Session.resumed(record, seats)
+        self._sit(Session.resumed(record, seats))
+
+    def _sit(self, session: Session) -> None:
+        """Play another game from now on."""
+        self.session, self._advice, self._asked = session, None, False
         self._log.clear()
 
     def _advise(self, arguments: Mapping[str, Any]) -> None:
@@ -204,7 +207,10 @@ class Table:
         self._note_log()
         self.version += 1
         if self._file is not None:
-            save([session.record()], self._file)
+            try:
+                save([session.record()], self._file)
+            except OSError as error:  # the game goes on, and whoever looks is told
+                self._failed = f"not saved: {brief(str(error), 200)}"
         self._changed.notify_all()
 
     def _note_log(self) -> None:
@@ -213,7 +219,7 @@ class Table:
         while same < min(len(events), len(self._log)) and self._log[same].event == events[same]:
             same += 1
         if same < len(self._log) or same < len(events):
-            self._advice = None
+            self._advice, self._asked = None, False
         self._log[same:] = self.session.happened(same)
 
     def _think(self) -> None:
