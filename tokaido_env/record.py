@@ -30,9 +30,10 @@ FORMAT = "tokaido-duo"
 VERSION = 1
 
 FORFEIT = "forfeit"
-REASONS = ("crash", "illegal", "exit", "time", "memory")
+RESIGNED = "resigned"
+REASONS = ("crash", "illegal", "exit", "time", "memory", RESIGNED)
 """Why a player forfeits: an error, what is no legal action, the end of its process, a decision that
-took too long, too much memory."""
+took too long, too much memory, or a person who gives up."""
 
 MOST_DETAIL = 300  # characters
 

@@ -204,31 +204,51 @@ def _compare(
     played: Trajectory, judge: Agent, rows: Numbers, best: Numbers, draws: int, seed: int
 ) -> _Compared:
     """Return what the actions that were played lose against others, with the same luck behind."""
+    seeds = _seeds(seed, np.add.outer(rows * draws, np.arange(draws)).reshape(-1))
+    states, shared = copy_rows(played.states, rows), seeds.reshape(-1, draws)
     expected = [
-        _expected_behind(played, judge, rows, actions, draws, seed)
+        expected_behind(judge, played.board, states, actions, shared)
         for actions in (best, played.events[rows].astype(np.int64))
     ]
     sign = 1 - 2 * played.movers[rows].astype(np.float64)[:, None]
     losses = (expected[0] - expected[1]) * sign / 2
-    spread = losses.std(axis=1, ddof=1) / draws**0.5
-    return _Compared(losses.mean(axis=1), student95(draws - 1) * spread)
+    return _Compared(losses.mean(axis=1), half_width(losses))
 
 
-def _expected_behind(
-    played: Trajectory, judge: Agent, rows: Numbers, actions: Numbers, draws: int, seed: int
+def half_width(draws: Floats) -> Floats:
+    """Return half the width of the 95 % interval of the mean of each row."""
+    count = draws.shape[1]
+    return np.asarray(student95(count - 1) * draws.std(axis=1, ddof=1) / count**0.5)
+
+
+def expected_behind(
+    judge: Agent, board: Board, states: States, actions: Numbers, seeds: Numbers
 ) -> Floats:
-    """Return what results player_0 can expect behind actions, float64 (k, draws)."""
-    out = np.empty((len(rows), draws))
-    for some in cut(np.arange(len(rows)), max(1, judge.games_at_once // draws)):
-        seeds = _seeds(seed, np.add.outer(rows[some] * draws, np.arange(draws)).reshape(-1))
-        batch = Batch(len(seeds), played.board, observation=None, autoreset=False)
-        batch.reset(seeds, copy_rows(played.states, np.repeat(rows[some], draws)))
+    """Return what results player_0 can expect behind actions, float64 (k, draws).
+
+    Each is played, chance goes on by seeds, and an agent is asked there.
+
+    Args:
+        judge: that is asked.
+        board: of the positions.
+        states: `STATE` (k,), each with a decision to take.
+        actions: int64 (k,), legal there.
+        seeds: int64 (k, draws), of what chance brings then.
+
+    Raises:
+        AgentFailed: if the agent fails.
+    """
+    draws = seeds.shape[1]
+    out = np.empty(seeds.shape)
+    for some in cut(np.arange(len(states)), max(1, judge.games_at_once // draws)):
+        batch = Batch(len(some) * draws, board, observation=None, autoreset=False)
+        batch.reset(seeds[some].reshape(-1), copy_rows(states, np.repeat(some, draws)))
         batch.advance(batch.all_games, np.repeat(actions[some], draws))
         values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
         running = np.flatnonzero(~batch.over)
         if len(running):
-            states, keys = copy_rows(batch.states, running), batch.keys(running)
-            values[running] = expected_of(judge, played.board, states, batch.legal[running], keys)
+            there, keys = copy_rows(batch.states, running), batch.keys(running)
+            values[running] = expected_of(judge, board, there, batch.legal[running], keys)
         out[some] = values.reshape(-1, draws)
     return out
 

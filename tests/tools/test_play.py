@@ -99,7 +99,7 @@ def test_advice_odds_and_the_board_leave_the_game_as_it_is() -> None:
     told = shown(session, ["?", "o", "b", "h", "", "u", "merchant:X", "99", "0"])
     assert session.game.events() == events
     for line in (
-        "  greedy\n   100%  ",
+        ": 100% of the choice\n",
         "  pilgrim   1 2 2 3 3 4\n",
         "take back your last choice",
         "there is nothing to take back",

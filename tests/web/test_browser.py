@@ -295,7 +295,7 @@ def test_light_and_dark_follow_the_reader_and_the_button(opened: Browser) -> Non
     try:
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         until(opened, lambda b: tones() == {"dark"})
-        ground = "return getComputedStyle(document.body).backgroundColor"
+        ground = "return getComputedStyle(document.documentElement).backgroundColor"
         dark = opened.execute_script(ground)
         click(opened, "theme")
         assert tones() == {"light"}

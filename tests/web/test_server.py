@@ -39,12 +39,12 @@ def test_a_page_looks_and_plays(client: TestClient) -> None:
     then = client.post("/do/play", content=json.dumps({"move": label})).json()
     assert len(then["log"]) > len(told["log"])
     assert client.get(f"/look?seen={told['version']}").json() == then
-    kept = record.read_line(client.get("/record").text)
+    kept = record.read_line(client.post("/ask/record").json())
     assert label in kept.events
     assert client.get("/look?seen=x").json() == then
 
 
-@pytest.mark.parametrize("path", ["/", "/play.js", "/play.css", "/look", "/record"])
+@pytest.mark.parametrize("path", ["/", "/play.js", "/table.js", "/play.css", "/look"])
 def test_every_answer_forbids_what_is_not_ours(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
@@ -56,24 +56,25 @@ def test_every_answer_forbids_what_is_not_ours(client: TestClient, path: str) ->
 
 def test_the_page_has_no_script_of_its_own_and_loads_nothing_foreign(client: TestClient) -> None:
     page, script, sheet = (client.get(path).text for path in ("/", "/play.js", "/play.css"))
+    script += client.get("/table.js").text
     assert re.findall(r"<script[^>]*>(.*?)</script>", page) == [""]
     assert not re.search(r"\son\w+=|style=", page)
     for text in (page, script, sheet):
         assert not re.search(r"https?://|//[a-z]+\.|@import|url\(", text)
 
 
-@pytest.mark.parametrize("path", ["/look", "/record", "/do/undo"])
+@pytest.mark.parametrize("path", ["/look", "/ask/record", "/do/undo"])
 @pytest.mark.parametrize("token", [None, "", "another", "ä"])
 def test_who_has_no_token_is_refused(client: TestClient, path: str, token: str | None) -> None:
     del client.headers["X-Token"]
     headers = {} if token is None else {b"X-Token": token.encode()}
-    method = "POST" if path.startswith("/do") else "GET"
+    method = "POST" if path.startswith(("/do", "/ask")) else "GET"
     answer = client.request(method, path, headers=headers)
     assert answer.status_code == 403
     assert answer.json() == {"error": "expected the token of the address that the command printed"}
 
 
-@pytest.mark.parametrize("path", ["/", "/play.js", "/look", "/record", "/do/undo"])
+@pytest.mark.parametrize("path", ["/", "/play.js", "/look", "/ask/record", "/do/undo"])
 @pytest.mark.parametrize(
     "headers",
     [
@@ -90,7 +91,7 @@ def test_who_has_no_token_is_refused(client: TestClient, path: str, token: str |
 def test_other_names_and_other_pages_are_refused(
     client: TestClient, path: str, headers: dict[str, str]
 ) -> None:
-    method = "POST" if path.startswith("/do") else "GET"
+    method = "POST" if path.startswith(("/do", "/ask")) else "GET"
     answer = client.request(method, path, headers=headers)
     assert answer.status_code == 403
     assert answer.json() == {"error": "expected the address that the command printed"}
@@ -110,6 +111,12 @@ def test_a_page_of_this_address_may_say_where_it_comes_from(client: TestClient) 
         ("/do/play", '{"move": ', 400, "line 1"),
         ("/do/play", '{"move": "merchant:X"}', 400, "legal are"),
         ("/do/sing", "{}", 400, "name: expected"),
+        ("/ask/sing", "{}", 400, "name: expected"),
+        ("/ask/at", '{"event": 1e9}', 400, "event: expected a number from 0 to"),
+        ("/ask/at", '{"event": -1}', 400, "event: expected a number from 0 to"),
+        ("/do/put", "{}", 400, "the position: expected what the form asks for"),
+        ("/do/put", '{"position": {"players": [[], 1]}}', 400, "the position: expected what"),
+        ("/do/review", "{}", 400, "nobody has decided anything yet"),
         ("/do/new", '{"seats": ["python:os:system", "human"]}', 400, "expected human or an agent"),
         ("/do/load", '{"record": "\\ud800"}', 400, ""),
         ("/do/play", "[" * 100_000, 400, ""),
@@ -138,6 +145,7 @@ def test_no_other_file_is_served(client: TestClient, path: str) -> None:
 
 def test_what_changes_the_game_is_not_got(client: TestClient) -> None:
     assert client.get("/do/undo").status_code == 405
+    assert client.get("/ask/record").status_code == 405
     assert client.post("/look").status_code == 405
 
 

@@ -143,8 +143,8 @@ def test_advice_is_what_the_agent_thinks(player: int) -> None:
     advice = session.advise("champion", most=2)
     assert advice.wins == pytest.approx((1 + float(values[0]) * (1, -1)[player]) / 2)
     ordered = sorted(shares[0].tolist(), reverse=True)
-    assert [share for _, share in advice.moves] == pytest.approx(ordered[:2])
-    assert advice.moves[0][0] == game.label(int(shares[0].argmax()))
+    assert [move.share for move in advice.moves] == pytest.approx(ordered[:2])
+    assert advice.moves[0].label == game.label(int(shares[0].argmax()))
     assert session.advise("greedy").wins is None
     assert len(session.advise("greedy", most=100).moves) == len(game.legal_actions())
 

@@ -67,7 +67,7 @@ def test_a_game_is_played_against_an_agent(table: Table) -> None:
         assert told["choices"][0]["words"]
         table.do("play", {"move": told["choices"][-1]["label"], "events": len(told["log"])})
         told = until(table, "human", "nobody")
-    (game,) = [record.read_line(table.record())]
+    (game,) = [record.read_line(table.ask("record", {}))]
     assert (game.seed, game.players, game.end) == (7, (HUMAN, "greedy"), "triggers")
     assert len(told["log"]) == len(game.events)
     assert told["points"] == list(game.scores)
@@ -167,7 +167,8 @@ def test_advice_is_given_and_gone_with_the_position(table: Table) -> None:
         told = table.look(told["version"], 5)
     best = table.session.advise("champion")
     assert told["advice"]["wins"] == best.wins
-    assert [list(one) for one in told["advice"]["moves"]] == [list(one) for one in best.moves]
+    moves = [{**move._asdict(), "words": move.words()} for move in best.moves]
+    assert told["advice"]["moves"] == moves
     assert table.do("play", {"move": told["choices"][0]["label"]})["advice"] is None
 
 
@@ -183,7 +184,7 @@ def test_advice_that_comes_too_late_is_not_given() -> None:
     advisor.go.set()
     time.sleep(0.2)
     told = table.look()
-    assert (told["waits_for"], told["advises"], told["advice"]) == ("chance", False, None)
+    assert (told["waits_for"], told["asked"], told["advice"]) == ("chance", "", None)
     table.do("play", {"move": told["choices"][0]["label"]})
     assert table._thread.is_alive()
     table.close()

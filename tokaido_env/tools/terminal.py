@@ -173,8 +173,8 @@ class Terminal:
         advice = self.session.advise(self._advisor)
         wins = "" if advice.wins is None else f": you win {advice.wins:.0%}"
         self._print(f"  {plain(self._advisor.spec)}{wins}")
-        for label, share in advice.moves:
-            self._print(f"  {share:>5.0%}  {label}")
+        for move in advice.moves:
+            self._print(f"  {move.words()}")
 
     def _odds(self) -> None:
         """Print what chance may bring here or, at a decision, in the next roll."""

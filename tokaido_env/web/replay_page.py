@@ -10,7 +10,6 @@ moves it changes; the script puts the newest in place and knows nothing of the g
 from __future__ import annotations
 
 import base64
-import functools
 import gzip
 import hashlib
 import itertools
@@ -19,7 +18,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from html import escape
-from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +35,7 @@ from tokaido_env.render.svg import PANELS, panels_of
 from tokaido_env.render.words import seat_of, shown_names, tell
 from tokaido_env.trajectory import Trajectory
 from tokaido_env.web.review_section import remark_of, section_of, win_values
+from tokaido_env.web.static_files import static_text
 
 if TYPE_CHECKING:
     from tokaido_env.agent import Agent
@@ -80,9 +79,9 @@ def replay_page(
         _film(record, board, judge, None if reviews is None else (reviews[i], i + 1))
         for i, record in enumerate(games)
     ]
-    script, sheet = _file("page.js"), style("light") + style("dark") + _file("page.css")
+    script, sheet = static_text("page.js"), style("light") + style("dark") + static_text("page.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return Template(_file("page.html")).substitute(
+    return Template(static_text("page.html")).substitute(
         title=escape(films[0]["title"]),
         digest=digest,
         style=sheet,
@@ -367,8 +366,3 @@ def _json(data: Data) -> str:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
-
-
-@functools.cache
-def _file(name: str) -> str:
-    return resources.files("tokaido_env.web").joinpath("static", name).read_text(encoding="utf-8")

@@ -46,6 +46,14 @@ def totals_rows(review: Review) -> list[tuple[str, str, str]]:
     ]
 
 
+def judged_by(review: Review) -> str:
+    """Return how a review came about."""
+    return (
+        f"Decisions judged by {review.judge}, {review.draws} draws of chance behind each of two "
+        f"actions; chance by {review.values_by}. Losses are win probabilities, ± 95 %."
+    )
+
+
 def section_of(review: Review, names: Sequence[str], sentences: Sequence[str], number: int) -> str:
     """Return the markup of what a page tells of a game.
 
@@ -65,13 +73,9 @@ def section_of(review: Review, names: Sequence[str], sentences: Sequence[str], n
         f"{escape(sentences[row])}</li>"
         for row in worst_of(review)
     )
-    judged = (
-        f"Decisions judged by {review.judge}, {review.draws} draws of chance behind each of two "
-        f"actions; chance by {review.values_by}. Losses are win probabilities, ± 95 %."
-    )
     found = f"<ol>{moves}</ol>" if moves else "<p>No decision is shown to have lost anything.</p>"
     return (
-        f"<h2>Review</h2><p>{escape(judged)}</p><table><thead><tr><td></td>{head}</tr></thead>"
+        f"<h2>Review</h2><p>{escape(judged_by(review))}</p><table><thead><tr><td></td>{head}</tr></thead>"
         f"<tbody>{rows}</tbody></table>{found}"
     )
 

@@ -14,19 +14,19 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from importlib import resources
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tokaido_env.core.checks import plain
 from tokaido_env.files import parse_json
-from tokaido_env.render.style import style
+from tokaido_env.web.static_files import module_text, sheet_text, static_text
 from tokaido_env.web.table import Table
 
 LOOPBACK = "127.0.0.1"
@@ -34,6 +34,10 @@ MOST_BODY = 1 << 20  # bytes of a request
 
 _TOKEN = "x-token"  # the name of a header
 _WAIT = 20.0  # seconds that a look lasts at most
+_STATIC = {
+    **{"": "text/html", "play.css": "text/css"},
+    **dict.fromkeys(("play.js", "table.js"), "text/javascript"),
+}
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -115,34 +119,33 @@ def app_of(table: Table, port: int, token: str) -> Starlette:
         number = int(seen) if seen.isdecimal() and len(seen) < 16 else 0
         return JSONResponse(await run_in_threadpool(table.look, number, _WAIT))
 
-    async def do(request: Request) -> Response:
-        arguments = parse_json((await _body(request)).decode() or "{}")
-        if not isinstance(arguments, dict):
-            raise ValueError("expected an object of arguments")
-        name = request.path_params["name"]
-        return JSONResponse(await run_in_threadpool(table.do, name, arguments))
+    def posted(answer: Callable[[str, dict[str, Any]], Any]) -> Handler:
+        async def handle(request: Request) -> Response:
+            arguments = parse_json((await _body(request)).decode() or "{}")
+            if not isinstance(arguments, dict):
+                raise ValueError("expected an object of arguments")
+            name = request.path_params["name"]
+            return JSONResponse(await run_in_threadpool(answer, name, arguments))
 
-    async def record(request: Request) -> Response:
-        return PlainTextResponse(await run_in_threadpool(table.record))
+        return guarded(handle)
 
     return Starlette(
         routes=[
-            *(Route(f"/{name}", _static(name, port)) for name in ("", "play.js", "play.css")),
+            *(Route(f"/{name}", _static(name, port)) for name in _STATIC),
             Route("/look", guarded(look)),
-            Route("/record", guarded(record)),
-            Route("/do/{name}", guarded(do), methods=["POST"]),
+            Route("/do/{name}", posted(table.do), methods=["POST"]),
+            Route("/ask/{name}", posted(table.ask), methods=["POST"]),
         ],
     )
 
 
 def _static(name: str, port: int) -> Handler:
     """Return what serves a file of ours, which tells nothing of the game."""
-    kinds = {"": "text/html", "play.js": "text/javascript", "play.css": "text/css"}
 
     async def handle(request: Request) -> Response:
         if _is_foreign(request, port):
             return _refused(403, "expected the address that the command printed")
-        return Response(_file(name), media_type=kinds[name], headers=_HEADERS)
+        return Response(_file(name), media_type=_STATIC[name], headers=_HEADERS)
 
     return handle
 
@@ -161,7 +164,7 @@ def _guarded(handler: Handler, *, port: int, token: str) -> Handler:
         except _TooLongError:
             return _refused(413, f"expected at most {MOST_BODY} bytes")
         except (ValueError, RecursionError) as error:
-            return _refused(400, str(error))
+            return _refused(400, str(error), getattr(error, "key", ""))
         response.headers.update(_HEADERS)
         return response
 
@@ -175,8 +178,10 @@ def _is_foreign(request: Request, port: int) -> bool:
     return host not in hosts or origin not in (None, f"http://{host}")
 
 
-def _refused(status: int, why: str) -> Response:
-    return JSONResponse({"error": plain(why, 400)}, status, headers=_HEADERS)
+def _refused(status: int, why: str, key: str = "") -> Response:
+    """Return an answer that refuses, and where the fault is in what was sent, if that is known."""
+    at = {"key": plain(key, 100)} if key else {}
+    return JSONResponse({"error": plain(why, 400), **at}, status, headers=_HEADERS)
 
 
 class _TooLongError(Exception):
@@ -196,10 +201,8 @@ async def _body(request: Request) -> bytes:
 
 @functools.cache
 def _file(name: str) -> str:
-    def read(file: str) -> str:
-        folder = resources.files("tokaido_env.web")
-        return folder.joinpath("static", file).read_text(encoding="utf-8")
-
+    if name == "table.js":
+        return module_text()
     if name == "play.css":
-        return style("light") + style("dark") + read("page.css") + read(name)
-    return read(name or "play.html")
+        return f"body {{ margin: 0; }}\n{sheet_text()}"
+    return static_text(name or "play.html")

@@ -11,19 +11,24 @@ again meets the same luck. A session is saved as a record, whether its game is o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agents.study.review import DRAWS, expected_behind, half_width
+from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import Boards
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.checks import Chance, IllegalMove
-from tokaido_env.core.luck import agent_keys, entropy_seed
+from tokaido_env.core.luck import agent_keys, arena_seed, entropy_seed
+from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
-from tokaido_env.record import Record, RecordError, replay
+from tokaido_env.position import from_dict
+from tokaido_env.record import FORFEIT, RESIGNED, Forfeit, Record, RecordError, replay
 from tokaido_env.render.scene import Scene, scenes_of
 from tokaido_env.render.words import seat_of, shown_names, tell
 
@@ -33,15 +38,37 @@ HUMAN = "human"
 Waits = Literal["human", "agent", "chance", "nobody"]
 
 
+class Liked(NamedTuple):
+    """An action that an agent likes.
+
+    Attributes:
+        label: of the action.
+        share: that the agent gives it, 0 to 1.
+        wins: the probability that who decides wins after it, ties counted half, as the agent
+            holds behind draws of chance that all actions share; None if it cannot tell.
+        error: half the width of its 95 % interval; None if it cannot tell.
+    """
+
+    label: str
+    share: float
+    wins: float | None
+    error: float | None
+
+    def words(self) -> str:
+        """Return it as a line."""
+        sure = "" if self.wins is None else f"wins {self.wins:.1%} ± {self.error:.1%}, "
+        return f"{self.label}: {sure}{self.share:.0%} of the choice"
+
+
 class Advice(NamedTuple):
     """What an agent says of a position.
 
     Attributes:
-        moves: the labels that it likes best, with the share that it gives each, the best first.
+        moves: that it likes best, the best first.
         wins: the probability that who decides wins, ties counted half; None if it cannot tell.
     """
 
-    moves: list[tuple[str, float]]
+    moves: list[Liked]
     wins: float | None
 
 
@@ -52,6 +79,15 @@ class Happened(NamedTuple):
     round: int
     seat: int | None
     sentence: str
+
+
+class _Line(NamedTuple):
+    """A game that was left for another position."""
+
+    start: dict[str, Any] | None
+    moves: list[str]
+    chosen: list[int]
+    record: Record
 
 
 class Session:
@@ -66,6 +102,7 @@ class Session:
     Attributes:
         game: as it stands. Play through the session.
         names: what records call the players.
+        resigned: who has given the game up, None: nobody.
     """
 
     game: Game
@@ -100,7 +137,8 @@ class Session:
         Raises:
             RecordError: if the record is not true, or a player has lost the game by forfeit.
         """
-        if record.forfeit is not None:
+        resigned = record.forfeit is not None and record.forfeit.reason == RESIGNED
+        if record.forfeit is not None and not resigned:
             lost = record.forfeit.told(record.players)
             raise RecordError(f"expected a game to go on with, this one is over: {lost}")
         played = replay(record, board)
@@ -114,6 +152,8 @@ class Session:
                 session.play_for_agent(event)
             else:
                 session.play(event)
+        if resigned:
+            session.resign()
         return session
 
     def restart(
@@ -128,13 +168,14 @@ class Session:
         self._seed = entropy_seed() if seed is None else seed
         self._board = self.game.board if board is None else board
         self._chance: Chance = self.game.chance if chance is None else chance
-        self._start: dict[str, object] | None = None
+        self._start: dict[str, Any] | None = None
         self._chosen: list[int] = []  # which of the moves people chose
+        self._left: list[_Line] = []
         self._rebuild([])
         self._board = self.game.board  # of a pool the one that the seed drew
 
     def _rebuild(self, moves: list[str]) -> None:
-        """Play anew what was played."""
+        """Play anew what was played; whoever had resigned plays on."""
         if self._start is None:
             game = Game(self._board, self._seed, self._chance)
         else:
@@ -144,11 +185,12 @@ class Session:
         for move in moves:
             game.play(move)
         self.game, self._moves = game, moves
+        self.resigned: int | None = None
 
     @property
     def waits_for(self) -> Waits:
         """Who is to go on: a person, an agent, whoever tells what chance brought, or nobody."""
-        if self.game.is_over:
+        if self.game.is_over or self.resigned is not None:
             return "nobody"
         if self.game.player is None:
             return "chance"
@@ -161,8 +203,13 @@ class Session:
 
     @property
     def can_undo(self) -> bool:
-        """Whether a person has chosen anything that can be taken back."""
-        return bool(self._chosen)
+        """Whether a person has done anything that can be taken back."""
+        return bool(self._chosen or self._left) or self.resigned is not None
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions were made, whoever made them."""
+        return sum(move in IDS for move in self._moves)
 
     @property
     def is_forced(self) -> bool:
@@ -213,24 +260,60 @@ class Session:
         self.game.play(label)
         self._moves.append(label)
 
+    def resign(self) -> None:
+        """Let the person whose decision it is give the game up: the other player has won it.
+
+        Raises:
+            IllegalMove: if no person is to decide.
+        """
+        if self.waits_for != "human":
+            raise IllegalMove("expected a decision of a person: who resigns is to decide")
+        self.resigned = self.game.player
+
+    def put(self, position: Mapping[str, Any]) -> None:
+        """Go on from another position, for the table differs; `undo` leads back to this game.
+
+        Args:
+            position: as `Game.to_dict` gives it, on the board of the game.
+
+        Raises:
+            PositionError: if no game can reach it; nothing has changed then.
+        """
+        from_dict(self.game.board, position)
+        self._left.append(_Line(self._start, self._moves, self._chosen, self.record()))
+        self._start, self._chosen = dict(position), []
+        self._rebuild([])
+
     def undo(self) -> bool:
-        """Take back the last choice of a person and all since; tell whether there was one.
+        """Take back what a person did last and all since; tell whether there was anything.
 
         With explicit chance also what chance brought before it stays: outcomes are taken back by
         `undo_outcome`.
         """
-        if not self._chosen:
-            return False
-        self._rebuild(self._moves[: self._chosen.pop()])
+        if self.resigned is not None:
+            self.resigned = None
+        elif self._chosen:
+            self._rebuild(self._moves[: self._chosen.pop()])
+        else:
+            return self._undo_position()
         return True
 
     def undo_outcome(self) -> bool:
         """Take back the last outcome that was told and all since; tell whether there was one."""
         outcomes = [i for i, move in enumerate(self._moves) if move not in IDS]
         if not outcomes:
-            return False
+            return self._undo_position()
         self._rebuild(self._moves[: outcomes[-1]])
         self._chosen = [i for i in self._chosen if i < outcomes[-1]]
+        return True
+
+    def _undo_position(self) -> bool:
+        """Take back the last position that was put."""
+        if not self._left:
+            return False
+        line = self._left.pop()
+        self._start, self._chosen = line.start, line.chosen
+        self._rebuild(line.moves)
         return True
 
     def advise(self, agent: str | Agent, most: int = 3) -> Advice:
@@ -251,18 +334,28 @@ class Session:
         Raises:
             IllegalMove: if nobody is to decide.
         """
-        player, legal = self.game.player, self.game.legal_actions()
+        game, player, legal = self.game, self.game.player, self.game.legal_actions()
         if player is None:
             raise IllegalMove("expected a decision to advise on: nobody is to decide")
-        asked = self.game.boards, self.game.state, *self._asked()
+        state, asked = game.state, self._asked()
+
+        def wins(values: Any) -> Any:
+            return (1 + (1 - 2 * player) * values) / 2
 
         def advice() -> Advice:
-            shares, values = as_agent(agent).judge(*asked)
+            judge = as_agent(agent)
+            shares, values = judge.judge(game.boards, state, *asked)
             liked = sorted(legal, key=lambda action: -shares[0, action])[:most]
-            moves = [(LABELS[action], float(shares[0, action])) for action in liked]
             if values is None:
-                return Advice(moves, None)
-            return Advice(moves, (1 + (1 - 2 * player) * float(values[0])) / 2)
+                unsure = [Liked(LABELS[one], float(shares[0, one]), None, None) for one in liked]
+                return Advice(unsure, None)
+            behind = wins(_behind(judge, game.board, state, liked, int(asked[1][0])))
+            means, errors = behind.mean(axis=1).tolist(), half_width(behind).tolist()
+            moves = [
+                Liked(LABELS[one], float(shares[0, one]), mean, error)
+                for one, mean, error in zip(liked, means, errors, strict=True)
+            ]
+            return Advice(moves, float(wins(values[0])))
 
         return advice
 
@@ -296,11 +389,26 @@ class Session:
 
     def record(self) -> Record:
         """Return all that has happened, to save and to go on from."""
-        return self.game.record(self.names)
+        record = self.game.record(self.names)
+        if self.resigned is None:
+            return record
+        given_up = Forfeit(self.resigned, RESIGNED)
+        return replace(record, winner=1 - self.resigned, end=FORFEIT, forfeit=given_up)
+
+    def records(self) -> list[Record]:
+        """Return the record of the game, and before it those of games left for another position."""
+        return [*(line.record for line in self._left), self.record()]
 
     def _asked(self) -> tuple[np.ndarray, np.ndarray]:
         """Return what is legal, and bits of its own for this decision."""
-        decisions = sum(move in IDS for move in self._moves)
         seats, keys = np.array([self.game.player], np.int8), np.empty(1, np.uint64)
-        agent_keys(np.array([self._seed]), seats, np.array([decisions]), keys)
+        agent_keys(np.array([self._seed]), seats, np.array([self.decisions]), keys)
         return np.array([self.game.legal_mask], np.uint64), keys
+
+
+def _behind(judge: Agent, board: Board, state: Any, actions: list[int], key: int) -> Any:
+    """Return what results player_0 can expect behind actions of a position, float64 (k, draws)."""
+    seeds = [arena_seed(key >> 2, draw) for draw in range(DRAWS)]
+    states = copy_rows(state, np.zeros(len(actions), np.int64))
+    shared = np.tile(np.array(seeds, np.int64), (len(actions), 1))
+    return expected_behind(judge, board, states, np.array(actions, np.int64), shared)

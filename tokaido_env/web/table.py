@@ -10,24 +10,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from tokaido_env.agent import Agent, as_agent
 from tokaido_env.agents.arena.ladder import Ladder, ladder_for
+from tokaido_env.agents.study.review import Review, review
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.family import is_family
 from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core.box import CHARACTERS
 from tokaido_env.core.checks import Chance, brief, check_choice, shown
-from tokaido_env.record import read_line, save
-from tokaido_env.render.scene import story_of
-from tokaido_env.render.svg import panels_of
+from tokaido_env.record import Record, read_line, replay, save
+from tokaido_env.web.position_form import asked, completed, position_form
 from tokaido_env.web.session import HUMAN, Advice, Happened, Session
-
-Told = dict[str, Any]
+from tokaido_env.web.showing import Told, choices_of, odds_of, picture_of, review_of
 
 UNRATED = ("challenger", "generalist")  # agents that the ladder does not have
+
 _PACE = 0.5  # seconds between two decisions of agents that play each other
-_MOST_ODDS = 24  # outcomes of chance that are listed, the likeliest
+_VALUES_BY = "champion"  # who judges chance in a review
+
+Work = Literal["", "advise", "review"]
 
 
 class TableError(ValueError):
@@ -56,8 +58,9 @@ class Table:
         session: to play.
         file: of its record, written whenever something has happened; None: none.
         named: agents that the user has named, beside `levels`: others cannot be asked for.
-        advisor: spec of the agent that advises.
+        advisor: spec of the agent that advises, and judges decisions in a review.
         pace: seconds between two decisions of agents that play each other.
+        earlier: records that the file begins with.
 
     Attributes:
         version: of what there is to see.
@@ -68,24 +71,38 @@ class Table:
         session: Session,
         file: Path | None = None,
         named: Sequence[str] = (),
-        advisor: str = "champion:sims=400",
+        advisor: str | Agent = "champion:sims=400",
         pace: float = _PACE,
+        earlier: Sequence[Record] = (),
     ) -> None:
         self.session, self._file, self._pace = session, file, pace
-        self._advisor, self._first = advisor, session.game.board
+        self._earlier = list(earlier)
+        self._boards = {session.game.board.name: session.game.board}  # that are told of, by name
+        self._advisor = advisor if isinstance(advisor, str) else advisor.spec
+        self._agents: dict[str, Agent] = {}  # that advise and review, by spec
+        if not isinstance(advisor, str):
+            self._agents[self._advisor] = advisor
         self.version = 1
         self._levels = levels()
         self._allowed = {HUMAN, *named, *(level.spec for level in self._levels)}
+        self._asked: Work = ""
         self._advice: Advice | None = None
-        self._asked = self._closed = False
+        self._review: Review | None = None
+        self._known: set[str] = set()  # agents that have thought, and are compiled
+        self._closed = False
         self._runs, self._skips = True, True
-        self._failed = ""
+        self._failed = self._unsaved = ""
         self._log: list[Happened] = []
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._think, daemon=True)
         self._do: dict[str, Callable[[Mapping[str, Any]], None]] = {
-            **{"play": self._play, "undo": self._undo, "new": self._new, "load": self._load},
-            **{"advise": self._advise, "run": self._run, "skip": self._skip},
+            **{"play": self._play, "undo": self._undo, "resign": self._resign},
+            **{"new": self._new, "load": self._load, "put": self._put},
+            **{"advise": self._advise, "review": self._ask_review},
+            **{"run": self._run, "skip": self._skip},
+        }
+        self._ask: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+            **{"record": self._record, "at": self._at, "position": self._position},
         }
         with self._changed:
             self._happened()
@@ -109,8 +126,9 @@ class Table:
 
         Args:
             name: "play" (`move`, and `events`, how many were seen), "undo" (`outcome`: of chance),
-                "new" (`seats`, `board`, `seed`, `chance`), "load" (`record`), "advise", "run"
-                (`on`: agents decide), "skip" (`on`: decisions without a choice are made).
+                "resign", "new" (`seats`, `board`, `seed`, `chance`), "load" (`record`), "put"
+                (`position`, as the form gives it), "advise", "review", "run" (`on`: agents decide),
+                "skip" (`on`: decisions without a choice are made).
             arguments: JSON types, from anywhere.
 
         Raises:
@@ -122,10 +140,36 @@ class Table:
             self._happened()
             return self._told()
 
-    def record(self) -> str:
-        """Return the record of the game, as a line of a file."""
+    def ask(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Return something of the table, as JSON types; nothing changes.
+
+        Args:
+            name: "record" (of the game, a line of a file), "at" (`event`: how it looked before
+                it), "position" (the form of it, and what stands there).
+            arguments: JSON types, from anywhere.
+
+        Raises:
+            ValueError: if there is no such thing.
+        """
+        check_choice("name", name, tuple(self._ask))
         with self._changed:
-            return self.session.record().to_json() + "\n"
+            return self._ask[name](arguments)
+
+    # What may be asked
+
+    def _record(self, arguments: Mapping[str, Any]) -> str:
+        return self.session.record().to_json() + "\n"
+
+    def _at(self, arguments: Mapping[str, Any]) -> Told:
+        event, last = arguments.get("event"), len(self._log)
+        if type(event) is not int or not 0 <= event <= last:
+            raise TableError(f"event: expected a number from 0 to {last}, got {shown(event)}")
+        return picture_of(self.session.scenes(event)[0])
+
+    def _position(self, arguments: Mapping[str, Any]) -> Told:
+        game = self.session.game
+        names = self.session.scenes(len(self._log))[0].names
+        return {"form": position_form(game.board, names), "data": asked(game.to_dict())}
 
     # What may be done
 
@@ -142,6 +186,12 @@ class Table:
         undone = session.undo_outcome() if arguments.get("outcome") else session.undo()
         if not undone:
             raise TableError("there is nothing to take back")
+
+    def _resign(self, arguments: Mapping[str, Any]) -> None:
+        self.session.resign()
+
+    def _put(self, arguments: Mapping[str, Any]) -> None:
+        self.session.put(completed(arguments.get("position")))
 
     def _new(self, arguments: Mapping[str, Any]) -> None:
         seats = arguments.get("seats", self.session.names)
@@ -160,17 +210,25 @@ class Table:
             raise TableError(f"record: expected a line of a record file, got {shown(line)}")
         record = read_line(line)
         seats = [name if name in self._allowed else HUMAN for name in record.players]
-        self._sit(Session.resumed(record, seats))
+        self._sit(Session.resumed(record, seats, self._boards.get(record.board)))
 
     def _sit(self, session: Session) -> None:
-        """Play another game from now on."""
-        self.session, self._advice, self._asked = session, None, False
+        """Play another game from now on; the one before is kept if anybody has decided in it."""
+        if self.session.decisions:
+            self._earlier += self.session.records()
+        self.session = session
+        self._forget()
         self._log.clear()
 
     def _advise(self, arguments: Mapping[str, Any]) -> None:
         if self.session.game.player is None:
             raise TableError("nobody is to decide: advice is for decisions")
-        self._asked = True
+        self._asked = "advise"
+
+    def _ask_review(self, arguments: Mapping[str, Any]) -> None:
+        if not self.session.decisions:
+            raise TableError("nobody has decided anything yet: a review is of decisions")
+        self._asked = "review"
 
     def _run(self, arguments: Mapping[str, Any]) -> None:
         self._runs = bool(arguments.get("on"))
@@ -180,8 +238,8 @@ class Table:
 
     def _board_named(self, name: Any) -> BoardPool | Board:
         """Return a board that is no file, or the one that the user began with."""
-        if name == self._first.name:
-            return self._first
+        if isinstance(name, str) and name in self._boards:
+            return self._boards[name]
         known = name in built_in_boards() or (isinstance(name, str) and is_family(name))
         if not known:
             raise TableError(
@@ -206,12 +264,17 @@ class Table:
             session.play(session.game.legal_labels()[0])
         self._note_log()
         self.version += 1
-        if self._file is not None:
-            try:
-                save([session.record()], self._file)
-            except OSError as error:  # the game goes on, and whoever looks is told
-                self._failed = f"not saved: {brief(str(error), 200)}"
+        self._save()
         self._changed.notify_all()
+
+    def _save(self) -> None:
+        if self._file is None:
+            return
+        try:
+            save([*self._earlier, *self.session.records()], self._file)
+            self._unsaved = ""
+        except OSError as error:  # the game goes on, and whoever looks is told
+            self._unsaved = f"not saved: {brief(str(error), 200)}"
 
     def _note_log(self) -> None:
         events = self.session.game.events()
@@ -219,11 +282,15 @@ class Table:
         while same < min(len(events), len(self._log)) and self._log[same].event == events[same]:
             same += 1
         if same < len(self._log) or same < len(events):
-            self._advice, self._asked = None, False
+            self._forget()
         self._log[same:] = self.session.happened(same)
 
+    def _forget(self) -> None:
+        """Forget what was thought, and is to be, about a position that is gone."""
+        self._advice, self._review, self._asked = None, None, ""
+
     def _think(self) -> None:
-        """Let agents decide and advise, until the table is closed."""
+        """Let agents decide, advise and review, until the table is closed."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed or self._has_work())
@@ -233,65 +300,83 @@ class Table:
                     self._changed.wait(self._pace)
                 if not self._has_work():
                     continue
-                version, note, think = self.version, *self._work()
+                version, who, (note, think) = self.version, self._thinker(), self._work()
             try:
                 thought, failed = think(), ""
             except Exception as error:  # an agent's: whoever looks is told
                 thought, failed = None, f"{type(error).__name__}: {brief(str(error), 200)}"
             with self._changed:
                 if self.version == version:
+                    self._known.add(who)
                     self._failed = failed
                     if failed:
-                        self._runs = self._asked = False
+                        self._runs, self._asked = False, ""
                     else:
                         note(thought)
                     self._happened()
 
     def _has_work(self) -> bool:
-        return self._asked or (self._runs and self.session.waits_for == "agent")
+        return bool(self._asked) or (self._runs and self.session.waits_for == "agent")
 
     def _plays_itself(self) -> bool:
-        return self._pace > 0 and HUMAN not in self.session.names
+        return not self._asked and self._pace > 0 and HUMAN not in self.session.names
+
+    def _thinker(self) -> str:
+        """Return who thinks next."""
+        player = self.session.game.player
+        return self._advisor if self._asked or player is None else self.session.names[player]
 
     def _work(self) -> tuple[Callable[[Any], None], Callable[[], Any]]:
         """Return what notes the next thought, and what thinks it."""
-        if not self._asked:
-            return self.session.play_for_agent, self.session.deciding()
+        if self._asked == "advise":
+            return self._note_advice, self.session.advising(self._agent(self._advisor))
+        if self._asked == "review":
+            played = replay(self.session.record(), self.session.game.board)
+            judge, values_by = self._agent(self._advisor), self._agent(_VALUES_BY)
+            return self._note_review, lambda: review(played, judge, values_by)
+        return self.session.play_for_agent, self.session.deciding()
 
-        def note(advice: Advice) -> None:
-            self._advice, self._asked = advice, False
+    def _agent(self, spec: str) -> Agent:
+        if spec not in self._agents:
+            self._agents[spec] = as_agent(spec)
+        return self._agents[spec]
 
-        return note, self.session.advising(self._advisor)
+    def _note_advice(self, advice: Advice) -> None:
+        self._advice, self._asked = advice, ""
+
+    def _note_review(self, found: Review) -> None:
+        self._review, self._asked = found, ""
 
     # What there is to see
 
     def _told(self) -> Told:
         session, game = self.session, self.session.game
         scene = session.scenes(len(self._log))[0]
-        panels = {name: "".join(parts.values()) for name, parts in panels_of(scene).items()}
-        return {
-            "version": self.version,
-            **{"waits_for": session.waits_for, "player": game.player, "story": story_of(scene)},
+        picture = picture_of(scene)
+        if session.resigned is not None:
+            winner = scene.names[1 - session.resigned]
+            picture["story"] = f"{scene.names[session.resigned]} resigns: {winner} wins"
+        thinks = bool(self._asked) or (session.waits_for == "agent" and self._runs)
+        return picture | {
+            **{"version": self.version, "waits_for": session.waits_for, "player": game.player},
             **{"names": list(scene.names), "seats": list(session.names), "seed": session.seed},
-            **{"board": game.board.name, "chance": game.chance, "panels": panels},
-            "choices": self._choices(),
+            **{"board": game.board.name, "chance": game.chance, "rolls": game.phase.name == "ROLL"},
+            **{"choices": choices_of(session), "odds": odds_of(game)},
             "log": [[one.round, one.seat, one.sentence] for one in self._log],
             "points": [dict(points) for points in game.scores()],
-            "faces": dict(zip(CHARACTERS, map(list, game.board.faces), strict=True)),
-            "advice": None if self._advice is None else self._advice._asdict(),
-            **{"advisor": self._advisor, "advises": self._asked},
-            "thinks": session.waits_for == "agent" and self._runs,
-            **{"runs": self._runs, "skips": self._skips, "failed": self._failed},
-            "can_undo": session.can_undo,
+            "advice": None if self._advice is None else _advice_of(self._advice),
+            "review": None
+            if self._review is None
+            else review_of(self._review, scene.names, self._log),
+            **{"advisor": self._advisor, "asked": self._asked, "thinks": thinks},
+            "thinker": self._thinker() if thinks else "",
+            "compiles": thinks and self._thinker() not in self._known,
+            **{"runs": self._runs, "skips": self._skips, "failed": self._failed or self._unsaved},
+            **{"can_undo": session.can_undo, "can_review": session.decisions > 0},
             "levels": [list(level) for level in self._levels],
         }
 
-    def _choices(self) -> list[Told]:
-        game = self.session.game
-        if self.session.waits_for == "human":
-            labels = game.legal_labels()
-            return [{"label": label, "words": self.session.meaning(label)} for label in labels]
-        if self.session.waits_for == "chance":
-            likely = sorted(game.outcomes(), key=lambda one: -one[1])[:_MOST_ODDS]
-            return [{"label": label, "words": f"{odds:.1%}"} for label, odds in likely]
-        return []
+
+def _advice_of(advice: Advice) -> Told:
+    moves = [{**move._asdict(), "words": move.words()} for move in advice.moves]
+    return {"moves": moves, "wins": advice.wins}

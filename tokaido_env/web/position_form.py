@@ -1,0 +1,169 @@
+"""The position as a form: for a table that differs from what the page shows.
+
+A form is groups of fields; `fields` says of each where its value stands in the data ("key", dotted,
+as errors name it) and what may stand there:
+
+    choice  one of "options", pairs of a value and a word for it
+    number  a whole number from "min" to "max"
+    flags   a list of any of "options"
+    list    a list in order, with "most" of "options" at most
+
+What follows from the rest (the bag, paintings given, whether the end is triggered) is worked out,
+not asked for. Whether a game could reach it all is for `Game.from_dict` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tokaido_env.boards.board import Board
+from tokaido_env.core.box import (
+    AREAS,
+    CHARACTERS,
+    COASTAL_TOWNS,
+    ICONS,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    PAINTING_COUNTS,
+    PAINTINGS,
+    SIDES,
+    TOWNS,
+    WARE_COUNTS,
+    WARES,
+)
+from tokaido_env.core.state import ENDS, MAX_COINS, MAX_PENDING, Phase
+from tokaido_env.position import PositionError
+from tokaido_env.render.scene import SEATS
+
+Field = dict[str, Any]
+Group = dict[str, Any]
+
+
+def position_form(board: Board, names: Sequence[str]) -> list[Group]:
+    """Return the groups of fields of positions on a board, as JSON types.
+
+    Args:
+        board: of the positions.
+        names: what to call the players.
+    """
+    players = [
+        {"title": name, "fields": _player_fields(board, f"players[{seat}]", seat)}
+        for seat, name in enumerate(names)
+    ]
+    return [
+        *players,
+        {"title": "Boutiques and tokens", "fields": _token_fields(board)},
+        {"title": "Whose turn it is", "fields": _turn_fields(board)},
+    ]
+
+
+def asked(position: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the form asks for of a position that `Game.to_dict` gives."""
+    dice = position["dice"] or dict.fromkeys(CHARACTERS)
+    return {**position, "dice": dice}
+
+
+def completed(data: Any) -> dict[str, Any]:
+    """Return the position that a form was filled in with, as `Game.from_dict` takes it.
+
+    Raises:
+        PositionError: if what other values follow from is not there.
+    """
+    try:
+        return _completed(data)
+    except (TypeError, KeyError, AttributeError, IndexError):
+        raise PositionError("the position: expected what the form asks for") from None
+
+
+def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
+    players = [dict(player) for player in data["players"]]
+    for player in players:
+        player["gifted"] = PAINTINGS - len(player["easel"]) - sum(player["hidden"].values())
+    bag = {
+        ware: count - sum(player["wares"][ware] for player in players)
+        for ware, count in zip(WARES, WARE_COUNTS, strict=True)
+    }
+    last = {"temple": LAST_TEMPLE, "garden": LAST_GARDEN, "gold": LAST_SLAB, "gifted": PAINTINGS}
+    triggered = any(player[key] == most for player in players for key, most in last.items())
+    rolled = any(face is not None for face in data["dice"].values())
+    return {
+        **data,
+        **{"players": players, "bag": bag, "end_triggered": triggered},
+        "dice": data["dice"] if rolled else None,
+    }
+
+
+def choice(key: str, label: str, options: Sequence[Any], words: Sequence[str] = ()) -> Field:
+    """Return a field for one of some values."""
+    shown = words or ["–" if option is None else str(option) for option in options]
+    pairs = [list(pair) for pair in zip(options, shown, strict=True)]
+    return {"key": key, "label": label, "kind": "choice", "options": pairs}
+
+
+def number(key: str, label: str, low: int, high: int) -> Field:
+    """Return a field for a whole number."""
+    return {"key": key, "label": label, "kind": "number", "min": low, "max": high}
+
+
+def _player_fields(board: Board, key: str, seat: int) -> list[Field]:
+    stations = range(len(board.stations))
+    places = [f"{name}, space {index}" for index, name in enumerate(board.stations)]
+    icons = [[icon, icon] for icon in ICONS]
+    easel = {"key": f"{key}.easel", "label": "easel", "kind": "list", "options": icons}
+    return [
+        choice(f"{key}.pilgrim", "pilgrim", stations, places),
+        choice(f"{key}.merchant", "merchant", TOWNS),
+        choice(f"{key}.artist", "artist", AREAS),
+        number(f"{key}.temple", "temple slot", 1, LAST_TEMPLE),
+        number(f"{key}.garden", "garden slot", 1, LAST_GARDEN),
+        number(f"{key}.coins", "coins", 0, MAX_COINS),
+        number(f"{key}.gold", "gold slabs", 0, LAST_SLAB),
+        *(
+            number(f"{key}.wares.{ware}", ware, 0, count)
+            for ware, count in zip(WARES, WARE_COUNTS, strict=True)
+        ),
+        easel | {"most": PAINTINGS},
+        *(
+            number(f"{key}.hidden.{icon}", f"hidden: {icon}", 0, count)
+            for icon, count in zip(ICONS, PAINTING_COUNTS[seat], strict=True)
+        ),
+    ]
+
+
+def _token_fields(board: Board) -> list[Field]:
+    kinds = [list(kind) for kind in board.kinds]
+    words = ["–", *(f"{ware}, {price}" for ware, price in board.kinds)]
+    boutiques = [choice(f"boutiques.{town}", town, [None, *kinds], words) for town in COASTAL_TOWNS]
+    waves = []
+    for character, sides in zip(CHARACTERS, SIDES, strict=True):
+        key, label = f"waves.{character}", f"{character}'s wave"
+        waves.append(choice(f"{key}.side", label, [None, *sides]))
+        waves.append(_seat(f"{key}.owner", f"{label}: taken by"))
+    return [*boutiques, *waves, _seat("hot_spring", "hot spring: taken by")]
+
+
+def _turn_fields(board: Board) -> list[Field]:
+    faces = [sorted(set(faces)) for faces in board.faces]
+    dice = [
+        choice(f"dice.{character}", f"{character}'s die", [None, *of])
+        for character, of in zip(CHARACTERS, faces, strict=True)
+    ]
+    left = {"key": "dice_left", "label": "dice left", "kind": "flags"}
+    return [
+        number("round", "round", 0, board.max_rounds),
+        choice("phase", "phase", [phase.name for phase in Phase]),
+        _seat("player", "who decides"),
+        choice("lead", "leads the round", (0, 1), SEATS),
+        *dice,
+        left | {"options": [[character, character] for character in CHARACTERS]},
+        choice("die", "die in hand", [None, *CHARACTERS]),
+        choice("origin", "the artist came from", [None, *AREAS]),
+        number("pending", "draws that are due", 0, MAX_PENDING),
+        choice("end", "how it ended", ENDS),
+    ]
+
+
+def _seat(key: str, label: str) -> Field:
+    return choice(key, label, (None, 0, 1), ("–", *SEATS))
