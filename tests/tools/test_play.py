@@ -172,10 +172,26 @@ def test_a_record_names_no_code_to_run(tmp_path: Path, capsys: Output) -> None:
     record.save([Game(seed=1).record((HUMAN, "python:os:system"))], file)
     assert main(asked) == 1
     assert "python:os:system" in capsys.readouterr().err
-    record.save([Game(seed=1).record()] * 2, file)
+    record.save([], file)
     assert main(asked) == 1
-    assert "expected one game to go on with, got 2" in capsys.readouterr().err
+    assert "expected a game to go on with, got none" in capsys.readouterr().err
     file.write_text("{}\n")
     assert main(asked) == 1
     assert "line 1" in capsys.readouterr().err
     assert file.read_text() == "{}\n"
+
+
+def test_games_stay_in_the_file_and_the_last_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    file = tmp_path / "game.jsonl"
+    asked = ["play", "--terminal", "--against", "greedy", "--save", str(file)]
+    typed(monkeypatch, ["1", "1", "n", "1", "resign"])
+    assert main([*asked, "--seed", "4"]) == 0
+    assert "human resigns: greedy wins" in capsys.readouterr().out
+    first, second = record.load(file)
+    assert (first.seed, first.winner, second.winner) == (4, None, 1)
+    assert second.forfeit == record.Forfeit(0, record.RESIGNED)
+    typed(monkeypatch, ["n", "1"])
+    assert main(asked[:2] + asked[4:]) == 0
+    assert record.load(file)[:2] == [first, second]

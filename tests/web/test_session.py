@@ -9,7 +9,8 @@ from tokaido_env import Batch, Game, IllegalMove
 from tokaido_env.agents import make
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.luck import episode_seed
-from tokaido_env.record import Forfeit, RecordError, replay
+from tokaido_env.position import PositionError
+from tokaido_env.record import RESIGNED, Forfeit, Record, RecordError, replay
 from tokaido_env.web.session import HUMAN, Session
 
 
@@ -147,6 +148,64 @@ def test_advice_is_what_the_agent_thinks(player: int) -> None:
     assert advice.moves[0].label == game.label(int(shares[0].argmax()))
     assert session.advise("greedy").wins is None
     assert len(session.advise("greedy", most=100).moves) == len(game.legal_actions())
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_what_is_advised_wins_what_the_agent_holds_behind_it(player: int) -> None:
+    session, agent = Session((HUMAN, HUMAN), seed=2), make("champion")
+    rng = np.random.default_rng(player)
+    while session.game.player != player or session.game.phase.name != "DISCARD":
+        play_on(session, 1, rng)
+        if session.waits_for == "nobody":
+            session.restart()
+    for move in session.advise(agent).moves:  # what is returned to the bag brings no chance
+        then = Game.from_dict(session.game.to_dict(), chance="explicit")
+        then.play(move.label)
+        if then.player is None:
+            continue
+        mask = np.array([then.legal_mask], np.uint64)
+        _, values = agent.judge(then.boards, then.state, mask, np.zeros(1, np.uint64))
+        assert values is not None
+        assert move.wins == pytest.approx((1 + (1, -1)[player] * float(values[0])) / 2)
+        assert move.error == pytest.approx(0, abs=1e-9)
+
+
+def test_who_resigns_has_lost_and_may_play_on() -> None:
+    session = Session((HUMAN, "greedy"), seed=3)
+    play_on(session, 4, np.random.default_rng(0))
+    session.resign()
+    assert (session.waits_for, session.resigned) == ("nobody", 0)
+    kept = session.record()
+    assert (kept.winner, kept.end, kept.forfeit) == (1, "forfeit", Forfeit(0, RESIGNED))
+    assert session.story() == "human resigns: greedy wins"
+    assert replay(Record.from_json(kept.to_json())).labels() == kept.events
+    again = Session.resumed(kept, session.names)
+    assert again.record() == kept
+    assert again.undo()
+    assert (again.waits_for, again.record().forfeit) == ("human", None)
+    with pytest.raises(IllegalMove, match="who resigns is to decide"):
+        Session(("greedy", HUMAN), chance="explicit").resign()
+
+
+def test_a_position_is_put_and_taken_back() -> None:
+    session = Session((HUMAN, HUMAN), seed=3)
+    play_on(session, 9, np.random.default_rng(0))
+    before, kept = session.game.events(), session.record()
+    other = session.game.to_dict()
+    other["players"][0]["coins"] = 7 - other["players"][0]["coins"] % 7
+    session.put(other)
+    assert session.game.to_dict() == other
+    assert session.records() == [kept, session.record()]
+    play_on(session, 3, np.random.default_rng(0))
+    assert session.record().start == other
+    assert Session.resumed(session.record(), session.names).game == session.game
+    with pytest.raises(PositionError, match="coins"):
+        session.put({**other, "players": [{**other["players"][0], "coins": 99}, {}]})
+    assert session.record().start == other
+    while session.game.start_position is not None:
+        assert session.undo()
+    assert session.game.events() == before
+    assert session.records() == [kept]
 
 
 def test_what_cannot_be_is_refused_and_changes_nothing() -> None:

@@ -13,8 +13,11 @@ import pytest
 
 from tokaido_env import Game, record
 from tokaido_env.agent import Agent
+from tokaido_env.agents import make
 from tokaido_env.agents.arena.ladder import LADDER, Ladder
+from tokaido_env.agents.study.review import review
 from tokaido_env.core.bits import actions_of
+from tokaido_env.render.scene import scene_of
 from tokaido_env.render.svg import panels_of
 from tokaido_env.web.session import HUMAN, Session
 from tokaido_env.web.table import Table, levels
@@ -225,6 +228,90 @@ def test_a_new_game_and_a_record(table: Table) -> None:
     told = table.do("load", {"record": line})
     assert told["seats"] == [HUMAN, "greedy"]
     assert len(told["log"]) >= len(game.events())
+
+
+def test_games_that_are_left_stay_in_the_file(tmp_path: Path) -> None:
+    file, first = tmp_path / "game.jsonl", Game(seed=1).record(("?", "?"))
+    table = Table(Session((HUMAN, HUMAN), seed=3), file, earlier=[first])
+    table.do("new", {"seed": 4})  # nobody has decided anything: not kept
+    told = table.do("new", {"seed": 5})
+    table.do("play", {"move": told["choices"][0]["label"]})
+    form = table.ask("position", {})
+    table.do("put", {"position": form["data"]})
+    table.do("resign", {})
+    kept = record.load(file)
+    assert [one.seed for one in kept] == [1, 5, 5]
+    assert [one.forfeit is None for one in kept] == [True, True, False]
+    assert kept[2].start == table.session.game.start_position
+    table.close()
+
+
+def test_how_it_looked_is_asked_for(table: Table) -> None:
+    told = until(table, "human")
+    table.do("play", {"move": told["choices"][0]["label"]})
+    told = until(table, "human")
+    played = record.replay(record.read_line(table.ask("record", {})))
+    for event in (0, 12, len(told["log"])):
+        picture = table.ask("at", {"event": event})
+        scene = scene_of(played.board, played.states[event : event + 1], names=told["names"])
+        parts = panels_of(scene)["table"]
+        assert picture["panels"]["table"] == "".join(parts.values())
+
+
+def test_the_game_is_reviewed(table: Table) -> None:
+    told = until(table, "human")
+    assert not told["can_review"]
+    while told["waits_for"] != "nobody":
+        table.do("play", {"move": told["choices"][-1]["label"]})
+        told = until(table, "human", "nobody")
+    told = table.do("review", {})
+    assert (told["asked"], told["thinker"]) == ("review", "champion")
+    while told["review"] is None:
+        told = table.look(told["version"], 20)
+    champion = make("champion")
+    found = review(table.session.game.trajectory(), champion, champion)
+    assert told["review"]["wins"] == pytest.approx(found.values.tolist(), abs=1e-4)
+    assert told["review"]["totals"][0] == [
+        "choices",
+        *(str(one["choices"]) for one in found.totals()),
+    ]
+    marked = [row for row in found.choices().tolist() if found.mark(row)]
+    assert sorted(told["review"]["remarks"]) == sorted(map(str, marked))
+    json.dumps(told)
+    assert table.do("undo", {})["review"] is None
+
+
+def test_odds_are_those_of_what_comes_next() -> None:
+    table = Table(Session((HUMAN, HUMAN), chance="explicit"))
+    told, rng = table.look(), np.random.default_rng(1)
+    seen = set()
+    while told["waits_for"] != "nobody":
+        game = table.session.game
+        odds = {one["title"]: dict(one["shares"]) for one in told["odds"]}
+        if told["waits_for"] == "chance":
+            outcomes, phase = game.outcomes(), game.phase.name
+            seen.add(phase)
+            if phase == "DRAW":
+                assert {f"ware:{k}": v for k, v in odds["the next ware of the bag"].items()} == (
+                    pytest.approx(dict(outcomes))
+                )
+            if phase == "REVEAL":
+                picker = (game.to_dict()["lead"], 1 - game.to_dict()["lead"])
+                given = [
+                    {f"tile:{k}": v for k, v in odds[f"player_{seat}'s next painting"].items()}
+                    for seat in picker
+                ]
+                assert pytest.approx(dict(outcomes)) in given
+            if phase == "ROLL":
+                dice = [dict(one["shares"]) for one in told["odds"][:3]]
+                for label, share in outcomes:
+                    faces = label.removeprefix("roll:").split("/")
+                    product = np.prod([die[face] for die, face in zip(dice, faces, strict=True)])
+                    assert share == pytest.approx(product)
+        labels = [one["label"] for one in told["choices"]]
+        told = table.do("play", {"move": labels[rng.integers(len(labels))]})
+    assert seen == {"SETUP", "ROLL", "DRAW", "REVEAL"}
+    table.close()
 
 
 @pytest.mark.parametrize(

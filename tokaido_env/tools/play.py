@@ -18,7 +18,7 @@ from pathlib import Path
 from tokaido_env.agents.registry import check_from_file
 from tokaido_env.core.checks import Chance
 from tokaido_env.files import check_outputs
-from tokaido_env.record import RecordError, load
+from tokaido_env.record import Record, RecordError, load
 from tokaido_env.tools.program import described, program
 from tokaido_env.tools.terminal import Terminal
 from tokaido_env.web.session import HUMAN, Session
@@ -29,10 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         check_outputs(options.save)
-        session = _session(options)
+        session, earlier = _session(options)
         if not options.terminal:
-            return _serve(session, options)
-        terminal = Terminal(session, options.save, options.advice, every=options.every)
+            return _serve(session, earlier, options)
+        terminal = Terminal(session, options.save, options.advice, earlier, every=options.every)
         return terminal.run()
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"play: {error}", file=sys.stderr)
@@ -55,13 +55,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--board", help="a built-in board, a file, family:NUMBER or a pool (shikoku)")
     add("--seed", type=int, help="of the luck (drawn)")
     add("--table", action="store_true", help="you tell what dice and bag bring")
-    add("--save", metavar="FILE", help="keep the game in a record; go on with the one in it")
+    add("--save", metavar="FILE", help="keep games in a record file; go on with its last")
     add("--advice", default="champion:sims=400", metavar="SPEC", help="(champion:sims=400)")
     add("--every", action="store_true", help="in a terminal: ask where there is no choice too")
     return parser
 
 
-def _serve(session: Session, options: argparse.Namespace) -> int:
+def _serve(session: Session, earlier: list[Record], options: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C, and open a browser on it."""
     try:
         from tokaido_env.web.server import address, listen, new_token, serve
@@ -72,7 +72,7 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
 
     listener, token = listen(options.port), new_token()
     file = None if options.save is None else Path(options.save)
-    table = Table(session, file, session.names, options.advice)
+    table = Table(session, file, session.names, options.advice, earlier=earlier)
     page = address(listener.getsockname()[1], token)
     print(f"{page}\nCtrl-C ends it", flush=True)
     if not options.no_browser:
@@ -81,27 +81,27 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
     return 0
 
 
-def _session(options: argparse.Namespace) -> Session:
-    """Return the game to play: a new one, or that of the record."""
+def _session(options: argparse.Namespace) -> tuple[Session, list[Record]]:
+    """Return the game to play, a new one or the last of the file, and what stands before it."""
     if options.save is not None and Path(options.save).exists():
         return _resumed(Path(options.save), options)
     you, other = options.you or HUMAN, options.against or "champion"
     seats = (other, you) if options.seat else (you, other)
     chance: Chance = "explicit" if options.table else "sampled"
-    return Session(seats, options.board or "shikoku", options.seed, chance)
+    return Session(seats, options.board or "shikoku", options.seed, chance), []
 
 
-def _resumed(file: Path, options: argparse.Namespace) -> Session:
-    """Return the game of a record, played by those that it names."""
+def _resumed(file: Path, options: argparse.Namespace) -> tuple[Session, list[Record]]:
+    """Return the last game of a file, played by those that it names, and the games before it."""
     for name in ("against", "you", "seat", "seed", "table"):
         if getattr(options, name) not in (None, False):
             raise RecordError(f"{file}: has a game, which goes on: --{name} is for a new one")
     records = load(file, options.board)
-    if len(records) != 1:
-        raise RecordError(f"{file}: expected one game to go on with, got {len(records)}")
-    record = records[0]
+    if not records:
+        raise RecordError(f"{file}: expected a game to go on with, got none")
+    *earlier, record = records
     named = [
         name if name == HUMAN else check_from_file(name, str(file), file.parent)
         for name in record.players
     ]
-    return Session.resumed(record, named, options.board)
+    return Session.resumed(record, named, options.board), earlier

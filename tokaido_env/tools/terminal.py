@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from tokaido_env.agent import Agent, as_agent
 from tokaido_env.core.box import CHARACTERS
 from tokaido_env.core.checks import IllegalMove, plain
-from tokaido_env.record import save
+from tokaido_env.record import Record, save
 from tokaido_env.render.ansi import draw, has_colors
 from tokaido_env.render.scene import Scene, story_of
 from tokaido_env.render.words import shown_names
@@ -24,6 +24,7 @@ _HELP = """\
   o                     what chance may bring next
   u                     take back your last choice
   b                     the board again
+  resign                give the game up
   n                     a new game
   q                     stop"""
 
@@ -35,6 +36,7 @@ class Terminal:
         session: to play.
         file: of the record; None keeps none.
         advisor: spec of the agent that advises.
+        earlier: records that the file begins with.
         every: whether to ask for decisions that leave no choice.
         out: where to write.
         read: returns a line that was typed, as `input`, which it is by default.
@@ -45,6 +47,7 @@ class Terminal:
         session: Session,
         file: str | Path | None = None,
         advisor: str = "champion:sims=400",
+        earlier: Sequence[Record] = (),
         *,
         every: bool = False,
         out: TextIO | None = None,
@@ -53,6 +56,7 @@ class Terminal:
         self.session, self._every = session, every
         self._file = None if file is None else Path(file)
         self._advisor: str | Agent = advisor
+        self._earlier = list(earlier)
         self._out, self._read = out or sys.stdout, read or input
         self._told = len(session.game.events())  # events that were told
         self._names = shown_names(session.names)
@@ -69,7 +73,7 @@ class Terminal:
         self._save()
         if self.session.waits_for == "nobody":
             self._board()
-            self._print(story_of(self._scene()))
+            self._print(self.session.story())
         elif self._file is not None:
             self._print(f"saved in {self._file}: the same command goes on")
         return 0
@@ -100,7 +104,7 @@ class Terminal:
     def _answer(self, line: str, labels: list[str]) -> bool:
         """Do what was typed; return whether the game stands elsewhere now."""
         commands = {"u": self._undo, "n": self._anew, "?": self._advise, "o": self._odds}
-        commands |= {"b": self._board, "h": self._help, "": self._help}
+        commands |= {"resign": self._resign, "b": self._board, "h": self._help, "": self._help}
         if line in commands:
             return bool(commands[line]())
         numbers = {str(number): label for number, label in enumerate(labels, start=1)}
@@ -155,7 +159,17 @@ class Terminal:
             return False
         return self._stands_elsewhere()
 
+    def _resign(self) -> bool:
+        try:
+            self.session.resign()
+        except IllegalMove as error:
+            self._print(f"  {error}")
+            return False
+        return True
+
     def _anew(self) -> bool:
+        if self.session.decisions:
+            self._earlier += self.session.records()
         self.session.restart()
         return self._stands_elsewhere()
 
@@ -191,7 +205,7 @@ class Terminal:
 
     def _save(self) -> None:
         if self._file is not None:
-            save([self.session.record()], self._file)
+            save([*self._earlier, *self.session.records()], self._file)
 
     def _print(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)

@@ -29,7 +29,7 @@ from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.position import from_dict
 from tokaido_env.record import FORFEIT, RESIGNED, Forfeit, Record, RecordError, replay
-from tokaido_env.render.scene import Scene, scenes_of
+from tokaido_env.render.scene import Scene, scenes_of, story_of
 from tokaido_env.render.words import seat_of, shown_names, tell
 
 HUMAN = "human"
@@ -367,6 +367,13 @@ class Session:
         rows = np.arange(len(played.states)) >= first
         names = shown_names(self.names)
         return list(scenes_of(played.board, played.states, played.events, rows, names))
+
+    def story(self) -> str:
+        """Return in words what is to happen next, or how the game has ended."""
+        scene = self.scenes(len(self.game.events()))[0]
+        if self.resigned is None:
+            return story_of(scene)
+        return f"{scene.names[self.resigned]} resigns: {scene.names[1 - self.resigned]} wins"
 
     def happened(self, first: int = 0) -> list[Happened]:
         """Return the events from one on, in words."""

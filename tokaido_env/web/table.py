@@ -352,10 +352,7 @@ class Table:
     def _told(self) -> Told:
         session, game = self.session, self.session.game
         scene = session.scenes(len(self._log))[0]
-        picture = picture_of(scene)
-        if session.resigned is not None:
-            winner = scene.names[1 - session.resigned]
-            picture["story"] = f"{scene.names[session.resigned]} resigns: {winner} wins"
+        picture = picture_of(scene) | {"story": session.story()}
         thinks = bool(self._asked) or (session.waits_for == "agent" and self._runs)
         return picture | {
             **{"version": self.version, "waits_for": session.waits_for, "player": game.player},

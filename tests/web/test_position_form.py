@@ -1,0 +1,73 @@
+"""The form of a position: every position of a game stands in it, and comes out of it again."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokaido_env import Game
+from tokaido_env.position import PositionError
+from tokaido_env.web.position_form import asked, completed, position_form
+
+
+def value_at(data: Any, key: str) -> Any:
+    for part in key.replace("[", ".").replace("]", "").split("."):
+        data = data[int(part) if part.isdigit() else part]
+    return data
+
+
+def allows(field: dict[str, Any], value: Any) -> bool:
+    """Whether a field of the form can show a value."""
+    if field["kind"] == "number":
+        return bool(field["min"] <= value <= field["max"])
+    options = [option for option, _ in field["options"]]
+    if field["kind"] == "choice":
+        return value in options
+    return len(value) <= field.get("most", 3) and all(one in options for one in value)
+
+
+@pytest.mark.parametrize("board", ["shikoku", "family:3", "family:4"])
+def test_every_position_stands_in_the_form(board: str) -> None:
+    rng = np.random.default_rng(3)
+    for seed in range(3):
+        game = Game(board, seed=seed, chance="explicit")
+        form = position_form(game.board, ("a", "b"))
+        fields = [field for group in form for field in group["fields"]]
+        assert len({field["key"] for field in fields}) == len(fields)
+        while not game.is_over:
+            moves = game.legal_labels() or [label for label, _ in game.outcomes()]
+            game.play(str(rng.choice(moves)))
+            data = asked(game.to_dict())
+            for field in fields:
+                assert allows(field, value_at(data, field["key"])), field["key"]
+            for derived in ("bag", "end_triggered"):
+                del data[derived]
+            for player in data["players"]:
+                del player["gifted"]
+            assert completed(data) == game.to_dict()
+
+
+def test_all_that_does_not_follow_is_asked_for() -> None:
+    game = Game(seed=1)
+    keys = {f["key"] for group in position_form(game.board, ("a", "b")) for f in group["fields"]}
+
+    def leaves(data: Any, key: str) -> set[str]:
+        if isinstance(data, dict) and data:
+            inner = (
+                leaves(value, f"{key}.{name}" if key else name) for name, value in data.items()
+            )
+            return set().union(*inner)
+        if isinstance(data, list) and data and isinstance(data[0], dict):
+            return set().union(*(leaves(one, f"{key}[{i}]") for i, one in enumerate(data)))
+        return {key}
+
+    known = {"board", "end_triggered", "players[0].gifted", "players[1].gifted"}
+    bag = {f"bag.{ware}" for ware in game.to_dict()["bag"]}
+    assert leaves(asked(game.to_dict()), "") - keys == known | bag
+    assert keys <= leaves(asked(game.to_dict()), "")
+
+
+@pytest.mark.parametrize("data", [None, [], {}, {"players": 3}, {"players": [{}, {}]}, "x"])
+def test_what_is_no_form_is_refused(data: Any) -> None:
+    with pytest.raises(PositionError, match="expected what the form asks for"):
+        completed(data)
