@@ -16,7 +16,34 @@ from tokaido_env.web.table import Table
 pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+
+
+PICTURE = "return document.querySelector('[data-panel=island]').innerHTML"
+
+# Of every visible word of HTML: what it is, and its contrast against its ground by WCAG 2.
+CONTRASTS = """
+const light = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+const luminance = ([r, g, b]) =>
+  0.2126 * light(r / 255) + 0.7152 * light(g / 255) + 0.0722 * light(b / 255);
+const ground = (one) => {
+  for (let at = one; at; at = at.parentElement) {
+    const colour = parts(getComputedStyle(at).backgroundColor);
+    if (colour.length === 3 || colour[3] === 1) return colour;
+  }
+  return [255, 255, 255];
+};
+const found = [];
+for (const one of document.querySelectorAll("body *:not(svg, svg *)")) {
+  const words = [...one.childNodes].filter((n) => n.nodeType === 3 && n.data.trim()).length;
+  if (!words || !one.checkVisibility() || one.closest(":disabled")) continue;
+  const [a, b] = [luminance(parts(getComputedStyle(one).color)), luminance(ground(one))];
+  found.push([one.outerHTML.slice(0, 80), (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)]);
+}
+return found;
+"""
 
 
 class Served:
@@ -74,6 +101,10 @@ def text(browser: Browser, name: str) -> str:
     return said
 
 
+def click(browser: Browser, name: str) -> None:
+    browser.find_element(By.CLASS_NAME, name).click()
+
+
 def moves_on(browser: Browser, served: Served, act: Any) -> None:
     """Do something, and wait until the page shows what came of it, and nobody thinks."""
     before = served.table.version
@@ -85,7 +116,8 @@ def moves_on(browser: Browser, served: Served, act: Any) -> None:
     WebDriverWait(browser, 20).until(
         lambda b: (
             len(b.find_elements(By.CSS_SELECTOR, ".log li")) == len(told["log"])
-            and len(b.find_elements(By.CSS_SELECTOR, ".choices button")) == len(told["choices"])
+            and len(b.find_elements(By.CSS_SELECTOR, ".choices button"))
+            == (0 if told["waits_for"] == "chance" and told["rolls"] else len(told["choices"]))
         )
     )
 
@@ -166,6 +198,146 @@ def test_a_new_game_is_begun(opened: Browser, served: Served) -> None:
     assert served.table.session is session
     logged = opened.get_log("browser")  # the browser itself tells of an answer that refuses
     assert [entry["message"] for entry in logged if "400" not in entry["message"]] == []
+
+
+@pytest.fixture
+def at_a_table(browser: Browser) -> Iterator[tuple[Browser, Served]]:
+    """A page beside the game on the table, where people tell what dice and bag bring."""
+    one = Served(Table(Session((HUMAN, HUMAN), chance="explicit"), advisor="champion"))
+    browser.set_window_size(1280, 900)
+    browser.get("about:blank")
+    browser.get_log("browser")
+    browser.get(one.page)
+    shows(browser, ".choices button")
+    yield browser, one
+    assert browser.get_log("browser") == []
+    browser.get("about:blank")
+    one.close()
+
+
+def test_what_chance_brought_is_tapped(at_a_table: tuple[Browser, Served]) -> None:
+    browser, served = at_a_table
+    for _ in range(11):  # the boutiques and the waves
+        first = browser.find_element(By.CSS_SELECTOR, ".choices button")
+        moves_on(browser, served, first.click)
+    assert [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".dice legend")] == [
+        f"{character}'s die" for character in ("pilgrim", "merchant", "artist")
+    ]
+    dice = browser.find_elements(By.CSS_SELECTOR, ".dice fieldset")
+    for number, die in enumerate(dice):
+        faces = die.find_elements(By.TAG_NAME, "button")
+        shown = [one.text.split()[0] for one in faces]
+        of_board = sorted(set(served.table.session.game.board.faces[number]))
+        assert shown == list(map(str, of_board))
+        tapped = faces[-1] if number < 2 else faces[0]
+        if number < 2:
+            tapped.click()
+            assert tapped.get_attribute("aria-pressed") == "true"
+        else:
+            moves_on(browser, served, tapped.click)
+    assert served.table.session.game.events()[-1] == "roll:4/3/1"
+    click(browser, "undo")
+    WebDriverWait(browser, 20).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".dice fieldset"))
+    assert len(served.table.session.game.events()) == 11
+
+
+def test_a_position_that_differs_is_put(opened: Browser, served: Served) -> None:
+    moves_on(opened, served, lambda: shows(opened, ".choices button").click())
+    before = served.table.session.game.to_dict()
+    click(opened, "differs")
+    coins = shows(opened, "dialog [aria-label=coins]")
+    coins.clear()
+    coins.send_keys("12")
+    click(opened, "done")
+    wrong = WebDriverWait(opened, 20).until(
+        lambda b: b.find_elements(By.CSS_SELECTOR, ".at-fault .wrong")
+    )
+    assert wrong[0].text.startswith("players[0].coins: expected less than 10")
+    assert served.table.session.game.to_dict() == before
+    coins.clear()
+    coins.send_keys("7")
+    moves_on(opened, served, lambda: click(opened, "done"))
+    after = served.table.session.game.to_dict()
+    assert after["players"][0]["coins"] == 7
+    assert after == {
+        **before,
+        "players": [{**before["players"][0], "coins": 7}, before["players"][1]],
+    }
+    moves_on(opened, served, lambda: click(opened, "undo"))
+    assert served.table.session.game.to_dict() == before
+    logged = opened.get_log("browser")  # the browser itself tells of an answer that refuses
+    assert [entry["message"] for entry in logged if "400" not in entry["message"]] == []
+
+
+def test_the_game_is_looked_back_on_and_reviewed(opened: Browser, served: Served) -> None:
+    for _ in range(6):
+        moves_on(opened, served, lambda: shows(opened, ".choices button").click())
+    now = opened.execute_script(PICTURE)
+    last = len(opened.find_elements(By.CSS_SELECTOR, ".log li"))
+    click(opened, "review-it")
+    WebDriverWait(opened, 60).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
+    assert "champion" in text(opened, "review")
+    worst = opened.find_elements(By.CSS_SELECTOR, ".review li button")
+    assert len(worst) == len(served.table.look()["review"]["worst"])
+    ActionChains(opened).send_keys(Keys.ARROW_LEFT).perform()
+    WebDriverWait(opened, 20).until(lambda b: f"event {last} of {last}" in text(b, "story"))
+    assert opened.execute_script(PICTURE) != now
+    assert not opened.find_elements(By.CSS_SELECTOR, ".choices button")
+    opened.find_elements(By.CSS_SELECTOR, ".log button")[0].click()
+    WebDriverWait(opened, 20).until(lambda b: f"event 1 of {last}" in text(b, "story"))
+    ActionChains(opened).send_keys(Keys.ESCAPE).perform()
+    WebDriverWait(opened, 20).until(lambda b: b.execute_script(PICTURE) == now)
+    assert opened.find_elements(By.CSS_SELECTOR, ".choices button")
+
+
+def test_a_whole_game_by_keys_alone(browser: Browser) -> None:
+    served = Served(Table(Session((HUMAN, "champion:sims=64"), seed=7), pace=0.0))
+    browser.get(served.page)
+    shows(browser, ".choices button")
+    while served.table.look()["waits_for"] == "human":
+        moves_on(browser, served, lambda: ActionChains(browser).send_keys("1").perform())
+    assert record.read_line(served.table.ask("record", {})).end == "triggers"
+    # A new game is begun by Tab and Enter.
+    summary = browser.find_element(By.CSS_SELECTOR, ".setup summary")
+    browser.execute_script("document.activeElement.blur()")
+    for _ in range(40):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        if browser.switch_to.active_element == summary:
+            break
+    assert browser.switch_to.active_element == summary
+    ActionChains(browser).send_keys(Keys.ENTER, *[Keys.TAB] * 6, Keys.ENTER).perform()
+    WebDriverWait(browser, 20).until(lambda b: served.table.session.decisions == 0)
+    assert browser.get_log("browser") == []
+    browser.get("about:blank")
+    served.close()
+
+
+@pytest.mark.parametrize("tone", ["light", "dark"])
+def test_all_words_stand_out_from_their_ground(opened: Browser, served: Served, tone: str) -> None:
+    for _ in range(3):
+        moves_on(opened, served, lambda: shows(opened, ".choices button").click())
+    if tone == "dark":
+        click(opened, "theme")
+    click(opened, "review-it")
+    WebDriverWait(opened, 60).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
+    click(opened, "advise")
+    WebDriverWait(opened, 60).until(lambda b: "win" in text(b, "advice"))
+    click(opened, "differs")
+    shows(opened, "dialog [aria-label=coins]")
+    found = opened.execute_script(CONTRASTS)
+    assert len(found) > 100
+    assert [one for one in found if one[1] < 4.5] == []
+
+
+def test_everything_has_a_name(opened: Browser) -> None:
+    """What a screen reader tells: each control and each section has a name."""
+    names = opened.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    asked = ("button", "textbox", "combobox", "checkbox", "spinbutton", "region", "img")
+    for node in names:
+        if node.get("role", {}).get("value") in asked and not node.get("ignored"):
+            assert node["name"]["value"].strip(), node
+    live = opened.find_elements(By.CSS_SELECTOR, "[aria-live=polite], [role=alert]")
+    assert len(live) >= 4
 
 
 def test_a_phone_shows_it_all_without_scrolling_sideways(opened: Browser, served: Served) -> None:

@@ -64,6 +64,7 @@ class Table:
 
     Attributes:
         version: of what there is to see.
+        closed: whether the table was taken away.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Table:
         self._advice: Advice | None = None
         self._review: Review | None = None
         self._known: set[str] = set()  # agents that have thought, and are compiled
-        self._closed = False
+        self.closed = False
         self._runs, self._skips = True, True
         self._failed = self._unsaved = ""
         self._log: list[Happened] = []
@@ -111,14 +112,14 @@ class Table:
     def close(self) -> None:
         """End the thread, once it has thought its thought."""
         with self._changed:
-            self._closed = True
+            self.closed = True
             self._changed.notify_all()
         self._thread.join()
 
     def look(self, seen: int = 0, seconds: float = 0.0) -> Told:
         """Return what there is to see, as JSON types: newer than what was seen, or after a time."""
         with self._changed:
-            self._changed.wait_for(lambda: self.version != seen or self._closed, seconds)
+            self._changed.wait_for(lambda: self.version != seen or self.closed, seconds)
             return self._told()
 
     def do(self, name: str, arguments: Mapping[str, Any]) -> Told:
@@ -293,8 +294,8 @@ class Table:
         """Let agents decide, advise and review, until the table is closed."""
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closed or self._has_work())
-                if self._closed:
+                self._changed.wait_for(lambda: self.closed or self._has_work())
+                if self.closed:
                     return
                 if self._plays_itself():
                     self._changed.wait(self._pace)

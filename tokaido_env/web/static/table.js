@@ -67,6 +67,7 @@ class Table {
     this.el = el;
     this.told = { version: 0 };
     this.waiting = new Map(); // what was asked and is not answered
+    this.name = Math.random().toString(36).slice(2); // of several views of one model
     this.asks = 0;
     this.past = null; // the event before which the game is shown, null: as it stands
     this.roll = [null, null, null];
@@ -74,9 +75,17 @@ class Table {
     el.setAttribute("data-lm-suppress-shortcuts", "true"); // keys are ours, not JupyterLab's
     el.innerHTML = LAYOUT;
     this.listen();
-    model.on("msg:custom", (message) => this.answered(message));
-    model.on("change:told", () => this.show(model.get("told")));
+    this.heard = {
+      "msg:custom": (message) => this.answered(message),
+      "change:told": () => this.show(model.get("told")),
+    };
+    for (const [name, listener] of Object.entries(this.heard)) model.on(name, listener);
     if (model.get("told")) this.show(model.get("told"));
+  }
+
+  leave() {
+    clearTimeout(this.timer);
+    for (const [name, listener] of Object.entries(this.heard)) this.model.off(name, listener);
   }
 
   at(name) {
@@ -87,7 +96,7 @@ class Table {
 
   ask(kind, name, given = {}) {
     this.asks += 1;
-    const id = this.asks;
+    const id = `${this.name} ${this.asks}`;
     const answer = new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
     this.model.send({ id, kind, name, arguments: given });
     return answer;
@@ -480,6 +489,7 @@ class Table {
 
 export default {
   render({ model, el }) {
-    new Table(model, el);
+    const table = new Table(model, el);
+    return () => table.leave();
   },
 };
