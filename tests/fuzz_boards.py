@@ -68,6 +68,8 @@ class Cases:
         if how < 0.25:
             return self._try(mutants.text(rng, rng.choice(self.texts), 2), rng)
         table = self._odd(rng) if rng.random() < 0.4 else rng.choice(self.tables)
+        if rng.random() < 0.2:
+            return _given(rng, table)
         return self._try(mutants.as_toml(rng, table), rng)
 
     def _drawn(self, number: int) -> str:
@@ -152,6 +154,17 @@ class Cases:
         while not _has_room(table):
             table["starts"] = table["starts"] | _starts(rng, len(table["ring"]["stations"]))
         return table
+
+
+def _given(rng: random.Random, table: dict[str, Any]) -> bool:
+    """Data of JSON, or of strangers, and not a file: what is taken says the same again."""
+    damage = rng.choice((mutants.tree, mutants.disguised))
+    with refusal(BoardError, names="the board: ") as messages:
+        board = Board.from_dict(damage(rng, table))
+    if not messages:
+        again = Board.from_dict(tomllib.loads(board.to_toml()))
+        assert (again, again.provenance, again.notes) == (board, board.provenance, board.notes)
+    return not messages
 
 
 def _check_seen(observation: Any) -> None:

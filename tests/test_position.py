@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pickle
 import random
 import re
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from positions import (
 )
 
 from tokaido_env import Game
+from tokaido_env.batch import Batch
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.state import Phase
 from tokaido_env.position import PositionError
@@ -257,6 +259,37 @@ def test_a_mistake_is_refused_by_the_name_of_its_key(
     with pytest.raises(PositionError) as error:
         Game.from_dict(changed(right, key, value))
     assert wanted in str(error.value)
+    places = {re.sub(r"\.(\d+)", r"[\1]", place) for place in keys_of(right)}
+    assert error.value.key in places | {"weather", "players[1].hat", "players[1].wares.silk"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "place"),
+    [
+        ("players.1.coins", 1.0, "players[1].coins"),
+        ("players.1.easel", ["sun"], "players[1].easel"),
+        ("players.0.wares.fan", 1, "bag.fan"),
+        ("players.0.hidden.moon", DROP, "players[0].hidden.moon"),
+        ("players.1.hat\n", "red", "players[1].hat\\n"),
+        ("x" * 9999, 1, "x" * 99 + "…"),
+        ("boutiques.C8", ["fan", 3], "boutiques.C8"),
+        ("waves.artist.side", None, "boutiques"),
+        ("waves.artist", None, "waves.artist"),
+        ("player", None, "player"),
+        ("die", "merchant", "die"),
+        ("phase", "DRAW", "die"),
+        ("board", DROP, "board"),
+    ],
+)
+def test_an_error_has_the_place_of_what_is_wrong(key: str, value: Any, place: str) -> None:
+    with pytest.raises(PositionError) as error:
+        Game.from_dict(changed(AT_MOVE, key, value))
+    assert error.value.key == place
+    copied = pickle.loads(pickle.dumps(error.value))
+    assert (str(copied), copied.key) == (str(error.value), place)
+    with pytest.raises(PositionError) as error:
+        Batch(1).reset(0, [changed(AT_MOVE, key, value)])
+    assert error.value.key == place
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -43,9 +44,20 @@ from tokaido_env.core.state import (
     start,
 )
 
+_WHOLE = "the position"
+
 
 class PositionError(ValueError):
-    """A position that no game can reach: the message names the key and what was expected."""
+    """A position that no game can reach: the message names the key and what was expected.
+
+    Attributes:
+        key: the place in the position, such as `players[1].coins` or `waves.pilgrim.side`; where
+            several keys are at odds, one of them; empty if it is the position as a whole.
+    """
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
 
 
 def to_dict(board: Board, row: np.void) -> dict[str, Any]:
@@ -65,7 +77,7 @@ def from_dict(board: Board, position: Mapping[str, Any]) -> npt.NDArray[np.void]
 def board_name(position: Mapping[str, Any]) -> str:
     """Return the board that a position names."""
     if not isinstance(position, Mapping) or not isinstance(position.get("board"), str):
-        _refuse("the position: expected an object whose key 'board' names a board")
+        _refuse("the position: expected an object whose key 'board' names a board", "board")
     return str(position["board"])
 
 
@@ -80,7 +92,7 @@ class _PositionReader:
 
     def state(self) -> npt.NDArray[np.void]:
         example = to_dict(self.board, self.row)
-        self._expect_keys("the position", self.position, example)
+        self._expect_keys(_WHOLE, self.position, example)
         self._read_turn()
         self._read_tokens()
         self._expect_length("players", self.position["players"], 2)
@@ -161,7 +173,8 @@ class _PositionReader:
         row = self.row
         for ware, count in enumerate(WARE_COUNTS):
             total = int(row["bag"][ware]) + int(row["wares"][:, ware].sum())
-            self._expect(total == count, f"{WARES[ware]} in bag and wares", str(count), total)
+            where, place = f"{WARES[ware]} in bag and wares", f"bag.{WARES[ware]}"
+            self._expect(total == count, where, str(count), total, place)
         for kind, token in enumerate(self.board.kinds):
             total, count = int((row["boutiques"] == kind).sum()), self.board.boutiques.count(token)
             self._expect(total <= count, "boutiques", f"{count} × {token} at most", total)
@@ -268,8 +281,11 @@ class _PositionReader:
         most = 0
         if phase == Phase.DRAW:
             most = min(self._most_draws(), int(row["bag"].sum()))
-            town = TOWNS[row["merchant"][self._picker()]]
-            self._expect(most > 0, "merchant at DRAW", "one at a mountain town", town)
+            town, place = (
+                TOWNS[row["merchant"][self._picker()]],
+                f"players[{self._picker()}].merchant",
+            )
+            self._expect(most > 0, "merchant at DRAW", "one at a mountain town", town, place)
         elif phase == Phase.REVEAL:
             most = int(row["hidden"][self._picker()].sum())
         least = min(1, most) if phase not in (Phase.DRAW, Phase.REVEAL) else 1
@@ -344,10 +360,13 @@ class _PositionReader:
 
     def _expect_keys(self, key: str, table: Any, keys: Sequence[str] | Mapping[str, Any]) -> None:
         self._expect_type(isinstance(table, Mapping), key, "an object", table)
+        within = "" if key == _WHOLE else f"{key}."
         for name in keys:
-            self._expect(name in table, key, f"the key {name!r}", "no such key")
+            self._expect(name in table, key, f"the key {name!r}", "no such key", within + name)
         for name in table:
-            self._expect(name in keys, key, "only the keys " + ", ".join(keys), name)
+            if name not in keys:
+                wanted = "only the keys " + ", ".join(keys)
+                self._expect(False, key, wanted, name, within + brief(name))
 
     def _expect_length(self, key: str, value: Any, length: int) -> None:
         given = len(self._list(key, value))
@@ -387,16 +406,23 @@ class _PositionReader:
         if not right:
             known = got is None or type(got) in (bool, int, float, str, list, dict)
             kind = "" if known else f" of type {type(got).__name__}"
-            _refuse(f"{key}: expected {wanted}, got {brief(got)}{kind}")
+            _refuse(f"{key}: expected {wanted}, got {brief(got)}{kind}", _place(key))
 
-    def _expect(self, right: Any, key: str, wanted: str, got: object) -> None:
+    def _expect(self, right: Any, key: str, wanted: str, got: object, place: str = "") -> None:
+        """Refuse what is not right; `place` is the error's key where `key` does not begin so."""
         if not right:
-            _refuse(f"{key}: expected {wanted}, got {brief(got)}")
+            _refuse(f"{key}: expected {wanted}, got {brief(got)}", place or _place(key))
 
 
 def _null(expected: bool) -> str:
     return "one" if expected else "null"
 
 
-def _refuse(message: str) -> NoReturn:
-    raise PositionError(message)
+def _place(where: str) -> str:
+    """Return the place that a message begins with: `die` of `die at MOVE`."""
+    found = None if where == _WHOLE else re.match(r"[\w.\[\]]+", where)
+    return found[0] if found else ""
+
+
+def _refuse(message: str, key: str) -> NoReturn:
+    raise PositionError(message, key)

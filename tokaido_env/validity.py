@@ -177,7 +177,7 @@ def states_from(positions: Positions, boards: BoardPool, which: Games, games: Ga
                 which[j] = boards.index(position.board_name(one))
             states[j] = position.from_dict(boards[int(which[j])], one)[0]
         except (position.PositionError, BoardError) as error:
-            raise position.PositionError(f"game {game}: {error}") from None
+            raise position.PositionError(f"game {game}: {error}", error.key) from None
     return states
 
 
@@ -199,7 +199,8 @@ def check_states(
     j = first_impossible(records, which, states, states.view(np.int8).reshape(len(states), -1))
     if j != FINE:
         row = states[j if len(states) > 1 else 0]
-        raise position.PositionError(f"game {games[j]}: {_explained(boards[int(which[j])], row)}")
+        error = _explained(boards[int(which[j])], row)
+        raise position.PositionError(f"game {games[j]}: {error}", error.key)
 
 
 def checked_arrays(
@@ -271,17 +272,19 @@ def _as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return whole if whole.flags.writeable else whole.copy()
 
 
-def _explained(board: Board, row: np.void) -> str:
-    """Say what is wrong with a state that is not possible."""
+def _explained(board: Board, row: np.void) -> position.PositionError:
+    """Return the error that says what is wrong with a state that is not possible."""
     for name, (low, high) in limits(board.record[0]).items():
         value = row[name]
         if ((value < low) | (value > high)).any():
-            return f"{name}: expected {low} to {high}, got {value.tolist()}"
+            message = f"{name}: expected {low} to {high}, got {value.tolist()}"
+            return position.PositionError(message, name)
     try:
         position.from_dict(board, position.to_dict(board, row))
     except position.PositionError as error:
-        return str(error)
-    return f"easel: expected nothing beyond its {row['easel_size'].tolist()} paintings"
+        return error
+    message = f"easel: expected nothing beyond its {row['easel_size'].tolist()} paintings"
+    return position.PositionError(message, "easel")
 
 
 _SLOT_BOUNDS = bounds(_SLOT_LIMITS, SLOT)

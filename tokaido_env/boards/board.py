@@ -3,6 +3,10 @@
 A board file holds only what is printed on a board (see `boards/shikoku.toml`). Everything else is
 derived here, once: which areas border which stations and towns, which areas are neighbours, what a
 merchant or an artist reaches with each die, which icons an artist can touch on the way.
+
+What is said of the values comes along and changes no play: where they come from, table by table
+and, where some are surer than the rest of a table, value by value; and the notes. File, text
+(`to_toml`) and plain data (`to_dict`) say the same and are read by the same checks.
 """
 
 from __future__ import annotations
@@ -10,8 +14,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +30,13 @@ from tokaido_env.boards.geometry import (
     town_areas,
     town_reach,
 )
-from tokaido_env.boards.reader import BoardError, read_board_file
+from tokaido_env.boards.reader import (
+    PROVENANCES,
+    BoardError,
+    read_board_data,
+    read_board_file,
+)
+from tokaido_env.boards.values import UNKNOWN, table_of, values_of
 from tokaido_env.core.box import (
     AREAS,
     BOARD,
@@ -36,7 +48,7 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import MOST_PATH, brief, shown
+from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
 from tokaido_env.files import FILE, standing
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
@@ -45,7 +57,12 @@ _KINDS = {**dict.fromkeys(COASTAL_TOWNS, COAST), **{kind: i for i, kind in enume
 
 @dataclass(frozen=True)
 class Board:
-    """A validated board. Load one with `Board.load`; `record` is what the kernels read."""
+    """A validated board. Load one with `Board.load`; `record` is what the kernels read.
+
+    `provenance` and `notes` take no part in `==` and `hash`. A provenance is that of a table
+    (`"culture"`, `"dice.pilgrim"`) or, where it is another, of a single value (`"culture.6"`,
+    `"mountains.M1"`, `"starts.player_0.pilgrim"`): ask `provenance_of`.
+    """
 
     name: str
     source: str  # the file it came from
@@ -61,7 +78,8 @@ class Board:
     culture: tuple[int, ...]
     temple: tuple[int, ...]
     garden: tuple[int, ...]
-    provenance: dict[str, str] = field(compare=False)  # entry of the file -> where it comes from
+    provenance: dict[str, str] = field(compare=False)  # table or single value -> its origin
+    notes: dict[str, str] = field(default_factory=dict, compare=False)  # table -> what is said
 
     @classmethod
     def load(cls, board: str | Path | Board = "shikoku") -> Board:
@@ -139,12 +157,82 @@ class Board:
         """
         from tokaido_env.boards.writer import write_board
 
-        write_board(Path(path), {f.name: getattr(self, f.name) for f in fields(self)})
+        write_board(Path(path), self._fields())
+
+    def to_toml(self) -> str:
+        """Return the text that `save` writes."""
+        from tokaido_env.boards.writer import board_text
+
+        return board_text(self._fields())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the file of `save` says as plain data: dicts, lists, words, integers."""
+        from tokaido_env.boards.writer import board_data
+
+        return board_data(self._fields())
+
+    @classmethod
+    def from_dict(cls, data: object, source: str = "the board") -> Board:
+        """Read a board from plain data, as `to_dict` or `tomllib` give them, or JSON.
+
+        Args:
+            data: whatever a stranger sent: it is checked just as a file is.
+            source: what errors call it, and `Board.source`.
+
+        Raises:
+            BoardError: if the data are no board, or break a rule of the game; `key` is the place.
+        """
+        return cls(**read_board_data(data, source))
+
+    def _fields(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def provenance_of(self, name: str) -> str:
+        """Return where a table or a single value comes from: if it does not say, as its table.
+
+        Args:
+            name: such as `culture`, `culture.6` or `starts.player_0.pilgrim`.
+
+        Raises:
+            BoardError: if the board has no such table or value.
+        """
+        self._check_named(name)
+        return self.provenance.get(name) or self.provenance.get(table_of(name), UNKNOWN)
+
+    def marked(self, names: Iterable[str], provenance: str = "box") -> Board:
+        """Return the board with where some tables or single values come from.
+
+        Args:
+            names: as of `provenance_of`.
+            provenance: one of `reader.PROVENANCES`.
+
+        Raises:
+            BoardError: if the board has no such table or value, or there is no such provenance.
+        """
+        if provenance not in PROVENANCES:
+            one = ", ".join(PROVENANCES)
+            raise BoardError(f"provenance: expected one of {one}, got {shown(provenance)}")
+        new = dict.fromkeys(names, provenance)
+        for name in new:
+            self._check_named(name)
+        return replace(self, provenance=self.provenance | new)
+
+    def values(self) -> dict[str, Any]:
+        """Return the single values by their names, in the order of the file, as plain data."""
+        return values_of(self._fields())
+
+    def _check_named(self, name: str) -> None:
+        values = self.values()
+        if name not in values and name not in map(table_of, values):
+            raise BoardError(
+                f"{plain(self.name)}: expected a table or a single value of the board, such as "
+                f"culture or culture.6, got {shown(name)}"
+            )
 
     @functools.cached_property
     def hash(self) -> str:
         """Sixteen hex digits that change when anything that affects play changes."""
-        skipped = ("name", "source", "provenance")
+        skipped = ("name", "source", "provenance", "notes")
         data = {k: v for k, v in self.__dict__.items() if k in self.__dataclass_fields__}
         text = json.dumps({k: v for k, v in data.items() if k not in skipped}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,390 @@
+"""Boards as plain data: where values come from, notes, round trips, and errors with their place."""
+
+import copy
+import dataclasses
+import json
+import pickle
+import random
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import mutants
+import numpy as np
+import pytest
+from fuzz import refusal
+from mutants import Mute, Word
+from positions import (
+    DROP,
+    changed,
+    other_board_data,
+    shikoku_data,
+    write_board,
+)
+
+from tokaido_env import Board, BoardError, Game
+from tokaido_env.boards.board import BOARDS_FOLDER, built_in_boards
+from tokaido_env.boards.reader import MOST_NOTE
+
+BOARDS = [*built_in_boards(), *(f"family:{number}" for number in (0, 7, 8, 1_000_000, 2**31 - 1))]
+CASES = 3000  # damaged boards, in every run
+
+# RULES.md: what is surer than the rest of its table, as it stands on the default board.
+SURER = {
+    "dice.pilgrim.0": (1, "public source"),
+    "dice.pilgrim.5": (4, "rulebook"),
+    "dice.merchant.2": (2, "rulebook"),
+    "dice.artist.2": (2, "rulebook"),
+    "boutiques.3": (["pottery", 3], "rulebook"),
+    "commerce.1": (5, "public source"),
+    "commerce.2": (11, "public source"),
+    "commerce.3": (18, "public source"),
+    "commerce.4": (26, "rulebook"),
+    "commerce.5": (35, "rulebook"),
+    "culture.6": (18, "rulebook"),
+}
+
+
+def labelled(**values: str) -> dict[str, Any]:
+    """The default board with one value of the mountain towns and one of the starts labelled."""
+    data = changed(shikoku_data(), "mountains.provenance_of", {"M1": "box"})
+    return changed(data, "starts.provenance_of", {"player_0.pilgrim": "inferred", **values})
+
+
+# Where single values come from
+
+
+def test_values_of_the_default_board_that_are_surer() -> None:
+    board = Board.load()
+    values = board.values()
+    told = {n: (values[n], where) for n, where in board.provenance.items() if n in values}
+    assert told == SURER
+
+
+@pytest.mark.parametrize("name", built_in_boards())
+def test_every_built_in_board_has_the_same_facts(name: str) -> None:
+    board = Board.load(name)
+    values = board.values()
+    told = [(values[n], where) for n, where in board.provenance.items() if n in values]
+    assert sorted(map(str, told)) == sorted(map(str, SURER.values()))
+
+
+def test_provenance_of_a_value_is_its_own_or_that_of_its_table() -> None:
+    board = Board.from_dict(labelled())
+    own = {"mountains.M1": "box", "starts.player_0.pilgrim": "inferred", "culture.6": "rulebook"}
+    for name, where in own.items():
+        assert board.provenance_of(name) == board.provenance[name] == where
+    for name in ("mountains.M2", "starts.player_1.pilgrim", "culture.5", "mountains", "ring.27"):
+        assert board.provenance_of(name) == "reconstruction"
+    assert board.provenance_of("dice.pilgrim") == board.provenance_of("dice.pilgrim.1")
+    assert board.provenance_of("temple.8") == board.provenance_of("temple") == "rulebook"
+    assert board.hash == Board.load().hash
+    unknown = dataclasses.replace(board, provenance={"temple.1": "box"})
+    assert (unknown.provenance_of("temple.1"), unknown.provenance_of("temple")) == (
+        "box",
+        "reconstruction",
+    )
+
+
+def test_every_value_has_a_name() -> None:
+    board = Board.load()
+    names = set(board.values())
+    assert len(names) == 18 + 28 + 11 + 4 + 8 + 6 + 8 + 7 + 11 + 9 + 6
+    assert all(board.provenance_of(name) for name in names)
+    assert {"ring.0", "routes.10", "areas.A8", "boutiques.7", "garden.5"} < names
+    assert board.values()["starts.player_1.pilgrim"] == "C5"
+
+
+@pytest.mark.parametrize("name", ["culture.11", "dice", "dice.6", "M1", "", "starts.player_0", "x"])
+def test_mistake__a_name_of_no_value(name: str) -> None:
+    wanted = r"^shikoku: expected a table or a single value .* culture\.6, got '"
+    for ask in (Board.load().provenance_of, lambda name: Board.load().marked([name])):
+        with pytest.raises(BoardError, match=wanted):
+            ask(name)
+
+
+def test_values_are_marked() -> None:
+    board = Board.load()
+    after = board.marked(["mountains.M1", "culture.6", "ring"])
+    assert after == board
+    assert after.provenance == board.provenance | dict.fromkeys(
+        ("mountains.M1", "culture.6", "ring"), "box"
+    )
+    assert Board.from_dict(after.to_dict()).provenance == after.provenance
+    assert board.provenance_of("ring") == "reconstruction"
+    with pytest.raises(BoardError, match=r"provenance: expected one of .*, got 'memory'"):
+        board.marked(["ring"], "memory")
+
+
+LABEL_MISTAKES = [
+    ("mountains.provenance_of.M5", "box", r"in quotes: M1, M2, M3, M4, got M5"),
+    ("mountains.provenance_of.numbers", "box", "in quotes: M1, M2, M3, M4, got numbers"),
+    ("mountains.provenance_of.M2", "memory", "one of rulebook, .*, box, got memory"),
+    ("mountains.provenance_of.M2", 3, "one of rulebook, .*, got 3"),
+    ("mountains.provenance_of.M2", ["box"], "one of rulebook, "),
+    ("mountains.provenance_of", "box", "a table, got box"),
+    ("mountains.provenance_of", [], "a table"),
+    ("culture.provenance_of.11", "box", r"in \[culture\] only, in quotes: 0 to 10, got 11"),
+    ("culture.provenance_of.06", "box", "0 to 10, got 06"),
+    ("culture.provenance_of.-1", "box", "0 to 10, got -1"),
+    ("starts.provenance_of.player_0", {"pilgrim": "box"}, r"in quotes: player_0\.pilgrim, "),
+    ("dice.artist.provenance_of.6", "box", r"in \[dice\.artist\] only"),
+    ("dice.provenance_of", {}, r"\[dice\]: expected only the keys"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "wanted"), LABEL_MISTAKES)
+def test_mistake__what_is_said_of_single_values(key: str, value: Any, wanted: str) -> None:
+    data = labelled()
+    data["dice"]["artist"]["provenance_of"] = {}
+    *parents, last = key.split(".")
+    table = data
+    for parent in parents:
+        table = table[parent]
+    table[last] = value
+    with pytest.raises(BoardError, match=wanted) as error:
+        Board.from_dict(data)
+    assert error.value.key == key
+    assert str(error.value).startswith("the board: ")
+
+
+def without_single_values(data: dict[str, Any]) -> dict[str, Any]:
+    """The data without what is said of single values."""
+    return {
+        key: without_single_values(item) if isinstance(item, dict) else item
+        for key, item in data.items()
+        if key != "provenance_of"
+    }
+
+
+def test_files_of_format_1(tmp_path: Path) -> None:
+    old = without_single_values(shikoku_data()) | {"format": 1}
+    board = Board.load(write_board(tmp_path / "old.toml", old))
+    assert board == dataclasses.replace(Board.load(), source=board.source)
+    assert set(board.provenance) == set(Board.load().provenance) - set(SURER)
+    assert board.to_dict()["format"] == 1
+    again = changed(old, "culture.provenance_of", {"6": "rulebook"})
+    with pytest.raises(BoardError, match=r"culture\.provenance_of: .*format = 2.*, got format = 1"):
+        Board.load(write_board(tmp_path / "mixed.toml", again))
+
+
+def test_the_lowest_format_is_written() -> None:
+    assert Board.load().to_dict()["format"] == 2
+    data = without_single_values(shikoku_data())
+    assert (data["format"], Board.from_dict(data).to_dict()["format"]) == (2, 1)
+    assert Board.generate(7).to_dict()["format"] == 1
+    assert Board.generate(7).marked(["ring.3"]).to_dict()["format"] == 2
+    assert Board.generate(7).marked(["ring"]).to_dict()["format"] == 1
+
+
+# Notes
+
+
+def test_notes_are_kept(tmp_path: Path) -> None:
+    data = shikoku_data()
+    board = Board.load()
+    assert board.notes["culture"] == data["culture"]["note"]
+    assert board.notes["dice.pilgrim"] == data["dice"]["pilgrim"]["note"]
+    assert len(board.notes) == 13
+    noted = dataclasses.replace(board, notes={"ring": 'as "printed"\n\x7f', "areas": ""})
+    noted.save(tmp_path / "noted.toml")
+    assert Board.load(tmp_path / "noted.toml").notes == noted.notes
+    assert (noted, noted.hash) == (board, board.hash)
+
+
+def test_boards_of_the_family_have_the_note_that_their_file_has() -> None:
+    board = Board.generate(7)
+    assert board.notes == {}
+    again = Board.from_dict(board.to_dict())
+    assert again.notes["ring"].endswith("leaves open: family:7")
+    assert "commerce" not in again.notes
+    assert again.to_dict() == board.to_dict()
+
+
+@pytest.mark.parametrize(
+    "note", ["x" * MOST_NOTE, "." * MOST_NOTE, "a." * 5000, "\x00" * MOST_NOTE]
+)
+def test_long_notes_everywhere_can_be_written_and_read(tmp_path: Path, note: str) -> None:
+    note *= MOST_NOTE // len(note)
+    board = dataclasses.replace(
+        Board.load(), name="." * 1000, notes=dict.fromkeys(Board.load().notes, note)
+    )
+    board.save(tmp_path / "long.toml")
+    assert Board.load(tmp_path / "long.toml").notes == board.notes
+
+
+@pytest.mark.parametrize("note", [5, None, ["a"], {}, "x" * (MOST_NOTE + 1), "\ud800", Word("a")])
+def test_mistake__what_is_no_note(note: Any) -> None:
+    with pytest.raises(BoardError, match=r"ring\.note: expected text of at most 10000") as error:
+        Board.from_dict(changed(shikoku_data(), "ring.note", note))
+    assert error.value.key == "ring.note"
+
+
+# There and back
+
+
+def check(board: Board, path: Path) -> None:
+    """Fail unless file, text and data say the same, and the same board comes back from each."""
+    data = board.to_dict()
+    assert json.loads(json.dumps(data)) == data
+    assert tomllib.loads(board.to_toml()) == data
+    board.save(path)
+    assert path.read_text(encoding="utf-8") == board.to_toml()
+    for back in (Board.from_dict(data, board.source), Board.load(path)):
+        assert dataclasses.replace(back, source=board.source) == board
+        assert back.hash == board.hash
+        assert back.provenance == board.provenance
+        assert back.notes == board.notes or not board.notes  # the family's is made on writing
+        assert back.to_dict() == data
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_there_and_back(name: str, tmp_path: Path) -> None:
+    check(Board.load(name), tmp_path / "board.toml")
+
+
+def test_there_and_back_with_labels(tmp_path: Path) -> None:
+    names = list(Board.load().values())
+    for seed in range(30):
+        rng = random.Random(seed)
+        board = Board.from_dict(rng.choice((labelled(), other_board_data())))
+        for where in ("box", "inferred", "public source"):
+            board = board.marked(set(rng.sample(names, 20)) & set(board.values()), where)
+        check(board, tmp_path / f"{seed}.toml")
+
+
+@pytest.mark.parametrize("name", built_in_boards())
+def test_data_say_what_the_file_says(name: str) -> None:
+    text = (BOARDS_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+    assert Board.load(name).to_dict() == tomllib.loads(text)
+
+
+def test_data_are_nobody_elses() -> None:
+    board = Board.load()
+    data = board.to_dict()
+    data["culture"]["points"][6] = data["dice"]["pilgrim"]["faces"][0] = 0
+    data["culture"]["provenance_of"]["6"] = "box"
+    assert board.to_dict() == shikoku_data()
+    given = shikoku_data()
+    kept = copy.deepcopy(given)
+    Board.from_dict(given)
+    assert given == kept
+
+
+def test_a_board_of_data_is_played() -> None:
+    board = Board.from_dict(other_board_data(), "theirs")
+    assert board.source == "theirs"
+    assert Game(board, seed=3).board.hash == board.hash
+
+
+# Errors and their place
+
+KEYS = [
+    ("name", 7, "name"),
+    ("name", "", "name"),
+    ("name", "\udfff", "name"),
+    ("format", 9, "format"),
+    ("max_rounds", "1", "max_rounds"),
+    ("dice.pilgrim.faces.3", 7, "dice.pilgrim.faces.3"),
+    ("dice.pilgrim.faces.3", 2.0, "dice.pilgrim.faces.3"),
+    ("dice.pilgrim.faces", [1], "dice.pilgrim.faces"),
+    ("dice.pilgrim.faces", DROP, "dice.pilgrim.faces"),
+    ("dice.pilgrim", DROP, "dice.pilgrim"),
+    ("dice", DROP, "dice"),
+    ("dice", 3, "dice"),
+    ("dice.monk", {}, "dice.monk"),
+    ("ring.stations.7", "shrine", "ring.stations.7"),
+    ("ring.stations.7", [], "ring.stations.7"),
+    ("ring.stations.3", "temple", "ring.stations"),
+    ("ring.colour", "red", "ring.colour"),
+    ("ring.provenance", "memory", "ring.provenance"),
+    ("ring.provenance", DROP, "ring.provenance"),
+    ("mountains.numbers.M1", 5, "mountains.numbers.M1"),
+    ("mountains.numbers.M3", DROP, "mountains.numbers.M3"),
+    ("mountains.numbers.M5", 3, "mountains.numbers.M5"),
+    ("mountains.numbers", [3, 2, 4, 3], "mountains.numbers"),
+    ("areas.icons.A3", "sun", "areas.icons.A3"),
+    ("areas.icons.A3", DROP, "areas.icons.A3"),
+    ("routes.pairs", [], "routes.pairs"),
+    ("routes.pairs.3", ["M1", "C9"], "routes.pairs.3"),
+    ("routes.pairs.3.1", Word("C1"), "routes.pairs.3"),
+    ("routes.pairs.3", "M1-C1", "routes.pairs.3"),
+    ("routes.pairs.3", ["M1", "M1"], "routes.pairs.3"),
+    ("starts.player_0.pilgrim", "M1", "starts.player_0.pilgrim"),
+    ("starts.player_0.merchant", "C9", "starts.player_0.merchant"),
+    ("starts.player_0.merchant", "C1", "starts.player_0.merchant"),
+    ("starts.player_0.merchant", "C5", "starts.player_1.pilgrim"),
+    ("starts.player_1.pilgrim", 0, "starts.player_1.pilgrim"),
+    ("starts.player_1", [], "starts.player_1"),
+    ("starts.player_1.artist", DROP, "starts.player_1.artist"),
+    ("boutiques.tokens.2", ["silk", 3], "boutiques.tokens.2"),
+    ("boutiques.tokens.2.1", 5, "boutiques.tokens.2"),
+    ("boutiques.tokens.2", "kimono", "boutiques.tokens.2"),
+    ("boutiques.tokens", [], "boutiques.tokens"),
+    ("culture.points.6", "18", "culture.points.6"),
+    ("culture.points.6", 13, "culture.points.6"),
+    ("culture.points.6", 24, "culture.points.7"),
+    ("garden.numbers", "123456", "garden.numbers"),
+    ("colour", 1, "colour"),
+    ("x\n" * 999, 1, "x\\n" * 33 + "…"),
+]
+
+
+@pytest.mark.parametrize(("where", "value", "key"), KEYS)
+def test_an_error_has_the_place_of_what_is_wrong(where: str, value: Any, key: str) -> None:
+    data = changed(shikoku_data(), where, value)
+    with pytest.raises(BoardError) as error:
+        Board.from_dict(data)
+    assert error.value.key == key
+    known = pickle.loads(pickle.dumps(error.value))
+    assert (str(known), known.key, type(known)) == (str(error.value), key, BoardError)
+
+
+def test_a_place_names_both_of_two_on_one_station() -> None:
+    with pytest.raises(BoardError) as error:
+        Board.from_dict(changed(shikoku_data(), "starts.player_0.merchant", "C5"))
+    assert str(error.value) == (
+        "the board: starts: expected no two characters on one station, got player_0.merchant and "
+        "player_1.pilgrim on C5 (ring index 14)"
+    )
+
+
+def test_errors_without_a_place() -> None:
+    for load in (Board.load, Board.named, Board.generate):
+        with pytest.raises(BoardError) as error:
+            load("kyoto")  # type: ignore[arg-type]
+        assert error.value.key == ""
+    assert BoardError("wrong").key == ""
+
+
+NO_BOARDS = [None, 3, "shikoku", [], [{}], {}, Mute(1), np.zeros(3), b"x"]
+
+
+@pytest.mark.parametrize("data", NO_BOARDS, ids=range(len(NO_BOARDS)))
+def test_mistake__what_is_no_data_of_a_board(data: Any) -> None:
+    with pytest.raises(BoardError, match=r"^the board: the top level: expected (a table|the key)"):
+        Board.from_dict(data)
+
+
+@pytest.mark.parametrize("name", ["shikoku", "other"])
+def test_hostile_data_are_taken_or_refused(name: str) -> None:
+    """Wrong types, huge and deep values, strangers: a board that can be written, or an error."""
+    right = labelled() if name == "shikoku" else other_board_data()
+    deep = changed(right, "ring.stations", mutants.deep(100_000))
+    wide = changed(right, "mountains.numbers", {str(i): "x" * 10**5 for i in range(100)})
+    taken = sum(tried(data) for data in (deep, wide, changed(right, "starts", deep)))
+    assert taken == 0
+    for number in range(CASES):
+        rng = random.Random(f"{name} {number}")
+        damage = mutants.tree if number % 3 else mutants.disguised
+        taken += tried(damage(rng, right))
+    assert 0 < taken < CASES / 2
+
+
+def tried(data: Any) -> bool:
+    """Whether data are taken as a board; one that comes back from its text."""
+    with refusal(BoardError, names="the board: ") as messages:
+        board = Board.from_dict(data)
+    if not messages:
+        assert Board.from_dict(tomllib.loads(board.to_toml())) == board
+    return not messages

@@ -1,0 +1,122 @@
+"""What differs between two boards, against changes that were made by hand or at random."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+from positions import changed, other_board_data, shikoku_data
+
+from tokaido_env import Board
+from tokaido_env.boards.board import built_in_boards
+from tokaido_env.boards.difference import Difference, difference
+
+
+def differences(*changes: tuple[str, Any]) -> list[Difference]:
+    """What differs from the default board after changes of its data."""
+    data = shikoku_data()
+    for where, value in changes:
+        data = changed(data, where, value)
+    return difference(Board.load(), Board.from_dict(data))
+
+
+@pytest.mark.parametrize("name", [*built_in_boards(), "family:7"])
+def test_a_board_does_not_differ_from_itself(name: str) -> None:
+    board = Board.load(name)
+    assert difference(board, board) == difference(board, Board.from_dict(board.to_dict())) == []
+
+
+CHANGES = [
+    ("name", "mine", "name", "shikoku"),
+    ("max_rounds", 100, "max_rounds", 200),
+    ("dice.pilgrim.faces.0", 4, "dice.pilgrim.0", 1),
+    ("dice.artist.faces.5", 6, "dice.artist.5", 3),
+    ("ring.stations.1", "garden", "ring.1", "temple"),
+    ("mountains.numbers.M1", 2, "mountains.M1", 3),
+    ("areas.icons.A8", "bamboo", "areas.A8", "moon"),
+    ("starts.player_0.pilgrim", "C2", "starts.player_0.pilgrim", "C1"),
+    ("starts.player_0.pilgrim", 1, "starts.player_0.pilgrim", "C1"),
+    ("starts.player_1.merchant", "M1", "starts.player_1.merchant", "M4"),
+    ("starts.player_1.artist", "A5", "starts.player_1.artist", "A4"),
+    ("boutiques.tokens.0", ["doll", 3], "boutiques.0", ["kimono", 4]),
+    ("commerce.points.6", 46, "commerce.6", 45),
+    ("culture.points.10", 41, "culture.10", 40),
+    ("temple.numbers.8", 10, "temple.8", 9),
+    ("garden.numbers.0", 0, "garden.0", 1),
+]
+
+
+@pytest.mark.parametrize(("where", "value", "name", "before"), CHANGES)
+def test_a_value_that_was_changed(where: str, value: Any, name: str, before: Any) -> None:
+    assert differences((where, value)) == [(name, before, value)]
+
+
+def test_all_of_them_at_once_in_the_order_of_the_file() -> None:
+    some = [change for change in CHANGES if change[1] != 1]
+    found = differences(*((where, value) for where, value, _, _ in some))
+    assert found == [(name, before, value) for _, value, name, before in some]
+    assert json.loads(json.dumps(found)) == [list(change) for change in found]
+
+
+def test_words_are_no_difference() -> None:
+    assert not differences(("ring.note", "as printed"), ("ring.provenance", "box"))
+    assert not differences(("mountains.provenance_of", {"M1": "box"}))
+    assert not differences(("starts.player_0.pilgrim", 0))
+
+
+def test_stations_more_or_fewer() -> None:
+    ring = shikoku_data()["ring"]["stations"]
+    longer = differences(("ring.stations", [*ring, "temple"]))
+    assert longer == [("ring.28", None, "temple")]
+    assert differences(("ring.stations", ring[:-1])) == [("ring.27", "seashore", None)]
+    # The pilgrim of player_1 starts at C5, wherever on the ring that is.
+    shifted = differences(("ring.stations", ["C1", "temple", *ring[1:]]))
+    assert {change.name.partition(".")[0] for change in shifted} == {"ring"}
+
+
+def test_routes_are_a_set() -> None:
+    pairs = shikoku_data()["routes"]["pairs"]
+    for seed in range(20):
+        rng = random.Random(seed)
+        turned = [rng.sample(pair, 2) for pair in rng.sample(pairs, len(pairs))]
+        assert differences(("routes.pairs", turned)) == []
+        at = turned.index(next(pair for pair in turned if "C5" in pair))
+        turned[at] = ["C5", "M3"]
+        expected = [(f"routes.{at}", ["M4", "C5"], ["C5", "M3"])]
+        assert differences(("routes.pairs", turned)) == expected
+
+
+@pytest.mark.parametrize("name", [*built_in_boards(), *(f"family:{n}" for n in range(40))])
+def test_every_route_that_came_replaces_one_that_went(name: str) -> None:
+    before, after = Board.load(), Board.load(name)
+    found = [change for change in difference(before, after) if change.name.startswith("routes.")]
+    old, new = ({frozenset(pair) for pair in board.routes} for board in (before, after))
+    assert {frozenset(change.before) for change in found} == old - new
+    assert {frozenset(change.after) for change in found} == new - old
+    for change in found:
+        assert list(after.routes[int(change.name.partition(".")[2])]) == change.after
+    assert len(found) == len(new - old)
+
+
+def test_changes_put_into_one_board_make_the_other() -> None:
+    """What is told of two boards is enough to make one of the other, but for routes."""
+    before, after = shikoku_data(), other_board_data()
+    after["routes"] = before["routes"]
+    before["ring"]["stations"] = before["ring"]["stations"][:24]
+    before["ring"]["stations"][21:] = ["C8", "garden", "temple"]
+    mains = {"ring": "stations", "mountains": "numbers", "areas": "icons", "boutiques": "tokens"}
+    mains |= {"temple": "numbers", "garden": "numbers", "culture": "points", "commerce": "points"}
+    data = before
+    for name, _, value in difference(Board.from_dict(before), Board.from_dict(after)):
+        *tables, key = name.split(".")
+        main = ["faces"] if tables[:1] == ["dice"] else [mains[t] for t in tables if t in mains]
+        data = changed(data, ".".join([*tables, *main, key]), value)
+    assert data == after
+
+
+def test_what_was_changed_is_marked() -> None:
+    after = Board.from_dict(changed(shikoku_data(), "mountains.numbers.M1", 2) | {"name": "mine"})
+    names = [change.name for change in difference(Board.load(), after)]
+    marked = after.marked(name for name in names if name in after.values())
+    assert marked.provenance_of("mountains.M1") == "box"
+    assert marked.provenance_of("mountains.M2") == "reconstruction"
