@@ -19,7 +19,6 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-
 PICTURE = "return document.querySelector('[data-panel=island]').innerHTML"
 
 # Of every visible word of HTML: what it is, and its contrast against its ground by WCAG 2.
@@ -91,8 +90,12 @@ def opened(browser: Browser, served: Served) -> Iterator[Browser]:
     browser.get("about:blank")
 
 
+def wait(browser: Browser) -> WebDriverWait[Browser]:
+    return WebDriverWait(browser, 40, poll_frequency=0.02)
+
+
 def shows(browser: Browser, what: str) -> Any:
-    found = WebDriverWait(browser, 20).until(lambda b: b.find_elements(By.CSS_SELECTOR, what))
+    found = wait(browser).until(lambda b: b.find_elements(By.CSS_SELECTOR, what))
     return found[0]
 
 
@@ -109,11 +112,11 @@ def moves_on(browser: Browser, served: Served, act: Any) -> None:
     """Do something, and wait until the page shows what came of it, and nobody thinks."""
     before = served.table.version
     act()
-    WebDriverWait(browser, 20).until(lambda b: served.table.version > before)
+    wait(browser).until(lambda b: served.table.version > before)
     told = served.table.look()
     while told["waits_for"] == "agent":
         told = served.table.look(told["version"], 5)
-    WebDriverWait(browser, 20).until(
+    wait(browser).until(
         lambda b: (
             len(b.find_elements(By.CSS_SELECTOR, ".log li")) == len(told["log"])
             and len(b.find_elements(By.CSS_SELECTOR, ".choices button"))
@@ -157,7 +160,7 @@ def test_keys_take_back_and_ask_for_advice(opened: Browser, served: Served) -> N
     assert served.table.session.game.events() == events
     opened.execute_script("document.activeElement.blur()")
     key("a")()
-    WebDriverWait(opened, 20).until(lambda b: "champion: you win" in text(b, "advice"))
+    wait(opened).until(lambda b: "champion: you win" in text(b, "advice"))
     best = served.table.session.advise("champion").moves[0].label
     assert best in text(opened, "advice")
 
@@ -175,7 +178,7 @@ def test_a_page_that_is_opened_again_and_a_second_one(opened: Browser, served: S
     second = text(opened, "log")
     opened.close()
     opened.switch_to.window(first)
-    WebDriverWait(opened, 20).until(lambda b: text(b, "log") == second)
+    wait(opened).until(lambda b: text(b, "log") == second)
 
 
 def test_a_new_game_is_begun(opened: Browser, served: Served) -> None:
@@ -187,14 +190,14 @@ def test_a_new_game_is_begun(opened: Browser, served: Served) -> None:
     chooser = opened.find_element(By.CSS_SELECTOR, ".seat1 option[value=human]")
     chooser.click()
     opened.find_element(By.CSS_SELECTOR, ".new button").click()
-    WebDriverWait(opened, 20).until(lambda b: "shikoku_ring" in text(b, "who"))
+    wait(opened).until(lambda b: "shikoku_ring" in text(b, "who"))
     session = served.table.session
     assert (session.seed, session.names) == (5, (HUMAN, HUMAN))
     opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
     board.clear()
     board.send_keys("/etc/passwd")
     opened.find_element(By.CSS_SELECTOR, ".new button").click()
-    WebDriverWait(opened, 20).until(lambda b: "board: expected" in text(b, "error"))
+    wait(opened).until(lambda b: "board: expected" in text(b, "error"))
     assert served.table.session is session
     logged = opened.get_log("browser")  # the browser itself tells of an answer that refuses
     assert [entry["message"] for entry in logged if "400" not in entry["message"]] == []
@@ -237,7 +240,7 @@ def test_what_chance_brought_is_tapped(at_a_table: tuple[Browser, Served]) -> No
             moves_on(browser, served, tapped.click)
     assert served.table.session.game.events()[-1] == "roll:4/3/1"
     click(browser, "undo")
-    WebDriverWait(browser, 20).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".dice fieldset"))
+    wait(browser).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".dice fieldset"))
     assert len(served.table.session.game.events()) == 11
 
 
@@ -249,9 +252,7 @@ def test_a_position_that_differs_is_put(opened: Browser, served: Served) -> None
     coins.clear()
     coins.send_keys("12")
     click(opened, "done")
-    wrong = WebDriverWait(opened, 20).until(
-        lambda b: b.find_elements(By.CSS_SELECTOR, ".at-fault .wrong")
-    )
+    wrong = wait(opened).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".at-fault .wrong"))
     assert wrong[0].text.startswith("players[0].coins: expected less than 10")
     assert served.table.session.game.to_dict() == before
     coins.clear()
@@ -275,18 +276,18 @@ def test_the_game_is_looked_back_on_and_reviewed(opened: Browser, served: Served
     now = opened.execute_script(PICTURE)
     last = len(opened.find_elements(By.CSS_SELECTOR, ".log li"))
     click(opened, "review-it")
-    WebDriverWait(opened, 60).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
+    wait(opened).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
     assert "champion" in text(opened, "review")
     worst = opened.find_elements(By.CSS_SELECTOR, ".review li button")
     assert len(worst) == len(served.table.look()["review"]["worst"])
     ActionChains(opened).send_keys(Keys.ARROW_LEFT).perform()
-    WebDriverWait(opened, 20).until(lambda b: f"event {last} of {last}" in text(b, "story"))
+    wait(opened).until(lambda b: f"event {last} of {last}" in text(b, "story"))
     assert opened.execute_script(PICTURE) != now
     assert not opened.find_elements(By.CSS_SELECTOR, ".choices button")
     opened.find_elements(By.CSS_SELECTOR, ".log button")[0].click()
-    WebDriverWait(opened, 20).until(lambda b: f"event 1 of {last}" in text(b, "story"))
+    wait(opened).until(lambda b: f"event 1 of {last}" in text(b, "story"))
     ActionChains(opened).send_keys(Keys.ESCAPE).perform()
-    WebDriverWait(opened, 20).until(lambda b: b.execute_script(PICTURE) == now)
+    wait(opened).until(lambda b: b.execute_script(PICTURE) == now)
     assert opened.find_elements(By.CSS_SELECTOR, ".choices button")
 
 
@@ -294,8 +295,9 @@ def test_a_whole_game_by_keys_alone(browser: Browser) -> None:
     served = Served(Table(Session((HUMAN, "champion:sims=64"), seed=7), pace=0.0))
     browser.get(served.page)
     shows(browser, ".choices button")
-    while served.table.look()["waits_for"] == "human":
-        moves_on(browser, served, lambda: ActionChains(browser).send_keys("1").perform())
+    while (told := served.table.look())["waits_for"] == "human":
+        key = str(min(len(told["choices"]), 9))
+        moves_on(browser, served, ActionChains(browser).send_keys(key).perform)
     assert record.read_line(served.table.ask("record", {})).end == "triggers"
     # A new game is begun by Tab and Enter.
     summary = browser.find_element(By.CSS_SELECTOR, ".setup summary")
@@ -305,8 +307,10 @@ def test_a_whole_game_by_keys_alone(browser: Browser) -> None:
         if browser.switch_to.active_element == summary:
             break
     assert browser.switch_to.active_element == summary
-    ActionChains(browser).send_keys(Keys.ENTER, *[Keys.TAB] * 6, Keys.ENTER).perform()
-    WebDriverWait(browser, 20).until(lambda b: served.table.session.decisions == 0)
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+    shows(browser, ".setup[open]")
+    ActionChains(browser).send_keys(*[Keys.TAB] * 6, Keys.ENTER).perform()
+    wait(browser).until(lambda b: served.table.session.decisions == 0)
     assert browser.get_log("browser") == []
     browser.get("about:blank")
     served.close()
@@ -319,9 +323,9 @@ def test_all_words_stand_out_from_their_ground(opened: Browser, served: Served, 
     if tone == "dark":
         click(opened, "theme")
     click(opened, "review-it")
-    WebDriverWait(opened, 60).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
+    wait(opened).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
     click(opened, "advise")
-    WebDriverWait(opened, 60).until(lambda b: "win" in text(b, "advice"))
+    wait(opened).until(lambda b: "win" in text(b, "advice"))
     click(opened, "differs")
     shows(opened, "dialog [aria-label=coins]")
     found = opened.execute_script(CONTRASTS)

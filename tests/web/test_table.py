@@ -183,7 +183,7 @@ def test_advice_that_comes_too_late_is_not_given() -> None:
         told = table.do("play", {"move": told["choices"][0]["label"]})
     table.do("advise", {})
     assert advisor.asked.wait(20)
-    table.do("undo", {"outcome": True})  # nobody is to decide now
+    table.do("undo", {})  # nobody is to decide now
     advisor.go.set()
     time.sleep(0.2)
     told = table.look()

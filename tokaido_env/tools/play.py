@@ -72,7 +72,7 @@ def _serve(session: Session, earlier: list[Record], options: argparse.Namespace)
 
     listener, token = listen(options.port), new_token()
     file = None if options.save is None else Path(options.save)
-    table = Table(session, file, session.names, options.advice, earlier=earlier)
+    table = Table(session, file, options.advice, earlier=earlier)
     page = address(listener.getsockname()[1], token)
     print(f"{page}\nCtrl-C ends it", flush=True)
     if not options.no_browser:

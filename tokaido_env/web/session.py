@@ -169,7 +169,7 @@ class Session:
         self._board = self.game.board if board is None else board
         self._chance: Chance = self.game.chance if chance is None else chance
         self._start: dict[str, Any] | None = None
-        self._chosen: list[int] = []  # which of the moves people chose
+        self._chosen: list[int] = []  # which of the moves people chose or told
         self._left: list[_Line] = []
         self._rebuild([])
         self._board = self.game.board  # of a pool the one that the seed drew
@@ -225,7 +225,7 @@ class Session:
         """
         if self.waits_for == "agent":
             raise IllegalMove(f"expected nothing: {self.names[self.game.player or 0]} is to decide")
-        chosen = self.waits_for == "human" and not self.is_forced
+        chosen = self.waits_for == "chance" or not self.is_forced
         self.game.play(move)
         if chosen:
             self._chosen.append(len(self._moves))
@@ -285,35 +285,17 @@ class Session:
         self._rebuild([])
 
     def undo(self) -> bool:
-        """Take back what a person did last and all since; tell whether there was anything.
-
-        With explicit chance also what chance brought before it stays: outcomes are taken back by
-        `undo_outcome`.
-        """
+        """Take back what a person chose or told last and all since; tell whether there was any."""
         if self.resigned is not None:
             self.resigned = None
         elif self._chosen:
             self._rebuild(self._moves[: self._chosen.pop()])
+        elif self._left:
+            line = self._left.pop()
+            self._start, self._chosen = line.start, line.chosen
+            self._rebuild(line.moves)
         else:
-            return self._undo_position()
-        return True
-
-    def undo_outcome(self) -> bool:
-        """Take back the last outcome that was told and all since; tell whether there was one."""
-        outcomes = [i for i, move in enumerate(self._moves) if move not in IDS]
-        if not outcomes:
-            return self._undo_position()
-        self._rebuild(self._moves[: outcomes[-1]])
-        self._chosen = [i for i in self._chosen if i < outcomes[-1]]
-        return True
-
-    def _undo_position(self) -> bool:
-        """Take back the last position that was put."""
-        if not self._left:
             return False
-        line = self._left.pop()
-        self._start, self._chosen = line.start, line.chosen
-        self._rebuild(line.moves)
         return True
 
     def advise(self, agent: str | Agent, most: int = 3) -> Advice:

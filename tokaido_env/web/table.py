@@ -55,9 +55,8 @@ class Table:
     """A game, and who looks at it.
 
     Args:
-        session: to play.
+        session: to play. Its players, and `levels`, are who can be asked for later.
         file: of its record, written whenever something has happened; None: none.
-        named: agents that the user has named, beside `levels`: others cannot be asked for.
         advisor: spec of the agent that advises, and judges decisions in a review.
         pace: seconds between two decisions of agents that play each other.
         earlier: records that the file begins with.
@@ -71,7 +70,6 @@ class Table:
         self,
         session: Session,
         file: Path | None = None,
-        named: Sequence[str] = (),
         advisor: str | Agent = "champion:sims=400",
         pace: float = _PACE,
         earlier: Sequence[Record] = (),
@@ -85,7 +83,7 @@ class Table:
             self._agents[self._advisor] = advisor
         self.version = 1
         self._levels = levels()
-        self._allowed = {HUMAN, *named, *(level.spec for level in self._levels)}
+        self._allowed = {HUMAN, *session.names, *(level.spec for level in self._levels)}
         self._asked: Work = ""
         self._advice: Advice | None = None
         self._review: Review | None = None
@@ -126,10 +124,10 @@ class Table:
         """Do something at the table; return what there is to see then.
 
         Args:
-            name: "play" (`move`, and `events`, how many were seen), "undo" (`outcome`: of chance),
-                "resign", "new" (`seats`, `board`, `seed`, `chance`), "load" (`record`), "put"
-                (`position`, as the form gives it), "advise", "review", "run" (`on`: agents decide),
-                "skip" (`on`: decisions without a choice are made).
+            name: "play" (`move`, and `events`, how many were seen), "undo", "resign", "new"
+                (`seats`, `board`, `seed`, `chance`), "load" (`record`), "put" (`position`, as the
+                form gives it), "advise", "review", "run" (`on`: agents decide), "skip" (`on`:
+                decisions without a choice are made).
             arguments: JSON types, from anywhere.
 
         Raises:
@@ -183,9 +181,7 @@ class Table:
         self.session.play(move)
 
     def _undo(self, arguments: Mapping[str, Any]) -> None:
-        session = self.session
-        undone = session.undo_outcome() if arguments.get("outcome") else session.undo()
-        if not undone:
+        if not self.session.undo():
             raise TableError("there is nothing to take back")
 
     def _resign(self, arguments: Mapping[str, Any]) -> None:

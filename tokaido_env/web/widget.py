@@ -93,8 +93,7 @@ class TableWidget(anywidget.AnyWidget):
     told = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session, advisor: str | Agent = "champion:sims=400") -> None:
-        named = [name for name in session.names if name != HUMAN]
-        self._table = Table(session, named=named, advisor=advisor)
+        self._table = Table(session, advisor=advisor)
         super().__init__(told=self._table.look())
         self.on_msg(self._answer)
         threading.Thread(target=self._watch, daemon=True).start()

@@ -198,7 +198,7 @@ class Table {
   layControls() {
     const { told } = this;
     const isHuman = told.waits_for === "human";
-    this.at("undo").disabled = !told.can_undo && told.waits_for !== "chance";
+    this.at("undo").disabled = !told.can_undo;
     this.at("advise").disabled = !isHuman || told.asked === "advise";
     this.at("review-it").disabled = told.asked === "review" || !told.can_review;
     this.at("resign").disabled = !isHuman;
@@ -382,7 +382,7 @@ class Table {
 
   listen() {
     const actions = {
-      undo: () => this.act("undo", { outcome: this.told.waits_for === "chance" }),
+      undo: () => this.act("undo"),
       advise: () => this.act("advise"),
       "review-it": () => this.act("review"),
       run: () => this.act("run", { on: !this.told.runs }),
