@@ -246,6 +246,38 @@ def test_games_that_are_left_stay_in_the_file(tmp_path: Path) -> None:
     table.close()
 
 
+def test_a_corrected_board_is_played_on_at_once(tmp_path: Path) -> None:
+    table = Table(Session((HUMAN, "greedy"), seed=3), tmp_path / "game.jsonl", advisor="champion")
+    told = until(table, "human")
+    table.do("play", {"move": told["choices"][0]["label"]})
+    data = table.ask("board", {})["data"]
+    data["culture"]["points"][10] = 45
+    compared = {"culture": "different", "garden": "same"}
+    found = table.ask("check", {"data": data, "compared": compared})
+    assert found["changes"] == [["culture.10", 40, 45]]
+    told = table.do("board", {"data": data, "compared": compared})
+    assert (told["board"], told["seats"]) == ("my_shikoku", [HUMAN, "greedy"])
+    board = table.session.game.board
+    assert (board.culture[10], board.provenance_of("culture.10")) == (45, "box")
+    told = until(table, "human", "nobody")
+    for _ in range(3):
+        told = until(table, "human")
+        table.do("play", {"move": told["choices"][0]["label"]})
+    told = table.do("review", {})
+    while told["review"] is None:
+        told = table.look(told["version"], 20)
+    line = table.ask("record", {})
+    assert record.read_line(line, board).board_hash == board.hash
+    table.do("new", {"board": "shikoku"})
+    assert table.do("load", {"record": line})["board"] == "my_shikoku"
+    assert table.do("new", {"board": "my_shikoku"})["board"] == "my_shikoku"
+    file = tmp_path / "own.toml"
+    file.write_text(found["toml"])
+    kept = [one.board for one in record.load(tmp_path / "game.jsonl", file)]
+    assert kept[-1] == "my_shikoku"
+    table.close()
+
+
 def test_how_it_looked_is_asked_for(table: Table) -> None:
     told = until(table, "human")
     table.do("play", {"move": told["choices"][0]["label"]})

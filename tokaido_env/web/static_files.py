@@ -7,7 +7,7 @@ from importlib import resources
 
 from tokaido_env.render.style import style
 
-_MODULES = ("form.js", "table.js")  # each imports those before it
+_MODULES = ("form.js", "editors.js", "table.js")  # each imports those before it
 
 ROOT = "tokaido-app"
 """The class of the element that a table is shown in; its style touches nothing else."""

@@ -20,6 +20,7 @@ from tokaido_env.boards.family import is_family
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import Chance, brief, check_choice, shown
 from tokaido_env.record import Record, read_line, replay, save
+from tokaido_env.web.board_form import board_form, corrected, described
 from tokaido_env.web.position_form import asked, completed, position_form
 from tokaido_env.web.session import HUMAN, Advice, Happened, Session
 from tokaido_env.web.showing import Told, choices_of, odds_of, picture_of, review_of
@@ -96,12 +97,13 @@ class Table:
         self._thread = threading.Thread(target=self._think, daemon=True)
         self._do: dict[str, Callable[[Mapping[str, Any]], None]] = {
             **{"play": self._play, "undo": self._undo, "resign": self._resign},
-            **{"new": self._new, "load": self._load, "put": self._put},
+            **{"new": self._new, "load": self._load, "put": self._put, "board": self._correct},
             **{"advise": self._advise, "review": self._ask_review},
             **{"run": self._run, "skip": self._skip},
         }
         self._ask: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             **{"record": self._record, "at": self._at, "position": self._position},
+            **{"board": self._board, "check": self._check},
         }
         with self._changed:
             self._happened()
@@ -126,8 +128,9 @@ class Table:
         Args:
             name: "play" (`move`, and `events`, how many were seen), "undo", "resign", "new"
                 (`seats`, `board`, `seed`, `chance`), "load" (`record`), "put" (`position`, as the
-                form gives it), "advise", "review", "run" (`on`: agents decide), "skip" (`on`:
-                decisions without a choice are made).
+                form gives it), "board" (`data` and `compared`, as for `corrected`), "advise",
+                "review", "run" (`on`: agents decide), "skip" (`on`: decisions without a choice
+                are made).
             arguments: JSON types, from anywhere.
 
         Raises:
@@ -144,7 +147,8 @@ class Table:
 
         Args:
             name: "record" (of the game, a line of a file), "at" (`event`: how it looked before
-                it), "position" (the form of it, and what stands there).
+                it), "position" and "board" (the form of it, and what stands there), "check" (`data`
+                and `compared`: what a corrected board comes to).
             arguments: JSON types, from anywhere.
 
         Raises:
@@ -170,6 +174,14 @@ class Table:
         names = self.session.scenes(len(self._log))[0].names
         return {"form": position_form(game.board, names), "data": asked(game.to_dict())}
 
+    def _board(self, arguments: Mapping[str, Any]) -> Told:
+        return board_form(self.session.game.board)
+
+    def _check(self, arguments: Mapping[str, Any]) -> Told:
+        first = self.session.game.board
+        board = corrected(first, arguments.get("data"), arguments.get("compared"))
+        return board_form(board) | described(first, board)
+
     # What may be done
 
     def _play(self, arguments: Mapping[str, Any]) -> None:
@@ -190,6 +202,13 @@ class Table:
     def _put(self, arguments: Mapping[str, Any]) -> None:
         self.session.put(completed(arguments.get("position")))
 
+    def _correct(self, arguments: Mapping[str, Any]) -> None:
+        first = self.session.game.board
+        board = corrected(first, arguments.get("data"), arguments.get("compared"))
+        self._boards[board.name] = board
+        self._leave()
+        self.session.restart(board)
+
     def _new(self, arguments: Mapping[str, Any]) -> None:
         seats = arguments.get("seats", self.session.names)
         board, seed = arguments.get("board"), arguments.get("seed")
@@ -205,15 +224,20 @@ class Table:
         line = arguments.get("record")
         if not isinstance(line, str):
             raise TableError(f"record: expected a line of a record file, got {shown(line)}")
-        record = read_line(line)
+        record = Record.from_json(line)
+        record = read_line(line, self._boards.get(record.board))
         seats = [name if name in self._allowed else HUMAN for name in record.players]
         self._sit(Session.resumed(record, seats, self._boards.get(record.board)))
 
     def _sit(self, session: Session) -> None:
-        """Play another game from now on; the one before is kept if anybody has decided in it."""
+        """Play another game from now on."""
+        self._leave()
+        self.session = session
+
+    def _leave(self) -> None:
+        """Leave the game for another one; it is kept if anybody has decided in it."""
         if self.session.decisions:
             self._earlier += self.session.records()
-        self.session = session
         self._forget()
         self._log.clear()
 

@@ -7,6 +7,13 @@ export const element = (name, text = "", attributes = {}) => {
   return made;
 };
 
+export const svgOf = (attributes, markup) => {
+  const made = element("div");
+  made.innerHTML = `<svg>${markup}</svg>`;
+  for (const [key, value] of Object.entries(attributes)) made.firstChild.setAttribute(key, value);
+  return made.firstChild;
+};
+
 const path = (key) => key.split(/[.[\]]+/).filter((part) => part !== "");
 const valueAt = (data, key) => path(key).reduce((inner, part) => inner?.[part], data);
 
@@ -92,6 +99,56 @@ const kinds = {
     lay();
     return made;
   },
+  // Pairs of towns, by two clicks in a picture of the island, or by lists.
+  routes(field, value, changed) {
+    const pairs = value.map((pair) => [...pair]);
+    const made = element("div", "", { class: "routes" });
+    const chips = element("div", "", { class: "sequence" });
+    const picture = svgOf({ viewBox: "0 0 640 470", class: field.sheet }, field.island);
+    let first = null;
+    const isSame = ([a, b], [c, d]) => (a === c && b === d) || (a === d && b === c);
+    const toggle = (pair) => {
+      const at = pairs.findIndex((one) => isSame(one, pair));
+      if (at < 0) pairs.push(pair);
+      else pairs.splice(at, 1);
+      changed(pairs.map((one) => [...one]));
+      lay();
+    };
+    const options = field.towns.map((town) => [town, town]);
+    const ends = ["from", "to"].map((end) => chooser(options, field.towns[0], `route ${end}`));
+    const add = element("button", "add or remove", { type: "button" });
+    add.addEventListener("click", () => toggle(ends.map((end) => chosen(end, options))));
+    for (const title of picture.querySelectorAll("title")) {
+      const town = /^(?:mountain|coastal) town (\w+),/.exec(title.textContent)?.[1];
+      if (!town) continue;
+      const place = title.parentElement;
+      place.classList.add("go");
+      place.addEventListener("click", () => {
+        if (first === null) {
+          first = { town, place };
+          place.classList.add("from");
+          return;
+        }
+        first.place.classList.remove("from");
+        if (first.town !== town) toggle([first.town, town]);
+        first = null;
+      });
+    }
+    const lay = () => {
+      const items = pairs.map((pair) => {
+        const one = element("button", `${pair.join("–")} ×`, { type: "button", "aria-label": `remove the route ${pair.join(" to ")}` });
+        one.addEventListener("click", () => toggle(pair));
+        return one;
+      });
+      chips.replaceChildren(...items);
+    };
+    lay();
+    made.append(
+      element("p", "Click one town, then another: a route between them is added, or removed. Eleven are needed."),
+      picture, chips, ...ends, add,
+    );
+    return made;
+  },
 };
 
 // Lay out groups of fields over data, which is changed as they are; `changed` is told of each.
@@ -103,7 +160,7 @@ export function formOf(groups, data, changed = () => {}) {
   for (const { title, fields, extra } of groups) {
     const group = element("fieldset");
     group.append(element("legend", title));
-    if (extra) group.append(extra);
+    if (extra) group.append(...extra);
     for (const field of fields) {
       const row = element("div", "", { class: `field ${field.kind}` });
       const name = element("span", field.label);

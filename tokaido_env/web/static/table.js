@@ -2,7 +2,8 @@
 //
 // The model is that of anywidget's modules: `get("told")`, `on("change:told")`, `send`, and answers
 // as "msg:custom". A page gives one that fetches.
-import { element, formOf } from "./form.js";
+import { differs, myBoard } from "./editors.js";
+import { element, svgOf } from "./form.js";
 
 const LONG = 2000; // milliseconds of thought after which is said why
 
@@ -34,6 +35,7 @@ ${panel("heading", 1000, 50)}
 <button class="run" type="button" aria-pressed="false" title="space">Pause</button>
 <button class="resign" type="button">Resign</button>
 <button class="differs" type="button">The table differs</button>
+<button class="my-board" type="button">My board</button>
 <button class="save" type="button">Save</button>
 <label class="file">Load <input class="load" type="file" accept=".jsonl,.json"></label>
 <label><input class="skip" type="checkbox" checked> Make decisions without a choice</label>
@@ -52,14 +54,7 @@ ${panel("heading", 1000, 50)}
 <section class="moves" aria-label="What has happened"><ol class="log"></ol></section>
 <section class="review" aria-label="Review"></section>
 </main>
-<dialog class="editor" aria-label="The table differs"></dialog>`;
-
-const svgOf = (attributes, markup) => {
-  const made = element("div");
-  made.innerHTML = `<svg>${markup}</svg>`;
-  for (const [key, value] of Object.entries(attributes)) made.firstChild.setAttribute(key, value);
-  return made.firstChild;
-};
+<dialog class="editor"></dialog>`;
 
 class Table {
   constructor(model, el) {
@@ -387,7 +382,8 @@ class Table {
       "review-it": () => this.act("review"),
       run: () => this.act("run", { on: !this.told.runs }),
       resign: () => this.act("resign"),
-      differs: () => this.edit(),
+      differs: () => differs(this),
+      "my-board": () => myBoard(this),
       save: () => this.save(),
       earlier: () => this.lookBack(this.past - 1),
       later: () => this.lookBack(this.past + 1),
@@ -428,33 +424,6 @@ class Table {
     const [file] = input.files;
     if (file) await this.act("load", { record: (await file.text()).trim().split("\n").at(-1) });
     input.value = "";
-  }
-
-  async edit() {
-    const { form, data } = await this.ask("ask", "position");
-    const { element: laid, refuse } = formOf(form, data);
-    this.dialog("The table differs", laid, refuse, () => this.ask("do", "put", { position: data }));
-  }
-
-  // Ask in a dialog until what is sent is taken, or it is closed.
-  dialog(title, laid, refuse, send) {
-    const dialog = this.at("editor");
-    const row = element("div", "", { class: "row" });
-    const done = element("button", "Go on from here", { type: "button", class: "done" });
-    const close = element("button", "Cancel", { type: "button" });
-    row.append(done, close);
-    dialog.replaceChildren(element("h2", title), laid, row);
-    close.addEventListener("click", () => dialog.close());
-    done.addEventListener("click", async () => {
-      try {
-        this.show(await send());
-        this.say("");
-        dialog.close();
-      } catch (error) {
-        refuse(error.message, error.key);
-      }
-    });
-    dialog.showModal();
   }
 
   press(event) {

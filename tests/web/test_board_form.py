@@ -1,0 +1,140 @@
+"""The form of a board: every value stands in it, and what the owner says is kept value by value."""
+
+import copy
+import tomllib
+from typing import Any
+
+import pytest
+
+from tokaido_env import Board
+from tokaido_env.boards.board import built_in_boards
+from tokaido_env.boards.reader import BoardError
+from tokaido_env.web.board_form import board_form, changes, corrected, described
+
+BOARDS = [*built_in_boards(), "family:3", "family:11"]
+
+
+def value_at(data: Any, key: str) -> Any:
+    for part in key.split("."):
+        data = data[int(part) if isinstance(data, list) else part]
+    return data
+
+
+def put(data: Any, key: str, value: Any) -> None:
+    head, _, last = key.rpartition(".")
+    inner = value_at(data, head)
+    inner[int(last) if isinstance(inner, list) else last] = value
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_value_stands_in_the_form(name: str) -> None:
+    board = Board.load(name)
+    told = board_form(board)
+    fields = [field for group in told["form"] for field in group["fields"]]
+    for field in fields:
+        value = value_at(told["data"], field["key"])
+        if field["kind"] == "choice":
+            assert value in [option for option, _ in field["options"]], field["key"]
+        elif field["kind"] == "list":
+            assert {*value} <= {option for option, _ in field["options"]}
+            assert len(value) <= field["most"]
+        elif field["kind"] == "number":
+            assert field["min"] <= value <= field["max"]
+    keys = tuple(field["key"] for field in fields)
+    labels = ("provenance", "provenance_of", "note")
+
+    def check(data: Any, key: str) -> None:
+        if key in keys or key in ("format", "max_rounds") or key.rpartition(".")[2] in labels:
+            return
+        assert isinstance(data, dict | list), key
+        for inner, value in data.items() if isinstance(data, dict) else enumerate(data):
+            check(value, f"{key}.{inner}" if key else str(inner))
+
+    check(told["data"], "")
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_form_that_is_left_as_it_is_gives_the_same_board(name: str) -> None:
+    board = Board.load(name)
+    again = corrected(board, board_form(board)["data"], {})
+    assert again.hash == board.hash
+    assert again.provenance == board.provenance
+    assert again.notes == (board.notes or Board.from_dict(board.to_dict()).notes)
+    assert again.name != board.name  # a file of another board may not have a known name
+    assert changes(board, again) == []
+
+
+def test_what_was_compared_comes_from_the_box() -> None:
+    board = Board.load()
+    data = board_form(board)["data"]
+    put(data, "mountains.numbers.M1", 2)
+    put(data, "mountains.numbers.M2", 3)
+    put(data, "commerce.points.6", 46)
+    compared = {"temple": "same", "mountains": "different", "commerce": "different"}
+    own = corrected(board, data, compared)
+    assert own.mountain_numbers == (2, 3, 4, 3)
+    assert [one.name for one in changes(board, own)] == [
+        "mountains.M1",
+        "mountains.M2",
+        "commerce.6",
+    ]
+    assert own.provenance_of("temple") == "box"
+    assert own.provenance_of("mountains.M1") == own.provenance_of("commerce.6") == "box"
+    for name in ("mountains", "mountains.M3", "garden", "commerce.4", "commerce.0"):
+        assert own.provenance_of(name) == board.provenance_of(name)
+    told = described(board, own)
+    again = Board.from_dict(tomllib.loads(told["toml"]))
+    assert (again.hash, again.provenance, again.notes) == (own.hash, own.provenance, own.notes)
+    assert told["changes"][0] == ["mountains.M1", 3, 2]
+    lines = told["difference"].splitlines()
+    assert lines[:2] == ["--- shikoku", "+++ my_shikoku"]
+    assert '+provenance_of = { M1 = "box", M2 = "box" }' in lines
+
+
+def test_other_stations_and_routes_forget_where_single_ones_came_from() -> None:
+    board = Board.load().marked(["ring.27", "routes.3"])
+    data = board_form(board)["data"]
+    del data["ring"]["stations"][27]
+    data["routes"]["pairs"][3] = ["M2", "C1"]
+    data["routes"]["pairs"][5] = ["M1", "C2"]
+    put(data, "routes.pairs.3", ["M1", "C1"])
+    put(data, "routes.pairs.5", ["M2", "C2"])
+    own = corrected(board, data, {"ring": "different"})
+    assert len(own.stations) == 27
+    assert "ring.27" not in own.provenance
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "at"),
+    [
+        ("name", "shikoku", "name"),
+        ("name", "family:7", "name"),
+        ("name", "", "name"),
+        ("culture.points.3", 99, "culture.points"),
+        ("culture.points.3", "x", "culture.points.3"),
+        ("dice.artist.faces.0", 9, "dice.artist.faces.0"),
+        ("routes.pairs.0", ["M1", "M3"], "routes.pairs"),
+        ("areas.icons.A1", "sun", "areas.icons.A1"),
+        ("starts.player_0.pilgrim", "C5", "starts"),
+        ("boutiques.tokens.2", ["doll", 9], "boutiques.tokens.2"),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_field(key: str, value: Any, at: str) -> None:
+    data = copy.deepcopy(board_form(Board.load())["data"])
+    if "." in key:
+        put(data, key, value)
+    else:
+        data[key] = value
+    with pytest.raises(BoardError) as error:
+        corrected(Board.load(), data, {})
+    assert error.value.key.startswith(at)
+    assert "expected" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "compared", [None, 3, {"temple": "maybe"}, {"sea": "same"}, {"temple": []}]
+)
+def test_what_was_compared_is_checked(compared: Any) -> None:
+    board = Board.load()
+    with pytest.raises(BoardError, match="expected"):
+        corrected(board, board_form(board)["data"], compared)
