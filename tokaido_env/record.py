@@ -7,7 +7,7 @@ and the result true, or a `RecordError` says which line and event is wrong and w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import Boards, board_named
+from tokaido_env.boards.pool import BoardPool, Boards, board_named
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.checks import MOST_NAME, IllegalMove, SeedError, check_seed, plain, shown
@@ -155,6 +155,44 @@ def load(path: str | Path, board: Boards | None = None) -> list[Record]:
         except RecordError as error:
             raise RecordError(f"{path}, line {number}: {error}") from None
     return records
+
+
+def records_of(path: str | Path) -> Iterator[tuple[int, Record]]:
+    """Yield the records of a file, not verified yet, and their lines from 0.
+
+    It is read line by line: a file may be longer than memory.
+
+    Raises:
+        RecordError: naming the line.
+    """
+    # No other character ends a line: a player's name may hold those that `splitlines` cuts at.
+    with Path(path).open(encoding="utf-8", newline="\n") as lines:
+        try:
+            for number, line in enumerate(lines):
+                try:
+                    record = Record.from_json(line)
+                except RecordError as error:
+                    raise RecordError(f"{path}, line {number + 1}: {error}") from None
+                yield number, record
+        except UnicodeDecodeError as error:
+            raise RecordError(f"{path}: not a text file: {error}") from None
+
+
+def read_each(
+    path: str | Path, board: Boards | None = None
+) -> Iterator[tuple[int, Record, Trajectory]]:
+    """Yield the games of a file, each verified as it is read: its line from 0, and what was played.
+
+    Arguments and errors as for `load`, `records_of` for what is held of the file.
+    """
+    loaded = None if board is None else BoardPool.load(board)
+    for number, record in records_of(path):
+        try:
+            played = replay(record, loaded)
+            check_luck(record, played)
+        except RecordError as error:
+            raise RecordError(f"{path}, line {number + 1}: {error}") from None
+        yield number, record, played
 
 
 def read_line(line: str, board: Boards | None = None) -> Record:

@@ -25,14 +25,28 @@ def mean_of(values: npt.ArrayLike, clusters: npt.NDArray[np.int64]) -> Figure:
         clusters: int64 (n,).
     """
     array = np.asarray(values, np.float64)
-    if not len(array):
+    return mean_of_sums(array, np.ones(len(array), np.int64), clusters)
+
+
+def mean_of_sums(
+    sums: npt.ArrayLike, counts: npt.NDArray[np.int64], clusters: npt.NDArray[np.int64]
+) -> Figure:
+    """Return `mean_of` values of which some sums are known.
+
+    Args:
+        sums: (n,).
+        counts: int64 (n,), of how many values each is the sum.
+        clusters: int64 (n,), whose values they are.
+    """
+    array, n = np.asarray(sums, np.float64), int(counts.sum())
+    if not n:
         return _estimate(None, None, 0)
-    mean = float(array.mean())
-    variance = _variance(array, clusters)
+    mean = float(array.sum() / n)
+    variance = _variance(array - mean * counts, clusters, n)
     if variance is None:
-        return _estimate(mean, None, len(array))
+        return _estimate(mean, None, n)
     half = Z95 * sqrt(variance)
-    return _estimate(mean, (mean - half, mean + half), len(array))
+    return _estimate(mean, (mean - half, mean + half), n)
 
 
 def share_of(values: npt.ArrayLike, clusters: npt.NDArray[np.int64]) -> Figure:
@@ -45,20 +59,26 @@ def share_of(values: npt.ArrayLike, clusters: npt.NDArray[np.int64]) -> Figure:
     if not len(array):
         return _estimate(None, None, 0)
     p = float(array.mean())
-    variance = _variance(array, clusters) or 0.0
+    variance = _variance(array - p, clusters, len(array)) or 0.0
     fewest = len(np.unique(clusters))
     n = p * (1 - p) / variance if variance > 0 else fewest
     n = min(max(n, fewest), 4 * len(array))
     return _estimate(p, wilson(p, n), len(array))
 
 
-def _variance(values: Values, clusters: npt.NDArray[np.int64]) -> float | None:
-    """Return the variance of the mean of values in clusters, None if there is but one cluster."""
+def _variance(away: Values, clusters: npt.NDArray[np.int64], n: int) -> float | None:
+    """Return the variance of a mean of n values, None if there is but one cluster.
+
+    Args:
+        away: by how much values, or sums of them, differ from what the mean says.
+        clusters: of these.
+        n: how many values.
+    """
     _, which = np.unique(clusters, return_inverse=True)
-    sums = np.bincount(which, values - values.mean())
+    sums = np.bincount(which, away)
     if len(sums) < 2:
         return None
-    return float((sums**2).sum()) / len(values) ** 2 * len(sums) / (len(sums) - 1)
+    return float((sums**2).sum()) / n**2 * len(sums) / (len(sums) - 1)
 
 
 def _estimate(mean: float | None, ci95: tuple[float, float] | None, n: int) -> Figure:

@@ -151,8 +151,7 @@ def review(
         ValueError: for fewer draws, or an agent that does not tell what results it expects.
         AgentFailed: if an agent fails.
     """
-    if draws < _FEWEST_DRAWS:
-        raise ValueError(f"draws: expected {_FEWEST_DRAWS} or more, got {draws}")
+    check_draws(draws)
     for agent in (judge, values_by):
         check_tells(agent, played.board)
     values = _values_of(played, values_by, seed)
@@ -171,6 +170,12 @@ def review(
     loss[other], error[other] = compared.loss, compared.error
     specs = judge.spec, values_by.spec
     return Review(played, *specs, draws, values, luck, best, loss, error)
+
+
+def check_draws(draws: int) -> None:
+    """Raise `ValueError` for fewer draws than intervals need."""
+    if draws < _FEWEST_DRAWS:
+        raise ValueError(f"draws: expected {_FEWEST_DRAWS} or more, got {draws}")
 
 
 # Decisions

@@ -43,8 +43,7 @@ divided by `observation.SCALES` is the float32 one.
 from __future__ import annotations
 
 import json
-import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -53,7 +52,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool, Boards
+from tokaido_env.boards.pool import Boards
 from tokaido_env.core import loops
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES
@@ -62,13 +61,18 @@ from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, check_fits, un
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
 from tokaido_env.files import check_outputs, whole_file
-from tokaido_env.record import Record, RecordError, check_luck, replay
+from tokaido_env.record import Record, read_each, records_of
+from tokaido_env.tools.columns import (
+    check_format,
+    npz_archive,
+    npz_member,
+    parquet_rows,
+    write_member,
+)
 from tokaido_env.trajectory import Trajectory
 
 FORMAT = "tokaido-duo-decisions"
 VERSION = 1
-SUFFIXES = (".parquet", ".npz")
-GROUP = 1 << 14  # rows of the parquet file that are held and written at once
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -126,7 +130,8 @@ def export(
         ModuleNotFoundError: if pyarrow is missing, for a parquet file.
     """
     source, target = Path(records), Path(out)
-    write = _writer_of(target)
+    check_format(target)
+    write = _write_npz if target.suffix == ".npz" else _write_parquet
     check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
     rows = count_decisions(source)
     if not rows:
@@ -147,40 +152,19 @@ def export(
 
 def read(path: Path, board: Boards | None = None, dtype: str = "float32") -> Iterator[Played]:
     """Yield the decisions of each game of a record file, verified; see `export`."""
-    loaded = None if board is None else BoardPool.load(board)
-    for number, record in _records(path):
-        try:
-            yield _play(number, record, loaded, dtype)
-        except RecordError as error:
-            raise RecordError(f"{path}, line {number + 1}: {error}") from None
+    for number, record, played in read_each(path, board):
+        yield _columns(number, record, played, dtype)
 
 
 def count_decisions(path: Path) -> int:
     """Return the number of decisions in a record file, before they are verified."""
-    return sum(sum(event in IDS for event in record.events) for _, record in _records(path))
-
-
-def _records(path: Path) -> Iterator[tuple[int, Record]]:
-    """Yield line by line: a file may be longer than memory."""
-    # No other character ends a line: a player's name may hold those that `splitlines` cuts at.
-    with path.open(encoding="utf-8", newline="\n") as lines:
-        try:
-            for number, line in enumerate(lines):
-                try:
-                    record = Record.from_json(line)
-                except RecordError as error:
-                    raise RecordError(f"{path}, line {number + 1}: {error}") from None
-                yield number, record
-        except UnicodeDecodeError as error:
-            raise RecordError(f"{path}: not a text file: {error}") from None
+    return sum(sum(event in IDS for event in record.events) for _, record in records_of(path))
 
 
 # One game
 
 
-def _play(number: int, record: Record, board: BoardPool | None, dtype: str) -> Played:
-    played = replay(record, board)
-    check_luck(record, played)
+def _columns(number: int, record: Record, played: Trajectory, dtype: str) -> Played:
     check_fits(played.board.record, dtype)
     decisions = np.flatnonzero(played.decided)
     # The position after the last event is what both seats see last of all.
@@ -241,46 +225,18 @@ def _results(played: Trajectory, seats: npt.NDArray[np.int8]) -> Arrays:
 # Files
 
 
-def _writer_of(out: Path) -> Callable[[IO[bytes], Iterator[Played], int, str], None]:
-    if out.suffix not in SUFFIXES:
-        raise ValueError(f"{out}: expected a name that ends in .parquet or .npz")
-    if out.suffix == ".npz":
-        return _write_npz
-    try:
-        import pyarrow  # noqa: F401  asked before anything is read
-    except ModuleNotFoundError:
-        message = "parquet files need pyarrow: pip install 'tokaido-env[data]'"
-        raise ModuleNotFoundError(message) from None
-    return _write_parquet
-
-
 def _metadata(dtype: str) -> str:
     versions = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
     return json.dumps(versions | {"layout": LAYOUT_HASH, "observation": dtype})
 
 
 def _write_parquet(file: IO[bytes], games: Iterator[Played], rows: int, dtype: str) -> None:
-    import pyarrow.parquet as pq
-
     schema = _schema(dtype)
     # A dictionary finds nothing in observations that compression does not, and takes its time.
     coded = [field.name for field in schema if field.name not in ("observation", "mask")]
-    with pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=coded) as writer:
-        for group in _groups(games):
-            table = _table(group, schema)
-            writer.write_table(table, row_group_size=len(table))
-
-
-def _groups(games: Iterator[Played]) -> Iterator[list[Played]]:
-    """Yield whole games by the about `GROUP` rows."""
-    group: list[Played] = []
-    for played in games:
-        group.append(played)
-        if sum(map(len, group)) >= GROUP:
-            yield group
-            group = []
-    if group:
-        yield group
+    with parquet_rows(file, schema, coded) as add:
+        for played in games:
+            add(_part(played))
 
 
 def _schema(dtype: str) -> Any:
@@ -309,32 +265,20 @@ def _schema(dtype: str) -> Any:
     return pa.schema(fields, metadata={"tokaido_env": _metadata(dtype)})
 
 
-def _table(group: list[Played], schema: Any) -> Any:
-    """Return the rows of some games as an Arrow table."""
-    import pyarrow as pa
-
-    lengths = [len(played) for played in group]
-    columns: dict[str, Any] = {
-        "game": np.repeat([played.game for played in group], lengths),
-        "seed": np.repeat([played.seed for played in group], lengths),
-        "step": np.concatenate([np.arange(length) for length in lengths]),
-        "seat": np.concatenate([played.seats for played in group]),
-        "player": [played.players[seat] for played in group for seat in played.seats.tolist()],
-        "board": np.repeat([played.board.name for played in group], lengths),
-        "board_hash": np.repeat([played.board.hash for played in group], lengths),
-        "chance": [labels for played in group for labels in played.chance],
+def _part(played: Played) -> dict[str, Any]:
+    """Return the rows of a game by the names of their columns."""
+    length = len(played)
+    return {
+        "game": np.full(length, played.game),
+        "seed": np.full(length, played.seed),
+        "step": np.arange(length),
+        "seat": played.seats,
+        "player": [played.players[seat] for seat in played.seats.tolist()],
+        "board": np.full(length, played.board.name),
+        "board_hash": np.full(length, played.board.hash),
+        "chance": played.chance,
+        **played.rows,
     }
-    for name in group[0].rows:
-        columns[name] = np.concatenate([played.rows[name] for played in group])
-    arrays = []
-    for field in schema:
-        column = columns[field.name]
-        if isinstance(column, np.ndarray) and column.ndim == 2:
-            flat = pa.array(column.reshape(-1), field.type.value_type)
-            arrays.append(pa.FixedSizeListArray.from_arrays(flat, type=field.type))
-        else:
-            arrays.append(pa.array(column, field.type))
-    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 _PLURALS = {
@@ -352,27 +296,21 @@ def _write_npz(file: IO[bytes], games: Iterator[Played], rows: int, dtype: str) 
     """Write observations as they come and hold all else, a fraction of their size."""
     parts: list[Arrays] = []
     labels: dict[str, int] = {}
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        with _member(archive, "observations") as member:
+    with npz_archive(file) as archive:
+        with npz_member(archive, "observations") as member:
             shape = (rows, N_FEATURES)
             head = {"descr": units(dtype).dtype.str, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(member, head)
             for played in games:
                 order = np.argsort(played.seats, kind="stable")
                 member.write(played.rows["observation"][order].tobytes())
-                parts.append(_part(played, order, labels))
+                parts.append(_episodes(played, order, labels))
         for name, array in _joined(parts, labels).items():
-            with _member(archive, name) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-        with _member(archive, "metadata") as member:
-            np.lib.format.write_array(member, np.array(_metadata(dtype)), allow_pickle=False)
+            write_member(archive, name, array)
+        write_member(archive, "metadata", np.array(_metadata(dtype)))
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    return archive.open(name + ".npy", "w", force_zip64=True)
-
-
-def _part(played: Played, order: npt.NDArray[np.int64], labels: dict[str, int]) -> Arrays:
+def _episodes(played: Played, order: npt.NDArray[np.int64], labels: dict[str, int]) -> Arrays:
     """Return the arrays of one game, but its observations; new labels are added to `labels`."""
     seats, lengths = np.unique(played.seats, return_counts=True)
     chance = [played.chance[i] for i in order.tolist()]

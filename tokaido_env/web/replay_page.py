@@ -136,9 +136,14 @@ def scrubber(
 
 def _some(records: Iterable[Record]) -> Sequence[Record]:
     games = list(records)
-    if not 1 <= len(games) <= MAX_GAMES:
-        raise ValueError(f"a page: expected 1 to {MAX_GAMES} games, got {len(games)}")
+    check_number(len(games))
     return games
+
+
+def check_number(games: int) -> None:
+    """Raise `ValueError` for more games than a page holds, or none."""
+    if not 1 <= games <= MAX_GAMES:
+        raise ValueError(f"a page: expected 1 to {MAX_GAMES} games, got {games}")
 
 
 def _agent(policy: str | Agent | None) -> Agent | None:
