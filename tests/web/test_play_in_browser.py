@@ -1,7 +1,9 @@
 """The page in a real browser: games by clicks, by keys, in two tabs, on a phone."""
 
+import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +13,12 @@ from browsers import Browser
 from tokaido_env import record
 from tokaido_env.web.server import address, app_of, listen, new_token
 from tokaido_env.web.session import HUMAN, Session
+from tokaido_env.web.static_files import module_text, sheet_text
 from tokaido_env.web.table import Table
 
 pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.actions.action_builder import ActionBuilder
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -106,6 +110,19 @@ def text(browser: Browser, name: str) -> str:
 
 def click(browser: Browser, name: str) -> None:
     browser.find_element(By.CLASS_NAME, name).click()
+
+
+def click_at(browser: Browser, place: Any) -> None:
+    """Click in the middle of a part of a picture that scrolls: the driver itself misses it."""
+    found = browser.execute_script(
+        "arguments[0].scrollIntoView({ block: 'center' });"
+        "const { x, y, width, height } = arguments[0].getBoundingClientRect();"
+        "return [x + width / 2, y + height / 2];",
+        place,
+    )
+    actions = ActionBuilder(browser)
+    actions.pointer_action.move_to_location(*map(round, found)).click()
+    actions.perform()
 
 
 def moves_on(browser: Browser, served: Served, act: Any) -> None:
@@ -342,6 +359,121 @@ def test_everything_has_a_name(opened: Browser) -> None:
             assert node["name"]["value"].strip(), node
     live = opened.find_elements(By.CSS_SELECTOR, "[aria-live=polite], [role=alert]")
     assert len(live) >= 4
+
+
+def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) -> None:
+    click(opened, "my-board")
+
+    def group(title: str) -> Any:
+        return opened.find_element(By.XPATH, f"//legend[.='{title}']/..")
+
+    def say(title: str, what: str) -> None:
+        group(title).find_element(By.CSS_SELECTOR, f":scope > select option[value={what}]").click()
+
+    def refused(why: str) -> None:
+        at = ".at-fault .wrong"
+        wait(opened).until(
+            lambda b: any(why in one.text for one in b.find_elements(By.CSS_SELECTOR, at))
+        )
+
+    shows(opened, "dialog fieldset")
+    hostile = "<img src=x onerror=alert(1)>"
+    name = group("Your board").find_element(By.TAG_NAME, "input")
+    name.clear()
+    name.send_keys(hostile)
+    say("Temple slots", "same")
+    say("Culture: points by paintings given", "different")
+    last = group("Culture: points by paintings given").find_elements(By.TAG_NAME, "input")[-1]
+    last.clear()
+    last.send_keys("3")
+    click(opened, "check")
+    refused("expected 34 or more, numbers that never fall, got 3")
+    last.clear()
+    last.send_keys("45")
+    # C1 hangs on M2 then, C2 on M1: by two clicks each, which remove the old routes and add others.
+    say("Trade routes", "different")
+    for towns in (("M1", "C1"), ("M2", "C2"), ("M2", "C1"), ("C2", "M1")):
+        for town in towns:
+            title = f"//*[name()='title'][contains(., ' town {town},')]/.."
+            place = group("Trade routes").find_element(By.XPATH, f".{title}")
+            click_at(opened, place)
+    click(opened, "check")
+    refused("routes cross")
+    for route in ("M2 to C1", "C2 to M1"):
+        opened.find_element(By.CSS_SELECTOR, f"[aria-label='remove the route {route}']").click()
+    ends = group("Trade routes").find_elements(By.CSS_SELECTOR, ".routes > select")
+    for towns in (("M1", "C1"), ("M2", "C2")):
+        for end, town in zip(ends, towns, strict=True):
+            end.find_element(By.XPATH, f"option[.='{town}']").click()
+        group("Trade routes").find_element(By.XPATH, ".//button[.='add or remove']").click()
+    click(opened, "check")
+    wait(opened).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".changes li"))
+    assert text(opened, "changes") == "culture.10: 40 → 45"
+    moves_on(opened, served, lambda: click(opened, "done"))
+    board = served.table.session.game.board
+    assert (board.name, board.culture[10]) == (hostile, 45)
+    assert board.provenance_of("temple") == board.provenance_of("culture.10") == "box"
+    wait(opened).until(lambda b: hostile in text(b, "who"))
+    assert not opened.find_elements(By.TAG_NAME, "img")
+    moves_on(opened, served, lambda: shows(opened, ".choices button").click())
+    logged = opened.get_log("browser")
+    assert [entry["message"] for entry in logged if "400" not in entry["message"]] == []
+
+
+def test_the_module_works_over_any_model(browser: Browser, served: Served, tmp_path: Path) -> None:
+    """As a notebook has it: the module and the style alone, a model that keeps what is sent."""
+    told = json.dumps(served.table.look()).replace("<", "\\u003c")
+    file = tmp_path / "page.html"
+    file.write_text(
+        "<!DOCTYPE html><meta charset='utf-8'><title>stub</title>"
+        f"<style>{sheet_text()}</style><p id=outside>outside</p><div id=view></div>"
+        f"<div id=other></div><script type=module>{module_text()}".replace(
+            "export default", "const module ="
+        )
+        + f"""
+        const heard = {{}};
+        let told = {told};
+        const model = {{
+          get: (name) => ({{ told }})[name],
+          on: (name, listener) => (heard[name] ??= new Set()).add(listener),
+          off: (name, listener) => heard[name].delete(listener),
+          send: (message) => sent.push(message),
+        }};
+        window.sent = [];
+        window.heard = heard;
+        window.tell = (next) => {{
+          told = {{ ...told, ...next }};
+          heard["change:told"].forEach((listener) => listener());
+        }};
+        window.leave = module.render({{ model, el: document.getElementById("view") }});
+        module.render({{ model, el: document.getElementById("other") }});
+        </script>""",
+        encoding="utf-8",
+    )
+    browser.get(file.as_uri())
+    button = shows(browser, "#view .choices button")
+    button.click()
+    (message,) = browser.execute_script("return sent")
+    label = served.table.look()["choices"][0]["label"]
+    assert (message["kind"], message["name"]) == ("do", "play")
+    assert message["arguments"] == {"move": label, "events": len(served.table.look()["log"])}
+    answer = {"id": message["id"], "error": "not today"}
+    browser.execute_script("heard['msg:custom'].forEach((f) => f(arguments[0]))", answer)
+    assert browser.find_element(By.CSS_SELECTOR, "#view .error").text == "not today"
+    assert browser.find_element(By.CSS_SELECTOR, "#other .error").text == ""
+    browser.execute_script(
+        "tell({ version: told_version + 1, story: 'news' })".replace(
+            "told_version", str(served.table.version)
+        )
+    )
+    for view in ("view", "other"):
+        assert browser.find_element(By.CSS_SELECTOR, f"#{view} .story").text == "news"
+    browser.execute_script("leave()")
+    assert browser.execute_script("return heard['change:told'].size") == 1
+    outside = browser.find_element(By.ID, "outside")
+    assert "Times" in outside.value_of_css_property("font-family")  # the style stays inside
+    assert browser.get_log("browser") == []
+    browser.get("about:blank")
 
 
 def test_a_phone_shows_it_all_without_scrolling_sideways(opened: Browser, served: Served) -> None:

@@ -273,8 +273,9 @@ def test_a_corrected_board_is_played_on_at_once(tmp_path: Path) -> None:
     assert table.do("new", {"board": "my_shikoku"})["board"] == "my_shikoku"
     file = tmp_path / "own.toml"
     file.write_text(found["toml"])
-    kept = [one.board for one in record.load(tmp_path / "game.jsonl", file)]
-    assert kept[-1] == "my_shikoku"
+    kept = [one for _, one in record.records_of(tmp_path / "game.jsonl")]
+    assert [one.board for one in kept[:2]] == ["shikoku", "my_shikoku"]
+    assert record.replay(kept[1], file).board.hash == board.hash
     table.close()
 
 

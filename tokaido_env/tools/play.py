@@ -18,7 +18,7 @@ from pathlib import Path
 from tokaido_env.agents.registry import check_from_file
 from tokaido_env.core.checks import Chance
 from tokaido_env.files import check_outputs
-from tokaido_env.record import Record, RecordError, load
+from tokaido_env.record import Record, RecordError, records_of
 from tokaido_env.tools.program import described, program
 from tokaido_env.tools.terminal import Terminal
 from tokaido_env.web.session import HUMAN, Session
@@ -96,10 +96,10 @@ def _resumed(file: Path, options: argparse.Namespace) -> tuple[Session, list[Rec
     for name in ("against", "you", "seat", "seed", "table"):
         if getattr(options, name) not in (None, False):
             raise RecordError(f"{file}: has a game, which goes on: --{name} is for a new one")
-    records = load(file, options.board)
+    records = [record for _, record in records_of(file)]
     if not records:
         raise RecordError(f"{file}: expected a game to go on with, got none")
-    *earlier, record = records
+    *earlier, record = records  # the earlier ones may be of other boards, and are kept as they are
     named = [
         name if name == HUMAN else check_from_file(name, str(file), file.parent)
         for name in record.players

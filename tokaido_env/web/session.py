@@ -28,7 +28,7 @@ from tokaido_env.core.luck import agent_keys, arena_seed, entropy_seed
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.position import from_dict
-from tokaido_env.record import FORFEIT, RESIGNED, Forfeit, Record, RecordError, replay
+from tokaido_env.record import FORFEIT, RESIGNED, Forfeit, Record, RecordError, check_luck, replay
 from tokaido_env.render.scene import Scene, scenes_of, story_of
 from tokaido_env.render.words import seat_of, shown_names, tell
 
@@ -142,6 +142,7 @@ class Session:
             lost = record.forfeit.told(record.players)
             raise RecordError(f"expected a game to go on with, this one is over: {lost}")
         played = replay(record, board)
+        check_luck(record, played)
         chance: Chance = "explicit" if record.seed is None else "sampled"
         session = cls(seats, played.board, record.seed, chance)
         session._start = record.start

@@ -19,7 +19,7 @@ from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.family import is_family
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import Chance, brief, check_choice, shown
-from tokaido_env.record import Record, read_line, replay, save
+from tokaido_env.record import Record, replay, save
 from tokaido_env.web.board_form import board_form, corrected, described
 from tokaido_env.web.position_form import asked, completed, position_form
 from tokaido_env.web.session import HUMAN, Advice, Happened, Session
@@ -225,7 +225,6 @@ class Table:
         if not isinstance(line, str):
             raise TableError(f"record: expected a line of a record file, got {shown(line)}")
         record = Record.from_json(line)
-        record = read_line(line, self._boards.get(record.board))
         seats = [name if name in self._allowed else HUMAN for name in record.players]
         self._sit(Session.resumed(record, seats, self._boards.get(record.board)))
 
