@@ -11,7 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from tokaido_env import Board, Game
 from tokaido_env.agents import make
 from tokaido_env.core.actions import IDS
 from tokaido_env.files import write_text
-from tokaido_env.record import Record
+from tokaido_env.record import Record, save
 from tokaido_env.render.elements import tag, text_at
 from tokaido_env.render.scene import Scene, scene_of
 from tokaido_env.render.style import Theme, style
@@ -32,6 +34,11 @@ ALL_DICE = 0b111
 DRAWN = range(16)  # numbers of the boards on the sheet
 COLUMNS, CAPTION = 4, 36
 WINDOWS = {"desktop": (1280, 780), "phone": (390, 844)}
+DESKTOP, TALL = {"desktop": (1280, 780)}, {"desktop": (1280, 1500)}
+
+Browser = Any
+Act = Callable[[Browser], object]
+Windows = dict[str, tuple[int, int]]
 
 
 def main() -> int:
@@ -98,38 +105,97 @@ def photograph(record: Record) -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
         write_text(path, page)
-        shoot("page", f"{path.as_uri()}#move={len(record.events) // 2}")
-    command = [sys.executable, "-m", "tokaido_env", "play", "--no-browser", "--seed", str(SEED)]
-    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert served.stdout is not None
-        shoot("play", served.stdout.readline().strip(), "#choices button")
-    finally:
-        served.terminate()
+        shoot("page", f"{path.as_uri()}#move={len(record.events) // 2}", lambda browser: None)
+        served("play", ["--seed", str(SEED)], ready)
+        save([record], Path(folder) / "game.jsonl")
+        kept = ["--save", str(Path(folder) / "game.jsonl"), "--advice", "champion:sims=400"]
+        served("play-review", kept, reviewed, TALL)
+    served("play-table", ["--table", "--against", "human"], at_dice, DESKTOP)
+    served("play-differs", ["--seed", str(SEED)], differs, DESKTOP)
+    served("play-board", ["--seed", str(SEED)], own_board, TALL)
     return 0
 
 
-def shoot(name: str, address: str, until: str = "body") -> None:
-    """Photograph a page on a desktop and on a phone, once it has an element."""
-    from selenium import webdriver
+def served(name: str, options: list[str], act: Act, windows: Windows | None = None) -> None:
+    """Photograph the page of a game that the command serves."""
+    command = [sys.executable, "-m", "tokaido_env", "play", "--no-browser", *options]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        shoot(name, server.stdout.readline().strip(), act, windows or WINDOWS)
+    finally:
+        server.terminate()
+
+
+# What is done before a picture is taken
+
+
+def find(browser: Browser, what: str) -> Any:
+    """Return the first element that a selector finds, once it is there."""
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
+
+    wait = WebDriverWait(browser, 120, poll_frequency=0.05)
+    return wait.until(lambda one: one.find_elements(By.CSS_SELECTOR, what))[0]
+
+
+def ready(browser: Browser) -> None:
+    """Wait for the choices."""
+    find(browser, ".choices button")
+
+
+def reviewed(browser: Browser) -> None:
+    """Ask for the review of the game, and look at the worst decision."""
+    find(browser, ".review-it:enabled").click()
+    find(browser, ".review li button").click()
+    find(browser, ".past:not([hidden])")
+
+
+def at_dice(browser: Browser) -> None:
+    """Tell what the set-up brought, up to the first roll."""
+    for number in range(12, 23):
+        find(browser, ".choices button").click()
+        find(browser, f".log li:nth-child({number - 11})")
+    find(browser, ".dice button").click()
+
+
+def differs(browser: Browser) -> None:
+    """Ask for a position that cannot be."""
+    ready(browser)
+    find(browser, ".differs").click()
+    find(browser, "[aria-label=coins]").send_keys("99")
+    find(browser, ".done").click()
+    find(browser, ".at-fault")
+
+
+def own_board(browser: Browser) -> None:
+    """Compare tables of the board."""
+    ready(browser)
+    find(browser, ".my-board").click()
+    for table, said in ((2, "same"), (3, "same"), (7, "different"), (10, "different")):
+        place = f".tables fieldset:nth-of-type({table}) > select option[value={said}]"
+        find(browser, place).click()
+
+
+def shoot(name: str, address: str, act: Act, windows: Windows = WINDOWS) -> None:
+    """Photograph a page in windows, each after something was done in it."""
+    from selenium import webdriver
 
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--hide-scrollbars"):
         options.add_argument(argument)
     browser = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     try:
-        for window, (width, height) in WINDOWS.items():
+        for window, (width, height) in windows.items():
             metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
             browser.get("about:blank")
             browser.get(address)
-            WebDriverWait(browser, 60).until(lambda b: b.find_elements(By.CSS_SELECTOR, until))
+            act(browser)
             browser.save_screenshot(str(FOLDER / f"{name}-{window}.png"))
     finally:
         browser.quit()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -8,7 +8,7 @@ import { element, svgOf } from "./form.js";
 const LONG = 2000; // milliseconds of thought after which is said why
 
 const panel = (name, width, height) =>
-  `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" class="tokaido" role="graphics-document document"></svg>`;
+  `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMinYMin slice" class="tokaido" role="graphics-document document"></svg>`;
 
 const LAYOUT = `
 <header><h1>Tokaido Duo</h1><p class="who"></p><button class="theme" type="button" aria-pressed="false">Dark</button></header>
