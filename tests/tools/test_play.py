@@ -1,6 +1,7 @@
 """`tokaido play --terminal`: whole games typed in, saved after every move, and what is refused."""
 
 import io
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tokaido_env import Game, record
 from tokaido_env.__main__ import main
 from tokaido_env.core.actions import IDS
+from tokaido_env.tools.play import _saying
 from tokaido_env.tools.terminal import Terminal
 from tokaido_env.web.session import HUMAN, Session
 
@@ -195,3 +197,11 @@ def test_games_stay_in_the_file_and_the_last_goes_on(
     typed(monkeypatch, ["n", "1"])
     assert main(asked[:2] + asked[4:]) == 0
     assert record.load(file)[:2] == [first, second]
+
+
+def test_what_takes_long_is_told(capsys: Output) -> None:
+    with _saying("soon", after=0.0):
+        time.sleep(0.1)
+    with _saying("never", after=60.0):
+        pass
+    assert capsys.readouterr().err == "soon\n"

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tokaido_env.agents.registry import check_from_file
@@ -23,13 +25,16 @@ from tokaido_env.tools.program import described, program
 from tokaido_env.tools.terminal import Terminal
 from tokaido_env.web.session import HUMAN, Session
 
+_LONG = 3.0  # seconds after which it is said why nothing is there yet
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
         check_outputs(options.save)
-        session, earlier = _session(options)
+        with _saying("compiling: once, up to a minute", after=_LONG):
+            session, earlier = _session(options)
         if not options.terminal:
             return _serve(session, earlier, options)
         terminal = Terminal(session, options.save, options.advice, earlier, every=options.every)
@@ -37,6 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"play: {error}", file=sys.stderr)
         return 1
+
+
+@contextmanager
+def _saying(what: str, after: float) -> Iterator[None]:
+    """Say on stderr why it takes long, once it has."""
+    timer = threading.Timer(after, print, (what,), {"file": sys.stderr, "flush": True})
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,8 +91,8 @@ def _serve(session: Session, earlier: list[Record], options: argparse.Namespace)
     table = Table(session, file, options.advice, earlier=earlier)
     page = address(listener.getsockname()[1], token)
     print(f"{page}\nCtrl-C ends it", flush=True)
-    if not options.no_browser:
-        webbrowser.open(page)
+    if not options.no_browser and not webbrowser.open(page):
+        print("no browser was found: open the address yourself", file=sys.stderr)
     serve(table, listener, token)
     return 0
 
