@@ -178,7 +178,9 @@ def test_of_many_games_totals_are_printed(
     assert "4 games" in shown
     own = told_of(out).query("name == 'a' and player >= 0")
     (line, later) = (line for line in shown.splitlines() if line.split()[:1] == ["a"])
-    assert line.split()[1:4] == ["2", str(len(own)), f"{own['loss'].mean():.2%}"]
+    assert line.split()[1:3] == [str(len(own)), f"{own['loss'].mean():.2%}"]
+    assert line.split()[-2:] == [str((own["mark"] == mark).sum()) for mark in list(MARKS)[:2]]
+    assert later.split()[1] == "2"
     assert later.count("±") == 3
     assert len([line for line in shown.splitlines() if line.split()[:1] == ["?"]]) == 2
     monkeypatch.setattr(command, "MANY", 4)

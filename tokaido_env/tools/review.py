@@ -23,7 +23,7 @@ from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.report.progress import match_bar
 from tokaido_env.agents.report.tables import Table, print_table
 from tokaido_env.agents.study.estimates import Figure
-from tokaido_env.agents.study.review import DRAWS, MARKS, Review, check_draws
+from tokaido_env.agents.study.review import DRAWS, Review, check_draws
 from tokaido_env.agents.study.reviews import Asked, Tally, review_each
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import LABELS
@@ -210,19 +210,19 @@ def _totals_tables(tally: Tally) -> Iterator[Table]:
     named = [(name.strip() or "?", of) for name, of in figures[:MOST_NAMES]]
     decisions = [
         (
-            *(name, f"{of['games']:,}", f"{of['choices']:,}"),
-            *(_with_error(of["loss"], ".2%"), _with_error(of["agreed"], ".0%")),
-            *(f"{of[mark]:,}" for mark in MARKS),
+            *(name, f"{of['choices']:,}", _with_error(of["loss"], ".2%")),
+            *(_with_error(of["agreed"], ".0%"), f"{of['blunder']:,}", f"{of['mistake']:,}"),
         )
         for name, of in named
     ]
-    headers = ("player", "games", "choices", "mean loss a choice", "as the judge would")
-    yield Table(title, (*headers, "blunders", "mistakes", "inaccuracies"), decisions)
+    headers = ("player", "choices", "loss a choice", "as the judge", "blunders", "mistakes")
+    yield Table(title, headers, decisions)
     keys = {"luck": "+.1%", "result": ".1%", "result_less_luck": ".1%"}
     chance = [
-        (name, *(_with_error(of[key], form) for key, form in keys.items())) for name, of in named
+        (name, f"{of['games']:,}", *(_with_error(of[key], form) for key, form in keys.items()))
+        for name, of in named
     ]
-    yield Table("A game", ("player", "luck", "result", "result less luck"), chance)
+    yield Table("A game", ("player", "games", "luck", "result", "less luck"), chance)
 
 
 def _with_error(figure: Figure, form: str) -> str:
