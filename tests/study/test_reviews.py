@@ -78,6 +78,10 @@ def test_totals_are_those_of_the_games() -> None:
         for key in ("loss", "agreed"):
             weighted = np.average([each[key] for each in totals], weights=choices)
             assert of[key]["mean"] == pytest.approx(weighted, abs=2e-6)
+        where = [each["open_choices"] for each in totals]
+        weighted = np.average([each["open_loss"] for each in totals], weights=where)
+        assert of["open_loss"]["mean"] == pytest.approx(weighted, abs=2e-6)
+        assert of["open_loss"]["n"] == sum(where) < choices.sum()
         for key in ("luck", "result", "result_less_luck"):
             values = np.array([each[key] for each in totals])
             assert of[key]["mean"] == pytest.approx(values.mean(), abs=2e-6)

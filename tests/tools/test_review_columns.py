@@ -110,6 +110,9 @@ def test_totals_of_the_columns_are_those_of_the_reviews(
             assert len(own) == totals["choices"]
             assert own["label"].isin(IDS).all()
             assert own["loss"].mean() == pytest.approx(totals["loss"], abs=1e-6)
+            still = own.query("0.1 <= wins <= 0.9")
+            assert len(still) == totals["open_choices"]
+            assert still["loss"].mean() == pytest.approx(totals["open_loss"], abs=1e-6)
             assert (own["label"] == own["best"]).mean() == pytest.approx(totals["agreed"], abs=1e-6)
             assert {mark: (own["mark"] == mark).sum() for mark in MARKS} == {
                 mark: totals[mark] for mark in MARKS
@@ -177,15 +180,15 @@ def test_of_many_games_totals_are_printed(
     assert "The worst decisions" not in shown
     assert "4 games" in shown
     own = told_of(out).query("name == 'a' and player >= 0")
-    (line, later) = (line for line in shown.splitlines() if line.split()[:1] == ["a"])
+    (line, marks, later) = (line for line in shown.splitlines() if line.split()[:1] == ["a"])
     assert line.split()[1:3] == [str(len(own)), f"{own['loss'].mean():.2%}"]
-    assert line.split()[-2:] == [str((own["mark"] == mark).sum()) for mark in list(MARKS)[:2]]
+    assert marks.split()[1:] == [str((own["mark"] == mark).sum()) for mark in MARKS]
     assert later.split()[1] == "2"
     assert later.count("±") == 3
-    assert len([line for line in shown.splitlines() if line.split()[:1] == ["?"]]) == 2
+    assert len([line for line in shown.splitlines() if line.split()[:1] == ["?"]]) == 3
     monkeypatch.setattr(command, "MANY", 4)
     assert main(["review", str(games), *QUICK]) == 0
-    assert "by player" not in capsys.readouterr().out
+    assert "4 games" not in capsys.readouterr().out
 
 
 def test_many_names_do_not_flood_the_terminal(

@@ -29,27 +29,29 @@ def choices(**losses: list[float]) -> Choices:
     agents = [name for name, values in losses.items() for _ in values]
     values = np.array([value for each in losses.values() for value in each])
     pairs = np.arange(len(values)) // 2
-    return Choices(np.array(agents), np.full(len(agents), "y"), pairs, values, values == 0)
+    agreed, are_open = values == 0, np.arange(len(values)) % 2 == 0
+    return Choices(np.array(agents), np.full(len(agents), "y"), pairs, values, agreed, are_open)
 
 
 def test_figures_are_means_by_agent_and_opponent() -> None:
     told = choices(z=[0.1, 0.3, 0.2, 0.0], y=[0.0, 0.02, 0.0, 0.02], x=[0.0, 0.0, 0.0, -0.01])
-    first, against = review_ladder.tables_of({"judge": told}, LADDER)
+    first, against, while_open = review_ladder.tables_of({"judge": told}, LADDER)
     assert [row[0] for row in first.rows] == ["x", "y", "z"]
     # Pairs of z lose 0.4 and 0.2 on two choices each: a spread of 0.05 about 0.15, and 1.96 of it.
-    assert first.rows[2] == ("z", "−70", "4", "15.00% ± 9.80%", "25%")
-    assert first.rows[1][3:] == ("1.00% ± 0.00%", "50%")
+    assert first.rows[2] == ("z", "−70", "4", "15.00% ± 9.80%", "15.00% ± 9.80%", "25%")
+    assert first.rows[1][3:] == ("1.00% ± 0.00%", "0.00% ± 0.00%", "50%")
     assert first.rows[0][3].startswith("−0.25%")
     assert against.headers == ("loss of", "x", "y", "z")
     assert against.rows[2] == ("z", "–", "15.00% ± 9.80%", "–")
+    assert while_open.rows[1] == ("y", "–", "0.00% ± 0.00%", "–")
 
 
 def test_the_order_is_compared_with_that_of_the_ladder() -> None:
     right = choices(z=[0.3, 0.3], y=[0.2, 0.2], x=[0.1, 0.1])
     wrong = choices(z=[0.3, 0.3], y=[0.1, 0.1], x=[0.2, 0.2])
     told = review_ladder.orders_of({"one": right, "other": wrong}, LADDER)
-    assert "Of the 3 pairs of these agents the loss by `one` orders 3 as" in told
-    assert "the loss by `other` orders 2 as" in told
+    assert "by `one` orders 3 as their ratings do, while both could win 3." in told
+    assert "by `other` orders 2 as their ratings do, while both could win 2." in told
 
 
 def test_matches_are_played_once_and_told_in_the_page(
@@ -66,6 +68,7 @@ def test_matches_are_played_once_and_told_in_the_page(
     assert told.endswith("<!-- end of table -->\nafter\n")
     assert "old" not in told
     assert [line.split("`")[1] for line in told.splitlines() if line.startswith("| `")] == [
+        *("greedy", "random"),
         *("greedy", "random"),
         *("greedy", "random"),
     ]

@@ -23,7 +23,7 @@ from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.report.progress import match_bar
 from tokaido_env.agents.report.tables import Table, print_table
 from tokaido_env.agents.study.estimates import Figure
-from tokaido_env.agents.study.review import DRAWS, Review, check_draws
+from tokaido_env.agents.study.review import DRAWS, MARKS, Review, check_draws
 from tokaido_env.agents.study.reviews import Asked, Tally, review_each
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import LABELS
@@ -208,15 +208,17 @@ def _totals_tables(tally: Tally) -> Iterator[Table]:
     if len(figures) > MOST_NAMES:
         title += f", the {MOST_NAMES} of {len(figures):,} players with most of them"
     named = [(name.strip() or "?", of) for name, of in figures[:MOST_NAMES]]
+    headers = ("player", "choices", "loss a choice", "both could win", "as the judge")
     decisions = [
         (
             *(name, f"{of['choices']:,}", _with_error(of["loss"], ".2%")),
-            *(_with_error(of["agreed"], ".0%"), f"{of['blunder']:,}", f"{of['mistake']:,}"),
+            *(_with_error(of["open_loss"], ".2%"), _with_error(of["agreed"], ".0%")),
         )
         for name, of in named
     ]
-    headers = ("player", "choices", "loss a choice", "as the judge", "blunders", "mistakes")
     yield Table(title, headers, decisions)
+    marks = [(name, *(f"{of[mark]:,}" for mark in MARKS)) for name, of in named]
+    yield Table("Marks", ("player", "blunders", "mistakes", "inaccuracies"), marks)
     keys = {"luck": "+.1%", "result": ".1%", "result_less_luck": ".1%"}
     chance = [
         (name, f"{of['games']:,}", *(_with_error(of[key], form) for key, form in keys.items()))
