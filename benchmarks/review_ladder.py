@@ -31,7 +31,7 @@ from tokaido_env.agents.arena.tournament import Sheet, play
 from tokaido_env.agents.report.regret import markdown_of
 from tokaido_env.agents.report.tables import Table, print_table
 from tokaido_env.agents.study.estimates import Figure, mean_of
-from tokaido_env.agents.study.review import DRAWS
+from tokaido_env.agents.study.review import DRAWS, OPEN
 from tokaido_env.agents.study.reviews import Asked, review_each
 from tokaido_env.files import read_json, write_text
 from tokaido_env.record import Record, read_each, save
@@ -60,6 +60,7 @@ class Choices(NamedTuple):
         pairs: int64 (k,), numbers of the pairs of games.
         losses: float64 (k,), of win probability.
         agreed: bool (k,), whether it was what the judge would have played.
+        are_open: bool (k,), whether both could win, see `review.OPEN`.
     """
 
     agents: npt.NDArray[np.str_]
@@ -67,6 +68,12 @@ class Choices(NamedTuple):
     pairs: npt.NDArray[np.int64]
     losses: npt.NDArray[np.float64]
     agreed: npt.NDArray[np.bool_]
+    are_open: npt.NDArray[np.bool_]
+
+    @property
+    def while_open(self) -> Choices:
+        """Those while both could win."""
+        return Choices(*(column[self.are_open] for column in self))
 
     def of(self, agent: str, opponent: str | None = None) -> Choices:
         """Return those of one agent, against one opponent."""
@@ -178,6 +185,7 @@ def choices_of(files: Sequence[Path]) -> Choices:
             (
                 *(names[told["name"]][rows], told["opponent_words"][told["opponent"]][rows]),
                 *(pairs[rows], told["loss"][rows], (words[0] == words[1])[rows]),
+                (np.abs(told["wins"] - 0.5) <= 0.5 - OPEN)[rows],
             )
         )
     return Choices(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -197,24 +205,39 @@ def tables_of(choices: dict[str, Choices], ladder: dict[str, Any]) -> list[Table
     known = {one["agent"]: one for one in ladder["agents"]}
     agents = [agent for agent in known if agent in first.agents]  # best first
     headers = ("agent", "Elo", "choices")
-    headers += tuple(word for judge in choices for word in (f"loss by {judge}", "as it would"))
+    headers += tuple(
+        word for judge in choices for word in (f"loss by {judge}", "both could win", "as it would")
+    )
     rows = []
     for agent in agents:
         own = [told.of(agent) for told in choices.values()]
         row = agent, f"{known[agent]['elo']:.0f}".replace("-", "−"), f"{len(own[0].losses):,}"
         cells = (
-            word for one in own for word in (with_error(loss_of(one)), f"{one.agreed.mean():.0%}")
+            word
+            for one in own
+            for word in (
+                *(with_error(loss_of(part)) for part in (one, one.while_open)),
+                f"{one.agreed.mean():.0%}",
+            )
         )
         rows.append((*row, *cells))
     board, judge = ladder["board"], next(iter(choices))
     title = f"Mean loss a choice, Elo of ladder {ladder['hash']}, board {board}"
-    against = [
-        (agent, *(with_error(loss_of(first.of(agent, other))) for other in agents))
-        for agent in agents
-    ]
+    by = f"By opponent, by {judge}"
     return [
         Table(title, headers, rows),
-        Table(f"By opponent, by {judge}", ("loss of", *agents), against),
+        Table(by, ("loss of", *agents), _against(first, agents)),
+        Table(
+            f"{by}, while both could win", ("loss of", *agents), _against(first.while_open, agents)
+        ),
+    ]
+
+
+def _against(choices: Choices, agents: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the mean losses of agents against each opponent."""
+    return [
+        (agent, *(with_error(loss_of(choices.of(agent, other))) for other in agents))
+        for agent in agents
     ]
 
 
@@ -239,15 +262,23 @@ def orders_of(choices: dict[str, Choices], ladder: dict[str, Any]) -> str:
     lines = []
     for judge, told in choices.items():
         agents = [agent for agent in elo if agent in told.agents]
-        losses = np.array([told.of(agent).losses.mean() for agent in agents])
-        strength = np.array([elo[agent] for agent in agents])
         pairs = np.triu_indices(len(agents), 1)
-        alike = [np.sign(x[:, None] - x)[pairs] for x in (strength, -losses)]
+        strength = np.array([elo[agent] for agent in agents])
+        alike = [
+            int((np.sign(strength[:, None] - strength) == _above(part, agents))[pairs].sum())
+            for part in (told, told.while_open)
+        ]
         lines.append(
-            f"Of the {len(pairs[0])} pairs of these agents the loss by `{judge}` orders "
-            f"{int((alike[0] == alike[1]).sum())} as their ratings do."
+            f"Of the {len(pairs[0])} pairs of these agents the loss by `{judge}` orders {alike[0]} "
+            f"as their ratings do, while both could win {alike[1]}."
         )
     return "\n".join(lines)
+
+
+def _above(choices: Choices, agents: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return for each two agents 1 where the first loses less, -1 where more: (n, n)."""
+    losses = np.array([loss_of(choices.of(agent))["mean"] for agent in agents], np.float64)
+    return np.asarray(np.sign(losses - losses[:, None]))
 
 
 if __name__ == "__main__":

@@ -44,6 +44,10 @@ MARKS = {"blunder": BLUNDER / 2, "mistake": ERROR / 2, "inaccuracy": ERROR / 4}
 """From what loss of win probability a decision is called so, if its interval excludes that nothing
 was lost; the worst first. The first two are GNU Backgammon's very bad and bad."""
 
+OPEN = 0.1
+"""A game is open while both can win with at least this probability. Where one cannot, decisions
+have little to lose, and whether it comes to that depends on the opponent."""
+
 _NOTHING = -1
 _FEWEST_DRAWS = 4
 _AT_ONCE = 4096  # chance nodes that are looked behind at once
@@ -81,6 +85,10 @@ class Review:
         rows = self.played.rows(game)
         return np.asarray(rows.start + np.flatnonzero(self.best[rows] != _NOTHING))
 
+    def is_open(self, rows: Numbers) -> npt.NDArray[np.bool_]:
+        """Return in which rows the game was open, see `OPEN`: bool (k,)."""
+        return np.asarray(np.abs(self.values[rows] - 0.5) <= 0.5 - OPEN)
+
     def mark(self, row: int) -> str | None:
         """Return what a decision is called, one of `MARKS`, or None."""
         if not self.loss[row] - self.error[row] > 0:
@@ -100,10 +108,13 @@ class Review:
 
     def _totals_of(self, rows: Numbers, result: float, luck: float) -> dict[str, Any]:
         losses, agreed = self.loss[rows], self.best[rows] == self.played.events[rows]
+        while_open = losses[self.is_open(rows)]
         marks = [self.mark(row) for row in rows.tolist()]
         return {
             "choices": len(rows),
             "loss": _rounded(losses.mean()) if len(rows) else None,
+            "open_choices": len(while_open),
+            "open_loss": _rounded(while_open.mean()) if len(while_open) else None,
             "agreed": _rounded(agreed.mean()) if len(rows) else None,
             **{name: marks.count(name) for name in MARKS},
             "luck": _rounded(luck),

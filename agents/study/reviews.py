@@ -102,6 +102,8 @@ class _Part(NamedTuple):
     game: int
     choices: int
     loss: float  # of all of them
+    open_choices: int
+    open_loss: float
     agreed: int
     marks: tuple[int, ...]
     luck: float
@@ -130,8 +132,10 @@ class Tally:
             own = chosen[movers == seat]
             marks = [found.mark(row) for row in own.tolist()]
             agreed = int((found.best[own] == found.played.events[own]).sum())
+            losses, is_open = found.loss[own], found.is_open(own)
             part = _Part(
-                *(self.games, len(own), float(found.loss[own].sum()), agreed),
+                *(self.games, len(own), float(losses.sum())),
+                *(int(is_open.sum()), float(losses[is_open].sum()), agreed),
                 tuple(marks.count(mark) for mark in MARKS),
                 *((luck, end) if seat == 0 else (-luck, 1 - end)),
             )
@@ -142,19 +146,21 @@ class Tally:
         """Return by name, in the order they came, what the games come to.
 
         Of each: "games", "choices", how many of each of `MARKS`, and as {"mean", "ci95", "n"}:
-        "loss" and "agreed" of choices, "luck", "result" and "result_less_luck" of games. Games are
-        what is independent in the intervals; where both players have one name, both count.
+        "loss", "open_loss" and "agreed" of choices, "luck", "result" and "result_less_luck" of
+        games. Games are what is independent in the intervals; where both players have one name,
+        both count.
         """
         return {name: _figures(parts) for name, parts in self._parts.items()}
 
 
 def _figures(parts: Sequence[_Part]) -> dict[str, Any]:
-    games, choices, loss, agreed, _, luck, result = (
+    games, choices, loss, open_choices, open_loss, agreed, _, luck, result = (
         np.array(column) for column in zip(*parts, strict=True)
     )
     marks = np.array([part.marks for part in parts]).sum(axis=0)
     means: dict[str, Figure] = {
         "loss": mean_of_sums(loss, choices, games),
+        "open_loss": mean_of_sums(open_loss, open_choices, games),
         "agreed": mean_of_sums(agreed, choices, games),
         "luck": mean_of(luck, games),
         "result": mean_of(result, games),

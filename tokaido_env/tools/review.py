@@ -208,21 +208,23 @@ def _totals_tables(tally: Tally) -> Iterator[Table]:
     if len(figures) > MOST_NAMES:
         title += f", the {MOST_NAMES} of {len(figures):,} players with most of them"
     named = [(name.strip() or "?", of) for name, of in figures[:MOST_NAMES]]
+    headers = ("player", "choices", "loss a choice", "both could win", "as the judge")
     decisions = [
         (
-            *(name, f"{of['games']:,}", f"{of['choices']:,}"),
-            *(_with_error(of["loss"], ".2%"), _with_error(of["agreed"], ".0%")),
-            *(f"{of[mark]:,}" for mark in MARKS),
+            *(name, f"{of['choices']:,}", _with_error(of["loss"], ".2%")),
+            *(_with_error(of["open_loss"], ".2%"), _with_error(of["agreed"], ".0%")),
         )
         for name, of in named
     ]
-    headers = ("player", "games", "choices", "mean loss a choice", "as the judge would")
-    yield Table(title, (*headers, "blunders", "mistakes", "inaccuracies"), decisions)
+    yield Table(title, headers, decisions)
+    marks = [(name, *(f"{of[mark]:,}" for mark in MARKS)) for name, of in named]
+    yield Table("Marks", ("player", "blunders", "mistakes", "inaccuracies"), marks)
     keys = {"luck": "+.1%", "result": ".1%", "result_less_luck": ".1%"}
     chance = [
-        (name, *(_with_error(of[key], form) for key, form in keys.items())) for name, of in named
+        (name, f"{of['games']:,}", *(_with_error(of[key], form) for key, form in keys.items()))
+        for name, of in named
     ]
-    yield Table("A game", ("player", "luck", "result", "result less luck"), chance)
+    yield Table("A game", ("player", "games", "luck", "result", "less luck"), chance)
 
 
 def _with_error(figure: Figure, form: str) -> str:

@@ -48,7 +48,7 @@ COLUMNS = {
 
 Add = Callable[[int, Record, Review], None]
 
-_PHASES = [phase.name.lower() for phase in Phase]
+_PHASES = [phase.name for phase in Phase]  # as positions have them
 _WORDS = "_words"  # how the array of an archive ends that holds the words of a column
 
 

@@ -15,6 +15,7 @@ _WORST = 20  # moves that are listed
 _TOTALS = {
     "choices": ("choices", "{:d}"),
     "loss": ("mean loss a choice", "{:.2%}"),
+    "open_loss": ("while both could win", "{:.2%}"),
     "agreed": ("as the judge would", "{:.0%}"),
     **{name: (f"{name[:-1]}ies" if name.endswith("y") else f"{name}s", "{:d}") for name in MARKS},
     "luck": ("luck", "{:+.0%}"),

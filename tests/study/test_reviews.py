@@ -1,0 +1,118 @@
+"""Reviews of many games: in order whoever does them, and totals with intervals by games."""
+
+import numpy as np
+import pytest
+from test_review import CHAMPION, golden
+
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.crew import Crew, Here, Take
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.arena.workers import Processes
+from tokaido_env.agents.study.estimates import mean_of_sums
+from tokaido_env.agents.study.review import MARKS, Review, review
+from tokaido_env.agents.study.reviews import Asked, Tally, review_each
+
+JUDGE = make("mcts:sims=20")
+ASKED = Asked(JUDGE, CHAMPION, 4, 3)
+SEEDS = (3, 4, 5)
+
+
+def singles() -> list[Review]:
+    return [review(golden(seed), JUDGE, CHAMPION, 4, 3) for seed in SEEDS]
+
+
+class Backwards(Here):
+    """Does the last unit first, and each of them twice."""
+
+    def run(self, units: object, take: Take, agents: object = ()) -> None:
+        parts: list[tuple[int, object]] = []
+        super().run(units, lambda number, part: parts.append((number, part)), agents)  # type: ignore[arg-type]
+        for number, part in reversed(parts + parts):
+            take(number, part)
+
+
+@pytest.mark.parametrize("crew", [None, Backwards(), Processes(2)], ids=["here", "back", "two"])
+def test_games_are_reviewed_in_order_and_as_alone(crew: Crew | None) -> None:
+    found: list[Review] = []
+    review_each((golden(seed) for seed in SEEDS), ASKED, found.append, crew)
+    if crew is not None:
+        crew.close()
+    assert [one.to_dict() for one in found] == [one.to_dict() for one in singles()]
+
+
+def test_who_cannot_judge_is_refused_by_any_crew() -> None:
+    crew = Processes(1)
+    with pytest.raises(ValueError, match="'greedy' does not tell") as refused:
+        review_each([golden()], ASKED._replace(judge=make("greedy")), lambda found: None, crew)
+    crew.close()
+    assert not isinstance(refused.value, AgentFailed)
+
+
+def test_no_more_games_are_begun_than_are_reviewed() -> None:
+    """A file may be longer than memory."""
+    begun, done = [], []
+
+    def games() -> object:
+        for seed in SEEDS:
+            assert len(begun) == len(done)
+            begun.append(seed)
+            yield golden(seed)
+
+    review_each(games(), ASKED, done.append)  # type: ignore[arg-type]
+    assert len(done) == 3
+
+
+def test_totals_are_those_of_the_games() -> None:
+    found, tally = singles(), Tally()
+    names = [("a", "b"), ("b", "a"), ("a", "b")]
+    for name, one in zip(names, found, strict=True):
+        tally.add(name, one)
+    figures = tally.figures()
+    assert list(figures) == ["a", "b"]
+    for name, of in figures.items():
+        totals = [one.totals()[who.index(name)] for who, one in zip(names, found, strict=True)]
+        choices = np.array([each["choices"] for each in totals])
+        assert (of["games"], of["choices"]) == (3, choices.sum())
+        for mark in MARKS:
+            assert of[mark] == sum(each[mark] for each in totals)
+        for key in ("loss", "agreed"):
+            weighted = np.average([each[key] for each in totals], weights=choices)
+            assert of[key]["mean"] == pytest.approx(weighted, abs=2e-6)
+        where = [each["open_choices"] for each in totals]
+        weighted = np.average([each["open_loss"] for each in totals], weights=where)
+        assert of["open_loss"]["mean"] == pytest.approx(weighted, abs=2e-6)
+        assert of["open_loss"]["n"] == sum(where) < choices.sum()
+        for key in ("luck", "result", "result_less_luck"):
+            values = np.array([each[key] for each in totals])
+            assert of[key]["mean"] == pytest.approx(values.mean(), abs=2e-6)
+            half = 1.96 * values.std(ddof=1) / 3**0.5
+            assert of[key]["ci95"][1] - of[key]["mean"] == pytest.approx(half, abs=1e-4)
+
+
+def test_one_name_for_both_has_no_luck_and_half_the_results() -> None:
+    tally = Tally()
+    for one in singles():
+        tally.add(("a", "a"), one)
+    (of,) = tally.figures().values()
+    assert (tally.games, of["games"]) == (3, 3)
+    assert of["luck"]["mean"] == of["luck"]["ci95"][1] == 0
+    assert of["result"]["mean"] == 0.5
+
+
+def test_without_a_game_there_is_nothing() -> None:
+    assert Tally().figures() == {}
+
+
+def test_the_interval_of_sums_is_that_of_games_drawn_again() -> None:
+    """A mean of choices, resampled game by game: some games are long, some players careless."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(20, 70, 400)
+    sums = np.array([rng.exponential(rng.exponential(), n).sum() for n in counts])
+    told = mean_of_sums(sums, counts, np.arange(400))
+    assert told["n"] == counts.sum()
+    assert told["mean"] == pytest.approx(sums.sum() / counts.sum(), abs=1e-6)
+    drawn = rng.integers(400, size=(4000, 400))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    low, high = told["ci95"]
+    assert high - low == pytest.approx(2 * 1.96 * means.std(), rel=0.06)
+    assert mean_of_sums([], np.zeros(0, np.int64), np.zeros(0, np.int64))["mean"] is None

@@ -1,0 +1,106 @@
+"""What the ladder's agents lose by reviews: the script on a small ladder, and figures by hand."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import ROOT
+
+from tokaido_env.record import load
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import review_ladder
+from review_ladder import Choices
+
+LADDER = {
+    "hash": "abc",
+    "board": "shikoku",
+    "agents": [
+        {"agent": name, "elo": elo} for name, elo in (("x", 9.0), ("y", -8.0), ("z", -70.0))
+    ],
+}
+
+
+def choices(**losses: list[float]) -> Choices:
+    """Decisions of agents against "y", two in a pair of games."""
+    agents = [name for name, values in losses.items() for _ in values]
+    values = np.array([value for each in losses.values() for value in each])
+    pairs = np.arange(len(values)) // 2
+    agreed, are_open = values == 0, np.arange(len(values)) % 2 == 0
+    return Choices(np.array(agents), np.full(len(agents), "y"), pairs, values, agreed, are_open)
+
+
+def test_figures_are_means_by_agent_and_opponent() -> None:
+    told = choices(z=[0.1, 0.3, 0.2, 0.0], y=[0.0, 0.02, 0.0, 0.02], x=[0.0, 0.0, 0.0, -0.01])
+    first, against, while_open = review_ladder.tables_of({"judge": told}, LADDER)
+    assert [row[0] for row in first.rows] == ["x", "y", "z"]
+    # Pairs of z lose 0.4 and 0.2 on two choices each: a spread of 0.05 about 0.15, and 1.96 of it.
+    assert first.rows[2] == ("z", "−70", "4", "15.00% ± 9.80%", "15.00% ± 9.80%", "25%")
+    assert first.rows[1][3:] == ("1.00% ± 0.00%", "0.00% ± 0.00%", "50%")
+    assert first.rows[0][3].startswith("−0.25%")
+    assert against.headers == ("loss of", "x", "y", "z")
+    assert against.rows[2] == ("z", "–", "15.00% ± 9.80%", "–")
+    assert while_open.rows[1] == ("y", "–", "0.00% ± 0.00%", "–")
+
+
+def test_the_order_is_compared_with_that_of_the_ladder() -> None:
+    right = choices(z=[0.3, 0.3], y=[0.2, 0.2], x=[0.1, 0.1])
+    wrong = choices(z=[0.3, 0.3], y=[0.1, 0.1], x=[0.2, 0.2])
+    told = review_ladder.orders_of({"one": right, "other": wrong}, LADDER)
+    assert "by `one` orders 3 as their ratings do, while both could win 3." in told
+    assert "by `other` orders 2 as their ratings do, while both could win 2." in told
+
+
+def test_matches_are_played_once_and_told_in_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, results = tmp_path / "page.md", tmp_path / "results"
+    page.write_text("before\n<!-- table -->\nold\n<!-- end of table -->\nafter\n", encoding="utf-8")
+    monkeypatch.setattr(review_ladder, "PAGE", page)
+    monkeypatch.setattr(review_ladder, "AGENTS", ("random", "greedy"))
+    options = ["--results", str(results), "--pairs", "1", "--judges", "mcts:sims=20", "champion"]
+    assert review_ladder.main([*options, "--docs"]) == 0
+    told = page.read_text(encoding="utf-8")
+    assert told.startswith("before\n<!-- table -->\n")
+    assert told.endswith("<!-- end of table -->\nafter\n")
+    assert "old" not in told
+    assert [line.split("`")[1] for line in told.splitlines() if line.startswith("| `")] == [
+        *("greedy", "random"),
+        *("greedy", "random"),
+        *("greedy", "random"),
+    ]
+    games = sorted(results.glob("*.jsonl"))
+    players = {load(path)[0].players for path in games}
+    assert players == {("random", "random"), ("random", "greedy"), ("greedy", "greedy")}
+    assert len({record.seed for path in games for record in load(path)}) == 3  # one of each pair
+    assert len(list(results.glob("*.npz"))) == 6
+    capsys.readouterr()
+
+    def never(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(review_ladder, "play", never)
+    monkeypatch.setattr(review_ladder, "review_each", never)
+    assert review_ladder.main([*options, "--docs"]) == 0
+    assert page.read_text(encoding="utf-8") == told
+
+
+def test_decisions_are_read_with_the_pairs_that_they_are_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review_ladder, "AGENTS", ("random", "greedy"))
+    options = ["--results", str(tmp_path), "--pairs", "2", "--judges", "champion"]
+    assert review_ladder.main(options) == 0
+    files = sorted(tmp_path.glob("*.npz"))
+    told = review_ladder.choices_of(files)
+    assert len(np.unique(told.pairs)) == 6
+    assert set(told.agents) == set(told.opponents) == {"random", "greedy"}
+    own = told.of("greedy", "greedy")
+    assert len(np.unique(own.pairs)) == 2
+    assert (own.losses[own.agreed] == 0).all()
+    assert len(own.losses) + len(told.of("greedy", "random").losses) == len(
+        told.of("greedy").losses
+    )
