@@ -102,6 +102,39 @@ def test_api_with_dictionaries(make: Callable[..., Any]) -> None:
     api_test(make(), num_cycles=1000)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Observation is not a NumPy array:UserWarning",
+    "ignore:Observation space for each agent probably should be:UserWarning",
+    "ignore:Action mask numpy array is all zeros:UserWarning",
+)
+@pytest.mark.parametrize("make", [env, raw_env])
+@pytest.mark.parametrize("observation", ["dict", "entities"])
+@pytest.mark.parametrize("mask", ["observation", "infos"])
+def test_api_with_the_mask_in_one_place(
+    make: Callable[..., Any], observation: Any, mask: Any
+) -> None:
+    e = make(observation=observation, mask=mask)
+    api_test(e, num_cycles=200)
+    e.reset(seed=1)
+    for _ in range(20):
+        seen, info = e.observe(e.agent_selection), e.infos[e.agent_selection]
+        assert ("action_mask" in seen, "action_mask" in info) == (
+            mask == "observation",
+            mask == "infos",
+        )
+        assert e.observation_space(e.agent_selection).contains(seen)
+        legal = (seen if mask == "observation" else info)["action_mask"]
+        assert np.flatnonzero(legal).tolist() == e.game.legal_actions()
+        e.step(e.game.legal_actions()[-1])
+
+
+def test_a_box_has_no_room_for_the_mask() -> None:
+    with pytest.raises(ValueError, match="mask: expected"):
+        env(observation="box", mask="observation")
+    with pytest.raises(ValueError, match="mask: expected"):
+        env(mask="nowhere")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("make", [env, raw_env])
 def test_api_with_boxes_gives_no_warning(make: Callable[..., Any]) -> None:
     api_test(make(observation="box"), num_cycles=1000)
@@ -202,7 +235,8 @@ def test_rewards_are_the_right_seats_when_a_player_moves_twice() -> None:
             mover = e.game.player
             e.step(rng.choice(e.game.legal_actions()))
             told = e.infos["player_1"]
-            assert (told["player"], told["next_player"]) == (mover, e.game.player)
+            decides = -1 if e.game.player is None else e.game.player
+            assert (told["player"], told["next_player"]) == (mover, decides)
             twice += mover == e.game.player
             paid = {agent: paid[agent] + e.rewards[agent] for agent in AGENTS}
         assert twice > 20
@@ -230,7 +264,7 @@ def test_the_opponent_returns_a_ware_inside_the_others_pick() -> None:
     e.step(IDS["discard:doll"])
     told.append((e.agent_selection, e.infos["player_0"]["player"]))
     assert told == [
-        *[("player_0", None), ("player_0", 0)],  # which effect?
+        *[("player_0", -1), ("player_0", 0)],  # which effect?
         *[("player_1", 0), ("player_1", 1)],  # which ware? then the second pick
     ]
     assert e.game.to_dict()["phase"] == "MOVE"

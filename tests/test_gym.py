@@ -590,3 +590,10 @@ def test_an_action_that_is_none_is_refused(action: Any) -> None:
     env.reset(seed=3)
     with pytest.raises(ValueError, match=r"^(action|moves): expected"):
         env.step(action)
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "Disabled"])
+def test_the_autoreset_mode_is_an_attribute(mode: str) -> None:
+    envs = gymnasium.make_vec("TokaidoDuo-v0", num_envs=2, autoreset_mode=mode)
+    assert envs.unwrapped.autoreset_mode == AutoresetMode(mode)  # type: ignore[attr-defined]
+    assert envs.metadata["autoreset_mode"] == AutoresetMode(mode)

@@ -32,6 +32,7 @@ from tokaido_env.core.bits import MASK_BYTES, expand
 from tokaido_env.core.checks import check_choice, check_seed
 from tokaido_env.core.luck import entropy_seed, episode_seed
 from tokaido_env.core.rules import rewards_of
+from tokaido_env.core.state import NOBODY
 from tokaido_env.game import Game
 from tokaido_env.observing import ENTITIES, GameObserver, check_observation
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 AGENTS = ("player_0", "player_1")
 Form = Literal["dict", "box", "entities"]
 FORMS: tuple[Form, ...] = ("dict", "box", "entities")
+MaskIn = Literal["both", "observation", "infos"]
+MASKS: tuple[MaskIn, ...] = ("both", "observation", "infos")
 _SEATS: dict[object, int] = {agent: seat for seat, agent in enumerate(AGENTS)}
 ILLEGAL_REWARD = -1.0
 
@@ -58,6 +61,7 @@ def env(
     reward: Literal["win", "margin"] = "win",
     observation: Form = "dict",
     see_board: bool = False,
+    mask: MaskIn = "both",
     illegal: Literal["terminate", "raise"] = "terminate",
     render_mode: str | None = None,
 ) -> TokaidoEnv:
@@ -70,11 +74,13 @@ def env(
             "entities": as "dict", with arrays by name (`entities.ENTITY_SHAPES`) for the vector.
         see_board: the block of its board stands behind the vector, in `state()` too
             (`board_features`).
+        mask: where the legal actions are told: "both", or the "observation" or the "infos" alone,
+            for libraries that cannot bear both; a box has no room for them.
         illegal: "terminate": an illegal action ends the game, -1 for who chose it; "raise": it
             raises `IllegalMove` and changes nothing.
         render_mode: None, "ansi", "rgb_array" or "human", see `tokaido_env.render.modes`.
     """
-    return TokaidoEnv(board, reward, observation, render_mode, illegal, see_board)
+    return TokaidoEnv(board, reward, observation, render_mode, illegal, see_board, mask)
 
 
 def raw_env(
@@ -83,10 +89,11 @@ def raw_env(
     reward: Literal["win", "margin"] = "win",
     observation: Form = "dict",
     see_board: bool = False,
+    mask: MaskIn = "both",
     render_mode: str | None = None,
 ) -> RawTokaidoEnv:
     """Make the environment without checks of order, bounds and legality, to wrap yourself."""
-    return RawTokaidoEnv(board, reward, observation, render_mode, see_board)
+    return RawTokaidoEnv(board, reward, observation, render_mode, see_board, mask)
 
 
 class RawTokaidoEnv(AECEnv[str, Any, int | None]):
@@ -109,16 +116,18 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         observation: str = "dict",
         render_mode: str | None = None,
         see_board: bool = False,
+        mask: str = "both",
     ) -> None:
         super().__init__()
         check_choice("reward", reward, ("win", "margin"))
         check_observation(observation, see_board, FORMS)
+        check_choice("mask", mask, MASKS if observation != "box" else ("both", "infos"))
         self._renderer = Renderer(render_mode)
         self.boards = BoardPool.load(board).check_drawn()
         self.render_mode = render_mode
         self.possible_agents = list(AGENTS)
         self.observation_spaces = {
-            agent: _observation_space(observation, see_board) for agent in AGENTS
+            agent: _observation_space(observation, see_board, mask) for agent in AGENTS
         }
         self.action_spaces = {agent: action_space() for agent in AGENTS}
         entities = observation == ENTITIES
@@ -127,6 +136,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         self._state_observer = GameObserver("float32", see_board or entities)
         self._margin = reward == "margin"
         self._as_dict = observation != "box"
+        self._shows_mask, self._tells_mask = mask != "infos", mask != "observation"
         self._seed: int | None = None
         self._episode = 0
 
@@ -183,6 +193,8 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         seen = self._observer.observe(game, seat)
         if not self._as_dict:
             return seen
+        if not self._shows_mask:
+            return {"observation": seen}
         mask = self._mask if seat == game.player else np.zeros(N_ACTIONS, np.int8)
         return {"observation": seen, "action_mask": mask}
 
@@ -233,8 +245,14 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         """Set what agents may read after a decision of `player` (None after a reset)."""
         game = self.game
         next_player = game.player
-        facts: dict[str, Any] = {"player": player, "next_player": next_player, "seed": game.seed}
-        facts["board"], facts["action_mask"] = game.board.name, _NO_ACTIONS
+        facts: dict[str, Any] = {
+            "player": NOBODY if player is None else player,
+            "next_player": NOBODY if next_player is None else next_player,
+            "seed": game.seed,
+            "board": game.board.name,
+        }
+        if self._tells_mask:
+            facts["action_mask"] = _NO_ACTIONS
         self.infos = {AGENTS[0]: facts, AGENTS[1]: facts.copy()}
         if next_player is None:
             self._finish()
@@ -243,7 +261,9 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         self.agent_selection = agent = AGENTS[next_player]
         words = np.empty(MASK_BYTES // 8, np.uint64)
         expand(game.legal_mask, words)
-        self.infos[agent]["action_mask"] = self._mask = words.view(np.int8)[:N_ACTIONS]
+        self._mask = words.view(np.int8)[:N_ACTIONS]
+        if self._tells_mask:
+            self.infos[agent]["action_mask"] = self._mask
 
     def _render(self) -> str | Pixels | None:
         return self._renderer.render(self._scene, self.metadata["render_fps"])
@@ -277,8 +297,9 @@ class TokaidoEnv(RawTokaidoEnv):
         render_mode: str | None = None,
         illegal: str = "terminate",
         see_board: bool = False,
+        mask: str = "both",
     ) -> None:
-        super().__init__(board, reward, observation, render_mode, see_board)
+        super().__init__(board, reward, observation, render_mode, see_board, mask)
         check_choice("illegal", illegal, ("terminate", "raise"))
         self._raises = illegal == "raise"
         self._has_reset = False
@@ -382,10 +403,14 @@ def _seat_of(agent: object) -> int:
         raise
 
 
-def _observation_space(form: str, see_board: bool) -> spaces.Space[Any]:
+def _observation_space(form: str, see_board: bool, mask: str) -> spaces.Space[Any]:
     seen = observation_space("entities" if form == ENTITIES else "float32", see_board)
-    mask = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
-    return seen if form == "box" else spaces.Dict({"observation": seen, "action_mask": mask})
+    if form == "box":
+        return seen
+    if mask == "infos":
+        return spaces.Dict({"observation": seen})
+    legal = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
+    return spaces.Dict({"observation": seen, "action_mask": legal})
 
 
 _NO_ACTIONS: npt.NDArray[np.int8] = np.zeros(N_ACTIONS, np.int8)

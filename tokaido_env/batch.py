@@ -37,7 +37,7 @@ from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
 from tokaido_env.core.luck import LUCK, entropy_seed, episode_seeds
 from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
+from tokaido_env.core.state import NOT_ENDED, Phase, aligned_zeros, copy_rows, put_rows, start
 from tokaido_env.observing import Observation, Observer
 from tokaido_env.turn import Turn
 from tokaido_env.validity import Games, Positions
@@ -73,6 +73,8 @@ class Batch:
             of the turn is -1). Who plays nothing else will wait for its end in vain.
         copy: give turns arrays of their own. Without it they hand out the batch's buffers, which
             the next step overwrites, what tells of a board only if it is another: do not write.
+            Observations, `legal` and `padded_mask` are contiguous then, and begin at multiples of
+            64 bytes: DLPack hands them on without a copy, and they change under whoever holds them.
 
     Attributes:
         pool: the boards in use, `slots["board"]` tells which of them each game is played on.
@@ -107,7 +109,7 @@ class Batch:
         self._fresh = start(self.boards)
         self._observer = Observer(self.boards, observation, see_board, n)
         self.luck = np.zeros(n, LUCK)
-        self.legal = np.zeros(n, np.uint64)
+        self.legal = aligned_zeros((n,), np.uint64)
         self.slots = np.zeros(n, SLOT)
         self.slots["board"] = np.arange(n) % len(self.pool)
         self.states = copy_rows(self._fresh, self.slots["board"])
@@ -119,7 +121,7 @@ class Batch:
         self._mode["pool"] = len(self.pool) if self.pool.drawn else 0
         self.all_games = np.arange(n)
         self._met = np.zeros(n, np.bool_)
-        self._words = np.zeros((n, MASK_BYTES // 8), np.uint64)
+        self._words = aligned_zeros((n, MASK_BYTES // 8), np.uint64)
         self._turns = self._views()
         self._begun = False
 
@@ -142,7 +144,7 @@ class Batch:
             SeedError, PositionError: nothing has changed then.
         """
         self.begin(self.all_games, seed, positions)
-        return self._turn()
+        return self.turn()
 
     def step(self, moves: npt.ArrayLike) -> Turn:
         """Play a decision of every game or, with explicit chance, an outcome where chance is next.
@@ -154,7 +156,7 @@ class Batch:
             IllegalMove: naming games, moves and what was legal; nothing has been played then.
         """
         self.advance(self.all_games, moves)
-        return self._turn()
+        return self.turn()
 
     def play(self, bot: str) -> Turn:
         """Play one move of every game that is not over, chosen inside the kernel.
@@ -165,12 +167,12 @@ class Batch:
             bot: "random" or "greedy". With explicit chance, outcomes are drawn from the luck.
         """
         self._advance_with(self.all_games, bot, to_end=False)
-        return self._turn()
+        return self.turn()
 
     def finish(self, bot: str) -> Turn:
         """Play every game to its end, both seats by a bot inside the kernel."""
         self._advance_with(self.all_games, bot, to_end=True)
-        return self._turn()
+        return self.turn()
 
     def weights(self) -> npt.NDArray[np.int64]:
         """Return the integer odds of each outcome, (n, MAX_OUTCOMES): zeros where none is next."""
@@ -295,6 +297,14 @@ class Batch:
         loops.keys(games, self.states, self.slots, out)
         return out
 
+    def turn(self) -> Turn:
+        """Return what `reset`, `step`, `play` and `finish` return: after `begin` or `advance`."""
+        states = self.states
+        self._observer.look((self.all_games, self.boards, states, self.slots, states["player"]))
+        if not self._copy:
+            return self._turns
+        return Turn._make((self._observer.copied(), *(each.copy() for each in self._turns[1:])))
+
     def observe(self, games: Games, seats: npt.ArrayLike) -> Any:
         """Return what the given seats see, in the form of `Turn.observation` or else float32.
 
@@ -305,6 +315,11 @@ class Batch:
         games = self._some(games)
         chosen = validity.checked_seats(seats, len(games))
         return self._observer.observe((games, self.boards, self.states, self.slots, chosen))
+
+    @property
+    def padded_mask(self) -> npt.NDArray[np.int8]:
+        """`Turn.mask` with zeros behind each row, int8 (n, MASK_BYTES): contiguous. Live."""
+        return self._words.view(np.int8)
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:
         """Return the legal actions of the given games: bool (k, N_ACTIONS)."""
@@ -401,13 +416,6 @@ class Batch:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._turns = self._views()
-
-    def _turn(self) -> Turn:
-        states = self.states
-        self._observer.look((self.all_games, self.boards, states, self.slots, states["player"]))
-        if not self._copy:
-            return self._turns
-        return Turn._make((self._observer.copied(), *(each.copy() for each in self._turns[1:])))
 
     def _advance_with(self, games: Games, bot: str, *, to_end: bool) -> None:
         self._need_begun(games)

@@ -146,6 +146,8 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
 class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     """Many games of one learner in one process: `gymnasium.make_vec`.
 
+    `autoreset_mode` and `metadata` tell how games begin anew, as Gymnasium has it.
+
     With `num_envs` environments of seed `s`, environment `i` is `TokaidoDuoEnv` with seed `s + i`
     (at the seats "alternate" it begins at seat `i % 2`).
 
@@ -175,6 +177,7 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         mode = AutoresetMode(autoreset_mode)
         check_choice("autoreset_mode", mode, AUTORESET_MODES)
+        self.autoreset_mode = mode
         self.metadata = {"render_modes": [], "autoreset_mode": mode}
         self.num_envs = num_envs
         self.games = Versus(

@@ -12,15 +12,19 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agent import check_asked
 from tokaido_env.core import loops
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bits import MASK_BYTES
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
-from tokaido_env.core.checks import check_choice
+from tokaido_env.core.checks import as_array, check_choice
 from tokaido_env.core.entities import (
     N_ENTITY_NUMBERS,
     board_entities,
     encode_entities_of_game,
     entity_arrays,
 )
+from tokaido_env.core.episode import SLOT
 from tokaido_env.core.observation import (
     N_FEATURES,
     OBSERVATION_DTYPES,
@@ -28,7 +32,11 @@ from tokaido_env.core.observation import (
     encode_game,
     units,
 )
+from tokaido_env.core.possible import FINE, first_impossible
+from tokaido_env.core.state import aligned_zeros, copy_rows
 from tokaido_env.game import Game
+from tokaido_env.position import PositionError
+from tokaido_env.validity import checked_seats
 
 Observation = Literal["float32", "uint8", "entities"]
 ENTITIES = "entities"
@@ -61,6 +69,51 @@ def row_width(observation: object, see_board: object) -> int:
     if observation == ENTITIES:
         return N_ENTITY_NUMBERS
     return N_FEATURES + (N_BOARD_FEATURES if see_board else 0)
+
+
+def observe(
+    boards: npt.NDArray[np.void],
+    states: npt.NDArray[np.void],
+    seats: npt.ArrayLike | None = None,
+    observation: Observation = "float32",
+    see_board: bool = False,
+) -> Seen:
+    """Return what seats see of positions, as `Batch` shows games: for agents, who are handed both.
+
+    Args:
+        boards: `BOARD` (1,) or one for each position, as `Agent.act` gets them.
+        states: `STATE` (n,), the positions.
+        seats: integers (n,), who sees; by default who decides, player_0 where nobody does.
+        observation, see_board: as for `Batch`.
+
+    Returns:
+        float32 or uint8 (n, N_FEATURES), with `see_board` N_BOARD_FEATURES more; of entities a
+        dict of arrays.
+
+    Raises:
+        ValueError, TypeError: for arrays of another kind, or no such observation or seats.
+        PositionError: for states in which no game stands.
+    """
+    n = len(states) if isinstance(states, np.ndarray) and states.ndim else 0
+    check_asked(boards, states, np.zeros(n, np.uint64), np.zeros(n, np.uint64))
+    which = np.arange(n) if len(boards) > 1 else np.zeros(n, np.int64)
+    rows = copy_rows(states)
+    wrong = first_impossible(boards, which, rows, rows.view(np.int8).reshape(n, -1)) if n else FINE
+    if wrong != FINE:
+        raise PositionError(f"states: no game stands as number {wrong} of {n} says")
+    slots = np.zeros(n, SLOT)
+    slots["board"] = which
+    chosen = rows["player"] if seats is None else checked_seats(seats, n)
+    here = np.arange(n), boards, rows, slots, np.ascontiguousarray(chosen)
+    return Observer(boards, observation, see_board, 0).observe(here)
+
+
+def masks(legal: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Return legal actions that are given as bits, uint64 (n,), as bool (n, N_ACTIONS)."""
+    bits = np.ascontiguousarray(as_array("legal", legal), np.uint64)
+    words = np.empty((len(bits), MASK_BYTES // 8), np.uint64)
+    loops.expand(np.arange(len(bits)), bits, words)
+    return words.view(np.bool_)[:, :N_ACTIONS]
 
 
 class Observer:
@@ -132,7 +185,7 @@ class Observer:
         return self._shown(rows)
 
     def _rows(self, n: int) -> npt.NDArray[Any]:
-        return np.zeros((n, self._width), self._units.dtype)
+        return aligned_zeros((n, self._width), self._units.dtype)
 
     def _write(self, here: Here, rows: npt.NDArray[Any], standing: npt.NDArray[np.int32]) -> None:
         if self._has_entities:
