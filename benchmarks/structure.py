@@ -29,7 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         *("agent", "validity", "position", "trajectory", "record", "game", "turn"),
         *("observing", "batch", "versus", "spaces"),
     ),
-    ("aec", "gym", "sb3", "openspiel", "rllib"),
+    ("aec", "gym", "sb3", "openspiel", "rllib", "torchrl"),
     ("agents.players",),
     ("agents.registry",),
     ("agents.arena",),

@@ -27,7 +27,7 @@ OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
     *("pyspiel", "open_spiel", "matplotlib", "IPython", "pyarrow", "pandas"),
     *("resvg_py", "PIL", "pygame", "ray", "starlette", "uvicorn"),
-    *("anywidget", "traitlets"),
+    *("anywidget", "traitlets", "torchrl", "tensordict"),
 }
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 # Who may import an optional dependency when it is imported itself.
@@ -35,10 +35,12 @@ WITH_OPTIONAL = {
     "tokaido_env/sb3.py": {"stable_baselines3"},
     "tokaido_env/openspiel.py": {"pyspiel", "open_spiel"},
     "tokaido_env/rllib.py": {"ray"},
+    "tokaido_env/torchrl.py": {"torch", "torchrl", "tensordict"},
     "tokaido_env/web/server.py": {"starlette", "uvicorn"},
     "tokaido_env/web/widget.py": {"anywidget", "traitlets"},
     "agents/arena/cluster.py": {"ray"},
     "agents/learn/network.py": {"torch"},
+    "agents/learn/one_file_ppo.py": {"torch"},
     "agents/learn/sighted.py": {"torch"},
     "agents/learn/games.py": {"torch"},
     "agents/learn/update.py": {"torch"},
@@ -61,7 +63,8 @@ ONLY_IN = {
     "starlette": ("tokaido_env/web/server.py",),
     "uvicorn": ("tokaido_env/web/server.py",),
     "anywidget": ("tokaido_env/web/widget.py",),
-    "torch": ("agents/learn/", "tokaido_env/tools/"),
+    "torch": ("agents/learn/", "tokaido_env/torchrl.py", "tokaido_env/tools/"),
+    "torchrl": ("tokaido_env/torchrl.py", "tokaido_env/tools/"),
     "sb3_contrib": ("agents/learn/ppo_policy.py", "tokaido_env/tools/"),
     "stable_baselines3": ("tokaido_env/sb3.py", "agents/learn/ppo", "tokaido_env/tools/"),
 }

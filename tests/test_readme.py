@@ -28,3 +28,16 @@ def test_an_example_of_the_readme_runs(
     monkeypatch.chdir(tmp_path)
     exec(compile(example, str(README), "exec"), {"__name__": "example"})
     assert ("print" in example) == bool(capsys.readouterr().out)
+
+
+def test_the_examples_of_the_page_on_libraries_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torchrl")
+    page = README.parent / "docs" / "libraries.md"
+    examples = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(examples) >= 3
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "example"}
+    for example in examples:
+        exec(compile(example, str(page), "exec"), names)

@@ -36,7 +36,8 @@ def test_the_environment_conforms(
 
 def test_every_library_is_asked() -> None:
     packages = {check.package for check in CHECKS}
-    assert packages == {"pettingzoo", "gymnasium", "stable_baselines3", "open_spiel", "ray"}
+    asked = {"pettingzoo", "gymnasium", "stable_baselines3", "open_spiel", "torchrl", "ray"}
+    assert packages == asked
 
 
 def failing() -> str:

@@ -13,6 +13,7 @@ import io
 import os
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -188,6 +189,22 @@ def _random_sim_test() -> str:
     return ""
 
 
+def _check_env_specs(**options: Any) -> str:
+    from torchrl.envs.utils import check_env_specs
+
+    from tokaido_env.torchrl import TokaidoDuoEnv
+
+    with warnings.catch_warnings(), _unseen():
+        warnings.simplefilter("error")
+        check_env_specs(TokaidoDuoEnv(16, **options))
+    env = TokaidoDuoEnv(1024, **options)
+    env.set_seed(1)
+    env.rollout(2)
+    since = time.process_time()
+    env.rollout(_STEPS, break_when_any_done=False)
+    return f"{1024 * _STEPS / (time.process_time() - since):,.0f} steps/CPU-s"
+
+
 def _check_multiagent_environments(**options: Any) -> str:
     from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
@@ -199,6 +216,7 @@ def _check_multiagent_environments(**options: Any) -> str:
     return ""
 
 
+_STEPS = 60  # of a rollout that is timed
 OF_RLLIB = ("ray", "tree", "lz4", "tensorboardX")  # that Ray's core does not bring
 
 CHECKS = (
@@ -230,6 +248,7 @@ CHECKS = (
     ),
     Check("stable_baselines3", "check_env, warnings as errors", _sb3_check_env),
     Check("open_spiel", "random_sim_test, serialising", _random_sim_test),
+    Check("torchrl", "check_env_specs; a rollout of 1,024 games", _check_env_specs),
     Check("ray", "RLlib's check of environments", _check_multiagent_environments, OF_RLLIB),
     Check(
         "ray",

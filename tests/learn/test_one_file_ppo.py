@@ -1,0 +1,57 @@
+"""PPO in one file: its advantages against sums by hand, and that it learns."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+from tokaido_env import Batch
+from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.agents.learn import one_file_ppo as ppo
+from tokaido_env.agents.registry import make
+
+
+def test_advantages_are_sums_of_what_came_with_signs() -> None:
+    rollout, rng = ppo.Rollout(), np.random.default_rng(0)
+    for one in (rollout.value, rollout.reward):
+        one.copy_(torch.as_tensor(rng.uniform(-1, 1, one.shape)))
+    rollout.sign.copy_(torch.as_tensor(rng.choice([-1.0, 0.0, 1.0], rollout.sign.shape)))
+    last = torch.as_tensor(rng.uniform(-1, 1, ppo.GAMES), dtype=torch.float32)
+    found = rollout.advantages(last)
+    values = torch.cat([rollout.value, last[None]]).double().numpy()
+    reward, sign = rollout.reward.double().numpy(), rollout.sign.double().numpy()
+    for game in range(3):
+        for t in range(ppo.STEPS):
+            total, weight = 0.0, 1.0
+            for k in range(t, ppo.STEPS):
+                delta = reward[k, game] + sign[k, game] * values[k + 1, game] - values[k, game]
+                total += weight * delta
+                weight *= ppo.LAMBDA * sign[k, game]
+            assert found[t, game] == pytest.approx(total, abs=1e-4)
+
+
+def test_what_is_collected_is_what_was_played() -> None:
+    network, batch, rollout = ppo.Network(), Batch(ppo.GAMES), ppo.Rollout()
+    other = Batch(ppo.GAMES)
+    ppo.collect(network, batch, batch.reset(seed=3), rollout)
+    turn = other.reset(seed=3)
+    for t in range(ppo.STEPS):
+        assert np.array_equal(rollout.seen[t].numpy(), turn.observation)
+        assert np.array_equal(rollout.mask[t].numpy(), turn.mask.astype(bool))
+        mover = turn.mover.copy()
+        turn = other.step(rollout.action[t].numpy())
+        ends = turn.terminated | turn.truncated
+        own = turn.reward[np.arange(ppo.GAMES), mover]
+        assert np.array_equal(rollout.reward[t].numpy(), own)
+        assert np.array_equal(rollout.sign[t].numpy() == 0, ends)
+        same = turn.mover == mover
+        assert np.array_equal(rollout.sign[t].numpy()[~ends] > 0, same[~ends])
+
+
+def test_it_learns_and_the_same_seed_learns_the_same() -> None:
+    first, second = ppo.train(6, seed=1), ppo.train(6, seed=1)
+    for one, other in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, other)
+    agent = ppo.NetworkAgent(first)
+    assert play_match(agent, make("random"), 200, 0).score > 0.6
