@@ -1,6 +1,6 @@
 """PPO by self-play in one file, to read and to change: only `Batch` and PyTorch.
 
-    python -m tokaido_env.agents.learn.one_file_ppo --updates 300 --seed 1
+    python -m tokaido_env.agents.learn.one_file_ppo --updates 60 --seed 1
 
 One network plays both seats of games side by side. What differs from PPO for one player: a value is
 that of whoever decides, the same player may decide several times in a row, and so advantages take
@@ -29,7 +29,7 @@ from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.observing import masks, observe
 
 GAMES, STEPS = 256, 64  # a rollout
-EPOCHS, MINIBATCH = 2, 2048
+EPOCHS, MINIBATCH = 4, 1024
 LEARNING_RATE, ENTROPY, CLIP, LAMBDA, MAX_NORM = 1e-3, 0.01, 0.2, 0.95, 0.5
 
 
@@ -154,7 +154,7 @@ def learn(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, and play a match; return the exit status."""
     parser = argparse.ArgumentParser(description="PPO by self-play in one file.")
-    parser.add_argument("--updates", type=int, default=300, help=f"of {STEPS * GAMES:,} decisions")
+    parser.add_argument("--updates", type=int, default=60, help=f"of {STEPS * GAMES:,} decisions")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--games", type=int, default=4000, help="of the match at the end, even")
     options = parser.parse_args(arguments)
