@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -190,6 +191,13 @@ def test_all_commands_are_listed(capsys: Output) -> None:
     }
     assert main([]) == 2
     assert capsys.readouterr().err == shown
+
+
+def test_the_version_is_that_of_the_project(capsys: Output) -> None:
+    """`__version__` stands in the package, what is installed in `pyproject.toml`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tokaido_env {project['version']}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
