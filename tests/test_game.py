@@ -18,6 +18,7 @@ from positions import (
     some_move,
 )
 
+import tokaido_env
 from tokaido_env import Game, IllegalMove
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
 from tokaido_env.core.checks import MAX_SEED, SeedError
@@ -327,6 +328,15 @@ def test_equality__is_of_positions_and_boards() -> None:
 
 def test_repr__tells_where_the_game_is() -> None:
     assert repr(game_at(round=3)) == "<Game 'shikoku', round 3, MOVE, player 0 to decide>"
+
+
+def test_print_draws_the_position_as_environments_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    env = tokaido_env.env(render_mode="ansi")
+    env.reset(seed=7)
+    assert str(Game(seed=7)) == env.render()
+    assert "\x1b" not in str(Game(seed=7))
+    assert max(map(len, str(Game(seed=7)).splitlines())) <= 100
 
 
 # What holds in every game

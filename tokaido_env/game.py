@@ -61,7 +61,8 @@ class Game:
         legal_mask: the legal actions as bits of one integer; 0 at chance and when over.
         boards, states: `BOARD` and `STATE` arrays of shape (1,), for kernels. Live: do not write.
 
-    Two games are equal (`==`) when their boards and positions are.
+    `print(game)` draws the position as text, notebooks show a picture. Two games are equal (`==`)
+    when their boards and positions are.
 
     >>> game = Game(seed=7)
     >>> game.play(game.legal_actions()[0])
@@ -352,6 +353,11 @@ class Game:
     def __repr__(self) -> str:
         who = "" if self.player is None else f", player {self.player} to decide"
         return f"<Game {self.board.name!r}, round {self.rounds}, {self.phase.name}{who}>"
+
+    def __str__(self) -> str:
+        from tokaido_env.render.ansi import draw
+
+        return draw(self.scene(), color=False)
 
     def _weights(self) -> tuple[npt.NDArray[np.int64], int]:
         """Return the weights of the outcomes (none at a decision) and the step of the set-up."""
