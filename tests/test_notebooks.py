@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,6 +97,22 @@ def test_what_is_shortened_has_a_cell_of_parameters(name: str) -> None:
     cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", ())]
     assert len(tagged) == 1
+
+
+def test_the_analysis_outside_a_checkout_says_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    cells = json.loads((ROOT / "notebooks" / "04_analysis.ipynb").read_text("utf-8"))["cells"]
+    (reading,) = (text for text in map("".join, sources(cells)) if "analysis.json" in text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("matplotlib.pyplot.rcParams", {})
+    with pytest.raises(FileNotFoundError, match=r"in a checkout of tokaido_env, which has"):
+        exec(reading, {})
+
+
+def sources(cells: list[dict[str, Any]]) -> Iterator[list[str]]:
+    return (cell["source"] for cell in cells if cell["cell_type"] == "code")
 
 
 def test_a_notebook_that_fails_is_found_out(tmp_path: Path) -> None:
