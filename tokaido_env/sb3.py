@@ -11,7 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from stable_baselines3.common.vec_env import VecEnv
+
+from tokaido_env.core.extras import missing
+
+try:
+    from stable_baselines3.common.vec_env import VecEnv
+except ModuleNotFoundError as error:
+    raise missing("TokaidoVecEnv needs", error.name, "train") from error
 
 from tokaido_env.boards.pool import Boards
 from tokaido_env.core.checks import as_integer, check_choice, check_seed, shown

@@ -44,6 +44,7 @@ from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
+from tokaido_env.core.extras import missing
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import hash_bits
 from tokaido_env.core.rules import RULES_VERSION
@@ -365,10 +366,8 @@ def _turned(weight: Floats) -> Floats:
 def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
     try:
         from safetensors import SafetensorError, safe_open
-    except ModuleNotFoundError:
-        raise PolicyError(
-            "policies need safetensors: pip install 'tokaido-env[policies]'"
-        ) from None
+    except ModuleNotFoundError as error:
+        raise PolicyError(str(missing("policies need", error.name, "policies"))) from None
     found = standing(path)
     if found == NOTHING:
         raise PolicyError(f"{where}: no such policy file")

@@ -376,5 +376,5 @@ def test_without_safetensors_the_message_says_what_to_install(
     policy_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(PolicyError, match=r"pip install 'tokaido-env\[policies\]'"):
+    with pytest.raises(PolicyError, match=r"pip install '\.\[policies\]'"):
         Policy.load(policy_file)
