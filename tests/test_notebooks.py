@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,15 @@ def jupyter_environment(folder: Path) -> dict[str, str]:
 def outputs(path: Path) -> list[dict[str, object]]:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return [output for cell in cells for output in cell.get("outputs", [])]
+
+
+def test_the_extra_brings_what_opens_and_what_runs_them() -> None:
+    """Not for developers: tests execute notebooks, and JupyterLab is large."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = project["optional-dependencies"]
+    names = {extra: {re.split("[<>=]", need)[0] for need in wanted[extra]} for extra in wanted}
+    assert {"jupyterlab", "ipykernel", "matplotlib", "anywidget"} <= names["notebooks"]
+    assert "jupyterlab" not in names["dev"]
 
 
 def test_there_are_notebooks() -> None:
