@@ -25,6 +25,7 @@ COMMANDS = {
     "replay": Command("replay", "print recorded games move by move, verified; as a page or a GIF"),
     "export": Command("export", "write recorded games as a dataset"),
     "features": Command("features", "print the layout of the observation"),
+    "actions": Command("actions", "print the actions and the outcomes of chance"),
     "train": Command("train", "train a self-play agent"),
     "evaluate": Command("evaluate", "measure agents: matches, rate, ladder, exploit, generalise"),
     "bench": Command("bench", "measure the speeds of this machine"),
