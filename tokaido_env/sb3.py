@@ -41,7 +41,7 @@ class TokaidoVecEnv(VecEnv):
         seed: game `i` plays the episodes of seed `seed + i`.
         seat: of the learner: 0, 1, "alternate" (game + episode, modulo 2) or "random".
         board: as for `Batch`.
-        reward: "win", or "margin" (`rules.reward`).
+        reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "float32" or "uint8".
         see_board: as for `Batch`.
     """
