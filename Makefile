@@ -1,4 +1,4 @@
-# make train      set up, train about five minutes, evaluate
+# make train      set up, train about five minutes, evaluate, rate on the ladder
 # make test       set up, check, run the tests
 # make test-long  the same rules walk over many more games: make test-long GAMES=20000
 # make fuzz       damaged input of every kind: make fuzz N=100000
@@ -33,6 +33,7 @@ train: setup
 	if [ -f $(RUN)/config.toml ]; then $(PY) train.py --resume $(RUN); \
 	else $(PY) train.py --run $(RUN) --preset quick; fi
 	$(PY) evaluate.py policy:$(RUN) random greedy --games 1000
+	$(PY) evaluate.py rate policy:$(RUN)
 
 check: setup
 	.venv/bin/ruff check .

@@ -30,6 +30,49 @@ def asked(agent: Agent, what: str = "act") -> Any:
     return getattr(agent, what)(game.boards, game.state, legal, keys)
 
 
+def test_an_agent_is_asked_about_one_game() -> None:
+    """What it chooses is what it does among many games, with the luck of the seed."""
+    game = Game(seed=7)
+    legal = np.array([game.legal_mask], np.uint64)
+    for name in ("random", "greedy"):
+        agent, chosen = make(name), []
+        for seed in range(20):
+            keys = np.random.default_rng(seed).integers(0, 2**64, 1, np.uint64)
+            chosen.append(int(agent.act(game.boards, game.state, legal, keys)[0]))
+            assert agent.choose(game, seed) == chosen[-1]
+        assert agent.choose(game, np.random.default_rng(19)) == chosen[-1]
+        assert len(set(chosen)) > 1 or name == "greedy"
+    assert make("random").choose(game) in game.legal_actions()
+    assert game == Game(seed=7)
+
+
+def test_an_agent_from_outside_is_asked_about_a_board_of_ones_own() -> None:
+    game = Game("family:3", seed=1)
+    assert make("python:outsiders:Highest").choose(game) == game.legal_actions()[-1]
+
+
+def test_what_is_no_game_or_has_no_decision_is_refused() -> None:
+    greedy: Any = make("greedy")
+    with pytest.raises(TypeError, match=r"^game: expected a Game, got str 'greedy'$"):
+        greedy.choose("greedy")
+    with pytest.raises(ValueError, match=r"^game: expected one at a decision, it is at SETUP$"):
+        greedy.choose(Game(seed=7, chance="explicit"))
+    with pytest.raises(TypeError, match=r"for one Game: agent\.choose\(game\)$"):
+        greedy.act(Game(seed=7))
+
+
+def test_an_object_that_acts_hears_of_boards() -> None:
+    class Curious(Lowest):
+        heard: Any = None
+
+        def prepare(self, boards: Any) -> None:
+            self.heard = boards
+
+    player, game = Curious(), Game(seed=7)
+    assert as_agent(player).choose(game) == game.legal_actions()[0]
+    assert player.heard == [game.board]
+
+
 def test_a_spec_an_agent_and_an_object_that_acts_become_agents() -> None:
     greedy = as_agent("greedy")
     assert (greedy.spec, greedy.bot, greedy.batched) == ("greedy", GREEDY, True)

@@ -18,6 +18,7 @@ from positions import (
     some_move,
 )
 
+import tokaido_env
 from tokaido_env import Game, IllegalMove
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
 from tokaido_env.core.checks import MAX_SEED, SeedError
@@ -327,6 +328,43 @@ def test_equality__is_of_positions_and_boards() -> None:
 
 def test_repr__tells_where_the_game_is() -> None:
     assert repr(game_at(round=3)) == "<Game 'shikoku', round 3, MOVE, player 0 to decide>"
+
+
+def test_a_game_shows_what_environments_show() -> None:
+    env = tokaido_env.env()
+    env.reset(seed=7)
+    game, rng = Game(seed=7), random.Random(0)
+    for _ in range(100):
+        seen = env.observe(f"player_{game.player}")
+        assert game.observation().dtype == seen["observation"].dtype
+        assert (game.observation() == seen["observation"]).all()
+        assert game.mask().dtype == seen["action_mask"].dtype
+        assert (game.mask() == seen["action_mask"]).all()
+        other = 1 - int(game.player or 0)
+        shown = env.observe(f"player_{other}")["observation"]
+        assert (game.observation(other) == shown).all()
+        move = rng.choice(game.legal_actions())
+        game.play(move)
+        env.step(move)
+
+
+def test_nobody_in_particular_sees_a_game_at_chance() -> None:
+    game = Game(seed=7, chance="explicit")
+    with pytest.raises(ValueError, match=r"^seat: expected 0 or 1 at SETUP, where nobody decides$"):
+        game.observation()
+    with pytest.raises(ValueError, match=r"^seat: expected one of 0, 1, got 2$"):
+        game.observation(2)
+    assert game.observation(1).shape == (337,)
+    assert not game.mask().any()
+
+
+def test_print_draws_the_position_as_environments_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    env = tokaido_env.env(render_mode="ansi")
+    env.reset(seed=7)
+    assert str(Game(seed=7)) == env.render()
+    assert "\x1b" not in str(Game(seed=7))
+    assert max(map(len, str(Game(seed=7)).splitlines())) <= 100
 
 
 # What holds in every game

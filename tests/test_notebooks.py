@@ -2,9 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +72,15 @@ def outputs(path: Path) -> list[dict[str, object]]:
     return [output for cell in cells for output in cell.get("outputs", [])]
 
 
+def test_the_extra_brings_what_opens_and_what_runs_them() -> None:
+    """Not for developers: tests execute notebooks, and JupyterLab is large."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = project["optional-dependencies"]
+    names = {extra: {re.split("[<>=]", need)[0] for need in wanted[extra]} for extra in wanted}
+    assert {"jupyterlab", "ipykernel", "matplotlib", "anywidget"} <= names["notebooks"]
+    assert "jupyterlab" not in names["dev"]
+
+
 def test_there_are_notebooks() -> None:
     assert NOTEBOOKS
 
@@ -95,6 +108,22 @@ def test_what_is_shortened_has_a_cell_of_parameters(name: str) -> None:
     cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", ())]
     assert len(tagged) == 1
+
+
+def test_the_analysis_outside_a_checkout_says_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    cells = json.loads((ROOT / "notebooks" / "04_analysis.ipynb").read_text("utf-8"))["cells"]
+    (reading,) = (text for text in map("".join, sources(cells)) if "analysis.json" in text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("matplotlib.pyplot.rcParams", {})
+    with pytest.raises(FileNotFoundError, match=r"in a checkout of tokaido_env, which has"):
+        exec(reading, {})
+
+
+def sources(cells: list[dict[str, Any]]) -> Iterator[list[str]]:
+    return (cell["source"] for cell in cells if cell["cell_type"] == "code")
 
 
 def test_a_notebook_that_fails_is_found_out(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_importing_again_registers_again() -> None:
 
 def test_without_openspiel_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)
-    with pytest.raises(ImportError, match=r'pip install "tokaido-env\[openspiel\]"'):
+    with pytest.raises(ImportError, match=r"pip install '\.\[openspiel\]'"):
         importlib.reload(openspiel)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from tokaido_env import __version__
 from tokaido_env.tools.program import program
 
 
@@ -24,6 +25,7 @@ COMMANDS = {
     "replay": Command("replay", "print recorded games move by move, verified; as a page or a GIF"),
     "export": Command("export", "write recorded games as a dataset"),
     "features": Command("features", "print the layout of the observation"),
+    "actions": Command("actions", "print the actions and the outcomes of chance"),
     "train": Command("train", "train a self-play agent"),
     "evaluate": Command("evaluate", "measure agents: matches, rate, ladder, exploit, generalise"),
     "bench": Command("bench", "measure the speeds of this machine"),
@@ -38,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name in ("", "-h", "--help"):
         print(usage(), file=sys.stdout if name else sys.stderr)
         return 0 if name else 2
+    if name == "--version":
+        print(f"tokaido_env {__version__}")
+        return 0
     if name not in COMMANDS:
         nearest = get_close_matches(name, COMMANDS, n=1, cutoff=0)[0]
         print(
@@ -55,7 +60,8 @@ def usage() -> str:
     """Return all commands with a line for each."""
     lines = [f"  {name:<9} {command.summary}" for name, command in COMMANDS.items()]
     title = f"usage: {program()} COMMAND …\n\nTokaido Duo for research.\n"
-    return "\n".join([title, *lines, f"\n{program()} COMMAND --help tells more of one."])
+    more = f"{program()} COMMAND --help tells more of one, {program()} --version which this is."
+    return "\n".join([title, *lines, "", more])
 
 
 if __name__ == "__main__":

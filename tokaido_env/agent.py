@@ -74,6 +74,25 @@ class Agent(Protocol):
         """
         ...
 
+    def choose(self, game: Any, rng: np.random.Generator | int | None = None) -> int:
+        """Return a legal action for one game at a decision: `act` of it alone.
+
+        Args:
+            game: a `Game`; it is left as it is.
+            rng: what the agent's luck comes from, or a seed of it; None takes it from the system.
+
+        Raises:
+            TypeError, ValueError: if it is no game, or nobody is to decide.
+        """
+        if not isinstance(getattr(game, "legal_mask", None), int):
+            raise TypeError(f"game: expected a Game, got {type(game).__name__} {shown(game)}")
+        if not game.legal_mask:
+            raise ValueError(f"game: expected one at a decision, it is at {game.phase.name}")
+        self.prepare([game.board])
+        keys = np.random.default_rng(rng).integers(0, 2**64, 1, np.uint64)
+        legal = np.array([game.legal_mask], np.uint64)
+        return int(self.act(game.boards, game.state, legal, keys)[0])
+
     def judge(
         self,
         boards: npt.NDArray[np.void],
@@ -109,7 +128,9 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(method)
-    def asked(self: Any, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+    def asked(
+        self: Any, boards: Any, states: Any = None, legal: Any = None, keys: Any = None
+    ) -> Any:
         if not _is_usual(boards, states, legal, keys):
             check_asked(boards, states, legal, keys)
         return method(self, boards, states, legal, keys)
@@ -147,7 +168,8 @@ def check_asked(boards: Any, states: Any, legal: Any, keys: Any) -> None:
         shapes = "(1,) or (n,)" if name == "boards" else "(n,)"
         expected = f"{name}: expected an array of {meaning}, of shape {shapes}"
         if not isinstance(value, np.ndarray):
-            raise TypeError(f"{expected}, got {type(value).__name__} {shown(value)}")
+            got = f"{type(value).__name__} {shown(value)}"
+            raise TypeError(f"{expected}, got {got}; for one Game: agent.choose(game)")
         if value.dtype != dtype:
             raise TypeError(f"{expected}, got an array of {shown(value.dtype)}")
         if value.ndim != 1 or len(value) not in lengths:
@@ -191,6 +213,10 @@ class Given(Agent):
         tells = getattr(self.player, "judge", super().judge)
         judgement: Judgement = tells(boards, states, legal, keys)
         return judgement
+
+    def prepare(self, boards: Sequence[Board]) -> None:
+        """Let the object hear on which boards the coming games are played, if it wants to."""
+        getattr(self.player, "prepare", super().prepare)(boards)
 
 
 def as_agent(agent: object) -> Agent:

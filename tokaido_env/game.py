@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards, board_named
-from tokaido_env.core.actions import IDS, LABELS
+from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.checks import (
     CHANCES,
@@ -24,6 +24,7 @@ from tokaido_env.core.checks import (
 )
 from tokaido_env.core.episode import NO_ROOM, advance, weights_of
 from tokaido_env.core.luck import LUCK, entropy_seed, fork_luck, start_luck
+from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.outcomes import outcome_label, outcomes_by_label, refusal
 from tokaido_env.core.plain import optional, result_of
 from tokaido_env.core.rules import MAX_OUTCOMES, winner_of
@@ -61,7 +62,8 @@ class Game:
         legal_mask: the legal actions as bits of one integer; 0 at chance and when over.
         boards, states: `BOARD` and `STATE` arrays of shape (1,), for kernels. Live: do not write.
 
-    Two games are equal (`==`) when their boards and positions are.
+    `print(game)` draws the position as text, notebooks show a picture. Two games are equal (`==`)
+    when their boards and positions are.
 
     >>> game = Game(seed=7)
     >>> game.play(game.legal_actions()[0])
@@ -186,6 +188,36 @@ class Game:
     def legal_labels(self) -> list[str]:
         """Return the labels of the legal actions, in the order of `legal_actions`."""
         return [LABELS[action] for action in actions_of(self.legal_mask)]
+
+    def observation(self, seat: int | None = None) -> npt.NDArray[np.float32]:
+        """Return what a seat sees, as environments show it by default: `FEATURES`.
+
+        Args:
+            seat: 0 or 1; None means the player to decide.
+
+        Returns:
+            float32 (337,), numbers in [0, 1].
+
+        Raises:
+            ValueError: if there is no such seat, or None is given where nobody is to decide.
+        """
+        seat = self.player if seat is None else seat
+        if seat is None:
+            raise ValueError(f"seat: expected 0 or 1 at {self.phase.name}, where nobody decides")
+        check_choice("seat", seat, (0, 1))
+        seen = np.empty(N_FEATURES, np.float32)
+        encode_game(self.boards, self.states, 0, int(seat), seen)
+        return seen
+
+    def mask(self) -> npt.NDArray[np.int8]:
+        """Return the legal actions as environments show them.
+
+        Returns:
+            int8 (49,), 1 = legal; zeros at chance and when over.
+        """
+        mask = np.zeros(N_ACTIONS, np.int8)
+        mask[actions_of(self.legal_mask)] = 1
+        return mask
 
     def outcomes(self) -> list[tuple[str, float]]:
         """Return the possible outcomes of a chance phase as (label, probability); else []."""
@@ -352,6 +384,11 @@ class Game:
     def __repr__(self) -> str:
         who = "" if self.player is None else f", player {self.player} to decide"
         return f"<Game {self.board.name!r}, round {self.rounds}, {self.phase.name}{who}>"
+
+    def __str__(self) -> str:
+        from tokaido_env.render.ansi import draw
+
+        return draw(self.scene(), color=False)
 
     def _weights(self) -> tuple[npt.NDArray[np.int64], int]:
         """Return the weights of the outcomes (none at a decision) and the step of the set-up."""

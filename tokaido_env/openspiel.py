@@ -30,11 +30,13 @@ from typing import Any
 
 import numpy as np
 
+from tokaido_env.core.extras import missing
+
 try:
     import pyspiel
     from open_spiel.python.observation import IIGObserverForPublicInfoGame
 except ModuleNotFoundError as error:
-    raise ImportError('OpenSpiel is not installed: pip install "tokaido-env[openspiel]"') from error
+    raise missing("OpenSpiel's games need", error.name, "openspiel") from error
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS

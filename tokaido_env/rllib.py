@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tokaido_env.core.extras import missing
+
 try:
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
@@ -31,10 +33,8 @@ try:
     from ray.rllib.utils.torch_utils import FLOAT_MIN
     from ray.tune.registry import register_env
 except ModuleNotFoundError as error:
-    raise ImportError(
-        f"RLlib is not installed ({error}): pip install 'tokaido-env[rllib]', in an environment of "
-        "its own, for RLlib asks for one version of Gymnasium"
-    ) from error
+    # In an environment of its own: it asks for one version of Gymnasium.
+    raise missing("RLlib, best in an environment of its own, needs", error.name, "rllib") from error
 
 from tokaido_env import aec
 from tokaido_env.core.checks import as_integer, shown

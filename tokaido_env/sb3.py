@@ -11,7 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from stable_baselines3.common.vec_env import VecEnv
+
+from tokaido_env.core.extras import missing
+
+try:
+    from stable_baselines3.common.vec_env import VecEnv
+except ModuleNotFoundError as error:
+    raise missing("TokaidoVecEnv needs", error.name, "train") from error
 
 from tokaido_env.boards.pool import Boards
 from tokaido_env.core.checks import as_integer, check_choice, check_seed, shown
@@ -35,7 +41,7 @@ class TokaidoVecEnv(VecEnv):
         seed: game `i` plays the episodes of seed `seed + i`.
         seat: of the learner: 0, 1, "alternate" (game + episode, modulo 2) or "random".
         board: as for `Batch`.
-        reward: "win", or "margin" (`rules.reward`).
+        reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
         observation: "float32" or "uint8".
         see_board: as for `Batch`.
     """

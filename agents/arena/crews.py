@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from tokaido_env.agents.arena.crew import Crew, Here
 from tokaido_env.agents.arena.workers import Processes
 from tokaido_env.core.checks import shown
+from tokaido_env.core.extras import missing
 
 KINDS = "here, processes[:N] or ray[:ADDRESS]"
 
@@ -61,4 +62,4 @@ def check_crew(text: str | None) -> None:
     if not known.get(kind, False):
         raise ValueError(f"crew: expected {KINDS}, got {shown(text)}")
     if kind == "ray" and find_spec("ray") is None:
-        raise ValueError("crew: a cluster needs Ray: pip install 'tokaido-env[ray]'")
+        raise ValueError(str(missing("crew: a cluster needs", "ray", "ray")))

@@ -44,6 +44,7 @@ from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
+from tokaido_env.core.extras import missing
 from tokaido_env.core.jit import parallel
 from tokaido_env.core.luck import hash_bits
 from tokaido_env.core.rules import RULES_VERSION
@@ -53,6 +54,7 @@ FORMAT = "tokaido-duo-policy"
 # The second with a tensor `board.weight`; the third with sight, and with that tensor or not.
 VERSION, BOARD_VERSION, SIGHTED_VERSION = 2, 3, 4
 
+_MODELS = (".zip", ".pt", ".pth", ".ckpt", ".onnx")  # suffixes of models of other libraries
 MOST_FILE = 48 << 20  # bytes: a first layer of 4096 units, copied for every thread
 BOARD = "board.weight"  # the tensor that networks have or not
 _VALUE_TRUNK = "value.0.weight"
@@ -365,10 +367,8 @@ def _turned(weight: Floats) -> Floats:
 def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
     try:
         from safetensors import SafetensorError, safe_open
-    except ModuleNotFoundError:
-        raise PolicyError(
-            "policies need safetensors: pip install 'tokaido-env[policies]'"
-        ) from None
+    except ModuleNotFoundError as error:
+        raise PolicyError(str(missing("policies need", error.name, "policies"))) from None
     found = standing(path)
     if found == NOTHING:
         raise PolicyError(f"{where}: no such policy file")
@@ -382,7 +382,10 @@ def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     # TypeError: a kind of number that NumPy has not; ValueError: more dimensions than it has.
     except (SafetensorError, TypeError, ValueError) as error:
-        raise PolicyError(f"{where}: not a policy file: {plain(str(error), 200)}") from None
+        why = plain(str(error), 200)
+        if path.suffix in _MODELS:
+            why = "a model of another library plays as python:MODULE:CLASS, see docs/agents.md"
+        raise PolicyError(f"{where}: not a policy file: {why}") from None
 
 
 def _sees_board(header: dict[str, str]) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tokaido_env.core.extras import missing
+
 PALETTE = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C8C8C", "#D6C700"),
     *("#332288", "#882255", "#999933", "#44AA99"),
@@ -47,9 +49,8 @@ def drawing() -> Iterator[None]:
     """Draw in the style of the reports, whatever a user's settings are."""
     try:
         import matplotlib
-    except ModuleNotFoundError:
-        message = "plots need matplotlib: pip install 'tokaido-env[plots]'"
-        raise ModuleNotFoundError(message) from None
+    except ModuleNotFoundError as error:
+        raise missing("figures need", error.name, "plots") from None
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)

@@ -133,10 +133,11 @@ class ChoicesUnit(NamedTuple):
             raise AgentFailed(f"agent {shown(agent.spec)}: {place} of the set: {what}") from error
         wrong = np.flatnonzero(batch.illegal(some, actions))
         if len(wrong):
-            number, action = numbers[wrong[0]], int(actions[wrong[0]])
+            where = f"position {numbers[wrong[0]]} of {self.total}"
+            action = int(actions[wrong[0]])
             name = f" ({LABELS[action]})" if 0 <= action < N_ACTIONS else ""
             raise IllegalMove(
-                f"agent {shown(agent.spec)}: game {number}: illegal action {action}{name}"
+                f"agent {shown(agent.spec)}: {where} of the set: illegal action {action}{name}"
             )
         return actions
 

@@ -222,5 +222,5 @@ def test_what_stands_for_no_crew_is_refused(text: str) -> None:
 
 def test_without_ray_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crews, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"needs Ray: pip install 'tokaido-env\[ray\]'"):
+    with pytest.raises(ValueError, match=r"needs ray: pip install '\.\[ray\]'"):
         check_crew("ray:auto")

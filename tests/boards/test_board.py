@@ -20,6 +20,7 @@ from positions import (
 
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.boards.board import built_in_boards
+from tokaido_env.boards.reader import BoardNameWarning
 from tokaido_env.core.box import AREAS, BOARD, TOWNS
 
 # RULES.md's table: what each area is next to.
@@ -452,3 +453,19 @@ def test_hash__does_not_change_with_words(tmp_path: Path, key: str, value: Any) 
     assert board.hash == Board.load().hash
     assert re.fullmatch("[0-9a-f]{16}", board.hash)
     assert bytes(board.record) == bytes(Board.load().record)
+
+
+@pytest.mark.parametrize("name", ["shikoku", "shikoku_ring", "family:7"])
+def test_a_board_that_keeps_the_name_of_another_is_told(name: str, tmp_path: Path) -> None:
+    path = write_board(tmp_path / "mine.toml", other_board_data() | {"name": name})
+    told = rf"mine\.toml: name: expected one of its own, .* of the board '{name}'"
+    with pytest.warns(BoardNameWarning, match=told) as warned:
+        board = Board.load(path)
+    assert board.name == name
+    assert warned[0].filename == __file__
+
+
+@pytest.mark.parametrize("name", ["shikoku", "mine", "family:99999999999", "family:train/9"])
+def test_a_name_that_stands_for_no_other_board_is_fine(name: str, tmp_path: Path) -> None:
+    data = shikoku_data() if name == "shikoku" else other_board_data()
+    assert Board.load(write_board(tmp_path / "mine.toml", data | {"name": name})).name == name

@@ -376,5 +376,13 @@ def test_without_safetensors_the_message_says_what_to_install(
     policy_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(PolicyError, match=r"pip install 'tokaido-env\[policies\]'"):
+    with pytest.raises(PolicyError, match=r"pip install '\.\[policies\]'"):
         Policy.load(policy_file)
+
+
+def test_a_model_of_another_library_is_sent_to_python(tmp_path: Path) -> None:
+    path = tmp_path / "model.zip"
+    path.write_bytes(b"PK\x03\x04" + bytes(100))
+    told = r"model\.zip: not a policy file: a model of another library plays as python:MODULE:CLASS"
+    with pytest.raises(PolicyError, match=told):
+        make(f"policy:{path}")

@@ -535,7 +535,7 @@ def test_the_command_writes_an_animation(
     ("where", "missing", "message"),
     [
         ("nowhere/game.gif", None, "nowhere"),
-        ("game.gif", "resvg_py", "pip install 'tokaido-env[render]'"),
+        ("game.gif", "resvg_py", "pip install '.[render]'"),
     ],
 )
 def test_what_cannot_be_animated_is_one_line_and_status_1(

@@ -18,6 +18,7 @@ from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWN
 from tokaido_env.core.state import Phase
 from tokaido_env.render import chart as charts
 from tokaido_env.render.chart import Chart, Point, chart_of
+from tokaido_env.render.raster import rasterise
 from tokaido_env.render.scene import choices_of, place_of, scene_of
 from tokaido_env.render.style import THEMES, style
 from tokaido_env.render.svg import PANELS, draw, panels_of
@@ -320,8 +321,20 @@ def test_a_game_shows_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["board.png", "board", "board.svg.gz"])
-def test_a_picture_is_saved_as_svg_only(name: str, tmp_path: Path) -> None:
-    told = rf"^path: expected a name that ends in \.svg, got .*{name}'$"
+def test_a_picture_is_saved_as_svg_only(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = rf"^path: expected a name that ends in \.svg, got '{name}'; for pixels: "
     with pytest.raises(ValueError, match=told):
-        played(33).show().save(tmp_path / name)
+        played(33).show().save(name)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_picture_becomes_pixels_as_the_refusal_tells(tmp_path: Path) -> None:
+    pytest.importorskip("resvg_py")
+    image = pytest.importorskip("PIL.Image")
+    picture = played(33).show(theme="light")
+    image.fromarray(rasterise(picture.svg, 1000)).save(tmp_path / "board.png")
+    with image.open(tmp_path / "board.png") as kept:
+        assert kept.size == (1000, 668)

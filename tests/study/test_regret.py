@@ -220,12 +220,16 @@ def fail() -> int:
 def test_an_agent_that_fails_is_named_with_the_position() -> None:
     with pytest.raises(AgentFailed, match=r"'wrong': position 7 of \d+ of the set: KeyError"):
         measure(Wrong(7, fail), TOLD)
-    with pytest.raises(IllegalMove, match=r"'?wrong'?: game 7: illegal action 48"):
+    with pytest.raises(
+        IllegalMove, match=r"'?wrong'?: position 7 of \d+ of the set: illegal action 48"
+    ):
         measure(Wrong(7, lambda: 48), TOLD)
 
 
 def test_the_position_is_that_of_the_set_whoever_asks() -> None:
     with pytest.raises(AgentFailed, match=r"'wrong': position 7 of \d+ of the set: KeyError"):
         measure(Wrong(7, fail), TOLD, Twice())
-    with pytest.raises(IllegalMove, match=r"'wrong': game 7: illegal action 48"):
+    with pytest.raises(
+        IllegalMove, match=r"'wrong': position 7 of \d+ of the set: illegal action 48"
+    ):
         measure(Wrong(7, lambda: 48), TOLD, Twice())

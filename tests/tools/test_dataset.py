@@ -372,7 +372,7 @@ def test_without_pyarrow_there_is_npz(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert main(["export", str(GOLDEN), str(tmp_path / "games.parquet")]) == 1
-    assert "pip install 'tokaido-env[data]'" in capsys.readouterr().err
+    assert "pip install '.[data]'" in capsys.readouterr().err
     assert main(["export", str(GOLDEN), str(tmp_path / "games.npz")]) == 0
 
 

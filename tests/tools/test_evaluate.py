@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,16 @@ MATCH = {"a", "b", "games", "wins", "draws", "losses", "score", "ci95", "mean"}
 POINTS = ["faith", "commerce", "culture", "total"]
 
 Output = pytest.CaptureFixture[str]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_train_ends_with_the_rating_on_the_ladder(tmp_path: Path) -> None:
+    """What matches of three agents give is another scale: the figure to quote comes last."""
+    asked = ["make", "-n", "train", f"RUN={tmp_path}/run"]
+    told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    last = [line.split("evaluate.py ")[1] for line in told.splitlines() if "evaluate.py" in line]
+    policy = f"policy:{tmp_path}/run"
+    assert last == [f"{policy} random greedy --games 1000", f"rate {policy}"]
 
 
 def results(path: Path, *arguments: str) -> dict[str, Any]:

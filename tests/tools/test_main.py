@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,6 +159,51 @@ def test_the_tables_of_features_are_the_layouts(capsys: Output) -> None:
     assert last == "61 tokens: 1 globals, 40 stations, 12 towns, 8 areas"
 
 
+def test_the_page_of_actions_is_what_the_command_prints(capsys: Output) -> None:
+    assert main(["actions"]) == 0
+    page = (ROOT / "docs" / "actions.md").read_text(encoding="utf-8")
+    assert page.split("```\n")[1] == capsys.readouterr().out
+
+
+def test_the_table_of_actions_has_every_action_and_outcome(capsys: Output) -> None:
+    """Against `ACTIONS` and the outcomes of a game with explicit chance."""
+    assert main(["actions"]) == 0
+    actions, outcomes = capsys.readouterr().out.split("\n\n")
+    rows = [row.split(maxsplit=2) for row in actions.splitlines()[1:]]
+    assert [(int(number), label) for number, label, _ in rows] == list(enumerate(LABELS))
+    assert len({meaning for _, _, meaning in rows}) == len(LABELS)
+    words = {(phase, label) for phase, *_, label in map(str.split, outcome_heads(outcomes))}
+    game, seen = Game(seed=3, chance="explicit"), set()
+    rng = np.random.default_rng(0)
+    while not game.is_over:
+        for label, _ in game.outcomes():
+            seen.add((game.phase.name, written(label)))
+        moves = game.legal_actions() or [label for label, _ in game.outcomes()]
+        game.play(moves[int(rng.integers(len(moves)))])
+    assert seen == words
+
+
+def outcome_heads(table: str) -> list[str]:
+    """Phase, ids and label of each row."""
+    return [row[:42] for row in table.splitlines()[1:]]
+
+
+def written(label: str) -> str:
+    """A label as the table writes it: what depends on the board, or are 216, once."""
+    if label.startswith("boutique:"):
+        return "boutique:TOWN=WARE/PRICE"
+    return "roll:P/M/A" if label.startswith("roll:") else label
+
+
+def test_the_roll_of_an_id_is_as_the_table_tells() -> None:
+    game = Game(seed=3, chance="explicit")
+    while game.phase.name != "ROLL":
+        game.play(game.outcomes()[0][0])
+    for number in (0, 7, 40, 100):
+        pilgrim, merchant, artist = map(int, game.label(number).removeprefix("roll:").split("/"))
+        assert number == 36 * (pilgrim - 1) + 6 * (merchant - 1) + artist - 1
+
+
 def test_a_module_of_its_own() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tokaido_env", "replay", str(GOLDEN), "--quiet"],
@@ -181,6 +227,7 @@ def test_all_commands_are_listed(capsys: Output) -> None:
             "replay",
             "export",
             "features",
+            "actions",
             "train",
             "evaluate",
             "bench",
@@ -190,6 +237,13 @@ def test_all_commands_are_listed(capsys: Output) -> None:
     }
     assert main([]) == 2
     assert capsys.readouterr().err == shown
+
+
+def test_the_version_is_that_of_the_project(capsys: Output) -> None:
+    """`__version__` stands in the package, what is installed in `pyproject.toml`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tokaido_env {project['version']}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

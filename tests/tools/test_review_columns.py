@@ -279,5 +279,5 @@ def test_without_pyarrow_there_is_npz(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.parquet")]) == 1
-    assert "pip install 'tokaido-env[data]'" in capsys.readouterr().err
+    assert "pip install '.[data]'" in capsys.readouterr().err
     assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.npz")]) == 0

@@ -488,6 +488,13 @@ def test_a_scrubber_is_the_page_in_a_frame_of_its_own() -> None:
     assert scrubber(game.record()).page == shown.page
 
 
+def test_a_scrubber_does_not_take_an_agent_for_a_board() -> None:
+    told = "^board: a game has its own, 'shikoku': expected none, got 'greedy'; an agent goes by "
+    with pytest.raises(ValueError, match=told):
+        scrubber(played(30), "greedy")
+    assert "win estimate" not in scrubber(played(30), policy="greedy").page
+
+
 def test_a_scrubber_of_a_board_of_ones_own(tmp_path: Path) -> None:
     path = write_board(tmp_path / "other.toml", other_board_data())
     game = Game(path, seed=1)

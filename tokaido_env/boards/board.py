@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from tokaido_env.boards.geometry import (
 from tokaido_env.boards.reader import (
     PROVENANCES,
     BoardError,
+    BoardNameWarning,
     read_board_data,
     read_board_file,
 )
@@ -271,7 +273,26 @@ def _unknown(name: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _load_file(path: Path, modified_ns: int, size: int) -> Board:
     """Read and check a file; time and size are in the key so that an edited file is read anew."""
-    return Board(**read_board_file(path))
+    board = Board(**read_board_file(path))
+    if path.parent != BOARDS_FOLDER:
+        _warn_of_name(board, path)
+    return board
+
+
+def _warn_of_name(board: Board, path: Path) -> None:
+    """Warn if a name stands for another board: records, which hold names, would mean that one."""
+    try:
+        known = Board.named(board.name)
+    except BoardError:
+        return
+    if known.hash != board.hash:
+        warnings.warn(
+            f"{brief(path, MOST_PATH)}: name: expected one of its own, as its values differ from "
+            f"those of the board {shown(board.name)}: what is recorded of it by this name would "
+            "be refused for its hash",
+            BoardNameWarning,
+            stacklevel=4,
+        )
 
 
 def _compile(board: Board) -> npt.NDArray[np.void]:

@@ -32,6 +32,10 @@ MOST_NOTE = 10_000
 """Characters of a note: a board with as long ones as that can still be written and read again."""
 
 
+class BoardNameWarning(UserWarning):
+    """A board file keeps the name of another board, though it plays otherwise."""
+
+
 class BoardError(ValueError):
     """A board that cannot be used: the message names the file, the key and what was expected.
 

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.core.extras import missing
+
 Pixels = npt.NDArray[np.uint8]  # (height, width, 3)
 
 _FONT = "DejaVu Sans"
@@ -55,8 +57,7 @@ def needed(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        message = f"pictures need {error.name}: pip install 'tokaido-env[render]'"
-        raise ModuleNotFoundError(message, name=error.name) from None
+        raise missing("pictures need", error.name, "render") from None
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS, WARES
-from tokaido_env.core.checks import check_choice
+from tokaido_env.core.checks import check_choice, shown
 from tokaido_env.files import write_text
 from tokaido_env.render import chart as charts, glyphs, svg_player as players
 from tokaido_env.render.chart import Chart, Point, chart_of
@@ -70,7 +70,11 @@ class Picture:
         """
         file = Path(path)
         if file.suffix.lower() != ".svg":
-            raise ValueError(f"path: expected a name that ends in .svg, got {str(path)!r}")
+            raise ValueError(
+                f"path: expected a name that ends in .svg, got {shown(str(path))}; for pixels: "
+                "tokaido_env.render.raster.rasterise(picture.svg, 1000), with the extra [render], "
+                "and PIL.Image.fromarray(…).save(…) of what it returns"
+            )
         write_text(file, self.svg + "\n")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from tokaido_env.agents.report.progress import match_bar
 from tokaido_env.agents.report.tables import print_table
 from tokaido_env.agents.study.calibration import GAMES, POSITIONS, ROLLOUTS, Plan, calibrate
 from tokaido_env.boards.board import Board
+from tokaido_env.core.extras import require
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.tools.matches import add_crew, chosen_crew
 from tokaido_env.tools.program import program
@@ -27,8 +27,8 @@ def calibrate_agent(arguments: Sequence[str]) -> int:
     check_outputs(
         options.json, folder=options.plots, read=[options.board, policy_of(options.agent)]
     )
-    if options.plots is not None and importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("figures need matplotlib: pip install 'tokaido-env[plots]'")
+    if options.plots is not None:
+        require("figures need", "plots", "matplotlib")
     check_crew(options.crew)
     plan = Plan(options.games, options.positions, options.rollouts, options.seed)
     agent, board = make(options.agent), Board.load(options.board)

@@ -11,6 +11,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.core.extras import missing
+
 SUFFIXES = (".parquet", ".npz")
 GROUP = 1 << 14  # rows of a parquet file that are held and written at once
 
@@ -31,9 +33,8 @@ def check_format(out: Path) -> None:
         return
     try:
         import pyarrow  # noqa: F401  asked before anything is read
-    except ModuleNotFoundError:
-        message = "parquet files need pyarrow: pip install 'tokaido-env[data]'"
-        raise ModuleNotFoundError(message) from None
+    except ModuleNotFoundError as error:
+        raise missing("parquet files need", error.name, "data") from None
 
 
 @contextmanager

@@ -22,7 +22,6 @@ With --records, the same command goes on where it was stopped.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -56,6 +55,7 @@ from tokaido_env.agents.report import tables
 from tokaido_env.agents.report.standings import Standing, standings
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import check_seed, plain
+from tokaido_env.core.extras import require
 from tokaido_env.files import check_outputs
 from tokaido_env.tools.calibrate import calibrate_agent
 from tokaido_env.tools.exploit import exploit_agent
@@ -273,9 +273,8 @@ def _check(options: argparse.Namespace) -> None:
     options.error = check_error(ERROR if options.error is None else options.error)
     check_crew(options.crew)
     _check_outputs(options)
-    drawn = options.plots is not None or options.report is not None
-    if drawn and importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("figures need matplotlib: pip install 'tokaido-env[plots]'")
+    if options.plots is not None or options.report is not None:
+        require("figures need", "plots", "matplotlib")
 
 
 def _check_outputs(options: argparse.Namespace) -> None:

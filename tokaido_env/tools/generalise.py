@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from tokaido_env.agents.report import boards as report
 from tokaido_env.agents.report.tables import print_table
 from tokaido_env.agents.study.generalise import BOARDS, OPPONENT, PAIRS, SPLIT, Plan, plan
 from tokaido_env.core.checks import plain
+from tokaido_env.core.extras import require
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.tools.matches import add_crew, play_kept, tell_stopped
 from tokaido_env.tools.program import program
@@ -83,8 +83,8 @@ def _check_outputs(options: argparse.Namespace) -> None:
         raise ValueError("--markdown: expected together with --table")
     if options.table and (options.agent or options.json or options.records):
         raise ValueError("--table: expected files of results, and neither an agent nor its outputs")
-    if options.plots is not None and importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("figures need matplotlib: pip install 'tokaido-env[plots]'")
+    if options.plots is not None:
+        require("figures need", "plots", "matplotlib")
 
 
 # One agent

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tokaido_env.agents.registry import check_from_file
 from tokaido_env.core.checks import Chance
+from tokaido_env.core.extras import missing
 from tokaido_env.files import check_outputs
 from tokaido_env.record import Record, RecordError, records_of
 from tokaido_env.tools.program import described, program
@@ -82,8 +83,7 @@ def _serve(session: Session, earlier: list[Record], options: argparse.Namespace)
     try:
         from tokaido_env.web.server import address, listen, new_token, serve
     except ModuleNotFoundError as error:
-        message = f"the page needs {error.name}: pip install 'tokaido-env[play]', or --terminal"
-        raise ModuleNotFoundError(message, name=error.name) from None
+        raise missing("--terminal needs nothing, the page needs", error.name, "play") from None
     from tokaido_env.web.table import Table
 
     listener, token = listen(options.port), new_token()

@@ -31,28 +31,40 @@ from tokaido_env.agents.learn.settings import (
     split_specs,
 )
 from tokaido_env.agents.report.progress import run_bar
+from tokaido_env.core.extras import ExtraError, require
 from tokaido_env.tools.program import described, program
 
 INTERRUPTED = 130  # the shell's exit status for Ctrl-C
+_PPO = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     chosen, rest = _methods().parse_known_args(arguments)
+    if chosen.method == "ppo":
+        return _ppo(rest)
+    try:
+        require("training needs", "train", "torch", "safetensors")
+    except ExtraError as error:
+        print(f"train: {error}", file=sys.stderr)
+        return 1
     if chosen.method == "zero":
         from tokaido_env.agents.learn import zero
 
         return zero.main(rest)
-    if chosen.method == "scale":
-        from tokaido_env.agents.learn import scale
+    from tokaido_env.agents.learn import scale
 
-        return scale.main(rest)
-    options = _parser().parse_args(rest)
+    return scale.main(rest)
+
+
+def _ppo(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
     # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         asked = _asked(options)
         named = split_specs(asked.get("agents", ""))
+        require("training needs", "train", *_PPO)  # before a folder is begun
         if options.resume is not None:
             resume_run(options.resume, asked)
             return _train(options.resume, named)
@@ -60,10 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         ppo.begin(options.run, Settings(**asked))
         return _train(options.run, named)
-    except ModuleNotFoundError as error:
-        print(f"train: {error}: pip install 'tokaido-env[train]'", file=sys.stderr)
-        return 1
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ExtraError) as error:
         print(f"train: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

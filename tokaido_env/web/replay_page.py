@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from tokaido_env.boards.pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.checks import shown
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import Record, replay
@@ -123,10 +124,18 @@ def scrubber(
 
     Args:
         game: a game as far as it was played, or a record.
-        board: of a record, as for `record.load`.
+        board: of a record, as for `record.load`; a game has its own.
         policy: as for `replay_page`.
+
+    Raises:
+        ValueError: if a game is given a board; the rest as for `replay_page`.
     """
     if isinstance(game, Game):
+        if board is not None:
+            raise ValueError(
+                f"board: a game has its own, {shown(game.board.name)}: expected none, got "
+                f"{shown(board)}; an agent goes by its name, as in scrubber(game, policy='greedy')"
+            )
         game, board = game.record(), game.board
     return Scrubber(replay_page([game], board, policy=policy))
 

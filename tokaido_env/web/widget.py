@@ -14,8 +14,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import anywidget
-import traitlets
+from tokaido_env.core.extras import missing
+
+try:
+    import anywidget
+    import traitlets
+except ModuleNotFoundError as error:
+    raise missing("the table of a notebook needs", error.name, "notebooks") from error
 
 from tokaido_env.agent import Agent
 from tokaido_env.boards.pool import Boards

@@ -1,0 +1,45 @@
+"""Optional packages: what is missing, and the command that installs it."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+PROJECT = "tokaido-env"
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+class ExtraError(ModuleNotFoundError):
+    """A package of an extra is not installed: the message says how to install it."""
+
+
+def missing(what: str, module: str | None, extra: str) -> ExtraError:
+    """Return the error of a package that is not installed.
+
+    Args:
+        what: needs it, with the verb: "figures need".
+        module: the package's name to import; None if it is not known.
+        extra: the extra of this project that it belongs to.
+    """
+    name = extra if module is None else module.partition(".")[0]
+    return ExtraError(f"{what} {name}: {how_to_install(extra)}", name=module)
+
+
+def require(what: str, extra: str, *modules: str) -> None:
+    """Check that packages are installed, without importing them.
+
+    Raises:
+        ExtraError: of the first that is not.
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            raise missing(what, module, extra)
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra: of the checkout that runs, or of the package."""
+    if not (_ROOT / "pyproject.toml").is_file():
+        return f"pip install '{PROJECT}[{extra}]'"
+    command = f"pip install '.[{extra}]'"
+    return command if Path.cwd() == _ROOT else f"{command} in {_ROOT}"
