@@ -28,15 +28,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.core.extras import how_to_install
+
 try:
     import torch
     from tensordict import TensorDict, TensorDictBase
     from torchrl.data import Binary, Bounded, Categorical, Composite, Unbounded
     from torchrl.envs import EnvBase
 except ModuleNotFoundError as error:
-    raise ImportError(
-        f"TorchRL is not installed ({error}): pip install 'tokaido-env[torchrl]'"
-    ) from error
+    raise ImportError(f"TorchRL is not installed ({error}): {how_to_install('torchrl')}") from error
 
 from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import Boards
