@@ -7,6 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -248,6 +249,51 @@ def test_an_agent_is_asked_for_shares_and_a_value() -> None:
     silent = game.scene("greedy")
     assert [choice.probability for choice in silent.choices].count(1.0) == 1
     assert silent.value is None
+
+
+def test_what_an_agent_hardly_does_has_no_share() -> None:
+    svg = draw(first_pick(played(33)).scene("greedy"))
+    assert [word for text in texts(svg) for word in text.split() if word.endswith("%")] == [
+        "100%",
+        "100%",
+    ]  # on the island and in the list
+
+
+def boxes_of(svg: str, title: str) -> Iterator[tuple[float, float]]:
+    """Where the things are whose title begins so."""
+    found = re.findall(rf'translate\(([\d.-]+) ([\d.-]+)\)" class=""><title>{title}', svg)
+    return ((float(x), float(y)) for x, y in found)
+
+
+@pytest.mark.parametrize("board", [*built_in_boards(), "family:3", "family:4"])
+def test_letters_of_choices_lie_on_no_boutique(board: str) -> None:
+    """Of all coastal towns at once: a letter is 10 high, with a share at most 48 wide."""
+    game = first_pick(Game(board, seed=3))
+    scene = game.scene("random")
+    towns = [game.board.stations.index(town) for town in COASTAL_TOWNS]
+    choices = tuple(scene.choices[0]._replace(place=index) for index in towns)
+    parts = panels_of(replace(scene, choices=choices))["island"]
+    letters = re.findall(r'x="([\d.-]+)" y="([\d.-]+)"', parts["letters"])
+    assert len(letters) == len(towns) == 8
+    boutiques = [at for part in parts.values() for at in boxes_of(part, "boutique")]
+    assert len(boutiques) == 8
+    for x, y in ((float(x), float(y)) for x, y in letters):
+        for left, top in boutiques:
+            assert abs(x - left) > 21 + 24 or not top - 14 < y < top + 14 + 10
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_a_long_name_ends_before_what_stands_beside_it(seat: int) -> None:
+    """At 11 units a sign, more than bold letters have: before the pill, and in half of the bar."""
+    game = first_pick(played(33))
+    names = ("champion:sims=400,chance=sampled", "policy:runs/a-long-folder/best")
+    scene = replace(game.scene(), names=names, value=-1.0)
+    written = [text for text in texts(draw(scene)) if text.endswith("…") or "… " in text]
+    whole = [text for text in written if "%" not in text]
+    assert [len(text) for text in whole] == [17 if game.player == i else 24 for i in (0, 1)]
+    assert 36 + 17 * 11 < 228
+    assert [len(text) <= 16 + len(" 100%") for text in written if "%" in text] == [True, True]
+    assert names[seat][:15] in whole[seat]
 
 
 def test_text_from_outside_stays_text() -> None:

@@ -376,6 +376,6 @@ def test_what_cannot_be_drawn(write: Any, tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(ValueError, match="expected one match or more, got none"):
         write([], [], tmp_path / "out", **facts)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'tokaido-env\[plots\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[plots\]'"):
         write(*ladder(["a", "b"]), tmp_path / "out", **facts)
     assert not list(tmp_path.iterdir())

@@ -131,7 +131,7 @@ def _heading(scene: Scene) -> Parts:
 def _value(value: float, names: Sequence[str]) -> str:
     """Draw what a policy expects: the share of a win that each player has."""
     share, width = (value + 1) / 2, 330
-    first, second = (shortened(name, 20) for name in names)
+    first, second = (shortened(name, 16) for name in names)  # with 100% half of the bar, no more
     return thing(
         f"win estimate: {names[0]} {share:.0%}, {names[1]} {1 - share:.0%}",
         box(0, 0, width, 10, "p1"),
@@ -283,13 +283,24 @@ def _letters(scene: Scene, chart: Chart) -> str:
         words = " ".join(dict.fromkeys(_letter(choice) for choice in choices))
         x, y = chart.of(place)
         height = 22 if isinstance(place, int) else 30 if place in MOUNTAIN_TOWNS else 25
+        if isinstance(place, int) and _has_boutique_above(scene.board, chart, place):
+            height = -32  # under the mark: no pawn stands where somebody may go
         letters.append(text_at(x, y - height, words, "mid told small"))
     return "".join(letters)
 
 
+def _has_boutique_above(board: Board, chart: Chart, station: int) -> bool:
+    return board.stations[station] in COASTAL_TOWNS and chart.inland[station][1] > 0.19
+
+
 def _letter(choice: Choice) -> str:
-    share = "" if choice.probability is None else f" {choice.probability:.0%}"
-    return f"{choice.label[0].upper()}{share}"
+    return f"{choice.label[0].upper()}{_share(choice)}"
+
+
+def _share(choice: Choice) -> str:
+    """Return how likely a policy takes an action, after a space; nothing where it hardly does."""
+    told = "" if choice.probability is None else f" {choice.probability:.0%}"
+    return "" if told == " 0%" else told
 
 
 # The table: dice, waves, hot spring, bag and what may be chosen
@@ -365,8 +376,7 @@ def _actions(scene: Scene) -> str:
     choices = sorted(scene.choices, key=lambda choice: -(choice.probability or 0))
     lines = [""]
     for choice in choices:
-        share = "" if choice.probability is None else f" {choice.probability:.0%}"
-        words = choice.label + share
+        words = choice.label + _share(choice)
         if len(lines[-1]) + len(words) > _LINE:
             lines.append("")
         lines[-1] += f" · {words}" if lines[-1] else words

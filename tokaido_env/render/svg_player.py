@@ -44,13 +44,14 @@ def player_panel(scene: Scene, seat: int) -> Parts:
 
 def _name(scene: Scene, seat: int, total: int) -> str:
     position = scene.position
+    decides = position["player"] == seat
     inside = [
         f'<path d="M0 34V10Q0 0 10 0H340Q350 0 350 10V34Z" class="p{seat}"/>',
-        text_at(36, 22, shortened(scene.names[seat]), f"on{seat} big"),
+        text_at(36, 22, shortened(scene.names[seat], 17 if decides else 24), f"on{seat} big"),
         text_at(338, 24, total, f"on{seat} end huge"),
         f'<g transform="translate(19 17)">{pawn(seat, 9)}</g>',
     ]
-    if position["player"] == seat:
+    if decides:
         inside += [box(228, 8, 58, 18, "paper", 9), text_at(257, 21, "decides", "mid small bold")]
     return thing(f"{scene.names[seat]}, {total} points", *inside)
 
