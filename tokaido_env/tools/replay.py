@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tokaido_env.core.checks import plain
+from tokaido_env.core.checks import plain, shown
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.record import Record, RecordError, load, replay
 from tokaido_env.tools.program import program
+
+Games = dict[int, Record]
+"""Records by their lines, from 1."""
+
+_SHOWN = 10  # names in an error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,18 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         check_outputs(options.html, options.gif, read=[options.file, options.board])
-        records = load(options.file, options.board)
-        if options.game is not None and not 1 <= options.game <= len(records):
-            raise RecordError(f"--game: expected 1 to {len(records)}, got {options.game}")
         if options.policy is not None and options.html is None:
             raise RecordError("--policy: expected with --html")
+        games = _chosen(load(options.file, options.board), options)
         if options.gif is not None:
-            return _animate(records, options)
+            return _animate(games, options)
         if options.html is not None:
-            return _write_page(records, options)
-        for number, record in enumerate(records, start=1):
-            if options.game in (None, number):
-                _print_game(number, record, options)
+            return _write_page(games, options)
+        for number, record in games.items():
+            _print_game(number, record, options)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"replay: {error}", file=sys.stderr)
         return 1
@@ -46,7 +49,10 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("file", help="a record file, JSON Lines")
     add("--board", help="the board file of the games, if neither built in nor of the family")
-    add("--game", type=int, help="only the game on this line, from 1")
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--game", type=int, help="only the game on this line, from 1")
+    some.add_argument("--games", metavar="A-B", help="only the games on these lines")
+    add("--lost-by", metavar="NAME", help="only games that this player has lost")
     add("--quiet", action="store_true", help="verify and print results only")
     written = parser.add_mutually_exclusive_group()
     written.add_argument("--gif", metavar="OUT", help="write a game as an animated GIF instead")
@@ -55,14 +61,44 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _animate(records: Sequence[Record], options: argparse.Namespace) -> int:
+def _chosen(records: Sequence[Record], options: argparse.Namespace) -> Games:
+    """Return the games that were asked for, by their lines from 1."""
+    first, last = 1, len(records)
+    if options.game is not None:
+        first = last = options.game
+        if not 1 <= first <= len(records):
+            raise RecordError(f"--game: expected 1 to {len(records)}, got {options.game}")
+    elif options.games is not None:
+        first, last = _range(options.games, len(records))
+    games = dict(zip(range(first, last + 1), records[first - 1 : last], strict=True))
+    if options.lost_by is None:
+        return games
+    names = sorted({name for record in records for name in record.players})
+    if options.lost_by not in names:
+        listed = ", ".join(plain(name) for name in names[:_SHOWN])
+        raise RecordError(f"--lost-by: expected one of {listed}, got {shown(options.lost_by)}")
+    return {number: one for number, one in games.items() if _loser(one) == options.lost_by}
+
+
+def _range(text: str, count: int) -> tuple[int, int]:
+    found = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text)
+    first, last = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= first <= last <= count:
+        raise RecordError(f"--games: expected A-B, lines from 1 to {count}, got {shown(text)}")
+    return first, last
+
+
+def _loser(record: Record) -> str | None:
+    return None if record.winner is None else record.players[1 - record.winner]
+
+
+def _animate(games: Games, options: argparse.Namespace) -> int:
     from tokaido_env.render.gif import frames_of, write_gif
     from tokaido_env.render.words import shown_names
 
-    if options.game is None and len(records) != 1:
-        raise RecordError(f"--gif: expected one game, got {len(records)}: choose it with --game")
-    number = options.game or 1
-    record = records[number - 1]
+    if len(games) != 1:
+        raise RecordError(f"--gif: expected one game, got {len(games)}: choose it with --game")
+    ((number, record),) = games.items()
     played, names = replay(record, options.board), shown_names(record.players)
     scenes = frames_of(played.board, played.states, played.events, names)
     frames = write_gif(scenes, options.gif)
@@ -70,14 +106,18 @@ def _animate(records: Sequence[Record], options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_page(records: Sequence[Record], options: argparse.Namespace) -> int:
-    from tokaido_env.web.replay_page import replay_page
+def _write_page(games: Games, options: argparse.Namespace) -> int:
+    from tokaido_env.web.replay_page import MAX_GAMES, replay_page
 
+    if len(games) > MAX_GAMES:
+        raise RecordError(
+            f"--html: expected up to {MAX_GAMES} games, got {len(games)}: choose some with "
+            "--games A-B or --lost-by NAME"
+        )
     out = Path(options.html)
-    chosen = records if options.game is None else [records[options.game - 1]]
-    page = replay_page(chosen, options.board, policy=options.policy)
+    page = replay_page(games.values(), options.board, policy=options.policy)
     write_text(out, page)
-    print(f"{out}: games {len(chosen)}, {len(page.encode()) / 1e6:.1f} MB")
+    print(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB")
     return 0
 
 

@@ -211,7 +211,7 @@
   function paint() {
     const isDark = wanted === null ? dark.matches : wanted;
     document.documentElement.dataset.theme = isDark ? "dark" : "light";
-    theme.setAttribute("aria-pressed", isDark);
+    theme.textContent = isDark ? "Light" : "Dark"; // what a click leads to
     for (const picture of document.querySelectorAll(".tokaido")) {
       picture.classList.toggle("tokaido-dark", isDark);
       picture.classList.toggle("tokaido-light", !isDark);

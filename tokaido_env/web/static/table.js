@@ -11,7 +11,7 @@ const panel = (name, width, height) =>
   `<svg data-panel="${name}" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMinYMin slice" class="tokaido" role="graphics-document document"></svg>`;
 
 const LAYOUT = `
-<header><h1>Tokaido Duo</h1><p class="who"></p><button class="theme" type="button" aria-pressed="false">Dark</button></header>
+<header><h1>Tokaido Duo</h1><p class="who"></p><button class="theme" type="button">Dark</button></header>
 <p class="error" role="alert"></p>
 <main>
 <section class="board" aria-label="Board">
@@ -32,7 +32,7 @@ ${panel("heading", 1000, 50)}
 <button class="undo" type="button" title="u">Take back</button>
 <button class="advise" type="button" title="a">Advice</button>
 <button class="review-it" type="button" title="r">Review</button>
-<button class="run" type="button" aria-pressed="false" title="space">Pause</button>
+<button class="run" type="button" title="space">Pause</button>
 <button class="resign" type="button">Resign</button>
 <button class="differs" type="button">The table differs</button>
 <button class="my-board" type="button">My board</button>
@@ -198,7 +198,6 @@ class Table {
     this.at("review-it").disabled = told.asked === "review" || !told.can_review;
     this.at("resign").disabled = !isHuman;
     this.at("run").textContent = told.runs ? "Pause" : "Go on";
-    this.at("run").setAttribute("aria-pressed", !told.runs);
     this.at("skip").checked = told.skips;
   }
 
@@ -450,7 +449,6 @@ class Table {
 
   dress(isDark) {
     this.el.dataset.theme = isDark ? "dark" : "light";
-    this.at("theme").setAttribute("aria-pressed", isDark);
     this.at("theme").textContent = isDark ? "Light" : "Dark";
     for (const svg of this.el.querySelectorAll("svg.tokaido")) svg.setAttribute("class", this.sheet());
   }

@@ -1,0 +1,88 @@
+"""`tokaido replay`: which games of a file are shown."""
+
+from pathlib import Path
+
+import pytest
+
+from tokaido_env import record
+from tokaido_env.__main__ import main
+from tokaido_env.web.replay_page import MAX_GAMES
+from tokaido_env.web.session import Session
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def games() -> list[record.Record]:
+    """Whole games of two agents in both seats."""
+    played = []
+    for seed in range(6):
+        names = ("greedy", "random") if seed % 2 else ("random", "greedy")
+        session = Session(names, seed=seed)
+        while session.waits_for == "agent":
+            session.reply()
+        played.append(session.record())
+    return played
+
+
+@pytest.fixture
+def file(tmp_path: Path, games: list[record.Record]) -> Path:
+    path = tmp_path / "games.jsonl"
+    record.save(games, path)
+    return path
+
+
+def shown(capsys: Output) -> list[int]:
+    lines = capsys.readouterr().out.splitlines()
+    return [int(line.split(":")[0].split()[1]) for line in lines if line.startswith("game ")]
+
+
+def test_games_are_chosen_by_line_and_by_who_lost(
+    file: Path, games: list[record.Record], capsys: Output
+) -> None:
+    asked = ["replay", str(file), "--quiet"]
+    for options, numbers in (
+        ([], [1, 2, 3, 4, 5, 6]),
+        (["--game", "4"], [4]),
+        (["--games", "2-4"], [2, 3, 4]),
+        (["--games", "6-6"], [6]),
+    ):
+        assert main([*asked, *options]) == 0
+        assert shown(capsys) == numbers
+    lost = [i for i, one in enumerate(games, 1) if one.winner == one.players.index("greedy")]
+    assert main([*asked, "--lost-by", "random"]) == 0
+    assert shown(capsys) == lost
+    assert main([*asked, "--lost-by", "random", "--games", "2-3"]) == 0
+    assert shown(capsys) == [number for number in lost if number in (2, 3)]
+
+
+def test_a_page_of_too_many_games_says_how_to_choose(
+    tmp_path: Path, games: list[record.Record], capsys: Output
+) -> None:
+    file, out = tmp_path / "many.jsonl", tmp_path / "page.html"
+    record.save(games * 20, file)
+    assert main(["replay", str(file), "--html", str(out)]) == 1
+    told = capsys.readouterr().err
+    assert f"expected up to {MAX_GAMES} games, got 120: choose some with --games A-B" in told
+    assert not out.exists()
+    assert main(["replay", str(file), "--html", str(out), "--games", "119-120"]) == 0
+    assert capsys.readouterr().out.startswith(f"{out}: games 2, ")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--games", "0-2"], "--games: expected A-B, lines from 1 to 6, got '0-2'"),
+        (["--games", "3-2"], "--games: expected A-B"),
+        (["--games", "2-7"], "--games: expected A-B"),
+        (["--games", "x"], "--games: expected A-B"),
+        (["--game", "7"], "--game: expected 1 to 6, got 7"),
+        (["--lost-by", "nobody"], "--lost-by: expected one of greedy, random, got 'nobody'"),
+        (["--gif", "o.gif", "--games", "1-2"], "--gif: expected one game, got 2"),
+    ],
+)
+def test_what_cannot_be_chosen_is_told(
+    file: Path, options: list[str], error: str, capsys: Output
+) -> None:
+    assert main(["replay", str(file), *options]) == 1
+    assert error in capsys.readouterr().err
