@@ -1,0 +1,115 @@
+"""The functions for harnesses of models, called as Kaggle's harness calls them.
+
+Where Kaggle's package is installed, also by that harness in its environment of our OpenSpiel game.
+"""
+
+import json
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tokaido_env import Game
+from tokaido_env.kaggle import TextHarness, generate_prompt, get_legal_moves, parse_response
+from tokaido_env.position import PositionError
+from tokaido_env.text import RULES, TextFormat, prompt_of
+
+
+def observed(game: Game, seat: int) -> dict[str, Any]:
+    return {
+        "observationString": json.dumps(game.to_dict()),
+        "playerId": seat,
+        "currentPlayer": game.player,
+        "isTerminal": game.is_over,
+    }
+
+
+def test_a_game_by_the_three_functions() -> None:
+    game, moves = Game(seed=4), list[str]()
+    while game.player is not None:
+        seen = observed(game, game.player)
+        assert get_legal_moves(observed(game, 1 - game.player)) == {}
+        legal = get_legal_moves(seen)
+        assert legal == dict(zip(game.legal_actions(), game.legal_labels(), strict=True))
+        prompt = generate_prompt(seen, moves)
+        assert prompt.endswith(prompt_of(game, TextFormat(history=0)))
+        assert prompt.startswith(f"Your last moves: {', '.join(moves[-12:])}" if moves else RULES)
+        label = list(legal.values())[-1]
+        answer = f'Well. {{"action": "{label.upper()}"}}'
+        parsed = parse_response(answer, list(legal.values()), observation=seen)
+        assert parsed == (label, label.upper(), None, answer)
+        assert parse_response(answer, None, observation=seen) == parsed
+        game.play(label)
+        moves.append(label)
+    assert get_legal_moves(observed(game, 0)) == {}
+
+
+def test_a_refused_answer_is_told() -> None:
+    game = Game(seed=4)
+    seen = observed(game, 0)
+    parsed = parse_response('{"action": "fly"}', list(get_legal_moves(seen).values()))
+    assert parsed == (None, "fly", None, '{"action": "fly"}')
+    prompt = generate_prompt(seen, [], '{"action": "fly"}', parsed.raw_action)
+    assert "Your last answer was refused: fly is no legal action" in prompt
+    assert parse_response("no", ["pilgrim"]) == (None, None, None, "no")
+    assert parse_response(None, ["pilgrim"]) == (None, None, None, None)
+
+
+def test_what_is_no_observation() -> None:
+    assert get_legal_moves({}) == {}
+    for text in ("", "[1]", "{", 3, "[" * 100_000):
+        with pytest.raises(PositionError, match="observationString: expected a position as JSON"):
+            get_legal_moves({"observationString": text})
+
+
+def test_a_board_of_ones_own() -> None:
+    game = Game("family:valid/2", seed=1)
+    seen = observed(game, game.player or 0)
+    assert TextHarness(board="family:valid/2").get_legal_moves(seen) == get_legal_moves(seen)
+
+
+def test_the_openspiel_game_is_observed_so() -> None:
+    pyspiel = pytest.importorskip("pyspiel")
+    import tokaido_env.openspiel  # noqa: F401  registers the game
+
+    state, rng, asked = pyspiel.load_game("tokaido_duo").new_initial_state(), random.Random(2), 0
+    while not state.is_terminal():
+        if state.is_chance_node():
+            outcomes, weights = zip(*state.chance_outcomes(), strict=True)
+            state.apply_action(rng.choices(outcomes, weights)[0])
+            continue
+        seen = {"observationString": state.observation_string(), "playerId": state.current_player()}
+        legal = get_legal_moves(seen)
+        assert legal == {one: state.action_to_string(one) for one in state.legal_actions()}
+        state.apply_action(rng.choice(list(legal)))
+        asked += 1
+    assert asked > 50
+
+
+def test_in_kaggles_own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    kaggle = pytest.importorskip("kaggle_environments")
+    from kaggle_environments import core_harness
+    from kaggle_environments.envs.open_spiel_env import open_spiel_env
+
+    import tokaido_env.openspiel  # noqa: F401  registers the game
+
+    rng = random.Random(1)
+
+    def answer(prompt: str, model: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        legal = prompt.rpartition("Legal actions: ")[2].splitlines()[0].split(", ")
+        action = "fly" if rng.random() < 0.2 else rng.choice(legal).upper()
+        return f'So: {{"action": "{action}"}}', {"finish_reason": "stop"}
+
+    monkeypatch.setattr(core_harness, "_call_llm", answer)
+    monkeypatch.setattr(core_harness, "_build_call_detail", lambda *kept: {})
+    made = open_spiel_env._build_env("tokaido_duo")
+    kaggle.register(made["specification"]["name"], made)
+    env = kaggle.make(made["specification"]["name"], configuration={"seed": 1}, debug=True)
+    player = core_harness.create_agent_fn(
+        TextHarness(), max_retries=20, model_override=("stand-in", {})
+    )
+    env.run([player, player])
+    assert [seat.status for seat in env.steps[-1]] == ["DONE", "DONE"]
+    assert sum(seat.reward for seat in env.steps[-1]) == 0
+    assert len(env.steps) > 50

@@ -1,0 +1,226 @@
+"""Games by text: stand-ins for language models, tidy and sloppy, and answers of any kind."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokaido_env import Game, record
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.core.actions import LABELS
+from tokaido_env.text import (
+    RULES,
+    TextAgent,
+    TextFormat,
+    TextPlayer,
+    parse,
+    play_by_text,
+    prompt_of,
+)
+
+LEGAL = ["pilgrim", "pilgrim:wave", "merchant:C3", "merchant:stay", "artist:A1"]
+
+
+def listed(prompt: str) -> list[str]:
+    found = re.search(r"Legal actions: (.*)", prompt)
+    assert found is not None
+    return found[1].split(", ")
+
+
+class Scripted:
+    """Answers with what stands last among the legal actions."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, prompt: str) -> str:
+        self.asked += 1
+        return json.dumps({"action": listed(prompt)[-1]})
+
+
+class Sloppy:
+    """Talks around, shouts, and often chooses what is illegal at first."""
+
+    def __init__(self, seed: int, wrong: float) -> None:
+        self.rng, self.wrong, self.mistakes = np.random.default_rng(seed), wrong, 0
+
+    def __call__(self, prompt: str) -> str:
+        legal = listed(prompt)
+        if self.rng.random() < self.wrong:
+            self.mistakes += 1
+            return str(self.rng.choice(['{"action": "fly"}', "I pass.", '{"action": 3}', "{"]))
+        label = str(self.rng.choice(legal)).upper().replace(":", " : ")
+        thought = f'{{"plan": "{{not json"}} Well {{"action": "fly"}}, no: {{"action": "{label}"}}!'
+        return f"Let me think.\n{thought}\n```"
+
+
+def test_a_scripted_player_plays_a_hundred_games() -> None:
+    for seed in range(100):
+        one = Scripted()
+        seats: list[Any] = [TextPlayer(one), "greedy"]
+        transcript = play_by_text(seats[:: 1 if seed % 2 else -1], seed)
+        assert transcript.forfeit is None
+        assert len(transcript.exchanges) == one.asked > 0
+        assert all(each.parsed.label is not None for each in transcript.exchanges)
+        record.replay(record.Record.from_json(transcript.record.to_json()))
+
+
+def test_a_sloppy_player_is_read_retried_and_forfeits() -> None:
+    forfeits = refused = 0
+    for seed in range(30):
+        one = Sloppy(seed, 0.25)
+        form = TextFormat(rules=False, history=0, retries=2)
+        transcript = play_by_text([TextPlayer(one, form, "sloppy"), "random"], seed)
+        assert transcript.refused(0) == one.mistakes
+        assert transcript.refused(1) == 0
+        tries = [each.event for each in transcript.exchanges]
+        assert max(map(tries.count, tries)) <= form.retries + 1
+        three = any(
+            all(each.parsed.label is None for each in transcript.exchanges[i : i + 3])
+            and len({each.event for each in transcript.exchanges[i : i + 3]}) == 1
+            for i in range(len(tries) - 2)
+        )
+        assert (transcript.forfeit is not None) == three
+        if transcript.forfeit is not None:
+            kept = transcript.record
+            assert (kept.winner, kept.end) == (1, "forfeit")
+            assert (kept.forfeit.seat, kept.forfeit.reason) == (0, "illegal")  # type: ignore[union-attr]
+            record.replay(record.Record.from_json(kept.to_json()))
+        forfeits += transcript.forfeit is not None
+        refused += one.mistakes
+    assert 0 < forfeits < 30
+    assert refused > 100
+
+
+def test_a_prompt_tells_what_is_asked() -> None:
+    game, phases = Game(seed=3), set()
+    while not game.is_over:
+        prompt = prompt_of(game)
+        phases.add(game.phase.name)
+        assert listed(prompt) == game.legal_labels()
+        assert prompt.startswith(RULES)
+        assert str(game) in prompt
+        assert f"You are player_{game.player}." in prompt
+        bare = prompt_of(game, TextFormat("unlisted", rules=False, history=0), "no such place")
+        assert "Legal actions" not in bare
+        assert RULES not in bare
+        assert "What has happened" not in bare
+        assert "Your last answer was refused: no such place" in bare
+        game.play(game.legal_actions()[-1])
+    assert {"MOVE", "EFFECT"} <= phases
+    with pytest.raises(ValueError, match="expected one at a decision, it is at OVER"):
+        prompt_of(game)
+
+
+def test_history_is_what_happened_last() -> None:
+    game = Game(seed=3)
+    for _ in range(20):
+        game.play(game.legal_actions()[-1])
+    told = prompt_of(game, TextFormat(history=5)).split("happened last:\n")[1].split("\n\n")[0]
+    assert told.count("- ") == 5
+    everything = prompt_of(game, TextFormat(history=1000)).split("happened last:\n")[1]
+    assert everything.split("\n\n")[0].count("\n- ") + 1 == len(game.events())
+    assert everything.split("\n\n")[0].endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        ('{"action": "artist:A1"}', "artist:A1"),
+        ('so: {"action": "ARTIST : a1"} done', "artist:A1"),
+        ('{"action": "artist"}', "artist:A1"),
+        ('{"action": "merchant:s"}', "merchant:stay"),
+        ('{"action": "pilgrim"}', "pilgrim"),
+        ('{"action": "pilgrim:w"}', "pilgrim:wave"),
+        ('{"action": "artist:A1"} or {"action": "pilgrim"}', "pilgrim"),
+        ('{"action": "pilgrim"} {"why": "x"} {"action": 3}', "pilgrim"),
+        ('{"a": {"action": "pilgrim"}}', "pilgrim"),
+        ('{"plan": {"action": "artist:A1"}, "action": "pilgrim"}', "pilgrim"),
+        ('{"action": "pilgrim", "not": {"action": "artist:A1"}}', "pilgrim"),
+        ('{"action": "merchant"}', None),  # one of two
+        ('{"action": ""}', None),
+        ('{"action": "artist:A2"}', None),
+        ("artist:A1", None),
+        ("", None),
+        ("[" * 50_000, None),
+        ('{"a":' * 50_000, None),
+        ("x" * 1_000_000, None),
+        ("x" * 1_000_000 + '{"action": "pilgrim"}', "pilgrim"),
+        ('{"action": "__import__(\\"os\\").system(\\"x\\")"}', None),
+        ('{"action": "\\ud800\\u0000\\u001b[2J"}', None),
+        ('{"__proto__": 1, "action": "pilgrim"}', "pilgrim"),
+        (None, None),
+        (b'{"action": "pilgrim"}', None),
+    ],
+)
+def test_an_answer_is_read_as_documented(answer: object, label: str | None) -> None:
+    parsed = parse(answer, LEGAL)
+    assert parsed.label == label
+    assert (parsed.error == "") == (label is not None)
+    assert len(parsed.error) < 400
+    assert parsed.error.isprintable()
+
+
+def test_damaged_answers_never_crash() -> None:
+    rng = np.random.default_rng(0)
+    parts = [
+        '{"action": "',
+        "pilgrim",
+        '"}',
+        "{",
+        "}",
+        '"',
+        "\\",
+        "\x00",
+        "\ud800",
+        "9" * 50,
+        "é",
+        "\n",
+    ]
+    for _ in range(3000):
+        answer = "".join(rng.choice(parts, rng.integers(0, 12)))
+        parsed = parse(answer, LEGAL)
+        assert parsed.label is None or parsed.label in LABELS
+
+
+@pytest.mark.parametrize("board", ["shikoku", "family:valid/2"])
+def test_a_player_by_text_in_the_arena(board: str) -> None:
+    one = Scripted()
+    agent = TextAgent(TextPlayer(one))
+    match = play_match(agent, make("random"), 4, 1, board)
+    assert one.asked > 0
+    assert 0 <= match.score <= 1
+    game = Game(board, seed=2)
+    while len(game.legal_actions()) < 2:
+        game.play(game.legal_actions()[0])
+    assert agent.choose(game) == game.legal_actions()[-1]
+    with pytest.raises(AgentFailed, match=r"agent .text.: game 1 of 2.*expected a block of JSON"):
+        play_match(TextAgent(TextPlayer(lambda prompt: "no")), make("random"), 2, 1, board)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"legal": "some"}, "legal: expected"),
+        ({"history": -1}, "history: expected an integer from 0"),
+        ({"retries": "2"}, "retries: expected an integer from 0"),
+    ],
+)
+def test_a_format_is_checked(options: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        TextFormat(**options)
+
+
+def test_players_are_checked() -> None:
+    with pytest.raises(ValueError, match="players: expected two, got 1"):
+        play_by_text(["greedy"], 0)
+    with pytest.raises(TypeError, match="players: expected a list of two, got 'greedy'"):
+        play_by_text("greedy", 0)
+    with pytest.raises(TypeError, match="respond: expected a function of a prompt, got 'greedy'"):
+        TextPlayer("greedy")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="form: expected a TextFormat, got 'listed'"):
+        TextPlayer(str, "listed")  # type: ignore[arg-type]

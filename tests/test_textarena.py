@@ -1,0 +1,113 @@
+"""TextArena: its own loop over our environment, with stand-ins for models, tidy and sloppy."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("textarena")
+import textarena as ta
+
+from tokaido_env import Game
+from tokaido_env.text import RULES, TextFormat
+from tokaido_env.textarena import NAME, TokaidoDuoTextEnv
+
+
+def listed(prompt: str) -> list[str]:
+    return re.findall(r"Legal actions: (.*)", prompt)[-1].split(", ")
+
+
+def play(env: Any, seed: int, answer: Any) -> tuple[list[tuple[int, str]], dict[int, int], Any]:
+    """TextArena's loop, as its own examples have it; returns what was said, rewards and infos."""
+    env.reset(num_players=2, seed=seed)
+    said, done = [], False
+    while not done:
+        player, prompt = env.get_observation()
+        said.append((player, answer(prompt)))
+        done, _ = env.step(action=said[-1][1])
+    rewards, infos = env.close()
+    return said, rewards, infos
+
+
+@pytest.mark.parametrize("form", ["", "-train", "-full"])
+def test_a_game_is_that_of_game(form: str) -> None:
+    rng = np.random.default_rng(3)
+    env = ta.make(NAME + form)
+    said, rewards, infos = play(
+        env, 7, lambda prompt: f'I think {{"action": "{rng.choice(listed(prompt))}"}}'
+    )
+    game = Game(seed=7)
+    for player, answer in said:
+        while len(game.legal_actions()) == 1:
+            game.play(game.legal_actions()[0])
+        assert game.player == player
+        game.play(answer.split('"')[3])
+    while game.player is not None:
+        game.play(game.legal_actions()[0])
+    winner = game.winner()
+    assert rewards == ({0: 0, 1: 0} if winner is None else {winner: 1, 1 - winner: -1})
+    assert " to ".join(str(one["total"]) for one in game.scores()) in infos[0]["reason"]
+    assert not infos[0]["invalid_move"]
+    assert infos[0]["turn_count"] + infos[1]["turn_count"] == len(said)
+
+
+def test_what_is_observed() -> None:
+    env = ta.make(NAME)
+    env.reset(num_players=2, seed=7)
+    player, prompt = env.get_observation()
+    assert prompt.startswith(RULES)
+    assert f"You are player_{player} of Tokaido Duo." in prompt
+    assert str(env.game) in prompt
+    assert listed(prompt) == env.game.legal_labels()
+    env.step(f'{{"action": "{listed(prompt)[0]}"}}')
+    _, prompt = env.get_observation()
+    assert f"player_{player} takes the pilgrim's" in prompt
+    assert prompt.count("Legal actions") == 1
+
+
+def test_a_refused_answer_is_told_and_the_last_one_loses() -> None:
+    env = ta.make(NAME, form=TextFormat("unlisted", retries=2))
+    env.reset(num_players=2, seed=7)
+    first, prompt = env.get_observation()
+    assert "Legal actions" not in prompt
+    before = env.game.to_dict()
+    for refused in ('{"action": "fly"}', "x" * 1_000_000):
+        done, _ = env.step(refused)
+        assert not done
+        again, prompt = env.get_observation()
+        assert again == first
+        assert "Your last answer was refused: " in prompt
+        assert not any(
+            label in prompt.rpartition("refused")[2] for label in env.game.legal_labels()
+        )
+    assert env.game.to_dict() == before
+    assert env.step(None) == (True, {})
+    rewards, infos = env.close()
+    assert rewards == {first: -1, 1 - first: 1}
+    assert infos[first]["invalid_move"]
+    assert not infos[1 - first]["invalid_move"]
+    with pytest.raises(RuntimeError, match="expected a game that goes on: call reset first"):
+        env.step('{"action": "pilgrim"}')
+
+
+def test_a_legal_answer_gives_all_tries_back() -> None:
+    env = ta.make(NAME, form=TextFormat(retries=1))
+    env.reset(num_players=2, seed=7)
+    for _ in range(20):
+        _, prompt = env.get_observation()
+        assert env.step("no") == (False, {})
+        done, _ = env.step(f'{{"action": "{listed(prompt)[-1]}"}}')
+        assert not done
+
+
+def test_bad_arguments() -> None:
+    env = TokaidoDuoTextEnv(board="family:valid/2")
+    with pytest.raises(RuntimeError, match="call reset first"):
+        env.step("{}")
+    with pytest.raises(ValueError, match="num_players: expected 2, got 3"):
+        env.reset(num_players=3)
+    env.reset(num_players=2, seed=1)
+    assert env.game is not None
+    assert env.game == Game("family:valid/2", seed=1)
+    env.reset(num_players=2)  # the system gives a seed
