@@ -8,6 +8,7 @@ added to the first bias once a board: a forward pass costs the same with and wit
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from tokaido_env.core.bits import lowest
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 from tokaido_env.core.box import Row
 from tokaido_env.core.jit import entry, index, int64, kernel, parallel, subroutine
+from tokaido_env.core.luck import hash_bits
 from tokaido_env.core.threads import rows_apart, take
 
 Floats = npt.NDArray[np.float32]
@@ -177,13 +179,18 @@ def kept_workspaces(threads: int, weights: Weights | None) -> Workspace:
     """
     if weights is None:
         return _make_workspaces(threading.get_ident(), threads, 1, None)
-    copies, inputs, first = weights.first.shape
+    copies, sizes = len(weights.first), sizes_of(weights)
+    return _make_workspaces(threading.get_ident(), threads, copies, sizes)
+
+
+def sizes_of(weights: Weights) -> tuple[int, int, int]:
+    """Return how many numbers of a workspace are layers, units of the widest layer, of a move."""
+    _, inputs, first = weights.first.shape
     _, value_first, value_second = weights.value_second.shape
     _, result, move = weights.results.shape
     _, second, heads = weights.heads.shape
     layers = inputs + max(first, value_first) + max(second, value_second) + heads + move
-    sizes = layers, max(inputs, first, second, value_first, value_second, result), result
-    return _make_workspaces(threading.get_ident(), threads, copies, sizes)
+    return layers, max(inputs, first, second, value_first, value_second, result), result
 
 
 @functools.lru_cache(maxsize=8)
@@ -224,7 +231,7 @@ def forward(network: Any, position: Position, workspace: Workspace, logits: Any)
     _apply_layer(own.heads, own.heads_bias, units, values, count, heads)
     _score_moves(own, position.legal, workspace, trunk, heads, hidden, logits)
     if len(own.value_out) == 0:
-        return np.float32(np.tanh(heads[len(heads) - 1]))
+        return np.float32(math.tanh(heads[len(heads) - 1]))
     return _value_of(own, workspace, trunk, _active(trunk, units, values))
 
 
@@ -289,7 +296,7 @@ def _value_of(own: Any, workspace: Workspace, trunk: Any, active: int) -> np.flo
     value = own.value_bias[0]
     for k in range(len(second)):
         value += max(second[k], np.float32(0.0)) * own.value_out[k]
-    return np.float32(np.tanh(value))
+    return np.float32(math.tanh(value))
 
 
 @kernel
@@ -391,6 +398,32 @@ def _add_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> No
         for o in range(len(out)):
             out[o] += u * a[o]
         k += 1
+
+
+@parallel
+def choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
+    """Write `chosen` for each of n positions, int64 (n,)."""
+    for i in prange(len(out)):
+        out[i] = chosen(logits[i], legal[i], keys[i], temperature)
+
+
+@kernel
+def chosen(logits: Any, legal: np.uint64, key: np.uint64, temperature: float) -> int:
+    """Return the best legal action; Gumbel noise makes it a draw from the softmax (Gumbel 1954)."""
+    best = -np.inf
+    choice = lowest(legal)  # of scores that are all -inf, as for a temperature of 1e-310
+    while legal != np.uint64(0):
+        action = lowest(legal)
+        legal &= legal - np.uint64(1)
+        value = float(logits[action])
+        if temperature > 0:
+            bits = hash_bits(key, 0, 0, action)
+            uniform = (float(bits >> np.uint64(11)) + 0.5) / 2.0**53
+            value = value / temperature - math.log(-math.log(uniform))
+        if value > best:
+            best = value
+            choice = action
+    return choice
 
 
 def _evaluate_each(

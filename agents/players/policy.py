@@ -27,11 +27,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.players.heuristic import N_TERMS
-from tokaido_env.agents.players.inference import Floats, Network, Weights, evaluate_all
+from tokaido_env.agents.players.inference import (
+    Floats,
+    Network,
+    Weights,
+    choose,
+    evaluate_all,
+)
 from tokaido_env.agents.players.inputs import (
     INPUTS_HASH,
     LARGEST,
@@ -41,12 +46,9 @@ from tokaido_env.agents.players.inputs import (
     SIGHTED_HASH,
 )
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
-from tokaido_env.core.bits import lowest
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
 from tokaido_env.core.extras import missing
-from tokaido_env.core.jit import parallel
-from tokaido_env.core.luck import hash_bits
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import FILE, FOLDER, NOTHING, parse_json, standing, whole_file
 
@@ -321,26 +323,6 @@ def path_in_spec(path: str) -> str:
     names = '"', "path=", "temperature=", "sims=", "dice=", "chance="
     ambiguous = "," in path or path.startswith(names)
     return json.dumps(path, ensure_ascii=False) if ambiguous else path
-
-
-@parallel
-def choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
-    """Pick the best legal action; Gumbel noise makes it a draw from the softmax (Gumbel 1954)."""
-    for i in prange(len(out)):
-        best = -np.inf
-        mask = legal[i]
-        out[i] = lowest(mask)  # of scores that are all -inf, as for a temperature of 1e-310
-        while mask != np.uint64(0):
-            action = lowest(mask)
-            mask &= mask - np.uint64(1)
-            value = float(logits[i, action])
-            if temperature > 0:
-                bits = hash_bits(keys[i], 0, 0, action)
-                uniform = (float(bits >> np.uint64(11)) + 0.5) / 2.0**53
-                value = value / temperature - np.log(-np.log(uniform))
-            if value > best:
-                best = value
-                out[i] = action
 
 
 # The file

@@ -1,0 +1,218 @@
+"""Games on Numba's simulator of a GPU against those of `Batch`: run in a process of its own.
+
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python -W ignore tests/simulated.py CASE
+
+Without a case it lists them.
+
+The simulator cannot call what is compiled for a CPU, so both are interpreted here; that compiled
+batches are as interpreted ones, other tests say. Random numbers wrap around: NumPy would warn.
+"""
+
+import contextlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import cuda
+from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+from tokaido_env import Batch, Game
+from tokaido_env.agents import make
+from tokaido_env.agents.players.inference import evaluate_all
+from tokaido_env.agents.players.on_cuda import CudaHeuristic, CudaPolicy
+from tokaido_env.core.checks import IllegalMove
+from tokaido_env.core.episode import NO_MOVE
+from tokaido_env.cuda import CudaBatch
+
+
+def row_or_array(self: Any, key: Any) -> Any:
+    """Index an array in a kernel as a GPU does: a row of records is that row, to be assigned too.
+
+    The simulator hands out a wrapper, which NumPy does not assign to another row.
+    """
+    found = self._ary[key]
+    return FakeCUDAArray(found) if type(found) is np.ndarray else found
+
+
+FakeCUDAArray.__getitem__ = row_or_array
+
+
+def same(told: Any, expected: Any) -> None:
+    for name, value in expected._asdict().items():
+        if value is None:
+            assert getattr(told, name) is None
+            continue
+        here = np.asarray(getattr(told, name).copy_to_host())
+        assert here.dtype == value.dtype or name in ("terminated", "truncated"), name
+        assert np.array_equal(here, value), name
+
+
+def same_games(gpu: CudaBatch, cpu: Batch) -> None:
+    there = cpu.snapshot()
+    for name, value in gpu.snapshot().items():
+        assert value.tobytes() == there[name].tobytes(), name
+
+
+def given(n: int, steps: int, **options: Any) -> None:
+    """Random moves, the same on both."""
+    gpu, cpu = CudaBatch(n, **options), Batch(n, **options)
+    same(gpu.reset(seed=5), cpu.reset(seed=5))
+    rng = np.random.default_rng(0)
+    for _ in range(steps):
+        if options.get("chance") == "explicit":
+            weights = cpu.weights()
+            assert np.array_equal(gpu.weights().copy_to_host(), weights)
+        moves = [
+            rng.choice(np.flatnonzero(mask if mask.any() else weights[i]))
+            for i, mask in enumerate(cpu.masks(cpu.all_games))
+        ]
+        same(gpu.step(moves), cpu.step(moves))
+    same_games(gpu, cpu)
+
+
+def with_bots() -> None:
+    """Bots that play one move, whole games, and a seat."""
+    gpu, cpu = CudaBatch(3, autoreset=False), Batch(3, autoreset=False)
+    gpu.reset(seed=8)
+    cpu.reset(seed=8)
+    for bot in ("random", "greedy", "greedy"):
+        same(gpu.play(bot), cpu.play(bot))
+    keys = gpu.keys().copy_to_host()
+    assert np.array_equal(keys, cpu.keys(cpu.all_games))
+    same(gpu.finish("random"), cpu.finish("random"))
+    same_games(gpu, cpu)
+    bots = np.array([[0, 2], [1, 0], [0, 1]])
+    same(gpu.reset(), cpu.reset())
+    gpu.seat_bots(bots)
+    cpu.seat_bots(cpu.all_games, bots)
+    for _ in range(5):
+        moves = [int(mask.argmax()) for mask in cpu.masks(cpu.all_games)]
+        same(gpu.step(moves), cpu.step(moves))
+    same_games(gpu, cpu)
+
+
+def across_ends() -> None:
+    """Games that end and begin their next episodes, on boards of a pool."""
+    options: dict[str, Any] = {"board": "family:train/5", "observation": None}
+    gpu, cpu = CudaBatch(2, **options), Batch(2, **options)
+    gpu.reset(seed=2)
+    cpu.reset(seed=2)
+    ended = 0
+    for _ in range(800):
+        told, expected = gpu.play("random"), cpu.play("random")
+        same(told, expected)
+        ended += int(expected.terminated.sum())
+    assert ended >= 2
+    same_games(gpu, cpu)
+
+
+def luck_and_positions() -> None:
+    """Draws of luck, positions and snapshots that go to and fro."""
+    options: dict[str, Any] = {"chance": "explicit", "observation": None}
+    gpu, cpu = CudaBatch(4, **options), Batch(4, **options)
+    gpu.reset(seed=1)
+    cpu.reset(seed=1)
+    for _ in range(25):
+        drawn = cpu.sample()
+        assert np.array_equal(gpu.sample().copy_to_host(), drawn)
+        moves = np.where(drawn >= 0, drawn, [m.argmax() for m in cpu.masks(cpu.all_games)])
+        same(gpu.step(moves), cpu.step(moves))
+    kept = cpu.snapshot()
+    gpu.play("random")
+    gpu.restore(kept)
+    same_games(gpu, cpu)
+    position = Game(seed=3).to_dict()
+    same(gpu.reset(7, position), cpu.reset(7, position))
+    seats = [0, 1, 0, 1]
+    assert np.array_equal(gpu.observe(seats).copy_to_host(), cpu.observe(cpu.all_games, seats))
+
+
+class Elsewhere:
+    """An array of another GPU, as far as anybody asks it."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 1  # kDLCUDA
+
+    def copy_to_host(self) -> None:
+        raise AssertionError("read")
+
+
+def bad_input() -> None:
+    """Each error is one line, and nothing has changed."""
+    gpu = CudaBatch(3)
+    with raises(RuntimeError, "game 0 has not begun"):
+        gpu.step([0, 0, 0])
+    gpu.reset(seed=1)
+    before = gpu.snapshot()
+    with raises(IllegalMove, "game 1: illegal action 48"):
+        gpu.step([int(gpu.padded_mask.copy_to_host()[0].argmax()), 48, 48])
+    with raises(ValueError, "moves: expected integers of shape (3,)"):
+        gpu.step([1, 2])
+    with raises(ValueError, "expected int64 of the shape"):
+        gpu.step(cuda.to_device(np.zeros(3, np.float32)))
+    with raises(ValueError, "moves: expected an array of GPU 0, got one of 1"):
+        gpu.step(Elsewhere())
+    with raises(ValueError, "bot: expected"):
+        gpu.play("champion")
+    with raises(ValueError, "observation: expected"):
+        CudaBatch(3, observation="entities")  # type: ignore[arg-type]
+    after = gpu.snapshot()
+    assert all(after[name].tobytes() == value.tobytes() for name, value in before.items())
+    lenient, cpu = CudaBatch(3, check=False), Batch(3, check=False)
+    lenient.reset(seed=1)
+    cpu.reset(seed=1)
+    same(lenient.step([48, -1, 10**9]), cpu.step([48, -1, 10**9]))
+
+
+def players() -> None:
+    """The heuristic and a network choose as their agents do."""
+    gpu = CudaBatch(3, board="family:train/3", autoreset=False, observation=None)
+    gpu.reset(seed=4)
+    cpu = Batch(3, board="family:train/3", autoreset=False, observation=None)
+    cpu.reset(seed=4)
+    heuristic = CudaHeuristic(gpu)
+    for _ in range(6):
+        moves = heuristic.decide()
+        expected = cpu.decide(make("heuristic"), cpu.all_games)
+        assert np.array_equal(moves.copy_to_host(), expected)
+        gpu.step(moves)
+    agent = make("champion")
+    network = CudaPolicy(gpu, agent.policy)
+    states, legal = cpu.states.copy(), cpu.legal.copy()
+    logits, values = evaluate_all(agent.network, cpu.boards_of(cpu.all_games), states, legal)
+    moves = network.decide()
+    assert np.array_equal(network.logits.copy_to_host(), logits)
+    assert np.array_equal(network.values.copy_to_host(), values)
+    assert np.array_equal(moves.copy_to_host(), cpu.decide(agent, cpu.all_games))
+    gpu.finish("random")
+    assert np.array_equal(heuristic.decide().copy_to_host(), [NO_MOVE] * 3)
+    assert np.array_equal(network.decide().copy_to_host(), [NO_MOVE] * 3)
+    assert np.array_equal(network.values.copy_to_host(), [0.0] * 3)
+
+
+@contextlib.contextmanager
+def raises(kind: type[Exception], text: str) -> Iterator[None]:
+    with pytest.raises(kind, match=re.escape(text)):
+        yield
+
+
+CASES: dict[str, Callable[[], None]] = {
+    "given": lambda: given(6, 60),
+    "pool": lambda: given(5, 60, board="family:train/20", see_board=True, observation="uint8"),
+    "explicit": lambda: given(3, 40, chance="explicit", reward="margin", observation=None),
+    "with_bots": with_bots,
+    "across_ends": across_ends,
+    "luck_and_positions": luck_and_positions,
+    "players": players,
+    "bad_input": bad_input,
+}
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        CASES[sys.argv[1]]()
+        print("same")
+    else:
+        print(*CASES)

@@ -1,0 +1,414 @@
+"""`CudaBatch`: the games of a `Batch` on a GPU of NVIDIA's, byte for byte.
+
+    from tokaido_env.cuda import CudaBatch, dlpack
+
+    batch = CudaBatch(65_536)
+    turn = batch.reset(seed=0)
+    while True:
+        moves = policy(torch.from_dlpack(dlpack(turn.observation)))  # on the same GPU
+        turn = batch.step(moves)
+
+The rules are those of `core`, compiled for the GPU; games begin on the CPU, by a `Batch`, and are
+played on the GPU. With `NUMBA_ENABLE_CUDASIM=1` and `NUMBA_DISABLE_JIT=1` Numba's simulator plays
+without a GPU, slowly: for tests.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.core.extras import missing
+
+if find_spec("numba_cuda") is None:  # without it, numba.cuda is there and has nothing
+    raise missing("games on a GPU need", "numba_cuda", "cuda")
+
+from numba import cuda
+from numba.core import config
+
+from tokaido_env import cuda_kernels as kernels, validity
+from tokaido_env.batch import Batch, Seeds
+from tokaido_env.boards.pool import BoardPool, Boards
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bits import MASK_BYTES
+from tokaido_env.core.board_features import board_blocks
+from tokaido_env.core.bots import BOTS, GREEDY
+from tokaido_env.core.box import BOARD
+from tokaido_env.core.checks import Chance, check_choice, shown
+from tokaido_env.core.episode import MODE, SLOT
+from tokaido_env.core.luck import LUCK
+from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
+from tokaido_env.core.rules import MAX_OUTCOMES
+from tokaido_env.core.state import STATE
+from tokaido_env.core.twins import from_twin, to_twin, twin
+from tokaido_env.observing import check_observation
+from tokaido_env.turn import Turn
+from tokaido_env.validity import Positions
+
+OLDEST = (7, 0)
+"""The compute capability that is needed: Volta's, of 2017."""
+
+_THREADS = 128  # of a block
+_TOLD = 13  # bytes of `Told` a game
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+"""Whether Numba's simulator plays."""
+
+BYTES_OF_A_STEP = (
+    2 * (sum(twin(each).itemsize for each in (STATE, LUCK, SLOT)) + 8) + MASK_BYTES + _TOLD
+)
+"""What a step of a game reads and writes at least, in bytes: its records, and what it tells."""
+
+
+class CudaError(RuntimeError):
+    """There is no GPU to play on, or it cannot hold the games: the message says which."""
+
+
+class CudaBatch:
+    """N games side by side on a GPU; the same games as `Batch(n, …)` with the same seeds.
+
+    Turns hand out the batch's own buffers on the GPU, which the next step overwrites. They have
+    `__cuda_array_interface__`, which PyTorch and CuPy take (`torch.as_tensor(turn.reward)`);
+    `dlpack` makes them what JAX takes too.
+
+    Args:
+        n: how many games.
+        board, chance, autoreset, reward: as for `Batch`.
+        observation: "float32", "uint8" or None; entities are shown on CPUs only.
+        see_board: as for `Batch`.
+        check: refuse illegal moves before anything is played. That waits for the GPU at each step;
+            without it an illegal move is ignored, as `Batch` does.
+        device: which GPU.
+
+    Attributes:
+        pool: the boards in use.
+        games: all that the GPU holds of them, `cuda_kernels.Games`: twins of the arrays of `Batch`.
+
+    Raises:
+        ValueError: as `Batch`.
+        CudaError: no driver, no such GPU, an old one, or too little memory on it.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        board: Boards = "shikoku",
+        *,
+        chance: Chance = "sampled",
+        autoreset: bool = True,
+        reward: Literal["win", "margin"] = "win",
+        observation: Literal["float32", "uint8"] | None = "float32",
+        see_board: bool = False,
+        check: bool = True,
+        device: int = 0,
+    ) -> None:
+        check_choice("check", check, (True, False))
+        check_observation(observation, see_board, (*OBSERVATION_DTYPES, None))
+        self._host = Batch(
+            *(n, board),
+            chance=chance,
+            autoreset=autoreset,
+            reward=reward,
+            observation=None,
+        )
+        self.pool: BoardPool = self._host.pool
+        self._check = check
+        self._dtype = observation or "float32"
+        if observation is not None:
+            check_fits(self._host.boards, observation)
+        self._device = device
+        self._select()
+        width = N_FEATURES if observation is not None else 0
+        blocks = np.zeros((len(self.pool), 0), self._dtype)
+        if see_board:
+            blocks = board_blocks(self._host.boards, self._dtype)
+            width += blocks.shape[1]
+        self._check_room(n, width)
+        self._allocate(n, width, blocks)
+        self._begun = False
+
+    def __len__(self) -> int:
+        return len(self._host)
+
+    # All games
+
+    def reset(self, seed: Seeds = None, positions: Positions | None = None) -> Turn:
+        """Begin all games, as `Batch.reset`."""
+        host = self._host if seed is not None or not self._begun else self.host()
+        host.begin(host.all_games, seed, positions)
+        self._upload(host)
+        return self.turn()
+
+    def step(self, moves: Any) -> Turn:
+        """Play a decision of every game, or an outcome with explicit chance, as `Batch.step`.
+
+        Args:
+            moves: int64 (n,) on this GPU (what has `__cuda_array_interface__` or `__dlpack__`), or
+                integers (n,) in memory, which are copied to it.
+
+        Raises:
+            IllegalMove: as `Batch.step`; nothing has been played then.
+            ValueError: for arrays of another kind or on another GPU.
+        """
+        self._need_begun()
+        self._select()
+        chosen = self._on_device(moves)
+        if self._check:
+            self._refuse_illegal(chosen)
+        self._run(chosen, self._mode)
+        return self.turn()
+
+    def play(self, bot: str) -> Turn:
+        """Play one move of every game that is not over by "random" or "greedy", as `Batch.play`."""
+        return self._play(bot, to_end=False)
+
+    def finish(self, bot: str) -> Turn:
+        """Play every game to its end, both seats by a bot, as `Batch.finish`."""
+        return self._play(bot, to_end=True)
+
+    def seat_bots(self, bots: npt.ArrayLike) -> None:
+        """Let bots decide within the steps from the next one on.
+
+        Args:
+            bots: integers (n, 2), as for `Batch.seat_bots`.
+        """
+        self._need_begun()
+        host = self.host()
+        host.seat_bots(host.all_games, bots)
+        self._upload(host)
+
+    def turn(self) -> Turn:
+        """Return what the last step told; observations are written now."""
+        if self._turn.observation is not None:
+            self._observe(self._told.mover, self._turn.observation)
+        return self._turn
+
+    def observe(self, seats: npt.ArrayLike) -> Any:
+        """Return what seats see, integers (n,) of 0 and 1, on the GPU: as `Turn.observation`."""
+        chosen = validity.checked_seats(seats, len(self)).astype(np.int8)
+        width = N_FEATURES + self._blocks.shape[1]
+        out = cuda.device_array((len(self), width), self._dtype)
+        self._observe(cuda.to_device(chosen), out)
+        return out
+
+    def keys(self) -> Any:
+        """Return what agents draw from for the next decisions, uint64 (n,), on the GPU."""
+        out = cuda.device_array(len(self), np.uint64)
+        self._launch(kernels.keys, self.games, out)
+        return out
+
+    def weights(self) -> Any:
+        """Return the odds of outcomes, int64 (n, MAX_OUTCOMES), on the GPU: as `Batch.weights`."""
+        self._need_begun()
+        out = cuda.to_device(np.zeros((len(self), MAX_OUTCOMES), np.int64))
+        self._launch(kernels.weights, self.games, out)
+        return out
+
+    def sample(self) -> Any:
+        """Draw an outcome of each game, int64 (n,), on the GPU: as `Batch.sample`."""
+        self._need_begun()
+        out = cuda.device_array(len(self), np.int64)
+        self._launch(kernels.outcomes, self.games, out)
+        return out
+
+    @property
+    def padded_mask(self) -> Any:
+        """`Turn.mask` with zeros behind each row, int8 (n, MASK_BYTES): contiguous. Live."""
+        return self.games.words.view(np.int8)
+
+    # Between GPU and CPU
+
+    def host(self) -> Batch:
+        """Return the games as a `Batch` where they stand now, copied from the GPU.
+
+        It is the batch's own: the next call overwrites it, and what is played there is not played
+        here until `restore(batch.host().snapshot())`.
+        """
+        host, games = self._host, self.games
+        if not self._begun:
+            return host
+        host.states[:] = from_twin(games.states.copy_to_host(), STATE)
+        host.luck[:] = from_twin(games.lucks.copy_to_host(), LUCK)
+        host.slots[:] = from_twin(games.slots.copy_to_host(), SLOT)
+        host.legal[:] = games.masks.copy_to_host()
+        host.restore(host.snapshot())  # so that all that follows from these is so too
+        return host
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Return copies of all that makes the games, in memory, as `Batch.snapshot`."""
+        return self.host().snapshot()
+
+    def restore(self, snapshot: dict[str, npt.NDArray[Any]]) -> None:
+        """Put a snapshot of n games, of this or of a `Batch`, into the games."""
+        self._host.restore(snapshot)
+        self._upload(self._host)
+
+    # Below the verbs
+
+    def _select(self) -> None:
+        _check_device(self._device)
+        cuda.select_device(self._device)
+
+    def _check_room(self, n: int, width: int) -> None:
+        """Raise `CudaError` if the GPU has no room for the games."""
+        one = width * np.dtype(self._dtype).itemsize + _TOLD + 8  # a move
+        one += MASK_BYTES + 8 + sum(_size(record) for record in (STATE, LUCK, SLOT))
+        needed = n * one + len(self.pool) * (_size(BOARD) + _size(STATE))
+        free = _free_memory()
+        if free is not None and needed > free:
+            raise CudaError(
+                f"n: {n} games need {needed / 2**20:,.0f} MiB on the GPU, {free / 2**20:,.0f} are "
+                "free: take fewer, or observation='uint8' or None"
+            )
+
+    def _allocate(self, n: int, width: int, blocks: npt.NDArray[Any]) -> None:
+        host, new = self._host, cuda.device_array
+        self.games = kernels.Games(
+            cuda.to_device(to_twin(host.boards, BOARD)),
+            cuda.to_device(to_twin(host._fresh, STATE)),
+            cuda.to_device(to_twin(host.states, STATE)),
+            cuda.to_device(to_twin(host.luck, LUCK)),
+            cuda.to_device(to_twin(host.slots, SLOT)),
+            new(n, np.uint64),
+            new((n, MASK_BYTES // 8), np.uint64),
+        )
+        self._told = kernels.Told(
+            *(new(n, np.int8), new((n, 2), np.float32), new(n, np.bool_), new(n, np.bool_)),
+            *(new(n, np.int8), new(n, np.int8)),
+        )
+        self._units = cuda.to_device(units(self._dtype))
+        self._blocks = cuda.to_device(blocks)
+        self._moves = new(n, np.int64)
+        self._turn = Turn(
+            new((n, width), self._dtype) if width else None,
+            self.padded_mask[:, :N_ACTIONS],
+            self.games.masks,
+            *self._told,
+        )
+
+    def _upload(self, host: Batch) -> None:
+        """Put the games of a host's batch onto the GPU."""
+        self._select()
+        games = self.games
+        games.states.copy_to_device(to_twin(host.states, STATE))
+        games.lucks.copy_to_device(to_twin(host.luck, LUCK))
+        games.slots.copy_to_device(to_twin(host.slots, SLOT))
+        games.masks.copy_to_device(host.legal)
+        self._mode = host._mode.copy()
+        self._modes: dict[bytes, Any] = {}
+        self._greedy = bool((host.slots["bot"] == GREEDY).any())
+        self._begun = True
+        self._launch(kernels.tell, games, self._told)
+
+    def _play(self, bot: str, *, to_end: bool) -> Turn:
+        self._need_begun()
+        check_choice("bot", bot, BOTS)
+        self._select()
+        mode = self._mode.copy()
+        mode["bot"] = BOTS[bot]
+        mode["to_end"] = to_end
+        mode["bots"] |= to_end
+        self._run(self._moves, mode)
+        return self.turn()
+
+    def _run(self, moves: Any, mode: npt.NDArray[np.void]) -> None:
+        greedy = self._greedy or int(mode["bot"][0]) == GREEDY
+        body = kernels.step_greedy if greedy else kernels.step
+        key = mode.tobytes()
+        if key not in self._modes:  # a copy to the GPU waits for it
+            self._modes[key] = cuda.to_device(to_twin(mode, MODE))
+        self._launch(body, self.games, self._told, moves, self._modes[key])
+
+    def _observe(self, seats: Any, out: Any) -> None:
+        self._launch(kernels.observe, self.games, seats, self._units, self._blocks, out)
+
+    def _launch(self, body: Callable[..., None], *arguments: Any) -> None:
+        launch(body, len(self), *arguments)
+
+    def _refuse_illegal(self, moves: Any) -> None:
+        wrong = cuda.to_device(np.array([len(self)], np.int32))
+        self._launch(kernels.find_illegal, self.games, moves, wrong)
+        first = int(wrong.copy_to_host()[0])
+        if first < len(self):
+            self.host().refuse(np.array([first]), moves.copy_to_host()[first : first + 1])
+
+    def _on_device(self, moves: Any) -> Any:
+        """Return moves as kernels take them: int64 (n,) on this GPU."""
+        if not _is_on_gpu(moves):
+            self._moves.copy_to_device(validity.checked_moves(moves, len(self)))
+            return self._moves
+        where = _device_of(moves)
+        if where not in (None, self._device):
+            raise ValueError(f"moves: expected an array of GPU {self._device}, got one of {where}")
+        if np.dtype(moves.dtype) != np.int64 or tuple(moves.shape) != (len(self),):
+            form = f"{moves.dtype} of the shape {tuple(moves.shape)}"
+            raise ValueError(f"moves: expected int64 of the shape ({len(self)},), got {form}")
+        return moves if SIMULATED else cuda.as_cuda_array(moves)
+
+    def _need_begun(self) -> None:
+        if not self._begun:
+            raise RuntimeError("game 0 has not begun: call reset(seed=…) first")
+
+
+def _is_on_gpu(array: Any) -> bool:
+    return hasattr(array, "copy_to_host" if SIMULATED else "__cuda_array_interface__")
+
+
+def _device_of(array: Any) -> int | None:
+    """Return which GPU an array is on; None if it does not say."""
+    tell = getattr(array, "__dlpack_device__", None)
+    return None if tell is None else int(tell()[1])
+
+
+def _check_device(device: int) -> None:
+    if SIMULATED:
+        return
+    if not cuda.is_available():
+        why = cuda.cuda_error() or "no GPU was found"
+        raise CudaError(f"no GPU to play on: {' '.join(str(why).split())}")
+    count = len(cuda.gpus)
+    if not 0 <= device < count:
+        raise CudaError(f"device: expected 0 to {count - 1}, got {shown(device)}")
+    there = cuda.gpus[device].compute_capability
+    if there < OLDEST:
+        raise CudaError(
+            f"device: GPU {device} has compute capability {there[0]}.{there[1]}, "
+            f"expected {OLDEST[0]}.{OLDEST[1]} or newer"
+        )
+
+
+def _free_memory() -> int | None:
+    """Return the bytes that are free on the GPU; None in the simulator."""
+    return None if SIMULATED else int(cuda.current_context().get_memory_info().free)
+
+
+def _size(record: np.dtype[Any]) -> int:
+    return twin(record).itemsize
+
+
+def dlpack(array: Any) -> Any:
+    """Return a view of an array on the GPU that has `__dlpack__`, for PyTorch, JAX and CuPy.
+
+    Nothing is copied: it changes with the next step under whoever holds it.
+    """
+    from cuda.core import StridedMemoryView
+
+    if hasattr(array, "__cuda_array_interface__"):
+        return StridedMemoryView.from_cuda_array_interface(array, stream_ptr=-1)
+    return np.asarray(array)  # the simulator's arrays are memory
+
+
+def launch(body: Callable[..., None], n: int, *arguments: Any) -> None:
+    """Run a kernel in n threads or some more."""
+    compiled(body)[-(-n // _THREADS), min(_THREADS, n)](*arguments)
+
+
+@functools.cache
+def compiled(body: Callable[..., None]) -> Any:
+    """Return a kernel that is compiled at its first launch in a process."""
+    return cuda.jit(body)
