@@ -140,7 +140,9 @@ def test_rows_are_what_the_environment_shows(tmp_path: Path, suffix: str) -> Non
     save(records, tmp_path / "games.jsonl")
     out = tmp_path / f"games{suffix}"
     expected = [
-        row for number, record in enumerate(records) for row in played_again(number, record)
+        row
+        for number, record in enumerate(records, start=1)
+        for row in played_again(number, record)
     ]
     assert {row["return"] for row in expected} == {-1, 0, 1}
     assert sum(row["truncated"] for row in expected) == 2  # the cap
@@ -175,7 +177,7 @@ def test_arrays_have_minaris_names_and_lengths(tmp_path: Path) -> None:
     assert a["final_observations"].shape == (12, N_FEATURES)
     records = load(GOLDEN)
     for episode, seen in enumerate(a["final_observations"]):
-        played = replay(records[a["episode_games"][episode]])
+        played = replay(records[a["episode_games"][episode] - 1])
         game = Game.from_dict(played.position(len(played.states) - 1))
         assert np.array_equal(seen, seen_by(game, int(a["episode_seats"][episode])))
 
@@ -217,7 +219,7 @@ def test_a_game_without_an_end_is_truncated_and_has_no_return(tmp_path: Path, su
     out = tmp_path / f"games{suffix}"
     assert dataset.export(tmp_path / "games.jsonl", out) == (10, 3)
     rows = rows_of(out)
-    assert [row["game"] for row in rows] == [1] + [2] * 9
+    assert [row["game"] for row in rows] == [2] + [3] * 9
     assert all(np.isnan(row["return"]) and row["reward"] == 0 for row in rows)
     assert not any(row["terminated"] for row in rows)
     seats = [row["seat"] for row in rows]

@@ -5,7 +5,7 @@ the games and of the decisions in each, for `pandas.read_parquet`:
 
 | column | type | meaning |
 |---|---|---|
-| game | int64 | which line of the record file, from 0 |
+| game | int64 | which line of the record file, from 1 |
 | seed | int64 | of the game, -1 if its record has none |
 | step | int32 | which decision of the game, from 0 |
 | seat | int8 | who decides |
@@ -82,7 +82,7 @@ class Played:
     """The decisions of one game, T of them.
 
     Attributes:
-        game: which line of its file, from 0.
+        game: which line of its file, from 1.
         seed: of the game, -1 if the record has none.
         players: what the record calls the two seats.
         board: what it was played on.
