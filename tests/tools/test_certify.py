@@ -2,12 +2,20 @@
 
 import importlib.metadata
 import importlib.util
+import json
 import os
+import re
+from pathlib import Path
 
 import pytest
 
+from tokaido_env.core.extras import how_to_install
 from tokaido_env.tools import certify
-from tokaido_env.tools.certify import CHECKS, DRAWING, Check, Verdict
+from tokaido_env.tools.certify import CHECKS, DRAWING, Check, Needs, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+WITH_PINS = ["Makefile"]
+WITH_PINS += [f"docs/recipes/{name}.py" for name in ("agilerl_dqn", "skrl_ppo", "tianshou_dqn")]
 
 
 def is_installed(check: Check) -> bool:
@@ -15,7 +23,7 @@ def is_installed(check: Check) -> bool:
         importlib.metadata.version(check.package)
     except importlib.metadata.PackageNotFoundError:
         return False
-    return all(importlib.util.find_spec(name) for name in check.needs)
+    return not check.needs.missing()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"{check.package}, {check.name}")
@@ -36,8 +44,18 @@ def test_the_environment_conforms(
 
 def test_every_library_is_asked() -> None:
     packages = {check.package for check in CHECKS}
-    asked = {"pettingzoo", "gymnasium", "stable_baselines3", "open_spiel", "torchrl", "ray"}
-    assert packages == asked
+    asked = {"pettingzoo", "gymnasium", "stable_baselines3", "sb3_contrib", "open_spiel", "ray"}
+    asked |= {"torchrl", "tianshou", "agilerl", "skrl", "supersuit", "shimmy", "minari"}
+    assert packages == set(certify.TESTED) == asked | {"textarena"}
+
+
+@pytest.mark.parametrize("file", WITH_PINS)
+def test_what_is_installed_for_a_check_is_the_version_it_was_tested_with(file: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    pins = dict(re.findall(r"\b(agilerl|shimmy|skrl|supersuit|tianshou)==([\d.]+)", text))
+    assert pins
+    assert pins.items() <= certify.TESTED.items()
+    assert file != "Makefile" or len(pins) == 5
 
 
 def failing() -> str:
@@ -62,14 +80,24 @@ def test_a_failure_is_told_with_its_reason_and_the_others_still_run(
     assert lines[2].endswith("42 turns/s")
     assert lines[3].startswith("not installed ")
     assert lines[4] == "1 passed, 1 failed, 1 not installed"
+    assert lines[3].endswith("pip install no-such-package")
     assert "noise" not in "".join(lines)
 
 
 def test_a_check_that_needs_more_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    needy = Check("numpy", "drawn", failing, ("numpy", "no_such_module"))
-    monkeypatch.setattr(certify, "CHECKS", (needy,))
-    (verdict,) = certify.certify()
-    assert (verdict.outcome, verdict.detail) == ("not installed", "needs no_such_module")
+    needs = ("numpy", "no_such_module")
+    by_index, of_extra = Needs(needs), Needs(needs, "tune")
+    checks = Check("numpy", "drawn", failing, by_index), Check("numpy", "drawn", failing, of_extra)
+    monkeypatch.setattr(certify, "CHECKS", checks)
+    found = [(verdict.outcome, verdict.detail) for verdict in certify.certify()]
+    by_name = "needs no_such_module: pip install no-such-module"
+    by_extra = f"needs no_such_module: {how_to_install('tune')}"
+    assert found == [("not installed", by_name), ("not installed", by_extra)]
+
+
+def test_extras_that_checks_need_are_those_of_the_package() -> None:
+    extras = importlib.metadata.metadata("tokaido_env").get_all("Provides-Extra")
+    assert {check.needs.extra for check in CHECKS} - {""} <= set(extras or ())
 
 
 def test_windows_of_checks_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,3 +125,20 @@ def test_verdicts_name_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Verdict] = []
     assert certify.certify(told.append) == told
     assert [verdict.version for verdict in told] == [importlib.metadata.version("numpy")]
+
+
+def test_another_version_than_the_tested_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certify, "CHECKS", (Check("numpy", "good", lambda: "42 turns/s"),))
+    monkeypatch.setitem(certify.TESTED, "numpy", "0.0.1")
+    (verdict,) = certify.certify()
+    assert verdict.detail == "42 turns/s (tested with 0.0.1)"
+
+
+def test_the_table_can_be_read_by_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    checks = (Check("numpy", "good", lambda: "42 turns/s"), Check("numpy", "bad", failing))
+    monkeypatch.setattr(certify, "CHECKS", checks)
+    assert certify.main(["--json", str(tmp_path / "table.json")]) == 1
+    good, bad = json.loads((tmp_path / "table.json").read_text())
+    numpy = {"package": "numpy", "version": importlib.metadata.version("numpy")}
+    assert good == numpy | {"check": "good", "outcome": "passed", "detail": "42 turns/s"}
+    assert bad["outcome"] == "FAILED"

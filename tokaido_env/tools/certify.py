@@ -10,6 +10,7 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import io
+import json
 import os
 import re
 import sys
@@ -17,9 +18,15 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import tokaido_env
+from tokaido_env import files
+from tokaido_env.core.extras import how_to_install
+from tokaido_env.tools import certify_rollouts as rollouts
 from tokaido_env.tools.program import program
 
 # What PettingZoo warns of any dictionary with a mask that is not on a list of its own.
@@ -30,7 +37,20 @@ OF_DICTIONARIES = (
 )
 
 
-DRAWING = ("resvg_py", "PIL", "matplotlib", "pygame")  # of the extra [render]
+@dataclass(frozen=True)
+class Needs:
+    """Modules besides the library, and the extra that brings them; "": called as on the index."""
+
+    modules: tuple[str, ...] = ()
+    extra: str = ""
+
+    def missing(self) -> list[str]:
+        """Return those that are not installed."""
+        return [name for name in self.modules if importlib.util.find_spec(name) is None]
+
+
+DRAWING = Needs(("resvg_py", "PIL", "matplotlib", "pygame"), "render")
+OF_RLLIB = Needs(("ray", "tree", "lz4", "tensorboardX"), "rllib")  # that Ray's core does not bring
 
 
 @dataclass(frozen=True)
@@ -41,13 +61,13 @@ class Check:
         package: the distribution that it comes from.
         name: what it is called there, and the form of the environment it runs on.
         run: runs it; raises if it fails, returns what it found ("" for nothing).
-        needs: modules besides.
+        needs: what it takes besides.
     """
 
     package: str
     name: str
     run: Callable[[], str]
-    needs: tuple[str, ...] = ()
+    needs: Needs = Needs()
 
 
 @dataclass(frozen=True)
@@ -85,16 +105,50 @@ def _verdict(check: Check) -> Verdict:
     try:
         version = importlib.metadata.version(check.package)
     except importlib.metadata.PackageNotFoundError:
-        return Verdict(check, "", "not installed")
-    if missing := [name for name in check.needs if importlib.util.find_spec(name) is None]:
-        return Verdict(check, version, "not installed", f"needs {', '.join(missing)}")
+        return Verdict(check, "", "not installed", _installing(check.package))
+    if missing := check.needs.missing():
+        extra = check.needs.extra
+        command = how_to_install(extra) if extra else _installing(*missing)
+        return Verdict(check, version, "not installed", f"needs {', '.join(missing)}: {command}")
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        # Libraries tell and warn of much that is no verdict; checks turn warnings on themselves.
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             detail = check.run()
     except Exception as error:  # whatever a test of theirs raises is its verdict
         first = next(iter(str(error).splitlines()), "")
-        return Verdict(check, version, "FAILED", f"{type(error).__name__}: {first}")
-    return Verdict(check, version, "passed", detail)
+        detail = f"{type(error).__name__}: {first}"
+        return Verdict(check, version, "FAILED", _with_version(check, version, detail))
+    return Verdict(check, version, "passed", _with_version(check, version, detail))
+
+
+def _installing(*packages: str) -> str:
+    """Return the command that installs packages of an index, in the versions that were tested."""
+    tested = ((name, TESTED.get(name)) for name in packages)
+    named = (name.replace("_", "-") + (f"=={of}" if of else "") for name, of in tested)
+    return f"pip install {' '.join(named)}"
+
+
+def _with_version(check: Check, version: str, detail: str) -> str:
+    """Return what is told of a check, and with which version it was tested if this is another."""
+    tested = TESTED.get(check.package, version)
+    other = "" if version == tested else f"(tested with {tested})"
+    return f"{detail} {other}".strip()
+
+
+def as_json(verdicts: Sequence[Verdict]) -> str:
+    """Return verdicts as a JSON list of objects, in which a row of the table is one object."""
+    rows = [
+        {
+            "package": verdict.check.package,
+            "version": verdict.version,
+            "check": verdict.check.name,
+            "outcome": verdict.outcome,
+            "detail": verdict.detail,
+        }
+        for verdict in verdicts
+    ]
+    return json.dumps(rows, indent=1) + "\n"
 
 
 def _api_test(**options: Any) -> str:
@@ -154,6 +208,24 @@ def _performance_benchmark() -> str:
     return f"{float(turns[1]):,.0f} turns/s" if turns else printed.getvalue()
 
 
+def _rllib_plays() -> str:
+    from tokaido_env.rllib import TokaidoMultiAgentEnv
+
+    env = TokaidoMultiAgentEnv({})
+    rng, steps, since = np.random.default_rng(1), 0, time.process_time()
+    for seed in range(5):
+        seen, _ = env.reset(seed=seed)
+        over = False
+        while not over:
+            chosen = {agent: rollouts.drawn(one["action_mask"], rng) for agent, one in seen.items()}
+            seen, rewards, terminated, truncated, _ = env.step(chosen)
+            over = terminated["__all__"] or truncated["__all__"]
+            steps += 1
+        if sum(rewards.values()):
+            raise AssertionError("expected rewards that sum to zero")
+    return rollouts.speed(steps, since)
+
+
 def _gymnasium_check_env(*, rendered: bool, **options: Any) -> str:
     import gymnasium
     from gymnasium.utils.env_checker import check_env
@@ -202,7 +274,7 @@ def _check_env_specs(**options: Any) -> str:
     env.rollout(2)
     since = time.process_time()
     env.rollout(_STEPS, break_when_any_done=False)
-    return f"{1024 * _STEPS / (time.process_time() - since):,.0f} steps/CPU-s"
+    return rollouts.speed(1024 * _STEPS, since)
 
 
 def _check_multiagent_environments(**options: Any) -> str:
@@ -217,7 +289,6 @@ def _check_multiagent_environments(**options: Any) -> str:
 
 
 _STEPS = 60  # of a rollout that is timed
-OF_RLLIB = ("ray", "tree", "lz4", "tensorboardX")  # that Ray's core does not bring
 
 CHECKS = (
     Check("pettingzoo", "api_test, dictionaries", _api_test),
@@ -246,8 +317,11 @@ CHECKS = (
         lambda: _gymnasium_check_env(rendered=True, observation="uint8", render_mode="rgb_array"),
         DRAWING,
     ),
+    Check("gymnasium", "many games in one process", rollouts.gymnasium_rollout),
     Check("stable_baselines3", "check_env, warnings as errors", _sb3_check_env),
+    Check("sb3_contrib", "MaskablePPO learns", rollouts.sb3_learns),
     Check("open_spiel", "random_sim_test, serialising", _random_sim_test),
+    Check("open_spiel", "playouts", rollouts.openspiel_playouts),
     Check("torchrl", "check_env_specs; a rollout of 1,024 games", _check_env_specs),
     Check("ray", "RLlib's check of environments", _check_multiagent_environments, OF_RLLIB),
     Check(
@@ -256,16 +330,56 @@ CHECKS = (
         lambda: _check_multiagent_environments(observation="entities"),
         OF_RLLIB,
     ),
+    Check("ray", "RLlib's form of the environment plays", _rllib_plays, OF_RLLIB),
+    Check("tianshou", "its collector plays both seats", rollouts.tianshou_collects),
+    Check(
+        "agilerl",
+        "its DQN plays and learns with masks",
+        rollouts.agilerl_learns,
+        Needs(("peft",)),
+    ),
+    Check("skrl", "its wrapper plays", rollouts.skrl_wraps),
+    Check("supersuit", "api_test of stacked frames", rollouts.supersuit_wraps),
+    Check(
+        "shimmy",
+        "plays the OpenSpiel game",
+        rollouts.shimmy_plays,
+        Needs(("pyspiel",), "openspiel"),
+    ),
+    Check("minari", "export and load", rollouts.minari_exports, Needs(("h5py",), "minari")),
+    Check("textarena", "its loop by a stand-in", rollouts.textarena_plays),
 )
+
+TESTED = {
+    "agilerl": "2.58.0",
+    "gymnasium": "1.4.0",
+    "minari": "0.5.4",
+    "open_spiel": "2.0.2",
+    "pettingzoo": "1.27.0",
+    "ray": "2.60.0",
+    "sb3_contrib": "2.9.2",
+    "shimmy": "2.0.1",
+    "skrl": "2.1.1",
+    "stable_baselines3": "2.9.2",
+    "supersuit": "3.11.0",
+    "textarena": "0.7.4",
+    "tianshou": "2.0.1",
+    "torchrl": "0.14.1",
+}
+"""The versions that all of this was run with, by `make certify-all`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return 1 if a check failed, else 0."""
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         program("certify"), description="Run the conformance tests of all installed libraries."
-    ).parse_args(arguments)
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table to a file, too")
+    options = parser.parse_args(arguments)
     print(f"tokaido_env {tokaido_env.__version__}, Python {sys.version.split()[0]}")
     verdicts = certify(lambda verdict: print(table_line(verdict), flush=True))
+    if options.json:
+        files.write_text(options.json, as_json(verdicts))
     failed = sum(verdict.outcome == "FAILED" for verdict in verdicts)
     missing = sum(verdict.outcome == "not installed" for verdict in verdicts)
     print(f"{len(verdicts) - failed - missing} passed, {failed} failed, {missing} not installed")

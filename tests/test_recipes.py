@@ -1,0 +1,47 @@
+"""The recipes of docs/recipes, run for a moment: each trains, and plays its matches.
+
+Libraries that exclude each other are in environments of their own: `make certify-all` runs this
+file in each.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RECIPES = Path(__file__).resolve().parents[1] / "docs" / "recipes"
+
+SHORT = {
+    "agilerl_dqn": ("agilerl", "--steps", "2000"),
+    "jax_ppo": ("optax", "--updates", "1"),
+    "skrl_ppo": ("skrl", "--steps", "20000"),
+    "tianshou_dqn": ("tianshou", "--steps", "2000"),
+    "torchrl_ppo": ("torchrl", "--minutes", "0.02"),
+}
+
+
+def test_every_recipe_is_run() -> None:
+    assert {path.stem for path in RECIPES.glob("*.py")} == set(SHORT)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_recipe_trains_and_plays(name: str, tmp_path: Path) -> None:
+    package, *short = SHORT[name]
+    pytest.importorskip(package, exc_type=ImportError)
+    command = [sys.executable, str(RECIPES / f"{name}.py"), *short, "--games", "8"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(RECIPES.parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    share = r"\d+\.\d%"
+    assert re.search(rf"^against greedy: {share} \({share} - {share}", done.stdout, re.MULTILINE)
+    assert not list(tmp_path.iterdir()), "a recipe that leaves nothing behind"
