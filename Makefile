@@ -4,6 +4,10 @@
 # make fuzz       damaged input of every kind: make fuzz N=100000
 # make kills      commands that are killed and go on: make kills N=100
 # make certify-rllib  RLlib, in an environment of its own: its check, and our tests of it
+# make certify-all    every library, in four environments of Python: one table; and the recipes
+# make docs       the site, in docs/_build/html: pages, API and notebooks, which are executed
+# make golden     make anew what programs have made here, as far as it takes seconds
+# make release-check  all that can be told of a release without the forge: make release-check TAG=v0.1.0
 # make bench      print the speeds of this machine
 
 PYTHON ?= python3
@@ -14,8 +18,11 @@ kills: N = 100
 PY := .venv/bin/python
 
 RLLIB := .venv-rllib/bin/python
+APART := .venv-others .venv-rllib .venv-agilerl
+RELEASE_TOOLS := twine==7.0.0 "readme_renderer[md]==46.0" check-jsonschema==0.39.0 mlcroissant==1.1.1
 
-.PHONY: setup train test test-long fuzz kills certify-rllib check bench browser
+.PHONY: setup train test test-long fuzz kills certify-rllib certify-all check bench browser docs golden \
+  release-check
 
 setup: .venv/ready
 
@@ -60,19 +67,57 @@ fuzz: setup
 kills: setup
 	$(PY) benchmarks/kills.py --kills $(N)
 
-# RLlib asks for a version of Gymnasium of its own; all else is as in .venv.
-.venv-rllib/ready: pyproject.toml constraints.txt
-	test -x $(RLLIB) || $(PYTHON) -m venv .venv-rllib
-	$(RLLIB) -c "import torch" 2>/dev/null && own="gymnasium|torch" || own="gymnasium"; \
-	  grep -vE "^($$own)==" constraints.txt > .venv-rllib/constraints.txt
-	$(RLLIB) -m pip install --quiet --disable-pip-version-check \
-	  -c .venv-rllib/constraints.txt -e ".[rllib,train]" pytest
+# Libraries that ask for versions of their own, each group in an environment of its own: what it
+# holds, and of which packages constraints.txt does not count there.
+.venv-rllib/ready: HOLDS := ".[rllib,train]" pytest
+.venv-rllib/ready: OWN := gymnasium
+.venv-others/ready: HOLDS := ".[train,torchrl,openspiel,textarena,minari]" \
+  tianshou==2.0.1 skrl==2.1.1 supersuit==3.11.0 shimmy==2.0.1 jax optax pytest
+.venv-others/ready: OWN := pandas
+.venv-agilerl/ready: HOLDS := ".[train,minari]" agilerl==2.58.0 peft pytest
+.venv-agilerl/ready: OWN := pettingzoo|tensordict|torchrl|pandas
+
+.venv-%/ready: pyproject.toml constraints.txt
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -c "import torch" 2>/dev/null && own="$(OWN)|torch" || own="$(OWN)"; \
+	  grep -vE "^($$own)==" constraints.txt > $(@D)/constraints.txt
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -c $(@D)/constraints.txt -e $(HOLDS)
 	touch $@
 
 certify-rllib: .venv-rllib/ready
 	$(RLLIB) -m tokaido_env certify
 	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_adapters.py \
 	  tests/test_rllib.py tests/tools/test_tune_with_ray.py
+
+# An environment that cannot be installed is named, and the others go on.
+certify-all: setup
+	-$(MAKE) --keep-going $(APART:%=%/ready)
+	$(PY) benchmarks/certify_all.py .venv $(APART)
+	for each in .venv-others .venv-agilerl; do \
+	  $$each/bin/python -m pytest -q tests/test_recipes.py tests/test_buffers.py || exit 1; done
+
+# In .venv, for the API is made from what is imported there and the notebooks are executed.
+.venv/docs: .venv/ready
+	$(PY) -m pip install --quiet --disable-pip-version-check \
+	  -c .venv/constraints.txt -e ".[train,dev,docs]"
+	touch $@
+
+docs: .venv/docs
+	$(PY) -m sphinx -b html -n -W --keep-going -j auto docs docs/_build/html
+
+golden: setup
+	$(PY) benchmarks/golden.py
+
+# Programs that check other people's formats, apart: they ask for versions of their own.
+.venv-release/ready: Makefile
+	test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
+	.venv-release/bin/pip install --quiet --disable-pip-version-check \
+	  $(RELEASE_TOOLS)
+	touch $@
+
+release-check: setup .venv-release/ready
+	$(PY) benchmarks/release_check.py $(if $(TAG),--tag $(TAG))
 
 bench: setup
 	$(PY) -m tokaido_env bench

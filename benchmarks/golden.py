@@ -1,0 +1,258 @@
+"""All files here that a program has made, and the commands that make them anew after a rule change.
+
+    python benchmarks/golden.py                make what takes seconds, and say what has changed
+    python benchmarks/golden.py --list         all of it, in the order in which one rests on another
+    python benchmarks/golden.py --only ladder  one of it, however long it takes
+    python benchmarks/golden.py --docs         also put the list into docs/releasing.md
+
+On an unchanged tree the first command leaves every file as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tokaido_100 import filled
+
+from tokaido_env.files import write_text
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "releasing.md"
+QUICK = "seconds"
+
+LADDER = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
+  greedy:epsilon=0.2 greedy heuristic mcts:sims=100 mcts:sims=400 champion mcts:sims=4000
+  mcts:sims=20000 champion:sims=400 --games 4000 --reach 3 --seed 0
+  --ladder agents/arena/ladder.json"""
+FAMILY = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
+  greedy:epsilon=0.2 greedy heuristic champion mcts:sims=100 mcts:sims=400 --games 2000 --reach 3
+  --seed 0 --board family:valid --link logistic --ladder agents/arena/ladder-family.json"""
+ANALYSIS = """python -m tokaido_env.agents.study.analysis --games 300 --swaps 100 --family 25
+  --also heuristic --json benchmarks/analysis.json"""
+TUNE = """python -m tokaido_env.agents.learn.tune --zero --rounds 10 --games 2048 --sims 100
+  --seed 0 --out agents/players/heuristic.toml"""
+
+
+class Made(NamedTuple):
+    """Something that a program has made.
+
+    Attributes:
+        name: to ask for it by.
+        files: patterns below the root; a page is there for its table alone.
+        command: that makes it; empty if several do, one after another: the page has them.
+        time: about how long that takes; `QUICK` for what is made without being asked for.
+        page: that tells more.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    command: str
+    time: str
+    page: str = ""
+
+
+MADE = (
+    Made("records", ("tests/golden/*.json*",), "python tests/golden_records.py", QUICK),
+    Made("heuristic", ("agents/players/heuristic.toml",), TUNE, "not measured"),
+    Made(
+        "champion",
+        ("agents/players/champion.safetensors",),
+        "",
+        "2½ hours on two cores",
+        "docs/champion.md",
+    ),
+    Made(
+        "challenger",
+        ("agents/players/challenger.safetensors",),
+        "",
+        "2½ hours on one core",
+        "docs/champion.md",
+    ),
+    Made(
+        "generalist",
+        ("agents/players/generalist.safetensors",),
+        "",
+        "80 minutes on one core",
+        "docs/generalist.md",
+    ),
+    Made("ladder", ("agents/arena/ladder.json",), LADDER, "an hour on two cores", "README.md"),
+    Made(
+        "ladder-family",
+        ("agents/arena/ladder-family.json",),
+        FAMILY,
+        "not measured",
+        "docs/evaluation.md",
+    ),
+    Made(
+        "suite",
+        ("agents/arena/tokaido-bench-1.json",),
+        "python benchmarks/tokaido_bench_1.py --constants",
+        "not measured",
+        "docs/tokaido-bench-1.md",
+    ),
+    Made(
+        "bench-1",
+        ("docs/tokaido-bench-1.md",),
+        "python benchmarks/tokaido_bench_1.py --docs",
+        "not measured",
+        "docs/tokaido-bench-1.md",
+    ),
+    Made(
+        "tokaido-100",
+        ("docs/tokaido-100.md", "docs/pictures/tokaido-100.svg"),
+        "python benchmarks/tokaido_100.py --docs",
+        "some hours on two cores",
+        "docs/tokaido-100.md",
+    ),
+    Made(
+        "regret-set",
+        ("agents/study/regret.npz",),
+        "python benchmarks/regret_set.py",
+        "an hour on two cores",
+        "docs/regret.md",
+    ),
+    Made(
+        "regret-table",
+        ("docs/regret.md", "docs/pictures/regret.svg"),
+        "python benchmarks/regret_table.py --docs",
+        "a quarter of an hour on two cores",
+        "docs/regret.md",
+    ),
+    Made(
+        "review-table",
+        ("docs/review.md",),
+        "python benchmarks/review_ladder.py --docs",
+        "half an hour on one core",
+        "docs/review.md",
+    ),
+    Made(
+        "analysis",
+        ("benchmarks/analysis.json",),
+        ANALYSIS,
+        "an hour on two cores",
+        "docs/game.md",
+    ),
+    Made(
+        "scale",
+        ("benchmarks/scale.json",),
+        "python benchmarks/scale_measured.py",
+        "some minutes",
+        "docs/scale.md",
+    ),
+    Made(
+        "scale-table",
+        ("docs/scale.md",),
+        "python benchmarks/scale_on_paper.py --docs",
+        QUICK,
+        "docs/scale.md",
+    ),
+    Made("actions", ("docs/actions.md",), "python benchmarks/golden.py --actions", QUICK),
+    Made(
+        "drawings",
+        ("docs/pictures/*-light.svg", "docs/pictures/*-dark.svg", "docs/pictures/family.svg"),
+        "python docs/make_pictures.py drawings",
+        QUICK,
+        "docs/pictures.md",
+    ),
+    Made(
+        "photographs",
+        ("docs/pictures/*.png",),
+        "python docs/make_pictures.py",
+        "some minutes, with Chromium",
+        "docs/pictures.md",
+    ),
+    Made("speeds", ("benchmarks/README.md",), "", "a quarter of an hour", "benchmarks/README.md"),
+    Made(
+        "metadata",
+        ("croissant.json",),
+        "python benchmarks/croissant.py",
+        QUICK,
+        "docs/datasets.md",
+    ),
+)
+
+
+def table() -> str:
+    """Return all of it as a table of Markdown."""
+    rows = ["| what | files | command | takes |", "|---|---|---|---|"]
+    for made in MADE:
+        files = " ".join(f"`{name}`" for name in made.files)
+        command = f"`{' '.join(made.command.split())}`" if made.command else ""
+        page = f"[{Path(made.page).name}]({_link(made.page)})" if made.page else ""
+        rows.append(f"| {made.name} | {files} | {command or page} | {made.time} |")
+    return "\n".join(rows) + "\n"
+
+
+def _link(page: str) -> str:
+    return page.removeprefix("docs/") if page.startswith("docs/") else f"../{page}"
+
+
+def files_of(made: Made) -> dict[Path, str]:
+    """Return the files that are there, with their SHA-256."""
+    paths = sorted({path for pattern in made.files for path in ROOT.glob(pattern)})
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def make(made: Made) -> int:
+    """Run the command, say which files have changed; return its exit status."""
+    if not made.command:
+        print(f"{made.name}: several commands make it: {made.page}", file=sys.stderr)
+        return 2
+    before = files_of(made)
+    words = shlex.split(made.command)
+    program = {"python": [sys.executable], "tokaido": [sys.executable, "-m", "tokaido_env"]}
+    status = subprocess.run([*program[words[0]], *words[1:]], cwd=ROOT, check=False).returncode
+    after = files_of(made)
+    changed = [
+        str(path.relative_to(ROOT))
+        for path in sorted({*before, *after})
+        if before.get(path) != after.get(path)
+    ]
+    print(f"{made.name}: {'failed' if status else ', '.join(changed) or 'as it was'}", flush=True)
+    return status
+
+
+def write_actions() -> None:
+    """Put what `tokaido actions` prints into its page."""
+    from contextlib import redirect_stdout
+    from io import StringIO
+
+    from tokaido_env.__main__ import main as command
+
+    page, told = ROOT / "docs" / "actions.md", StringIO()
+    with redirect_stdout(told):
+        command(["actions"])
+    head, _, *rest = page.read_text(encoding="utf-8").split("```\n")
+    write_text(page, "```\n".join([head, told.getvalue(), *rest]))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make what was asked for; return the exit status of what failed, or 0."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add, names = parser.add_argument, [made.name for made in MADE]
+    add("--list", action="store_true", help="only print the table")
+    add("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    add("--docs", action="store_true", help="put the table into docs/releasing.md")
+    add("--actions", action="store_true", help="put the list of actions into docs/actions.md")
+    options = parser.parse_args(arguments)
+    if options.docs:
+        write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), table()))
+    if options.actions:
+        write_actions()
+    if options.list:
+        print(table(), end="")
+    if options.docs or options.actions or options.list:
+        return 0
+    chosen = [m for m in MADE if (m.name in options.only if options.only else m.time == QUICK)]
+    return next(filter(None, map(make, chosen)), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Build what is released, sdist and wheel, from a copy of this checkout: nothing is left in it.
+
+    python benchmarks/release_build.py --out dist
+
+In the copy's README links are absolute, as it is shown where no file of the checkout is. Files have
+the time of the last commit (SOURCE_DATE_EPOCH), so that the same commit gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+LEFT_OUT = shutil.ignore_patterns(
+    *(".git", ".venv*", ".*_cache", "__pycache__", "runs", "build", "_build", "dist", "*.egg-info")
+)
+PICTURES = (".svg", ".png", ".gif", ".jpg")
+
+# [text](place), src="place", srcset="place", where the place is no address and no mark of the page.
+_LINK = re.compile(r'(\]\(|\bsrc="|\bsrcset="|\bhref=")(?![a-z]+:|#|/)([^)"\s]+)')
+
+
+class BuildError(Exception):
+    """What could not be built, and why."""
+
+
+def project() -> dict[str, Any]:
+    """Return the table `project` of pyproject.toml."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        table: dict[str, Any] = tomllib.load(file)["project"]
+    return table
+
+
+def absolute(text: str, home: str, version: str) -> str:
+    """Return a page of the root of the repository with links into the released version of it."""
+
+    def whole(found: re.Match[str]) -> str:
+        before, place = found.groups()
+        kind = "raw" if place.partition("#")[0].endswith(PICTURES) else "blob"
+        return f"{before}{home}/{kind}/v{version}/{place.removeprefix('./')}"
+
+    return _LINK.sub(whole, text)
+
+
+def copy(folder: Path) -> Path:
+    """Copy the checkout into a folder, its README with absolute links; return where it is."""
+    source, told = folder / "source", project()
+    shutil.copytree(ROOT, source, symlinks=True, ignore=LEFT_OUT)
+    readme = source / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    text = absolute(text, told["urls"]["Repository"], told["version"])
+    readme.write_text(text, encoding="utf-8")
+    return source
+
+
+def build(source: Path, out: Path, *kinds: str) -> list[Path]:
+    """Build a source folder; return the files.
+
+    Raises:
+        BuildError: with the end of what the builder printed.
+    """
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), *kinds]
+    environment = os.environ | {"SOURCE_DATE_EPOCH": commit_time()}
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run(
+        [*command, str(source)], env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise BuildError((done.stdout + done.stderr)[-1000:])
+    return sorted([*out.glob("*.whl"), *out.glob("*.tar.gz")])
+
+
+def commit_time() -> str:
+    """Return the time of the last commit in seconds; 1980 where there is no git."""
+    words = ["git", "log", "-1", "--format=%ct"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "315532800"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build both, print their names; return the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", metavar="FOLDER", help="(dist)")
+    out: Path = parser.parse_args(arguments).out
+    for old in [*out.glob("tokaido_env-*.whl"), *out.glob("tokaido_env-*.tar.gz")]:
+        old.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            made = build(copy(Path(folder)), out)
+        except BuildError as error:
+            print(error, file=sys.stderr)
+            return 1
+    print(*made, sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Make the golden records anew after a rule or board has changed: python tests/golden_records.py.
+
+    python tests/golden_records.py --out FOLDER     elsewhere than in tests/golden
+
+Without such a change the files stay as they are, byte for byte. Of a game its seed, its start and
+each decision that is still legal are kept; what is missing to its end is drawn. `test_record.py`
+says what the games must show.
+"""
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from networks import decisions, random_policy
+
+from tokaido_env import ACTIONS, Game, Record
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.ladder_file import hash_of
+from tokaido_env.agents.players.plan import led_plan
+from tokaido_env.agents.players.search import PolicySearchAgent
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.rules import RULES_VERSION
+
+FOLDER = Path(__file__).resolve().parent / "golden"
+BOARDS = ("shikoku", "family:7")
+SPECS = ("mcts:sims=100", "mcts:sims=400")
+
+Data = dict[str, Any]
+
+
+def replayed(data: Data) -> Record:
+    """Play a recorded game again under today's rules, on to its end."""
+    seed, rng = data["seed"], random.Random(data["seed"])
+    game = Game(seed=seed)
+    if data["start"] is not None:
+        game = Game.from_dict(data["start"], seed=seed, chance="sampled")
+    for event in data["events"]:
+        if event in ACTIONS and not game.is_over and event in game.legal_labels():
+            game.play(event)
+    while not game.is_over:
+        game.play(rng.choice(game.legal_actions()))
+    return game.record(data["players"])
+
+
+def searched(spec: str, board: str) -> list[int]:
+    """Return what an agent decides in the positions that `search.json` is about."""
+    boards, states, legal = decisions((board,), games=16, most=8)
+    keys = np.random.default_rng(14).integers(2**64, size=len(states), dtype=np.uint64)
+    if spec == "random_policy":
+        plan = led_plan(100, temperature=1, dice="drawn")
+        agent: Any = PolicySearchAgent.of(random_policy(), "p", plan)
+    else:
+        agent = make(spec)
+    actions: list[int] = agent.act(boards, states, legal, keys).tolist()
+    return actions
+
+
+def stamped(data: Data) -> Data:
+    """Return a ladder or a suite for today's rules and boards."""
+    told = {key: value for key, value in data.items() if key != "hash"} | {"rules": RULES_VERSION}
+    if "board_hash" in told:
+        told["board_hash"] = BoardPool.load(told["board"]).hash
+    for part in ("default", "test"):
+        if part in told:
+            told[part] = told[part] | {"hash": BoardPool.load(told[part]["boards"]).hash}
+    return told | {"hash": hash_of(told)}
+
+
+def records(folder: Path) -> dict[str, str]:
+    """Return the text of each golden file, from those in a folder."""
+
+    def read(name: str) -> str:
+        return (folder / name).read_text(encoding="utf-8")
+
+    games = [replayed(json.loads(line)) for line in read("games.jsonl").splitlines()]
+    search = {f"{s} {b}": searched(s, b) for b in BOARDS for s in (*SPECS, "random_policy")}
+    rows = ",\n".join(f" {json.dumps(key)}: {actions}" for key, actions in search.items())
+    made = {
+        "games.jsonl": "".join(record.to_json() + "\n" for record in games),
+        "search.json": f"{{\n{rows}\n}}\n",
+    }
+    for name in ("ladder-1.json", "small-suite.json"):
+        made[name] = json.dumps(stamped(json.loads(read(name))), indent=1) + "\n"
+    return made
+
+
+def main() -> int:
+    """Write what has changed, and say it; return the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=FOLDER, metavar="FOLDER", help="(tests/golden)")
+    out: Path = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    for name, text in records(FOLDER).items():
+        path = out / name
+        same = path.is_file() and path.read_text(encoding="utf-8") == text
+        if not same:
+            path.write_text(text, encoding="utf-8")
+        print(f"{name}: {'as it was' if same else 'made anew'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
