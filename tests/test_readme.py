@@ -1,4 +1,4 @@
-"""The README's examples, run as a reader would paste them."""
+"""The examples of the README and of pages, run as a reader would paste them."""
 
 import re
 from pathlib import Path
@@ -6,17 +6,25 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).resolve().parents[1] / "README.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+DOCS = README.parent / "docs"
 
 
-def test_the_readme_has_examples() -> None:
-    assert len(EXAMPLES) >= 7
+def examples_of(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+EXAMPLES = [*examples_of(README), *examples_of(DOCS / "quickstart.md")]
+
+
+def test_the_pages_have_examples() -> None:
+    assert len(examples_of(README)) >= 2
+    assert len(EXAMPLES) >= 12
 
 
 # RLlib registers its vector of games anew each time.
 @pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda code: code.split("\n", 1)[0])
-def test_an_example_of_the_readme_runs(
+def test_an_example_runs_by_itself(
     example: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -30,13 +38,17 @@ def test_an_example_of_the_readme_runs(
     assert ("print" in example) == bool(capsys.readouterr().out)
 
 
-def test_the_examples_of_the_page_on_libraries_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "least"), [("libraries", 3), ("text", 4), ("records", 1), ("bots", 1)]
+)
+def test_the_examples_of_a_page_run_one_after_the_other(
+    name: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("torchrl")
-    page = README.parent / "docs" / "libraries.md"
-    examples = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) >= 3
+    if name == "libraries":
+        pytest.importorskip("torchrl")
+    page = DOCS / f"{name}.md"
+    examples = examples_of(page)
+    assert len(examples) >= least
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "example"}
     for example in examples:

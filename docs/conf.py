@@ -1,0 +1,130 @@
+"""The site: `make docs` builds it into docs/_build/html, without the network."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from importlib.metadata import metadata, version as version_of
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+project = "tokaido_env"
+author = "the authors of tokaido_env"
+project_copyright = "2026, the authors of tokaido_env"
+release = version = version_of("tokaido-env")
+
+REPOSITORY = dict(
+    entry.split(", ", 1) for entry in metadata("tokaido-env").get_all("Project-URL") or ()
+)["Repository"]
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
+exclude_patterns = ["_build", "recipes", "Thumbs.db"]
+highlight_language = "none"  # what is no Python says so by saying nothing
+nitpicky = True
+# Names of other libraries are told, not linked: their pages are not at hand. Ours must resolve.
+nitpick_ignore_regex = [("py:.*", r"(?!tokaido_env\.).*")]
+
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
+myst_heading_anchors = 4
+nb_execution_mode = "cache"  # a notebook is executed when it has changed
+nb_execution_cache_path = str(HERE / "_build" / "notebooks")
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+
+autodoc_mock_imports = ["ray"]  # RLlib asks for a Gymnasium of its own
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_preserve_defaults = True
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+python_use_unqualified_type_names = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "tokaido_env"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+
+def copy_notebooks() -> None:
+    """Put the notebooks where Sphinx reads them; what is the same is left as it is."""
+    target = HERE / "tutorials"
+    target.mkdir(exist_ok=True)
+    for notebook in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
+        copy = target / notebook.name
+        if not copy.exists() or copy.read_bytes() != notebook.read_bytes():
+            shutil.copyfile(notebook, copy)
+
+
+def outward(app: Any, name: str, source: list[str]) -> None:
+    """Let links to files of the repository that are no pages lead to the forge."""
+    source[0] = re.sub(r"\]\(\.\./(?!tutorials)", f"]({REPOSITORY}/blob/main/", source[0])
+
+
+def restructured(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Turn what docstrings have of Markdown into what Sphinx reads: code, examples, tables."""
+    lines[:] = list(_with_tables(_with_examples([_with_code(line) for line in lines])))
+
+
+def _with_code(line: str) -> str:
+    """Mark what stands in single backquotes as code; elsewhere stars are stars."""
+    parts = re.split(r"(`[^`]+`)", line)
+    for k, part in enumerate(parts):
+        code = k % 2 == 1
+        parts[k] = f"`{part}`" if code else re.sub(r"(?<!\*)\*(?!\*)", r"\\*", part)
+    return "".join(parts)
+
+
+def _with_examples(lines: list[str]) -> Iterator[str]:
+    """Mark what is indented behind an empty line as an example."""
+    for k, line in enumerate(lines):
+        begins = line.startswith("    ") and k > 0 and not lines[k - 1].strip()
+        above = next((one for one in reversed(lines[:k]) if one.strip()), "")
+        if begins and not above.startswith(" ") and not line.strip().startswith(">>>"):
+            yield from (".. code-block:: python", "")
+        yield line
+
+
+def _with_tables(lines: Iterable[str]) -> Iterator[str]:
+    """Turn tables of Markdown into lists that Sphinx shows as tables."""
+    inside = False
+    for line in lines:
+        if not line.startswith("|"):
+            inside = False
+            yield line
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not inside:
+            yield from (".. list-table::", *(["   :header-rows: 1"] if any(cells) else []), "")
+            inside = True
+            if not any(cells):  # a table without a head
+                continue
+        if set("".join(cells)) <= {"-", ":"}:
+            continue
+        for k, cell in enumerate(cells):
+            yield f"   {'* -' if k == 0 else '  -'} {cell}"
+
+
+def setup(app: Any) -> None:
+    """Sphinx asks for it."""
+    copy_notebooks()
+    app.connect("source-read", outward)
+    app.connect("autodoc-process-docstring", restructured, priority=400)

@@ -1,0 +1,100 @@
+"""The pages hold together without Sphinx: links lead somewhere, and every page can be reached.
+
+`make docs` tells more, but needs its tools and minutes; a reader of the repository has no Sphinx.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import tokaido_env
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob(".github/*.md"),
+        *(page for page in DOCS.rglob("*.md") if "_build" not in page.parts),
+        ROOT / "benchmarks" / "README.md",
+    ]
+)
+ON_THE_SITE = [page for page in PAGES if page.is_relative_to(DOCS)]
+ADAPTERS = ["gym", "kaggle", "observing", "openspiel", "rllib", "sb3"]
+ADAPTERS += ["text", "textarena", "torchrl"]
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def prose_of(page: Path) -> str:
+    """Return a page without its examples, where brackets mean something else."""
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"```(?!\{).*?```|`[^`\n]*`", "code", text, flags=re.DOTALL)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, made as forges and MyST make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.M)
+    headings = re.findall(r"^#{1,6} +(.+?) *$", text, re.MULTILINE)
+    kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    named = re.findall(r'<a (?:id|name)="([^"]+)"', text) + re.findall(r"^\((.+)\)=$", text, re.M)
+    return {anchor.replace(" ", "-") for anchor in kept} | set(named)
+
+
+def local_links_of(page: Path) -> list[str]:
+    links = re.findall(r"\]\(([^)\s]+)(?: \"[^\"]*\")?\)", prose_of(page))
+    return [link for link in links if not re.match(r"[a-z]+:", link)]
+
+
+def pages_below(page: Path) -> set[Path]:
+    """Return the pages that a page's tables of contents lead to, and those that they lead to."""
+    found: set[Path] = set()
+    for tree in re.findall(
+        r"```\{toctree\}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    ):
+        for line in tree.split("\n"):
+            if re.fullmatch(r"[\w\-/]+", line):
+                below = page.parent / f"{line}.md"
+                found |= {below, *pages_below(below)}
+    return found
+
+
+def test_there_are_pages_and_links() -> None:
+    assert len(ON_THE_SITE) > 40
+    assert sum(len(local_links_of(page)) for page in PAGES) > 100
+
+
+def test_a_heading_s_anchor_is_as_forges_make_it(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Three of `N`, *not* two!\n```\n# no heading\n```\n", encoding="utf-8")
+    assert anchors_of(page) == {"three-of-n-not-two"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_local_links_lead_to_files_and_headings(page: Path) -> None:
+    for link in local_links_of(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert target.is_relative_to(ROOT), link
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors_of(target), link
+
+
+def test_every_page_is_in_a_table_of_contents() -> None:
+    index = DOCS / "index.md"
+    assert {index, *pages_below(index)} == set(ON_THE_SITE)
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_adapters_are_on_a_page_of_the_api(name: str) -> None:
+    told = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
+    assert re.search(rf"automodule:: tokaido_env\.{name}\b", told)
+
+
+def test_the_api_names_all_that_the_package_gives() -> None:
+    told = (DOCS / "api" / "index.md").read_text(encoding="utf-8")
+    assert set(tokaido_env.__all__) <= set(re.findall(r"`(\w+)`", told))
