@@ -1,6 +1,7 @@
 """Options of the test suite."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -15,8 +16,10 @@ def pytest_configure() -> None:
 
     Bytecode is kept: where the environment wants none, each would compile the package anew. Threads
     of OpenMP and BLAS would wait for each other, busily, as there is a process for each core; Numba
-    takes as many as ever.
+    takes as many as ever. Ctrl-C stops them: a shell's job in the background is begun without it.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -27,7 +27,7 @@ OPTIONAL = {
     *("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors"),
     *("pyspiel", "open_spiel", "matplotlib", "IPython", "pyarrow", "pandas"),
     *("resvg_py", "PIL", "pygame", "ray", "starlette", "uvicorn"),
-    *("anywidget", "traitlets", "torchrl", "tensordict"),
+    *("anywidget", "traitlets", "torchrl", "tensordict", "textarena", "minari"),
 }
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
 # Who may import an optional dependency when it is imported itself.
@@ -36,6 +36,7 @@ WITH_OPTIONAL = {
     "tokaido_env/openspiel.py": {"pyspiel", "open_spiel"},
     "tokaido_env/rllib.py": {"ray"},
     "tokaido_env/torchrl.py": {"torch", "torchrl", "tensordict"},
+    "tokaido_env/textarena.py": {"textarena"},
     "tokaido_env/web/server.py": {"starlette", "uvicorn"},
     "tokaido_env/web/widget.py": {"anywidget", "traitlets"},
     "agents/arena/cluster.py": {"ray"},

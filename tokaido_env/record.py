@@ -158,7 +158,7 @@ def load(path: str | Path, board: Boards | None = None) -> list[Record]:
 
 
 def records_of(path: str | Path) -> Iterator[tuple[int, Record]]:
-    """Yield the records of a file, not verified yet, and their lines from 0.
+    """Yield the records of a file, not verified yet, and their lines from 1.
 
     It is read line by line: a file may be longer than memory.
 
@@ -168,11 +168,11 @@ def records_of(path: str | Path) -> Iterator[tuple[int, Record]]:
     # No other character ends a line: a player's name may hold those that `splitlines` cuts at.
     with Path(path).open(encoding="utf-8", newline="\n") as lines:
         try:
-            for number, line in enumerate(lines):
+            for number, line in enumerate(lines, start=1):
                 try:
                     record = Record.from_json(line)
                 except RecordError as error:
-                    raise RecordError(f"{path}, line {number + 1}: {error}") from None
+                    raise RecordError(f"{path}, line {number}: {error}") from None
                 yield number, record
         except UnicodeDecodeError as error:
             raise RecordError(f"{path}: not a text file: {error}") from None
@@ -181,7 +181,7 @@ def records_of(path: str | Path) -> Iterator[tuple[int, Record]]:
 def read_each(
     path: str | Path, board: Boards | None = None
 ) -> Iterator[tuple[int, Record, Trajectory]]:
-    """Yield the games of a file, each verified as it is read: its line from 0, and what was played.
+    """Yield the games of a file, each verified as it is read: its line from 1, and what was played.
 
     Arguments and errors as for `load`, `records_of` for what is held of the file.
     """
@@ -191,7 +191,7 @@ def read_each(
             played = replay(record, loaded)
             check_luck(record, played)
         except RecordError as error:
-            raise RecordError(f"{path}, line {number + 1}: {error}") from None
+            raise RecordError(f"{path}, line {number}: {error}") from None
         yield number, record, played
 
 

@@ -55,7 +55,7 @@ class Ended(NamedTuple):
     observation: Any
     seat: npt.NDArray[np.int8]
     seed: npt.NDArray[np.int64]
-    board: npt.NDArray[np.object_]
+    board: npt.NDArray[Any]
     length: npt.NDArray[np.int64]
 
 
@@ -202,7 +202,7 @@ class Versus:
         masks[self.done] = False
         return masks
 
-    def board_names(self, games: Games | None = None) -> npt.NDArray[np.object_]:
+    def board_names(self, games: Games | None = None) -> npt.NDArray[Any]:
         """Return the names of the boards that some games (all by default) are played on."""
         boards = self.batch.slots["board"]
         names = self.batch.pool.names[boards if games is None else boards[games]]

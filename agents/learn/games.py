@@ -17,8 +17,8 @@ from numba import prange
 from tokaido_env.agents.learn.samples import legal_rows
 from tokaido_env.agents.learn.sighted import Moves, SightedNetwork
 from tokaido_env.agents.players.heuristic import guides_of
+from tokaido_env.agents.players.inference import choose
 from tokaido_env.agents.players.inputs import read_moves, viewer
-from tokaido_env.agents.players.policy import choose
 from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS

@@ -1,6 +1,6 @@
 """PPO by self-play in one file, to read and to change: only `Batch` and PyTorch.
 
-    python -m tokaido_env.agents.learn.one_file_ppo --updates 60 --seed 1
+    python -m tokaido_env.agents.learn.one_file_ppo --updates 50 --seed 1
 
 One network plays both seats of games side by side. What differs from PPO for one player: a value is
 that of whoever decides, the same player may decide several times in a row, and so advantages take
@@ -28,8 +28,8 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.observing import masks, observe
 
-GAMES, STEPS = 256, 64  # a rollout
-EPOCHS, MINIBATCH = 4, 1024
+GAMES, STEPS = 1024, 64  # a rollout
+EPOCHS, MINIBATCH = 4, 4096
 LEARNING_RATE, ENTROPY, CLIP, LAMBDA, MAX_NORM = 1e-3, 0.01, 0.2, 0.95, 0.5
 
 
@@ -88,7 +88,7 @@ class Rollout:
         return out
 
 
-def train(updates: int, seed: int, every: int = 50) -> Network:
+def train(updates: int, seed: int, every: int = 10) -> Network:
     """Train a network, telling now and then how far it is."""
     torch.manual_seed(seed)
     network, batch, rollout = Network(), Batch(GAMES), Rollout()
@@ -154,7 +154,7 @@ def learn(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, and play a match; return the exit status."""
     parser = argparse.ArgumentParser(description="PPO by self-play in one file.")
-    parser.add_argument("--updates", type=int, default=60, help=f"of {STEPS * GAMES:,} decisions")
+    parser.add_argument("--updates", type=int, default=50, help=f"of {STEPS * GAMES:,} decisions")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--games", type=int, default=4000, help="of the match at the end, even")
     options = parser.parse_args(arguments)

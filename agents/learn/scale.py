@@ -1,7 +1,7 @@
 """Self-play at scale: thousands of whole games side by side, then an update of the network.
 
-python train.py --method scale --run runs/scale --board family:train/1000 --updates 1000
-python train.py --method scale --run runs/scale --board family:train/1000 --updates 2000
+tokaido train --method scale --run runs/scale --board family:train/1000 --updates 1000
+tokaido train --method scale --run runs/scale --board family:train/1000 --updates 2000
 
 The same command goes on with a run, and makes the same bytes wherever it was stopped: an update
 depends on the weights before it and its number alone. Ctrl-C stops after the update in hand.
@@ -54,6 +54,8 @@ from tokaido_env.agents.learn.update import Losses, update
 from tokaido_env.agents.players.policy import Policy, PolicyAgent, check_tensors
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.files import locked
+
+COMMAND = "tokaido train --method scale"  # as the examples above call it
 
 Figures = dict[str, Any]
 
@@ -268,11 +270,11 @@ _ROW = "{update:6}  {steps:13,}  {steps_a_second:8,.0f}  {value:.4f}  {entropy:.
 _HEAD = "update          steps   steps/s   value  entropy  points"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
+def main(arguments: Sequence[str] | None = None, called: str = COMMAND) -> int:
+    """Run the command, which the user called so; return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="train --method scale",
-        description=__doc__,
+        prog=called,
+        description=(__doc__ or "").replace(COMMAND, called),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--run", type=Path, required=True, help="folder to begin or to go on with")

@@ -70,6 +70,8 @@ from tokaido_env.agents.learn.zero_table import heading, log, row
 from tokaido_env.agents.players.policy import Policy
 from tokaido_env.files import locked
 
+COMMAND = "python -m tokaido_env.agents.learn.zero"  # as the examples above call it
+
 
 def iterate(
     path: Path,
@@ -145,11 +147,11 @@ def _window(folder: Folder, number: int, settings: ZeroSettings) -> list[Path]:
     return [folder.unit(n, i) for n in rounds for i in range(settings.units)]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status."""
+def main(arguments: Sequence[str] | None = None, called: str = COMMAND) -> int:
+    """Run the command, which the user called so; return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m tokaido_env.agents.learn.zero",
-        description=__doc__,
+        prog=called,
+        description=(__doc__ or "").replace(COMMAND, called),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--run", type=Path, required=True, help="folder to begin or to go on with")

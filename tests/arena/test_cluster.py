@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from processes import ROOT
 
-pytest.importorskip("ray", reason="pip install 'tokaido-env[ray]'")
+pytest.importorskip("ray", reason="pip install '.[ray]'")
 
 from cluster_of_nodes import NO_CLUSTER
 

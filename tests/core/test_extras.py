@@ -59,6 +59,8 @@ def test_training_asks_for_all_that_it_needs_before_it_begins(
 ) -> None:
     if method != "ppo" and library != "torch":
         pytest.skip("it needs PyTorch alone")
+    if library != "torch":
+        pytest.importorskip("torch")  # asked for first
     run = ["train", "--method", method, "--run", str(tmp_path / "run")]
     asked = f"import sys; sys.modules[{library!r}] = None\n"
     asked += f"from tokaido_env.__main__ import main; sys.exit(main({run!r}))"

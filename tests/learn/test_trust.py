@@ -465,12 +465,13 @@ def test_a_run_that_another_command_trains_is_left_alone(
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_two_commands_on_one_run_and_a_kill(run: Path) -> None:
     """The second of two real commands is told so; when the first is killed, a third goes on."""
-    words = [sys.executable, "train.py", "--resume", str(run), "--steps", "1000000"]
+    steps = 1_000_000_000
+    words = [sys.executable, "train.py", "--resume", str(run), "--steps", str(steps)]
     options: dict[str, Any] = {"cwd": ROOT, "text": True, "env": os.environ | {"COLUMNS": "200"}}
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
     ) as first:
-        while not (run / ".lock").exists() or b"1000000" not in (run / "config.toml").read_bytes():
+        while str(steps) not in (run / "config.toml").read_text(encoding="utf-8"):
             assert first.poll() is None
         while "\n" not in (run / "metrics.jsonl").read_text(encoding="utf-8")[400:]:
             assert first.poll() is None

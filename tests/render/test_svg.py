@@ -18,6 +18,7 @@ from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.core.state import Phase
 from tokaido_env.render import chart as charts
+from tokaido_env.render.ansi_map import survey
 from tokaido_env.render.chart import Chart, Point, chart_of
 from tokaido_env.render.raster import rasterise
 from tokaido_env.render.scene import choices_of, place_of, scene_of
@@ -234,6 +235,37 @@ def test_the_last_step_is_the_newest_move_of_a_character() -> None:
         if phase == Phase.REPEAT or luck.random() < 0.1:
             assert game.scene().last == moved
             repeated += phase == Phase.REPEAT
+
+
+def test_the_line_of_a_merchant_runs_along_routes() -> None:
+    seen = 0
+    for seed in range(3):
+        game = Game(seed=seed)
+        sites = sites_of(game.board, chart_of(game.board))
+        routes = {frozenset((sites[a], sites[b])) for a, b in game.board.routes}
+        luck = random.Random(seed)
+        for _ in range(60):
+            before = len(game.events())
+            game.play(luck.choice(game.legal_labels()))
+            if not (step := game.scene().last) or step[1] != "merchant" or not before:
+                continue
+            line = re.search(r'<path d="M([^"]*)" class="way[01]"', draw(game.scene(), "light"))
+            assert line
+            points = [tuple(map(float, point.split())) for point in line[1].split("L")]
+            assert {frozenset(two) for two in itertools.pairwise(points[1:-1])} <= routes
+            ends = [game.board.stations[at] if isinstance(at, int) else at for at in step[2:]]
+            assert [points[1], points[-2]] == [sites[end] for end in ends]
+            seen += len(points) > 4
+    assert seen > 5
+
+
+def test_c1_is_in_the_north_west_of_both_drawings(mapped: list[tuple[Board, Chart]]) -> None:
+    for board, chart in mapped[: len(built_in_boards())]:
+        drawn, written = chart.stations, [cell for cell, _ in survey(board).stations]
+        for stations in (drawn, written):
+            for axis in (0, 1):
+                where = [station[axis] for station in stations]
+                assert 2 * where[0] <= min(where) + max(where), board.name
 
 
 def test_an_agent_is_asked_for_shares_and_a_value() -> None:

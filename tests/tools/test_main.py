@@ -319,3 +319,15 @@ def test_scripts_and_the_module_are_the_command(
     assert done.stdout.startswith(f"usage: {name} ")
     assert done.stdout.count(name) > 4
     assert done.stdout.replace(name, f"tokaido {command}").split() == shown.split()
+
+
+@pytest.mark.parametrize("method", ["scale", "zero"])
+def test_help_of_a_method_names_the_command_that_was_called(capsys: Output, method: str) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(SystemExit):
+        main(["train", "--method", method, "--help"])
+    shown = capsys.readouterr().out
+    name = f"tokaido train --method {method}"
+    assert shown.startswith(f"usage: {name} ")
+    assert shown.count(f"{name} --run ") >= 2  # the examples
+    assert "python" not in shown

@@ -345,3 +345,23 @@ def test_an_empty_game_has_a_page(browser: Browser, tmp_path: Path) -> None:
     browser.get(path.as_uri())
     assert look(browser)["position"] == "move 0 of 0"
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("width", [960, 1100, 1250, 1400])
+def test_a_frame_in_a_notebook_is_as_high_as_its_page(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    notebook = tmp_path / "notebook.html"
+    body = f'<!doctype html><body style="margin:0">{scrubber(played(60))._repr_html_()}</body>'
+    notebook.write_text(body, encoding="utf-8")
+    screen(browser, width, 1200)
+    try:
+        browser.get(notebook.as_uri())
+        browser.switch_to.frame(0)
+        frame, page = browser.execute_script(
+            "return [innerHeight, document.body.getBoundingClientRect().height]"
+        )
+        browser.switch_to.default_content()
+    finally:
+        screen(browser, 1280, 800)
+    assert 0 <= frame - page < 60

@@ -481,8 +481,8 @@ def test_a_hostile_name_stays_text(name: str) -> None:
 def test_a_scrubber_is_the_page_in_a_frame_of_its_own() -> None:
     game = played(30)
     shown = scrubber(game)
-    ((tag, attributes),) = Reader(shown._repr_html_()).elements
-    assert tag == "iframe"
+    (around, _), (tag, attributes) = Reader(shown._repr_html_()).elements
+    assert (around, tag) == ("div", "iframe")
     assert attributes["srcdoc"] == shown.page == replay_page([game.record()])
     assert attributes["sandbox"] == "allow-scripts"
     assert scrubber(game.record()).page == shown.page

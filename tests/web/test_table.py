@@ -53,6 +53,15 @@ def table() -> Iterator[Table]:
     made.close()
 
 
+def reviewed(table: Table) -> dict[str, Any]:
+    """What there is to see once the game is reviewed."""
+    told, end = table.look(), time.monotonic() + 120
+    while told["review"] is None:
+        assert time.monotonic() < end, told
+        told = table.look(told["version"], 20)
+    return told
+
+
 def until(table: Table, *waits: str) -> dict[str, Any]:
     """What there is to see once the game waits for one of these."""
     told = table.look()
@@ -263,9 +272,8 @@ def test_a_corrected_board_is_played_on_at_once(tmp_path: Path) -> None:
     for _ in range(3):
         told = until(table, "human")
         table.do("play", {"move": told["choices"][0]["label"]})
-    told = table.do("review", {})
-    while told["review"] is None:
-        told = table.look(told["version"], 20)
+    table.do("review", {})
+    reviewed(table)
     line = table.ask("record", {})
     assert record.read_line(line, board).board_hash == board.hash
     table.do("new", {"board": "shikoku"})
@@ -299,8 +307,7 @@ def test_the_game_is_reviewed(table: Table) -> None:
         told = until(table, "human", "nobody")
     told = table.do("review", {})
     assert (told["asked"], told["thinker"]) == ("review", "champion")
-    while told["review"] is None:
-        told = table.look(told["version"], 20)
+    told = reviewed(table)
     champion = make("champion")
     found = review(table.session.game.trajectory(), champion, champion)
     assert told["review"]["wins"] == pytest.approx(found.values.tolist(), abs=1e-4)
@@ -312,6 +319,52 @@ def test_the_game_is_reviewed(table: Table) -> None:
     assert sorted(told["review"]["remarks"]) == sorted(map(str, marked))
     json.dumps(told)
     assert table.do("undo", {})["review"] is None
+
+
+def test_a_review_waits_for_the_agent_that_is_about_to_decide() -> None:
+    agent = Slow()
+    table = Table(Session((HUMAN, agent), seed=3), advisor="champion", pace=0.0)
+    told = until(table, "human")
+    while not agent.asked.is_set():
+        table.do("play", {"move": told["choices"][0]["label"]})
+        told = until(table, "human", "agent")
+        if told["waits_for"] == "agent":
+            assert agent.asked.wait(20)
+    told = table.do("review", {})
+    assert (told["asked"], told["does"], told["thinker"]) == ("review", "", "slow")
+    agent.go.set()
+    told = reviewed(table)
+    assert told["waits_for"] == "human"
+    assert len(told["review"]["wins"]) == len(told["log"]) + 1
+    table.close()
+
+
+def test_agents_pause_while_their_game_is_reviewed() -> None:
+    table = Table(Session(("greedy", "random"), seed=3), advisor="champion", pace=0.01)
+    while not table.look()["can_review"]:
+        table.look(table.look()["version"], 20)
+    told = table.do("review", {})
+    assert (told["runs"], told["does"]) == (False, "review")
+    assert len(reviewed(table)["log"]) == len(told["log"])
+    table.do("run", {"on": True})
+    until(table, "nobody")
+    told = table.do("review", {})
+    assert (told["runs"], told["does"]) == (True, "review")
+    table.close()
+
+
+def test_a_review_is_forgotten_with_the_last_decision() -> None:
+    advisor = Slow()
+    table = Table(Session((HUMAN, "greedy"), seed=3), advisor=advisor, pace=0.0)
+    told = until(table, "human")
+    table.do("play", {"move": told["choices"][0]["label"]})
+    until(table, "human")
+    assert table.do("review", {})["asked"] == "review"
+    while table.look()["can_undo"]:
+        told = table.do("undo", {})
+    assert (told["asked"], told["can_review"]) == ("", False)
+    advisor.go.set()
+    table.close()
 
 
 def test_odds_are_those_of_what_comes_next() -> None:

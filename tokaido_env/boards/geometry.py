@@ -38,6 +38,18 @@ def area_paths(routes: Routes) -> tuple[tuple[str, ...], ...]:
     return tuple(_path(homeward[start], homeward[end]) for start, end in ends)
 
 
+def way(routes: Routes, start: str, end: str) -> tuple[str, ...]:
+    """Return the towns on the way from one town to another, both included.
+
+    Args:
+        routes: a tree on all towns.
+        start: a town.
+        end: another.
+    """
+    homeward = _homeward(routes)
+    return _path(homeward[start], homeward[end])
+
+
 def _homeward(routes: Routes) -> dict[str, tuple[str, ...]]:
     """Return the way of each town to the first, both included."""
     ways = graph(routes)

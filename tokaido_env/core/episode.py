@@ -184,7 +184,10 @@ def _bot_is_next(s: Row, slot: Row, mode: Row, ended: bool) -> bool:
 def chosen_move(
     board: Row, s: Row, luck: Row, slot: Row, mask: Mask, mode: Row, scratch: Any
 ) -> int:
-    """Return the move of the seat's bot or the mode's, at chance an outcome; NO_MOVE when over."""
+    """Return the move of the seat's bot or the mode's, at chance an outcome; NO_MOVE when over.
+
+    Without `scratch`, None, no bot is greedy: that is known when it is compiled.
+    """
     if is_chance(s):
         return sample(board, s, luck)
     player = int64(s["player"])
@@ -193,7 +196,7 @@ def chosen_move(
     bot = int64(slot["bot"][player])
     if bot == NO_BOT:
         bot = int64(mode["bot"])
-    if bot == GREEDY:
+    if scratch is not None and bot == GREEDY:
         return greedy_action(board, s, mask, decision_key(s, slot), scratch)
     return random_action(mask, decision_key(s, slot))
 

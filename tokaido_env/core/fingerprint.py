@@ -78,6 +78,8 @@ def _describe(value: Any) -> Description | None:
         return "", [type(value), *value] if hasattr(value, "_fields") else list(value)
     if isinstance(value, frozenset):
         return "", sorted(value, key=repr)
+    if isinstance(value, slice):  # a constant since Python 3.14
+        return "", [value.start, value.stop, value.step]
     if isinstance(value, np.ndarray | np.generic | np.dtype):
         return _describe_numpy(value)
     return _describe_named(value)

@@ -2,8 +2,8 @@
 
 Worked out from the board's data alone, once for each board, so that any board file draws. The ring
 is a closed, convex curve with the stations at equal distances. Each mountain town stands amid its
-neighbours, which keeps straight routes from crossing (Tutte 1963). The ring is turned until the
-narrowest area is as wide as can be.
+neighbours, which keeps straight routes from crossing (Tutte 1963). The ring is turned, C1 in the
+north-west, until the narrowest area is as wide as can be.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def chart_of(board: Board) -> Chart:
     """Map a board."""
     size = len(board.stations)
     shares = _shares(board)
-    half = range(-(-size // 2))  # the others are these, upside down
-    turns = [_Turn(board, shares, turn / size) for turn in half]
+    northwest = range(-(-size // 2), -(-3 * size // 4))  # of C1, as in a terminal (`ansi_map`)
+    turns = [_Turn(board, shares, turn / size) for turn in northwest]
     turns.sort(key=lambda turn: -round(turn.narrowest, 3))
     best = turns[0]
     for turn in turns[:_TRIES]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.geometry import way
 from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS, WARES
 from tokaido_env.core.checks import check_choice, shown
 from tokaido_env.files import write_text
@@ -46,7 +47,7 @@ PANELS: Mapping[str, tuple[int, int, int, int]] = {  # left, top, width, height
     "player_1": (650, 364, players.WIDTH, players.HEIGHT),
 }
 _HILL = "M-24 17-7-15Q0-24 7-15L24 17Z"
-_LINE = 92  # letters of legal actions
+_LINE, _LINES = 76, 3  # letters in a line of legal actions, and lines: a phone's have room
 
 
 class Picture:
@@ -245,14 +246,30 @@ def _last(scene: Scene, chart: Chart) -> str:
     """Draw the newest move as a line from where the pawn was to where it is."""
     seat, character, start, end = scene.last or (0, "", 0, 0)
     board = scene.board
-    points = [_stand(board, chart, place, seat) for place in (start, end)]
-    if isinstance(start, int) and isinstance(end, int) and character == "pilgrim":
-        size = len(board.stations)
-        spaces = [(start + step) % size for step in range((end - start) % size + 1)]
-        points = [_stand(board, chart, place, seat) for place in spaces]
-    way = f"from {_place_name(board, start)} to {_place_name(board, end)}"
-    title = f"{scene.names[seat]}'s {character} moved {way}"
+    points = _way(board, chart, character, (start, end), seat)
+    trip = f"from {_place_name(board, start)} to {_place_name(board, end)}"
+    title = f"{scene.names[seat]}'s {character} moved {trip}"
     return thing(title, path(points, f"way{seat}", closed=False), disc(*points[0], 5, f"p{seat}"))
+
+
+def _way(
+    board: Board, chart: Chart, character: str, ends: tuple[Place, Place], seat: int
+) -> list[Point]:
+    """Return the points of a move: along the coast, along the routes, or straight."""
+    start, end = (_stand(board, chart, place, seat) for place in ends)
+    if character == "merchant":
+        towns = way(board.routes, *(_town(board, place) for place in ends))
+        return [start, *(_site(board, chart, town) for town in towns), end]
+    if character == "pilgrim":
+        first, last = (int(place) for place in ends)
+        size = len(board.stations)
+        spaces = [(first + step) % size for step in range((last - first) % size + 1)]
+        return [_stand(board, chart, space, seat) for space in spaces]
+    return [start, end]
+
+
+def _town(board: Board, place: Place) -> str:
+    return board.stations[place] if isinstance(place, int) else place
 
 
 def _by_place(choices: Iterable[Choice]) -> dict[Place, list[Choice]]:
@@ -380,8 +397,8 @@ def _actions(scene: Scene) -> str:
         if len(lines[-1]) + len(words) > _LINE:
             lines.append("")
         lines[-1] += f" · {words}" if lines[-1] else words
-    if len(lines) > 2:
-        lines = [lines[0], lines[1] + " …"]
+    if len(lines) > _LINES:
+        lines = [*lines[: _LINES - 1], lines[_LINES - 1] + " …"]
     title = ", ".join(choice.label for choice in choices) or "nothing"
-    written = (text_at(14, 108 + 20 * row, line, "bold small") for row, line in enumerate(lines))
+    written = (text_at(14, 103 + 16 * row, line, "bold small") for row, line in enumerate(lines))
     return thing(f"legal: {title}", *written)

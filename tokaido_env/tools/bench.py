@@ -25,6 +25,7 @@ import numba
 
 import tokaido_env
 from tokaido_env.files import check_outputs, write_text
+from tokaido_env.tools.bench_cuda import has_gpu
 from tokaido_env.tools.bench_games import GAMES
 from tokaido_env.tools.bench_rows import RATIOS, ROWS, Ratio, Row
 from tokaido_env.tools.program import program
@@ -143,6 +144,7 @@ def _wanted(row: Row, only: Sequence[str] | None) -> bool:
     """Return whether a row was asked for and can be measured here."""
     asked = only is None or any(row.key.startswith(key) for key in only)
     there = all(importlib.util.find_spec(module) for module in row.needs)
+    there = there and (not row.gpu or has_gpu())
     return asked and there and row.threads <= numba.config.NUMBA_NUM_THREADS
 
 

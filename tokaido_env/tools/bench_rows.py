@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import tokaido_env
 from tokaido_env.core.state import STATE
+from tokaido_env.tools.bench_cuda import SIZES, moving, playing
 from tokaido_env.tools.bench_games import (
     aec_play,
     connect_four,
@@ -36,6 +37,7 @@ class Row:
         at_most: the budget is an upper bound; else more is better.
         threads: how many kernels may use.
         needs: modules without which the row is left out.
+        gpu: left out where games cannot be played on a GPU.
     """
 
     key: str
@@ -46,6 +48,7 @@ class Row:
     at_most: bool = False
     threads: int = 1
     needs: tuple[str, ...] = ()
+    gpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,22 @@ _POLICIES = ("safetensors",)
 _LEARNING = ("stable_baselines3", "sb3_contrib", "torch", "safetensors")
 _SPEED = "decisions/s"
 _POOL = "family:train/1000"
+
+_ON_GPU = (
+    *(
+        Row(f"cuda.random.{size}", f"on a GPU, 2^{size} games, random play", _SPEED, play, gpu=True)
+        for size, play in ((size, playing("random", size)) for size in SIZES)
+    ),
+    *(
+        Row(f"cuda.float32.{size}", "… and float32 observations", _SPEED, play, gpu=True)
+        for size, play in ((size, playing("random", size, "float32")) for size in SIZES)
+    ),
+    *(
+        Row(f"cuda.greedy.{size}", "… `greedy`, without observations", _SPEED, play, gpu=True)
+        for size, play in ((size, playing("greedy", size)) for size in SIZES)
+    ),
+    Row("cuda.memory", "… memory read and written", "GB/s", moving(SIZES[-1]), gpu=True),
+)
 
 ROWS = (
     Row("random.1", "random play, int8 masks", _SPEED, random_play(None), 18e6),
@@ -235,6 +254,7 @@ ROWS = (
         at_most=True,
     ),
     Row("state", "one state", "bytes", lambda: float(STATE.itemsize), 128.0, at_most=True),
+    *_ON_GPU,
 )
 RATIOS = (
     Ratio("pool / random", "a pool of 1,000 boards to one board", "pool.1", "random.1", 0.93),

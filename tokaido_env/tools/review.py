@@ -68,8 +68,8 @@ class _Games(NamedTuple):
     def each(self) -> Iterator[tuple[int, Record, Trajectory]]:
         """Yield the line of each game, from 1, its record, and what was played, verified."""
         for line, record, played in read_each(self.path, self.board):
-            if self.only in (None, line + 1):
-                yield line + 1, record, played
+            if self.only in (None, line):
+                yield line, record, played
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

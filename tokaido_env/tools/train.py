@@ -48,13 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ExtraError as error:
         print(f"train: {error}", file=sys.stderr)
         return 1
+    called = f"{program('train')} --method {chosen.method}"
     if chosen.method == "zero":
         from tokaido_env.agents.learn import zero
 
-        return zero.main(rest)
+        return zero.main(rest, called)
     from tokaido_env.agents.learn import scale
 
-    return scale.main(rest)
+    return scale.main(rest, called)
 
 
 def _ppo(arguments: Sequence[str]) -> int:

@@ -43,7 +43,11 @@ if TYPE_CHECKING:
     from tokaido_env.agents.study.review import Review
 
 MAX_GAMES = 100  # up to 0.9 MB each
-_FRAME_HEIGHT = 900  # of the page inside a notebook, in pixels
+# Of the page inside a notebook: what it takes with the moves beside the board, whose height goes
+# with the width; with the moves below the board, as narrower than this many pixels, it scrolls.
+_FRAME_HEIGHT, _NARROW = "900px", "900px"
+_BESIDE = "66.8cqw - 50px, min(66.8cqw - 18px, 640px)"  # the second: a sentence takes two lines
+_FITTING = f"min({_FRAME_HEIGHT}, max({_BESIDE}, ({_NARROW} - 100cqw) * 999))"
 
 _ROWS = ("pilgrim: faith", "merchant: commerce", "artist: culture", "total")
 
@@ -109,8 +113,9 @@ class Scrubber:
     def _repr_html_(self) -> str:
         # The sandbox: nothing in the page reaches the notebook, and two pages never meet.
         return (
-            f'<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts" title="replay" '
-            f'style="width:100%;height:{_FRAME_HEIGHT}px;border:0"></iframe>'
+            f'<div style="container-type:inline-size"><iframe srcdoc="{escape(self.page)}" '
+            f'sandbox="allow-scripts" title="replay" style="display:block;width:100%;'
+            f'height:{_FRAME_HEIGHT};height:{_FITTING};border:0"></iframe></div>'
         )
 
 

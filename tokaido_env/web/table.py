@@ -248,6 +248,8 @@ class Table:
     def _ask_review(self, arguments: Mapping[str, Any]) -> None:
         if not self.session.decisions:
             raise TableError("nobody has decided anything yet: a review is of decisions")
+        if HUMAN not in self.session.names and self.session.waits_for == "agent":
+            self._runs = False  # it would have to wait until their game is over
         self._asked = "review"
 
     def _run(self, arguments: Mapping[str, Any]) -> None:
@@ -302,7 +304,9 @@ class Table:
         while same < min(len(events), len(self._log)) and self._log[same].event == events[same]:
             same += 1
         if same < len(self._log) or same < len(events):
+            reviews = self._asked == "review" and self.session.decisions > 0
             self._forget()
+            self._asked = "review" if reviews else ""
         self._log[same:] = self.session.happened(same)
 
     def _forget(self) -> None:
@@ -341,16 +345,22 @@ class Table:
     def _plays_itself(self) -> bool:
         return not self._asked and self._pace > 0 and HUMAN not in self.session.names
 
+    def _does(self) -> Work:
+        """Return what is thought about next, "" for a decision: a review waits for agents."""
+        decides = self._runs and self.session.waits_for == "agent"
+        return "" if self._asked == "review" and decides else self._asked
+
     def _thinker(self) -> str:
         """Return who thinks next."""
         player = self.session.game.player
-        return self._advisor if self._asked or player is None else self.session.names[player]
+        return self._advisor if self._does() or player is None else self.session.names[player]
 
     def _work(self) -> tuple[Callable[[Any], None], Callable[[], Any]]:
         """Return what notes the next thought, and what thinks it."""
-        if self._asked == "advise":
+        does = self._does()
+        if does == "advise":
             return self._note_advice, self.session.advising(self._agent(self._advisor))
-        if self._asked == "review":
+        if does == "review":
             played = replay(self.session.record(), self.session.game.board)
             judge, values_by = self._agent(self._advisor), self._agent(_VALUES_BY)
             return self._note_review, lambda: review(played, judge, values_by)
@@ -385,7 +395,8 @@ class Table:
             "review": None
             if self._review is None
             else review_of(self._review, scene.names, self._log),
-            **{"advisor": self._advisor, "asked": self._asked, "thinks": thinks},
+            **{"advisor": self._advisor, "asked": self._asked},
+            **{"thinks": thinks, "does": self._does()},
             "thinker": self._thinker() if thinks else "",
             "compiles": thinks and self._thinker() not in self._known,
             **{"runs": self._runs, "skips": self._skips, "failed": self._failed or self._unsaved},

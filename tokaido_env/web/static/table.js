@@ -159,12 +159,12 @@ class Table {
 
   // Say who thinks, and after a while why that may take long.
   thinking() {
-    const { thinks, thinker, asked, compiles, version, story } = this.told;
+    const { thinks, thinker, does, compiles, version, story } = this.told;
     this.at("turn").setAttribute("aria-busy", Boolean(thinks));
     clearTimeout(this.timer);
     if (!thinks || this.past !== null) return;
-    const does = { advise: "looks for advice", review: "reviews the game" }[asked] ?? "thinks";
-    this.at("story").textContent = `${asked ? story : ""} ${thinker} ${does} …`.trim();
+    const doing = { advise: "looks for advice", review: "reviews the game" }[does] ?? "thinks";
+    this.at("story").textContent = `${does ? story : ""} ${thinker} ${doing} …`.trim();
     if (!compiles) return;
     this.timer = setTimeout(() => {
       if (this.told.version !== version || this.past !== null) return;
