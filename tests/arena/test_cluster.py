@@ -27,7 +27,7 @@ def told() -> dict[str, Any]:
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     if NO_CLUSTER in done.stderr:  # raylets that do not begin are Ray's, or the machine's
@@ -37,7 +37,7 @@ def told() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.xdist_group("cluster")
+@pytest.mark.alone
 def test_three_nodes_of_which_one_is_lost_give_the_bytes_of_this_process(
     told: dict[str, Any],
 ) -> None:
@@ -48,7 +48,7 @@ def test_three_nodes_of_which_one_is_lost_give_the_bytes_of_this_process(
     assert len(set(told["here"])) == 3
 
 
-@pytest.mark.xdist_group("cluster")
+@pytest.mark.alone
 def test_what_cannot_go_on_is_told(told: dict[str, Any]) -> None:
     other_rules, ends = told["refused"]
     assert other_rules.startswith("ClusterError: node ")
