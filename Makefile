@@ -5,6 +5,7 @@
 # make kills      commands that are killed and go on: make kills N=100
 # make certify-rllib  RLlib, in an environment of its own: its check, and our tests of it
 # make certify-all    every library, in four environments of Python: one table; and the recipes
+# make test-cuda  what games on a GPU are compiled to, held to its budget, in an environment of its own
 # make docs       the site, in docs/_build/html: pages, API and notebooks, which are executed
 # make golden     make anew what programs have made here, as far as it takes seconds
 # make release-check  all that can be told of a release without the forge: make release-check TAG=v0.1.0
@@ -21,7 +22,7 @@ RLLIB := .venv-rllib/bin/python
 APART := .venv-others .venv-rllib .venv-agilerl
 RELEASE_TOOLS := twine==7.0.0 "readme_renderer[md]==46.0" check-jsonschema==0.39.0 mlcroissant==1.1.1
 
-.PHONY: setup train test test-long fuzz kills certify-rllib certify-all check bench browser docs golden \
+.PHONY: setup train test test-long test-cuda fuzz kills certify-rllib certify-all check bench browser docs golden \
   release-check
 
 setup: .venv/ready
@@ -79,6 +80,8 @@ kills: setup
 .venv-others/ready: OWN := pandas
 .venv-agilerl/ready: HOLDS := ".[train,minari]" agilerl==2.58.0 peft pytest
 .venv-agilerl/ready: OWN := pettingzoo|tensordict|torchrl|pandas
+# NVIDIA's compiler is 430 MB, which not everybody needs.
+.venv-cuda/ready: HOLDS := ".[cuda,policies]" pytest
 
 .venv-%/ready: pyproject.toml constraints.txt
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
@@ -87,6 +90,9 @@ kills: setup
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -c $(@D)/constraints.txt -e $(HOLDS)
 	touch $@
+
+test-cuda: .venv-cuda/ready
+	.venv-cuda/bin/python -m pytest -q tests/test_cuda.py
 
 certify-rllib: .venv-rllib/ready
 	$(RLLIB) -m tokaido_env certify
