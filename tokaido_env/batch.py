@@ -83,6 +83,7 @@ class Batch:
         luck: `LUCK` (n,), never handed to agents.
         legal: uint64 (n,), the legal actions as bits; 0 at chance and when over.
         slots: `SLOT` (n,), the rest: seeds, episodes, decisions, what the last step told.
+        mode: `MODE` (1,), what a step does besides a move: luck, autoreset, reward, bots.
         all_games: int64 (n,), the indices of all games; this very array is not looked through.
     """
 
@@ -117,8 +118,8 @@ class Batch:
         self.slots["base"] = -1
         self._check = check
         self._copy = copy
-        self._mode = _mode(chance == "sampled", bool(autoreset), reward == "margin")
-        self._mode["pool"] = len(self.pool) if self.pool.drawn else 0
+        self.mode = _mode(chance == "sampled", bool(autoreset), reward == "margin")
+        self.mode["pool"] = len(self.pool) if self.pool.drawn else 0
         self.all_games = np.arange(n)
         self._met = np.zeros(n, np.bool_)
         self._words = aligned_zeros((n, MASK_BYTES // 8), np.uint64)
@@ -222,7 +223,7 @@ class Batch:
         """Play chance, where it resolves itself, and seated bots up to the next decision."""
         games = self._some(games, apart=True)
         self._need_begun(games)
-        self._run(games, np.full(len(games), NO_MOVE), self._mode)
+        self._run(games, np.full(len(games), NO_MOVE), self.mode)
 
     def seat_bots(self, games: Games, bots: npt.ArrayLike) -> None:
         """Let bots decide within the steps of the given games, from the next one on.
@@ -235,7 +236,7 @@ class Batch:
         games = self._some(games, apart=True)
         seated = validity.checked_bots(bots, len(games))
         self.slots["bot"][games] = seated
-        self._mode["bots"] |= (seated != NO_BOT).any()
+        self.mode["bots"] |= (seated != NO_BOT).any()
 
     def advance(self, games: Games, moves: npt.ArrayLike, *, check: bool = True) -> None:
         """Play a move of each of the given games, as `step` does; then read the attributes.
@@ -252,7 +253,7 @@ class Batch:
             wrong = self._illegal(games, chosen)
             if wrong.any():
                 self.refuse(games[wrong], chosen[wrong])
-        self._run(games, chosen, self._mode)
+        self._run(games, chosen, self.mode)
 
     def illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which moves of the given games are not on offer: bool (k,)."""
@@ -329,7 +330,7 @@ class Batch:
         """Return the rewards of both seats where the given games stand: float32 (k, 2)."""
         games = self._some(games)
         out = np.empty((len(games), 2), np.float32)
-        margin = bool(self._mode["margin"][0])
+        margin = bool(self.mode["margin"][0])
         loops.rewards(games, self.boards, self.states, self.slots, margin, out)
         return out
 
@@ -372,7 +373,7 @@ class Batch:
             put_rows(array, chosen, held[name])
         self.slots["board"][chosen] = boards
         self._words[chosen] = self._words_of(chosen)
-        self._mode["bots"] = (self.slots["bot"] != NO_BOT).any()
+        self.mode["bots"] = (self.slots["bot"] != NO_BOT).any()
         self._note_begun()
 
     # Below the verbs
@@ -420,7 +421,7 @@ class Batch:
     def _advance_with(self, games: Games, bot: str, *, to_end: bool) -> None:
         self._need_begun(games)
         check_choice("bot", bot, BOTS)
-        mode = self._mode.copy()
+        mode = self.mode.copy()
         mode["bot"] = BOTS[bot]
         mode["to_end"] = to_end
         mode["bots"] |= to_end

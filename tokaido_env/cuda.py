@@ -44,7 +44,7 @@ from tokaido_env.core.episode import MODE, SLOT
 from tokaido_env.core.luck import LUCK
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import STATE
+from tokaido_env.core.state import STATE, start
 from tokaido_env.core.twins import from_twin, to_twin, twin
 from tokaido_env.observing import check_observation
 from tokaido_env.turn import Turn
@@ -270,7 +270,7 @@ class CudaBatch:
         host, new = self._host, cuda.device_array
         self.games = kernels.Games(
             cuda.to_device(to_twin(host.boards, BOARD)),
-            cuda.to_device(to_twin(host._fresh, STATE)),
+            cuda.to_device(to_twin(start(host.boards), STATE)),
             cuda.to_device(to_twin(host.states, STATE)),
             cuda.to_device(to_twin(host.luck, LUCK)),
             cuda.to_device(to_twin(host.slots, SLOT)),
@@ -299,7 +299,7 @@ class CudaBatch:
         games.lucks.copy_to_device(to_twin(host.luck, LUCK))
         games.slots.copy_to_device(to_twin(host.slots, SLOT))
         games.masks.copy_to_device(host.legal)
-        self._mode = host._mode.copy()
+        self._mode = host.mode.copy()
         self._modes: dict[bytes, Any] = {}
         self._greedy = bool((host.slots["bot"] == GREEDY).any())
         self._begun = True
