@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Game
+from tokaido_env.text import TextAgent, TextFormat, TextPlayer
 
 
 class Highest:
@@ -25,6 +26,17 @@ class HighestAtOnce:
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         return np.array([int(mask).bit_length() - 1 for mask in legal])
+
+
+class ByText(TextAgent):
+    """Answers with the first action that it is told of, if it is told."""
+
+    def __init__(self, legal: str = "listed") -> None:
+        super().__init__(TextPlayer(self.respond, TextFormat(legal=legal), "by-text"))
+
+    def respond(self, prompt: str) -> str:
+        told = prompt.rpartition("Legal actions: ")[2]
+        return f'First comes {{"action": "{told.partition(", ")[0]}"}}'
 
 
 class Dice:

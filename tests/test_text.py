@@ -22,6 +22,7 @@ from tokaido_env.text import (
     prompt_of,
 )
 
+LEGAL_FORMS = ("listed", "unlisted")
 LEGAL = ["pilgrim", "pilgrim:wave", "merchant:C3", "merchant:stay", "artist:A1"]
 
 
@@ -75,6 +76,7 @@ def test_a_sloppy_player_is_read_retried_and_forfeits() -> None:
         one = Sloppy(seed, 0.25)
         form = TextFormat(rules=False, history=0, retries=2)
         transcript = play_by_text([TextPlayer(one, form, "sloppy"), "random"], seed)
+        assert transcript.record.players == ("sloppy:legal=listed", "random")
         assert transcript.refused(0) == one.mistakes
         assert transcript.refused(1) == 0
         tries = [each.event for each in transcript.exchanges]
@@ -198,8 +200,16 @@ def test_a_player_by_text_in_the_arena(board: str) -> None:
     while len(game.legal_actions()) < 2:
         game.play(game.legal_actions()[0])
     assert agent.choose(game) == game.legal_actions()[-1]
-    with pytest.raises(AgentFailed, match=r"agent .text.: game 1 of 2.*expected a block of JSON"):
+    failed = r"agent .text:legal=listed.: game 1 of 2.*expected a block of JSON"
+    with pytest.raises(AgentFailed, match=failed):
         play_match(TextAgent(TextPlayer(lambda prompt: "no")), make("random"), 2, 1, board)
+
+
+def test_a_class_of_players_by_text_is_an_agent_of_one_s_own() -> None:
+    told, guesses = (make(f"python:outsiders:ByText,legal={legal}") for legal in LEGAL_FORMS)
+    assert 0 <= play_match(told, make("random"), 2, 1).score <= 1
+    with pytest.raises(AgentFailed, match=r"ByText,legal=unlisted.*TextError: "):
+        play_match(guesses, make("random"), 2, 1)
 
 
 @pytest.mark.parametrize(

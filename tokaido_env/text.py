@@ -137,7 +137,7 @@ class TextPlayer:
     Attributes:
         respond: takes a prompt, returns an answer.
         form: of its prompts.
-        name: in records.
+        name: of the player.
     """
 
     respond: Respond
@@ -149,6 +149,11 @@ class TextPlayer:
             raise TypeError(f"respond: expected a function of a prompt, got {shown(self.respond)}")
         if not isinstance(self.form, TextFormat):
             raise TypeError(f"form: expected a TextFormat, got {shown(self.form)}")
+
+    @property
+    def spec(self) -> str:
+        """What records and tables call it: who is told the legal actions plays another game."""
+        return f"{self.name}:legal={self.form.legal}"
 
 
 def prompt_of(game: Game, form: TextFormat | None = None, error: str = "") -> str:
@@ -252,7 +257,7 @@ def play_by_text(
     if len(players) != 2:
         raise ValueError(f"players: expected two, got {len(players)}")
     seated = [one if isinstance(one, TextPlayer) else as_agent(one) for one in players]
-    names = tuple(one.name if isinstance(one, TextPlayer) else one.spec for one in seated)
+    names = tuple(one.spec for one in seated)
     game, exchanges = Game(board, seed), list[Exchange]()
     rng = np.random.default_rng(seed)
     while game.player is not None:
@@ -274,7 +279,7 @@ class TextError(ValueError):
 
 
 class TextAgent(Agent):
-    """A player by text as an agent: in matches, as `python:module:function`, wherever agents play.
+    """A player by text as an agent; a class of it in a module plays as `python:MODULE:CLASS`.
 
     It is asked about positions alone, so its prompts tell no history. What it answers is not kept.
 
@@ -287,7 +292,7 @@ class TextAgent(Agent):
 
     def __init__(self, player: TextPlayer) -> None:
         self.player = replace(player, form=replace(player.form, history=0))
-        self.spec = player.name
+        self.spec = player.spec
         self._boards: dict[bytes, Board] = {}
 
     def prepare(self, boards: Sequence[Board]) -> None:
