@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokaido_env import Game, record
+from tokaido_env import Batch, Game, record
+from tokaido_env.agent import AgentError
 from tokaido_env.agents import make
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.arena.tournament import play_match
@@ -203,6 +204,14 @@ def test_a_player_by_text_in_the_arena(board: str) -> None:
     failed = r"agent .text:legal=listed.: game 1 of 2.*expected a block of JSON"
     with pytest.raises(AgentFailed, match=failed):
         play_match(TextAgent(TextPlayer(lambda prompt: "no")), make("random"), 2, 1, board)
+
+
+def test_a_player_by_text_tells_of_a_board_that_it_was_not_told_of() -> None:
+    batch = Batch(2)
+    batch.reset(seed=1)
+    keys = batch.keys(batch.all_games)
+    with pytest.raises(AgentError, match="agent 'text:legal=listed': unknown board: call prepare"):
+        TextAgent(TextPlayer(Scripted())).act(batch.boards, batch.states, batch.legal, keys)
 
 
 def test_a_class_of_players_by_text_is_an_agent_of_one_s_own() -> None:

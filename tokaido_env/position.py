@@ -23,6 +23,7 @@ from tokaido_env.core.box import (
     LAST_GARDEN,
     LAST_SLAB,
     LAST_TEMPLE,
+    LASTS,
     PAINTING_COUNTS,
     PAINTINGS,
     SIDES,
@@ -212,12 +213,7 @@ class _PositionReader:
         self._check_setup(phase)
         self._check_dice(phase)
         self._check_player_to_decide(phase)
-        triggered = bool(
-            (row["temple"] == LAST_TEMPLE).any()
-            or (row["garden"] == LAST_GARDEN).any()
-            or (row["gold"] == LAST_SLAB).any()
-            or (row["gifted"] == PAINTINGS).any()
-        )
+        triggered = any((row[name] == last).any() for name, last in LASTS.items())
         wanted = f"{triggered}, as pegs, slabs and paintings have it (R9.1)"
         self._expect(row["end_triggered"] == triggered, "end_triggered", wanted, not triggered)
         self._check_end(phase, triggered)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, as_agent
+from tokaido_env.agent import Agent, AgentError, as_agent
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import Boards
 from tokaido_env.core.actions import IDS
@@ -288,6 +288,7 @@ class TextAgent(Agent):
 
     Raises:
         TextError: by `act`, after too many answers that are no legal action.
+        AgentError: by `act`, on a board that `prepare` was not told of.
     """
 
     def __init__(self, player: TextPlayer) -> None:
@@ -311,7 +312,9 @@ class TextAgent(Agent):
         only, *others = actions_of(legal)
         if not others:
             return only
-        board = self._boards[record.tobytes()]
+        board = self._boards.get(record.tobytes())
+        if board is None:
+            raise AgentError(f"agent {self.spec!r}: unknown board: call prepare([board]) first")
         game = Game.from_dict(to_dict(board, state), board=board, seed=0)
         exchanges: list[Exchange] = []
         label = ask(self.player, game, exchanges)

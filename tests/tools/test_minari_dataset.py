@@ -1,6 +1,7 @@
 """Games as a dataset of Minari: what it loads is what `TokaidoDuo-v0` shows."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ pytest.importorskip("h5py")
 import minari
 
 import tokaido_env  # noqa: F401  registers the environment
+from tokaido_env import Board
 from tokaido_env.__main__ import main
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.record import load
@@ -107,6 +109,18 @@ def test_damaged_records_leave_nothing(
     assert "line 6" in capsys.readouterr().err
     assert minari.list_local_datasets() == {}
     assert main(["export", str(tmp_path / "none.jsonl"), "minari:bad-v0"]) == 1
+
+
+def test_a_path_in_a_record_is_not_opened(match: Path, tmp_path: Path) -> None:
+    own, path = tmp_path / "own.toml", tmp_path / "hostile.jsonl"
+    Board.load().save(own)
+    events = json.loads(match.read_text().splitlines()[0])
+    path.write_text(json.dumps(events | {"board": str(own)}) + "\n")
+    opened: list[str] = []
+    sys.addaudithook(lambda event, told: opened.append(str(told[0])) if event == "open" else None)
+    assert main(["export", str(path), "minari:tokaido/random-v0"]) == 1
+    assert str(path) in opened
+    assert str(own) not in opened
 
 
 def test_players_of_a_file_are_told_and_never_made(match: Path, tmp_path: Path) -> None:

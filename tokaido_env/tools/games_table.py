@@ -32,7 +32,7 @@ from typing import IO, Any
 import numpy as np
 
 from tokaido_env.boards.pool import Boards
-from tokaido_env.core.box import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS
+from tokaido_env.core.box import LASTS
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import check_outputs, whole_file
 from tokaido_env.record import Record, read_each
@@ -41,9 +41,6 @@ from tokaido_env.trajectory import Trajectory
 
 FORMAT = "tokaido-duo-games"
 VERSION = 1
-
-LASTS = {"temple": LAST_TEMPLE, "garden": LAST_GARDEN, "gold": LAST_SLAB, "gifted": PAINTINGS}
-"""What triggers the end when a seat has so much of it (R9.1)."""
 
 _POINTS = ("faith", "commerce", "culture", "total")
 

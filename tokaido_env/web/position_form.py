@@ -26,6 +26,7 @@ from tokaido_env.core.box import (
     LAST_GARDEN,
     LAST_SLAB,
     LAST_TEMPLE,
+    LASTS,
     PAINTING_COUNTS,
     PAINTINGS,
     SIDES,
@@ -85,8 +86,7 @@ def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
         ware: count - sum(player["wares"][ware] for player in players)
         for ware, count in zip(WARES, WARE_COUNTS, strict=True)
     }
-    last = {"temple": LAST_TEMPLE, "garden": LAST_GARDEN, "gold": LAST_SLAB, "gifted": PAINTINGS}
-    triggered = any(player[key] == most for player in players for key, most in last.items())
+    triggered = any(player[key] == most for player in players for key, most in LASTS.items())
     rolled = any(face is not None for face in data["dice"].values())
     return {
         **data,
