@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool
@@ -23,7 +22,7 @@ from tokaido_env.core import plain
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.box import Row
 from tokaido_env.core.checks import IllegalMove
-from tokaido_env.core.jit import allocator, int64, kernel, parallel
+from tokaido_env.core.jit import allocator, int64, kernel, pooled
 from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, sample
 from tokaido_env.core.outcomes import (
     DECISION,
@@ -49,7 +48,6 @@ PART = 512
 """Games of `in_parts`: about 20 MB of rows."""
 
 _ANYWHERE = 31  # the place of an event that is known by its id alone: where the game stands
-_THREADS_FROM = 16  # games
 
 Seeds = npt.NDArray[np.int64]
 Actions = npt.NDArray[np.int8]
@@ -232,11 +230,14 @@ def _play(
     counts = np.zeros(len(moves), np.int64)
     sampled = seeds is not None
     luck = np.zeros(len(moves), np.int64) if seeds is None else seeds
-    _play_all(counts, board.record, start, luck, moves, sampled, *columns)
+    _play_each(len(moves), counts, board.record, start, luck, moves, sampled, *columns)
     return counts
 
 
+@pooled(at_least=16)
 def _play_each(
+    first: int,
+    last: int,
     counts: Any,
     boards: Any,
     starts: Any,
@@ -248,7 +249,7 @@ def _play_each(
     events: Any,
     legal: Any,
 ) -> None:
-    """Play n games through; note their rows as far as there is room.
+    """Play games through; note their rows as far as there is room.
 
     Args:
         counts: int64 (n,), receives the number of rows of each game.
@@ -259,13 +260,10 @@ def _play_each(
         sampled: whether chance follows from the seed.
         offsets, states, events, legal: as in `Trajectory`.
     """
-    for i in prange(len(counts)):
-        first, last = offsets[i], offsets[i + 1]
-        room = states[first:last], events[first:last], legal[first:last]
+    for i in range(first, last):
+        rows = slice(offsets[i], offsets[i + 1])
+        room = states[rows], events[rows], legal[rows]
         counts[i] = _play_game(boards[0], starts[0], int64(seeds[i]), moves[i], sampled, room)
-
-
-_play_all = parallel(_play_each, at_least=_THREADS_FROM)
 
 
 @allocator

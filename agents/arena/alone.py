@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.crew import (
@@ -31,7 +30,7 @@ from tokaido_env.agents.arena.tournament import GamesUnit
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.checks import shown
-from tokaido_env.core.jit import parallel
+from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import reward, total
 from tokaido_env.core.state import copy_rows
 
@@ -175,9 +174,9 @@ class PlayOnUnit(NamedTuple):
         return f"{more}, played to the end by {shown(self.agent)}"
 
 
-@parallel
+@entry
 def _note_ends(boards: Any, states: Any, ends: Any) -> None:
     """Write the result of player_0 and its lead in points, float64 (n, 2)."""
-    for i in prange(len(states)):
+    for i in range(len(states)):
         ends[i, 0] = (reward(boards[0], states[i], 0, False) + 1.0) / 2.0
         ends[i, 1] = total(boards[0], states[i], 0) - total(boards[0], states[i], 1)

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.players.heuristic import SCRATCH, evaluate, guides_of, value_of_action
@@ -28,7 +27,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import Row
-from tokaido_env.core.jit import allocator, int64, parallel, subroutine
+from tokaido_env.core.jit import int64, pooled, subroutine
 from tokaido_env.core.rules import MAX_OUTCOMES, apply_outcome, legal, outcome_weights
 from tokaido_env.core.state import DRAW, REVEAL, ROLL, SETUP
 from tokaido_env.trajectory import NO_EVENT, Trajectory, in_parts
@@ -81,30 +80,31 @@ def luck_of_events(played: Trajectory) -> npt.NDArray[np.float64]:
     luck = np.zeros(len(played.states))
     boards, outcomes = played.board.record, played.outcomes
     outcomes[played.states["phase"] == SETUP] = NO_EVENT
-    _note_luck(played.offsets, boards, guides_of(boards), played.states, outcomes, luck)
+    _note_luck(
+        len(played), played.offsets, boards, guides_of(boards), played.states, outcomes, luck
+    )
     return luck
 
 
-def _note_each(
-    offsets: Any, boards: Any, guides: Any, states: Any, outcomes: Any, luck: Any
+@pooled(at_least=2)
+def _note_luck(
+    first: int,
+    last: int,
+    offsets: Any,
+    boards: Any,
+    guides: Any,
+    states: Any,
+    outcomes: Any,
+    luck: Any,
 ) -> None:
-    """Write the luck of each event of n games, float64 (rows,)."""
-    for i in prange(len(offsets) - 1):
-        rows = slice(offsets[i], offsets[i + 1])
-        _note_luck_of_game(boards[0], guides[0], states[rows], outcomes[rows], luck[rows])
-
-
-_note_luck = parallel(_note_each, at_least=3)  # offsets: of two games or more
-
-
-@allocator
-def _note_luck_of_game(board: Row, guide: Row, states: Any, outcomes: Any, luck: Any) -> None:
+    """Write the luck of each event of games, float64 (rows,)."""
     scratch = np.empty(1, SCRATCH)[0]
     odds = np.empty(MAX_OUTCOMES, np.int64)
-    for row in range(len(states)):
+    for row in range(offsets[first], offsets[last]):
         outcome = int64(outcomes[row])
         if outcome >= 0:
-            luck[row] = _surprise(board, guide, states[row], outcome, odds, scratch) / 2.0
+            s = states[row]
+            luck[row] = _surprise(boards[0], guides[0], s, outcome, odds, scratch) / 2.0
 
 
 @subroutine

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agents.arena.intervals import Adjusted, adjusted_score, score_interval
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.box import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, Row
-from tokaido_env.core.jit import int64, kernel, parallel
+from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import reward, score
 from tokaido_env.core.state import put_rows
 from tokaido_env.trajectory import in_parts
@@ -142,10 +141,10 @@ def replay_games(
     return games
 
 
-@parallel
+@entry
 def _note_ends(games: Any, boards: Any, states: Any) -> None:
     """Write what the positions at the end of games tell of them."""
-    for i in prange(len(games)):
+    for i in range(len(games)):
         _note_end(boards[0], states[i], games[i])
 
 

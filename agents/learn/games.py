@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from numba import prange
 
 from tokaido_env.agents.learn.samples import legal_rows
 from tokaido_env.agents.learn.sighted import Moves, SightedNetwork
@@ -22,7 +21,7 @@ from tokaido_env.agents.players.inputs import read_moves, viewer
 from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.jit import index, parallel
+from tokaido_env.core.jit import entry, index
 from tokaido_env.core.rules import apply, is_chance, score
 from tokaido_env.core.state import copy_rows
 
@@ -249,18 +248,18 @@ def _joined(parts: Any) -> Any:
     return torch.cat(parts) if isinstance(parts[0], torch.Tensor) else np.concatenate(parts)
 
 
-@parallel
+@entry
 def _apply_each(seats: Any, boards: Any, which: Any, states: Any, actions: Any) -> None:
     """Carry out actions; write by whom the state is seen if it is at chance then."""
-    for i in prange(len(seats)):
+    for i in range(len(seats)):
         apply(boards[index(which[i])], states[i], actions[i])
         if is_chance(states[i]):
             seats[i] = viewer(states[i])
 
 
-@parallel
+@entry
 def _note_ends(ends: Any, boards: Any, which: Any, states: Any) -> None:
-    for i in prange(len(ends)):
+    for i in range(len(ends)):
         board, s = boards[index(which[i])], states[i]
         for seat in range(2):
             ends[i, 3 * seat], ends[i, 3 * seat + 1], ends[i, 3 * seat + 2] = score(board, s, seat)

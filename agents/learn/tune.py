@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agents.arena.match import MOST_GAMES
 from tokaido_env.agents.arena.tournament import play_match
@@ -42,7 +41,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.checks import check_seed
-from tokaido_env.core.jit import allocator, parallel
+from tokaido_env.core.jit import allocator, entry
 from tokaido_env.core.state import END_TRIGGERS
 from tokaido_env.files import check_outputs, write_text
 
@@ -184,7 +183,7 @@ def _terms_of(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     terms = np.zeros((len(games), N_TERMS), np.float32)
     taper = np.zeros(len(games), np.float32)
-    _count_all(games, batch.boards, agent.guides, batch.states, terms, taper)
+    _count_each(games, batch.boards, agent.guides, batch.states, terms, taper)
     return terms, taper
 
 
@@ -200,10 +199,10 @@ def _labelled(batch: Batch, seen: list[tuple[npt.NDArray[Any], ...]]) -> Positio
     return join(parts)
 
 
-@parallel
-def _count_all(games: Any, boards: Any, guides: Any, states: Any, terms: Any, taper: Any) -> None:
+@entry
+def _count_each(games: Any, boards: Any, guides: Any, states: Any, terms: Any, taper: Any) -> None:
     """Write how far player_0 is ahead in each term, float32 (k, N_TERMS), and the taper (k,)."""
-    for j in prange(len(games)):
+    for j in range(len(games)):
         _count_one(boards[0], guides[0], states[games[j]], terms[j], taper[j : j + 1])
 
 

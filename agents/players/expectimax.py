@@ -20,13 +20,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.players.heuristic import SCRATCH, best_action, evaluate, guides_of
 from tokaido_env.core.bits import highest
 from tokaido_env.core.box import Mask, Row
-from tokaido_env.core.jit import allocator, int64, kernel, parallel, subroutine
+from tokaido_env.core.jit import int64, kernel, pooled, subroutine
 from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, sample
 from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, outcome_weights
 from tokaido_env.core.state import DISCARD, DRAW, MOVE, NOBODY, OVER, REVEAL, ROLL, STATE
@@ -109,7 +108,8 @@ class ExpectimaxAgent(Agent):
         for first in range(0, len(states), self.games_at_once):
             part = slice(first, first + self.games_at_once)
             each = part if len(boards) > 1 else slice(None)
-            _search_all(
+            _search_each(
+                len(actions[part]),
                 actions[part],
                 values[part],
                 boards[each],
@@ -122,7 +122,10 @@ class ExpectimaxAgent(Agent):
         return actions, values
 
 
-def _search_all(
+@pooled(at_least=2)
+def _search_each(
+    first: int,
+    last: int,
     actions: Any,
     values: Any,
     boards: Any,
@@ -132,16 +135,13 @@ def _search_all(
     keys: Any,
     depth: int,
 ) -> None:
-    """Write the best action of each of n games and its value."""
-    for i in prange(len(actions)):
-        work = _work()[0]
-        which = int64(i) if len(boards) > 1 else 0
+    """Write the best actions of games and their values."""
+    work = np.empty(1, WORK)[0]
+    for i in range(first, last):
+        which = i if len(boards) > 1 else 0
         actions[i], values[i] = _search(
             boards[which], guides[which], states[i], masks[i], keys[i], depth, work
         )
-
-
-_search_all = parallel(_search_all, at_least=2)
 
 
 @subroutine
@@ -299,9 +299,3 @@ def _value(node: Row) -> float:
     if player == NOBODY and node["low"] < node["high"]:
         return float(node["total"] / node["whole"])
     return float(node["high"] if player == 1 else node["low"])
-
-
-@allocator
-def _work() -> Any:
-    """Return a `WORK` of one row; Numba cannot make it directly in a parallel loop."""
-    return np.empty(1, WORK)

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.players.guide import (
@@ -51,7 +50,7 @@ from tokaido_env.core.box import (
     Row,
     Seat,
 )
-from tokaido_env.core.jit import allocator, index, int64, kernel, parallel, subroutine
+from tokaido_env.core.jit import index, int64, kernel, pooled, subroutine
 from tokaido_env.core.rules import (
     apply,
     coast_at,
@@ -84,7 +83,6 @@ __all__ = [
     "guides_of",
     "largest_crowd",
     "load_weights",
-    "make_scratch",
     "progress",
     "quieted",
     "value_of_action",
@@ -127,7 +125,7 @@ class HeuristicAgent(Agent):
     ) -> npt.NDArray[np.int64]:
         """Return actions, as `Agent.act`; nothing in them is random."""
         actions = np.empty(len(states), np.int64)
-        _choose(actions, boards, guides_of(boards), states, legal)
+        _choose(len(states), actions, boards, guides_of(boards), states, legal)
         return actions
 
 
@@ -172,7 +170,7 @@ def final_result(board: Row, s: Row) -> np.float32:
     return np.float32(reward(board, s, 0, False))
 
 
-@kernel
+@subroutine
 def best_action(board: Row, guide: Row, s: Row, mask: Mask, scratch: Row) -> Action:
     """Return the action with the best evaluation for the player who decides.
 
@@ -224,7 +222,7 @@ def progress(s: Row) -> int:
     return TAPER if int(s["end_triggered"]) else min(most, LAST_TAPER)
 
 
-@kernel
+@subroutine
 def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
     """Write `TERMS` of both players, int16 (2, N_TERMS); no effect is being chosen."""
     out[:] = 0
@@ -414,16 +412,12 @@ def _count_pending(s: Row, out: Any) -> None:
         out[index(picker(s)), _REVEALING] = s["pending"]
 
 
-@parallel
-def _choose(actions: Any, boards: Any, guides: Any, states: Any, masks: Any) -> None:
-    """Write `best_action` of each of n games, int64 (n,)."""
-    for i in prange(len(actions)):
-        scratch = make_scratch()[0]
+@pooled(at_least=128)
+def _choose(
+    first: int, last: int, actions: Any, boards: Any, guides: Any, states: Any, masks: Any
+) -> None:
+    """Write `best_action` of games, int64 (n,)."""
+    scratch = np.empty(1, SCRATCH)[0]
+    for i in range(first, last):
         which = index(i if len(boards) > 1 else 0)
         actions[i] = best_action(boards[which], guides[which], states[i], masks[i], scratch)
-
-
-@allocator
-def make_scratch() -> Any:
-    """Return a `SCRATCH` of one row; Numba cannot make it directly in a parallel loop."""
-    return np.empty(1, SCRATCH)

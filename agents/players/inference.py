@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agents.players.by_board import ByBoard
 from tokaido_env.agents.players.heuristic import N_TERMS, SCRATCH, guides_of
@@ -24,7 +23,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 from tokaido_env.core.box import Row
-from tokaido_env.core.jit import entry, index, int64, kernel, parallel, subroutine
+from tokaido_env.core.jit import entry, index, int64, kernel, pooled, subroutine, threads_for
 from tokaido_env.core.luck import hash_bits
 from tokaido_env.core.threads import rows_apart, take
 
@@ -167,8 +166,9 @@ def evaluate_all(
     values = np.empty(len(states), np.float32)
     weights, rows = network.on(boards)
     positions = Positions(boards, guides_of(boards), states, legal, rows)
-    workspaces = kept_workspaces(min(numba.get_num_threads(), len(states)), weights)
-    _evaluate_all(values, logits, weights, positions, workspaces, np.zeros(1, np.int64))
+    threads = threads_for(len(states))
+    workspaces = kept_workspaces(threads, weights)
+    _evaluate_each(threads, values, logits, weights, positions, workspaces, np.zeros(1, np.int64))
     return logits, values
 
 
@@ -210,7 +210,7 @@ def _make_workspaces(
     )
 
 
-@kernel
+@subroutine
 def forward(network: Any, position: Position, workspace: Workspace, logits: Any) -> np.float32:
     """Write the logits of the legal actions; return the value for the player who decides.
 
@@ -400,10 +400,10 @@ def _add_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> No
         k += 1
 
 
-@parallel
+@entry
 def choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
     """Write `chosen` for each of n positions, int64 (n,)."""
-    for i in prange(len(out)):
+    for i in range(len(out)):
         out[i] = chosen(logits[i], legal[i], keys[i], temperature)
 
 
@@ -426,7 +426,10 @@ def chosen(logits: Any, legal: np.uint64, key: np.uint64, temperature: float) ->
     return choice
 
 
+@pooled(at_least=2)
 def _evaluate_each(
+    first: int,
+    last: int,
     values: Any,
     logits: Any,
     network: Any,
@@ -434,8 +437,8 @@ def _evaluate_each(
     workspaces: Workspace,
     taken: Any,
 ) -> None:
-    """Evaluate n positions, each thread in a workspace of its own."""
-    for w in prange(len(workspaces.units)):
+    """Evaluate what no other thread has taken, in the workspaces from `first` to `last`."""
+    for w in range(first, last):
         workspace = Workspace(
             workspaces.copy[w],
             workspaces.scratch[w, 0],
@@ -446,9 +449,6 @@ def _evaluate_each(
             workspaces.logits[w],
         )
         _evaluate_share(values, logits, network, positions, workspace, taken)
-
-
-_evaluate_all: Any = parallel(_evaluate_each, at_least=2)
 
 
 @subroutine

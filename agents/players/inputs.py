@@ -15,17 +15,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agents.players.heuristic import (
     N_TERMS,
+    SCRATCH,
     TERMS,
     count_terms,
     crowds_of,
     evaluate,
     guides_of,
     load_weights,
-    make_scratch,
     quieted,
 )
 from tokaido_env.agents.players.sight import (
@@ -40,7 +39,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import AREAS, TOWNS, Action, Mask, Row, Seat
 from tokaido_env.core.features import hash_of
-from tokaido_env.core.jit import index, int64, kernel, parallel
+from tokaido_env.core.jit import index, int64, kernel, pooled, subroutine
 from tokaido_env.core.observation import FLOAT_UNITS, LAYOUT_HASH, N_FEATURES, encode
 from tokaido_env.core.rules import apply, picker
 from tokaido_env.core.state import EFFECT, OVER
@@ -100,11 +99,11 @@ def read_positions(
         room: numbers at the end of each row that are left 0.
     """
     out = np.zeros((len(states), N_INPUTS + room), np.float32)
-    _read_each(out, boards, guides_of(boards), states, legal)
+    _read_each(len(states), out, boards, guides_of(boards), states, legal)
     return out
 
 
-@kernel
+@subroutine
 def read_position(
     board: Row, guide: Row, s: Row, mask: Mask, scratch: Row, trunk: Any, results: Any
 ) -> None:
@@ -157,7 +156,7 @@ def viewer(s: Row) -> Seat:
     return player if player >= 0 else picker(s)
 
 
-@kernel
+@subroutine
 def _result(board: Row, guide: Row, s: Row, action: Action, scratch: Row, out: Any) -> np.float32:
     """Write what an action and its best effect lead to; return the evaluation there."""
     seat = int64(s["player"])
@@ -193,10 +192,12 @@ def _write_result(after: Row, seat: Seat, terms: Any, out: Any) -> None:
         out[k] = np.float32(ahead * counted) * TERM_UNITS[k]
 
 
-@parallel
-def _read_each(out: Any, boards: Any, guides: Any, states: Any, masks: Any) -> None:
-    for i in prange(len(out)):
-        scratch = make_scratch()[0]
+@pooled(at_least=64)
+def _read_each(
+    first: int, last: int, out: Any, boards: Any, guides: Any, states: Any, masks: Any
+) -> None:
+    scratch = np.empty(1, SCRATCH)[0]
+    for i in range(first, last):
         which = index(i if len(boards) > 1 else 0)
         results = out[i, N_TRUNK:N_INPUTS].reshape(MOST_LEGAL, N_TERMS)
         read_position(
@@ -231,7 +232,7 @@ def read_moves(
     trunk = _room(len(states), N_SIGHTED, step)
     results = _room(int(counts.sum()), N_RESULT, step)
     begins = ends - counts
-    _read_moves(trunk[: len(states)], results, begins, boards, guides, which, states, legal)
+    _read_moves(len(states), trunk, results, begins, boards, guides, which, states, legal)
     return trunk, results
 
 
@@ -241,8 +242,10 @@ def _room(rows: int, width: int, step: int) -> npt.NDArray[np.float32]:
     return out
 
 
-@parallel
+@pooled(at_least=64)
 def _read_moves(
+    first: int,
+    last: int,
     trunk: Any,
     results: Any,
     begins: Any,
@@ -252,8 +255,8 @@ def _read_moves(
     states: Any,
     masks: Any,
 ) -> None:
-    for i in prange(len(trunk)):
-        scratch = make_scratch()[0]
+    scratch = np.empty(1, SCRATCH)[0]
+    for i in range(first, last):
         on = index(which[i])
         read_position(
             *(boards[on], guides[on], states[i], masks[i], scratch, trunk[i]),

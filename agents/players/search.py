@@ -21,10 +21,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.players.heuristic import guides_of
@@ -68,7 +66,7 @@ from tokaido_env.agents.players.tree import (
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import Row
-from tokaido_env.core.jit import int64, kernel, parallel, subroutine
+from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
 from tokaido_env.core.luck import hash_bits
 from tokaido_env.core.state import NOBODY
 from tokaido_env.core.threads import take
@@ -244,7 +242,7 @@ def search(
     )
     nodes = _nodes_per_sim(network, opponent) * sims + 2
     at_once = _SIMS_AT_ONCE if network is None else _LED_SIMS_AT_ONCE
-    threads = min(numba.get_num_threads(), n)
+    threads = threads_for(n)
     trees = kept_trees(threads, nodes, priors=network is not None)
     workspaces = kept_workspaces(threads, weights)
     opponents, their_network = (
@@ -254,8 +252,8 @@ def search(
     for first in range(0, n, step):
         part = slice(first, first + step)
         taken = np.zeros(1, np.int64)
-        _search_all(
-            *(keys[part], positions.part(part), found.part(part), weights, plan),
+        _search_each(
+            *(threads, keys[part], positions.part(part), found.part(part), weights, plan),
             *(trees, workspaces, None if opponents is None else opponents.part(part)),
             *(their_network, taken),
         )
@@ -268,7 +266,10 @@ def _nodes_per_sim(network: Network | None, opponent: OpponentModel | None) -> i
     return _NODES_PER_SIM if network is None else _NODES_PER_LED_SIM
 
 
+@pooled(at_least=2)
 def _search_each(
+    first: int,
+    last: int,
     keys: Any,
     positions: Positions,
     found: Found,
@@ -280,8 +281,8 @@ def _search_each(
     their_network: Any,
     taken: Any,
 ) -> None:
-    """Search n positions, each thread in a tree of its own."""
-    for w in prange(len(trees.nodes)):
+    """Search the positions that no other thread has taken, in the trees from `first` to `last`."""
+    for w in range(first, last):
         tree = Tree(
             trees.size[w, 0],
             trees.luck[w, 0],
@@ -304,9 +305,6 @@ def _search_each(
             *(keys, positions, found, network, plan, tree, workspace),
             *((opponents, their_network, w), taken),
         )
-
-
-_search_all: Any = parallel(_search_each, at_least=2)
 
 
 @subroutine

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from tokaido_env.agents.players.heuristic import best_action
 from tokaido_env.agents.players.inference import (
@@ -28,7 +26,7 @@ from tokaido_env.agents.players.inference import (
 from tokaido_env.agents.study.regret_set import BLOCK
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import Mask, Row
-from tokaido_env.core.jit import allocator, int64, kernel, parallel, subroutine
+from tokaido_env.core.jit import allocator, int64, kernel, pooled, subroutine, threads_for
 from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, settle
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import STATE
@@ -67,14 +65,18 @@ def roll_out(
     """
     weights, rows = (None, FIRST_ROW) if network is None else network.on(positions.boards)
     positions = positions._replace(rows=rows)
-    threads = max(min(numba.get_num_threads(), len(blocks.actions)), 1)
+    threads = threads_for(len(blocks.actions))
     sums = np.zeros(len(blocks.actions), np.int64)
     workspaces = kept_workspaces(threads, weights)
-    _roll_all(sums, blocks, weights, positions, keys, workspaces, np.zeros(1, np.int64))
+    taken = np.zeros(1, np.int64)
+    _roll_each(threads, sums, blocks, weights, positions, keys, workspaces, taken)
     return sums
 
 
+@pooled(at_least=2)
 def _roll_each(
+    first: int,
+    last: int,
     sums: Any,
     blocks: Blocks,
     network: Any,
@@ -83,8 +85,8 @@ def _roll_each(
     workspaces: Workspace,
     taken: Any,
 ) -> None:
-    """Roll m blocks out, each thread in a workspace of its own."""
-    for w in prange(len(workspaces.units)):
+    """Roll out what no other thread has taken, in the workspaces from `first` to `last`."""
+    for w in range(first, last):
         workspace = Workspace(
             workspaces.copy[w],
             workspaces.scratch[w, 0],
@@ -95,9 +97,6 @@ def _roll_each(
             workspaces.logits[w],
         )
         _roll_share(sums, blocks, network, positions, keys, workspace, taken)
-
-
-_roll_all: Any = parallel(_roll_each, at_least=2)
 
 
 @allocator

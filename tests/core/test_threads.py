@@ -1,11 +1,14 @@
 """Work and memory for threads."""
 
 import itertools
+import os
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
 from numba import prange
+from processes import run_script
 
 from tokaido_env.core import jit, threads
 
@@ -35,3 +38,56 @@ def test_no_two_threads_write_to_one_cache_line(dtype: Any, length: int) -> None
     used = length * np.dtype(dtype).itemsize
     for one, following in itertools.pairwise(begins):
         assert following - (one + used) >= 128  # a pair of lines: some processors fetch two
+
+
+# The pool of threads
+
+POOL = """
+import hashlib, os, sys, threading, warnings
+warnings.simplefilter("error")
+import numba, numpy
+from torch.utils.data import DataLoader
+from tokaido_env import Batch
+from tokaido_env.agents import make
+from tokaido_env.core.jit import threads_for
+
+class Searches:
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        batch = Batch(64, observation=None)
+        batch.reset(seed=1)
+        keys = batch.keys(numpy.arange(64))
+        actions = make("mcts:sims=20").act(batch.boards, batch.states, batch.legal, keys)
+        return hashlib.sha256(actions.tobytes()).hexdigest()[:8] + f" {threads_for(64)}"
+
+searches, found = Searches(), []
+print("here", searches[0])
+pair = [threading.Thread(target=lambda: found.append(searches[0])) for _ in range(2)]
+[each.start() for each in pair]
+[each.join() for each in pair]
+print("two threads", *sorted(found))
+sys.stdout.flush()
+if os.fork() == 0:
+    print("forked", searches[0], flush=True)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+loader = DataLoader(searches, batch_size=None, num_workers=2, multiprocessing_context="fork")
+print("loader", *loader)
+print("here", searches[0])
+"""
+
+
+@pytest.mark.skipif(jit.INTERPRETED, reason="there, everything is serial")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+def test_the_pool_gives_the_same_bytes_in_forks_loaders_and_threads() -> None:
+    """No hang and no warning; forked children, which share the processors, use one thread."""
+    told = run_script(POOL, NUMBA_NUM_THREADS="2")
+    found = told.split()[1]
+    assert told == (
+        f"here {found} 2\ntwo threads {found} 2 {found} 2\nforked {found} 1\n"
+        f"loader {found} 1 {found} 1\nhere {found} 2\n"
+    )
+    assert run_script(POOL, NUMBA_NUM_THREADS="1") == told.replace(" 2", " 1")

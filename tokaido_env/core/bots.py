@@ -43,7 +43,7 @@ def greedy_action(board: Row, s: Row, mask: Mask, bits: np.uint64, scratch: Any)
     return random_action(greedy_choices(board, s, mask, scratch), bits)
 
 
-@kernel
+@subroutine
 def greedy_choices(board: Row, s: Row, mask: Mask, scratch: Any) -> Mask:
     """Return the actions that change the score margin most at once, all that are as good.
 

@@ -15,6 +15,7 @@ relative one does not count: it would be a part of whatever folder a command run
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import multiprocessing
 import os
@@ -56,13 +57,25 @@ def keep(dispatcher: Any) -> None:
     compile_now = dispatcher.compile
 
     def compile_in_turn(signature: Any) -> Any:
-        with global_compiler_lock, ExitStack() as end:
+        with global_compiler_lock, _no_collection(), ExitStack() as end:
             _ends.append(end)
             end.callback(_ends.pop)
             return compile_now(signature)
 
     dispatcher._cache = cache
     dispatcher.compile = compile_in_turn
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep Python's collector from searching what the compiler makes, which all stays in use."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def cache_folder() -> Path | None:

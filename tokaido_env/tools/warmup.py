@@ -1,8 +1,8 @@
 """`python -m tokaido_env warmup [WHAT ...]`: compile what is used, before it is used.
 
-A kernel is compiled when it is first called and kept on disk from then on. Here each is called
-once, in tiny games, in its serial form and in that for many games at once. Several may do this at
-the same time: one compiles, the others wait.
+A kernel is compiled when it is first called and kept on disk from then on. This command calls each
+once: a batch's also with many games, for which they have a second, parallel form. Several processes
+may do this at the same time: one compiles, the others wait.
 """
 
 from __future__ import annotations
@@ -111,37 +111,37 @@ def play_batch(games: int, observation: Any) -> None:
     explicit.step(explicit.sample())
 
 
-def ask(spec: str, games: int) -> None:
-    """Ask an agent for a decision in some games."""
+def ask(spec: str) -> None:
+    """Ask an agent for decisions."""
     from tokaido_env.agents import make
 
-    batch = Batch(games, observation=None)
+    batch = Batch(FEW, observation=None)
     batch.reset(seed=0)
     for _ in range(20):
         batch.play("greedy")
-    make(spec).act(batch.boards, batch.states, batch.legal, batch.keys(np.arange(games)))
+    make(spec).act(batch.boards, batch.states, batch.legal, batch.keys(np.arange(FEW)))
 
 
-def play_match(games: int) -> None:
+def play_match() -> None:
     """Play a match and count its luck."""
     from tokaido_env.agents import make
     from tokaido_env.agents.arena import luck, tournament
     from tokaido_env.boards.board import Board
 
-    match = tournament.play_match(make("random"), make("greedy"), games, 0)
+    match = tournament.play_match(make("random"), make("greedy"), FEW, 0)
     luck.with_luck(match, Board.load("shikoku"))
 
 
-def train(games: int) -> None:
+def train() -> None:
     """Train a tiny network for one update."""
     from tokaido_env.agents.learn import ppo
     from tokaido_env.agents.learn.settings import Settings
 
     settings = Settings(
-        steps=2 * games,
-        games=games,
+        steps=2 * FEW,
+        games=FEW,
         rollout=2,
-        minibatch=games,
+        minibatch=FEW,
         epochs=1,
         width=8,
         slots=2,
@@ -175,29 +175,14 @@ ROWS = (
         for seen in (None, *OBSERVATIONS)
         for games, size in _SIZES
     ),
-    *(
-        Row("agents", f"{spec}, {size}", ask, (spec, games))
-        for spec in ("random", "greedy", "heuristic")
-        for games, size in _SIZES
-    ),
-    *(Row("agents", f"expectimax, games {n}", ask, ("expectimax:depth=1", n)) for n in (1, FEW)),
-    *(Row("agents", f"a match of {size}", play_match, (games,)) for games, size in _SIZES),
-    *(Row("search", f"mcts, games {n}", ask, ("mcts:sims=4", n)) for n in (1, FEW)),
-    *(
-        Row("search", f"mcts with rollouts, games {n}", ask, ("mcts:sims=4,rollout=full", n))
-        for n in (1, FEW)
-    ),
-    *(
-        Row(name, f"{name}, games {n}", ask, (name, n), POLICIES)
-        for name in NETWORKS
-        for n in (1, MANY)
-    ),
-    *(
-        Row(name, f"{name}'s search, games {n}", ask, (f"{name}:sims=4", n), POLICIES)
-        for name in NETWORKS
-        for n in (1, FEW)
-    ),
-    *(Row("learn", f"a training run, {size}", train, (games,), LEARNING) for games, size in _SIZES),
+    *(Row("agents", spec, ask, (spec,)) for spec in ("random", "greedy", "heuristic")),
+    Row("agents", "expectimax", ask, ("expectimax:depth=1",)),
+    Row("agents", "a match", play_match),
+    Row("search", "mcts", ask, ("mcts:sims=4",)),
+    Row("search", "mcts with rollouts", ask, ("mcts:sims=4,rollout=full",)),
+    *(Row(name, name, ask, (name,), POLICIES) for name in NETWORKS),
+    *(Row(name, f"{name}'s search", ask, (f"{name}:sims=4",), POLICIES) for name in NETWORKS),
+    Row("learn", "a training run", train, (), LEARNING),
 )
 GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
 
