@@ -170,7 +170,7 @@ def final_result(board: Row, s: Row) -> np.float32:
     return np.float32(reward(board, s, 0, False))
 
 
-@subroutine
+@kernel
 def best_action(board: Row, guide: Row, s: Row, mask: Mask, scratch: Row) -> Action:
     """Return the action with the best evaluation for the player who decides.
 
@@ -222,7 +222,7 @@ def progress(s: Row) -> int:
     return TAPER if int(s["end_triggered"]) else min(most, LAST_TAPER)
 
 
-@subroutine
+@kernel
 def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
     """Write `TERMS` of both players, int16 (2, N_TERMS); no effect is being chosen."""
     out[:] = 0

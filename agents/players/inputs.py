@@ -39,7 +39,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import AREAS, TOWNS, Action, Mask, Row, Seat
 from tokaido_env.core.features import hash_of
-from tokaido_env.core.jit import index, int64, kernel, pooled, subroutine
+from tokaido_env.core.jit import index, int64, kernel, pooled
 from tokaido_env.core.observation import FLOAT_UNITS, LAYOUT_HASH, N_FEATURES, encode
 from tokaido_env.core.rules import apply, picker
 from tokaido_env.core.state import EFFECT, OVER
@@ -103,7 +103,7 @@ def read_positions(
     return out
 
 
-@subroutine
+@kernel
 def read_position(
     board: Row, guide: Row, s: Row, mask: Mask, scratch: Row, trunk: Any, results: Any
 ) -> None:
@@ -156,7 +156,7 @@ def viewer(s: Row) -> Seat:
     return player if player >= 0 else picker(s)
 
 
-@subroutine
+@kernel
 def _result(board: Row, guide: Row, s: Row, action: Action, scratch: Row, out: Any) -> np.float32:
     """Write what an action and its best effect lead to; return the evaluation there."""
     seat = int64(s["player"])

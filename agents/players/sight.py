@@ -37,7 +37,7 @@ from tokaido_env.core.box import (
     Seat,
 )
 from tokaido_env.core.features import Entry, hash_of, laid_out, scales_of, width
-from tokaido_env.core.jit import index, int64, kernel, subroutine
+from tokaido_env.core.jit import index, int64, kernel
 from tokaido_env.core.rules import coast_at
 
 _AHEAD = 8  # stations ahead of a pilgrim: a die of 6, hasty, and one that is taken
@@ -116,7 +116,7 @@ _SALE, _DRAW, _ICON, _CROWD = (
 )
 
 
-@subroutine
+@kernel
 def read_sight(board: Row, guide: Row, s: Row, seat: Seat, out: Any) -> None:
     """Write `SIGHT` of a seat, float32 (N_SIGHT,), in any phase but the set-up."""
     read_prospects(board, guide, s, seat, crowds_of(board, s), out)
@@ -129,7 +129,7 @@ def read_sight(board: Row, guide: Row, s: Row, seat: Seat, out: Any) -> None:
         out[k] *= _UNITS[k]
 
 
-@subroutine
+@kernel
 def read_prospects(board: Row, guide: Row, s: Row, seat: Seat, crowds: np.uint64, out: Any) -> None:
     """Write the first `N_PROSPECTS` of `SIGHT` of a seat; `crowds` as `heuristic.crowds_of`."""
     for k in range(N_PROSPECTS):

@@ -130,7 +130,7 @@ def begin_tree(tree: Tree, position: Row, mask: Mask) -> None:
     add_node(tree, mask)
 
 
-@subroutine
+@kernel
 def follow(board: Row, tree: Tree, at: int, edge: Row) -> int:
     """Return the node behind an action, made if it is new."""
     if int64(edge["node"]) == NO_NODE:
@@ -142,7 +142,7 @@ def follow(board: Row, tree: Tree, at: int, edge: Row) -> int:
     return int64(edge["node"])
 
 
-@subroutine
+@kernel
 def sample_chance(
     board: Row, key: np.uint64, tree: Tree, at: int, visits: int, stratified: bool
 ) -> int:

@@ -8,6 +8,10 @@ is read only where folder and file are the user's own and nobody else may write 
 made here. Others are left alone, by root in somebody's home too: what is compiled stays in memory,
 and a warning says what helps. Windows keeps the caches of users apart by itself.
 
+Numba's own cache does not do: with a folder named by a hash of the sources, four processes compile
+everything four times, a damaged file fails the first call, and NUMBA_BOUNDSCHECK gets kernels
+without bounds checks (tried with Numba 0.68).
+
 The folder is `tokaido_env/kernels` in NUMBA_CACHE_DIR, in XDG_CACHE_HOME or in the user's cache. A
 relative one does not count: it would be a part of whatever folder a command runs in.
 """
