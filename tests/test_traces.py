@@ -12,8 +12,6 @@ from processes import ROOT
 
 pytest.importorskip("sb3_contrib")
 
-pytestmark = pytest.mark.xdist_group("traces")  # one process asks, once
-
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:

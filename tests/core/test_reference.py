@@ -33,7 +33,7 @@ from tokaido_env.core.jit import INTERPRETED, entry
 from tokaido_env.core.rules import apply, apply_outcome, is_chance, legal
 
 CHUNKS = 20
-COUNTED = 5  # chunks of which it is counted what they reach: not all, they are in one process
+COUNTED = 5  # chunks whose games count for `test_the_walks_reach_everything`
 ENDS = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
 
 # Of the actions only `artist:stay` is missing: no board with dice up to 6 has it (test_rules.py).
@@ -47,19 +47,12 @@ REACHED = {
 
 Odds = list[tuple[str, float]]
 
-# One process walks these, once, and counts what they reach.
-counted = pytest.mark.xdist_group("walks")
 
-
-@pytest.mark.parametrize(
-    "chunk",
-    [pytest.param(chunk, marks=counted) for chunk in range(COUNTED)] + [*range(COUNTED, CHUNKS)],
-)
+@pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_random_games_agree_with_the_reference(chunk: int, pytestconfig: pytest.Config) -> None:
     walk_chunk(chunk, pytestconfig.getoption("games"))
 
 
-@counted
 def test_games_on_another_board_agree_with_the_reference() -> None:
     walk_another_board()
 
@@ -78,7 +71,6 @@ def test_games_on_drawn_boards_agree_with_the_reference(
         walk(Game(board, chance="explicit"), Reference(path), number)
 
 
-@counted
 def test_games_from_made_up_positions_agree_with_the_reference() -> None:
     walk_from_made_up_positions()
 
@@ -116,7 +108,6 @@ def masks_after(boards: Any, states: Any, move: int) -> tuple[int, int]:
     return int(told), int(legal(board, s))
 
 
-@counted
 def test_the_walks_reach_everything(pytestconfig: pytest.Config) -> None:
     """What the games above compared is no less than the whole game."""
     games = pytestconfig.getoption("games")
