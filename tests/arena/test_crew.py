@@ -11,13 +11,11 @@ from networks import random_policy
 
 from tokaido_env.agents import make
 from tokaido_env.agents.arena import crew as module, crews
-from tokaido_env.agents.arena.crew import Agents, Crew
+from tokaido_env.agents.arena.crew import Agents, Crew, Here
 from tokaido_env.agents.arena.crews import check_crew, open_crew
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.arena.tournament import Sheet, _units, play, play_match
 from tokaido_env.agents.arena.workers import Processes
-
-CREWS = ("here", "processes:1", "processes:2")
 
 
 class Counting(NamedTuple):
@@ -48,10 +46,15 @@ class Who(NamedTuple):
         give((os.getpid(), id(make("greedy", ""))))
 
 
-@pytest.fixture(params=CREWS)
-def crew(request: pytest.FixtureRequest) -> Iterator[Crew]:
-    with open_crew(request.param) as chosen:
+@pytest.fixture(scope="module")
+def two() -> Iterator[Crew]:
+    with open_crew("processes:2") as chosen:
         yield chosen
+
+
+@pytest.fixture(params=["here", "two"])
+def crew(request: pytest.FixtureRequest) -> Any:
+    return Here() if request.param == "here" else request.getfixturevalue("two")
 
 
 def test_every_part_of_every_unit_is_handed_over_under_its_number(crew: Crew) -> None:
@@ -85,9 +88,7 @@ def test_after_a_failure_no_more_units_are_begun_and_nothing_done_is_lost(crew: 
     taken: list[Any] = []
     failing = Counting((2,), fails=True)
     units = [Counting((1,)), failing, *(Counting((n,), 0.05) for n in range(3, 9))]
-    error = (
-        ZeroDivisionError if crew.workers == 1 and isinstance(crew, module.Here) else AgentFailed
-    )
+    error = ZeroDivisionError if isinstance(crew, Here) else AgentFailed
     with pytest.raises(error, match="of nothing"):
         crew.run(units, lambda number, part: taken.append(part))
     assert {1, 2} <= set(taken)
@@ -96,23 +97,22 @@ def test_after_a_failure_no_more_units_are_begun_and_nothing_done_is_lost(crew: 
     assert {3, 4} <= set(taken)
 
 
-def test_of_several_failures_the_first_by_number_is_told() -> None:
+def test_of_several_failures_the_first_by_number_is_told(two: Crew) -> None:
     units = [Counting((1,), 0.3, fails=True), Counting((2,), fails=True)]
     taken: list[Any] = []
-    with open_crew("processes:2") as crew, pytest.raises(AgentFailed) as error:
-        crew.run(units, lambda number, part: taken.append(number))
+    with pytest.raises(AgentFailed) as error:
+        two.run(units, lambda number, part: taken.append(number))
     assert "ZeroDivisionError" in str(error.value)
     assert sorted(taken) == [0, 1]
 
 
-def test_a_process_that_ends_is_told_of_and_replaced() -> None:
+def test_a_process_that_ends_is_told_of_and_replaced(two: Crew) -> None:
     taken: list[Any] = []
-    with open_crew("processes:2") as crew:
-        message = r"the process that played unit \(1,\) ended with status 5: "
-        with pytest.raises(AgentFailed, match=message):
-            crew.run([Counting((1,), ends=True)], lambda number, part: taken.append(part))
-        assert taken == [1]
-        crew.run([Counting((2,)), Counting((3,))], lambda number, part: taken.append(part))
+    message = r"the process that played unit \(1,\) ended with status 5: "
+    with pytest.raises(AgentFailed, match=message):
+        two.run([Counting((1,), ends=True)], lambda number, part: taken.append(part))
+    assert taken == [1]
+    two.run([Counting((2,)), Counting((3,))], lambda number, part: taken.append(part))
     assert sorted(taken) == [1, 2, 3]
 
 
@@ -146,7 +146,7 @@ def test_ctrl_c_hands_over_what_was_done_and_the_crew_goes_on(crew: Crew) -> Non
 
 
 def test_after_ctrl_c_nothing_of_the_old_units_is_taken_for_the_new(
-    monkeypatch: pytest.MonkeyPatch,
+    two: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C came while a message was being read: its process is still at work."""
     taken: list[Any] = []
@@ -154,12 +154,11 @@ def test_after_ctrl_c_nothing_of_the_old_units_is_taken_for_the_new(
     def interrupt(*arguments: Any) -> Any:
         raise KeyboardInterrupt
 
-    with open_crew("processes:2") as crew:
-        with monkeypatch.context() as patch:
-            patch.setattr(Processes, "_received", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                crew.run([Counting((100, 101, 102), 0.1)], lambda number, part: None)
-        crew.run([Counting((1,)), Counting((2,))], lambda number, part: taken.append(part))
+    with monkeypatch.context() as patch:
+        patch.setattr(Processes, "_received", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            two.run([Counting((100, 101, 102), 0.1)], lambda number, part: None)
+    two.run([Counting((1,)), Counting((2,))], lambda number, part: taken.append(part))
     assert sorted(taken) == [1, 2]
 
 

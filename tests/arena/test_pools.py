@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from twice import Twice
 
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.agents import Agent, make
 from tokaido_env.agents.arena.crew import Here
-from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.arena.ladder import (
     LADDER,
     LADDER_OF_FAMILY,
@@ -92,24 +92,22 @@ def test_a_match_is_the_sum_of_matches_on_its_boards(whole: Sheet) -> None:
         assert (sheet.actions == whole.actions[theirs, :width]).all()
 
 
-@pytest.mark.parametrize("crew", ["here", "processes:2"])
+@pytest.mark.parametrize("crew", [Here(), Twice()])
 def test_neither_batches_nor_crews_make_a_difference(
-    whole: Sheet, crew: str, monkeypatch: pytest.MonkeyPatch
+    whole: Sheet, crew: Here | Twice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tokaido_env.agents.arena.tournament.CHUNK", 6)
     sheet = Sheet("greedy", "random", 40, 3, SPEC)
-    with open_crew(crew) as chosen:
-        play(sheet, make("greedy"), make("random"), crew=chosen)
+    play(sheet, make("greedy"), make("random"), crew=crew)
     assert same(sheet, whole)
 
 
-def test_a_pool_travels_to_other_processes_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_travels_to_other_processes_as_it_is() -> None:
     """Boards that no other process could make."""
     boards = [Board.load(), Board.load("shikoku_ring"), *POOL]
     pool = BoardPool("ours", boards, drawn=True)
     few = play_match(make("greedy"), make("random"), 24, 0, pool)
-    with open_crew("processes:2") as crew:
-        many = play_match(make("greedy"), make("random"), 24, 0, pool, crew=crew)
+    many = play_match(make("greedy"), make("random"), 24, 0, pool, crew=Twice())
     assert (few.games == many.games).all()
     assert (few.actions == many.actions).all()
     assert len(np.unique(few.games["board"])) > 3
