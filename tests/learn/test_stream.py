@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import rest_slow
 
 from tokaido_env.agents import Agent, Policy
 from tokaido_env.agents.arena.crew import Crew, Here, Unit
@@ -113,7 +114,7 @@ class Leaves(Here):
         super().run(units, taken, agents)
 
 
-@pytest.mark.parametrize("after", [1, 3, 4])
+@pytest.mark.parametrize("after", rest_slow([3, 1, 4]))
 def test_what_was_played_before_a_stop_is_not_played_again(tmp_path: Path, after: int) -> None:
     run = tmp_path / "run"
     crew: Crew = Leaves(after)
@@ -152,6 +153,7 @@ def test_a_policy_that_is_not_in_the_ledger_is_learnt_again(finished: Path, tmp_
     assert units(run) == units(finished)
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
     """`kill -9` once a policy is there and units wait; the same command goes on."""
     run = tmp_path / "run"
