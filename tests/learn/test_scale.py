@@ -170,6 +170,19 @@ def test_minibatches_deal_each_row_once() -> None:
         assert len(rows.unique()) == len(rows)
 
 
+def test_an_update_learns_who_won() -> None:
+    """What is known without looking is a loss of log 2."""
+    pool = BoardPool.load("shikoku")
+    network = network_of(pool)
+    played = play_games(network, pool, 16, seed=1)
+    optimizer = torch.optim.Adam(network.parameters(), 0.01)
+    first, second = (
+        update(network, optimizer, played, TINY, torch.Generator()).value for _ in range(2)
+    )
+    assert second < 0.98 * first < 0.98 * np.log(2)
+
+
+@pytest.mark.slow
 def test_self_play_learns_what_wins() -> None:
     """Sixty steps of the optimizer gain clearly on the network that they began with."""
     pool = BoardPool.load("shikoku")
@@ -283,7 +296,8 @@ def test_a_run_on_many_boards_begins_from_a_policy(tmp_path: Path) -> None:
 def test_a_number_that_is_not_finite_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scale.train(tmp_path, replace(TINY, updates=2))
+    twice = replace(TINY, updates=2)
+    scale.train(tmp_path, ONCE)
     before = files(tmp_path)
     play = scale.play_games
 
@@ -294,15 +308,15 @@ def test_a_number_that_is_not_finite_stops_the_run(
 
     monkeypatch.setattr(scale, "play_games", spoilt)
     message = (
-        rf"update 3, minibatch \d+: the loss is nan: .*{checkpoints(tmp_path)[-1].name} is the"
+        rf"update 2, minibatch \d+: the loss is nan: .*{checkpoints(tmp_path)[-1].name} is the"
     )
     with pytest.raises(RunError, match=message):
-        scale.train(tmp_path, TINY)
+        scale.train(tmp_path, twice)
     monkeypatch.undo()
     assert {k: v for k, v in files(tmp_path).items() if k != "settings.json"} == {
         k: v for k, v in before.items() if k != "settings.json"
     }
-    assert scale.train(tmp_path, TINY)  # the same command goes on
+    assert scale.train(tmp_path, twice)  # the same command goes on
 
 
 def test_other_settings_other_methods_and_other_policies_are_refused(
