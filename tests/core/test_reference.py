@@ -48,7 +48,13 @@ REACHED = {
 Odds = list[tuple[str, float]]
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+def chunks(fast: int) -> list[Any]:
+    """Chunks of the games, all but the first few marked as slow."""
+    slow = [pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(fast, CHUNKS)]
+    return [*range(fast), *slow]
+
+
+@pytest.mark.parametrize("chunk", chunks(fast=COUNTED))
 def test_random_games_agree_with_the_reference(chunk: int, pytestconfig: pytest.Config) -> None:
     walk_chunk(chunk, pytestconfig.getoption("games"))
 
@@ -57,7 +63,7 @@ def test_games_on_another_board_agree_with_the_reference() -> None:
     walk_another_board()
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("chunk", chunks(fast=2))
 def test_games_on_drawn_boards_agree_with_the_reference(
     chunk: int, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
