@@ -230,6 +230,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_processes_whose_command_was_killed_end_silently(tmp_path: Path) -> None:
     records = tmp_path / "games.jsonl"
