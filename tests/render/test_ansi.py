@@ -72,11 +72,11 @@ def board_data(name: str) -> dict[str, Any]:
     return data
 
 
-# Boards of the family with routes that are hard to keep apart; the first takes many seconds.
-HARD = (pytest.param("family:16", marks=pytest.mark.slow), "family:28")
+# Routes of family:28 are hard to keep apart, those of family:16 so hard that it takes many seconds.
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in (*OTHER_BOARDS, "family:16")]
 
 
-@pytest.fixture(scope="module", params=["shikoku", "other", *OTHER_BOARDS, *HARD])
+@pytest.fixture(scope="module", params=["shikoku", "other", "family:28", *SLOW])
 def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Board:
     if request.param.startswith("family:"):
         return Board.load(request.param)
