@@ -9,6 +9,7 @@ import functools
 import random
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,12 @@ def test_games_from_the_middle_agree_with_the_reference() -> None:
         walk(game, reference_at(shikoku(), middle), seed, steps=100)
 
 
+def slow_if_compiled(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark a test whose kernel takes long to compile; `make test` runs it interpreted."""
+    return test if INTERPRETED else pytest.mark.slow(test)
+
+
+@slow_if_compiled
 def test_the_verbs_return_what_is_legal_then(tmp_path: Path) -> None:
     """Without a driver: batches go by what `apply` and `apply_outcome` return."""
     other = write_board(tmp_path / "other.toml", other_board_data())

@@ -195,6 +195,7 @@ def test_what_was_played_before_a_stop_is_saved(
     assert "greedy" in shown.out
 
 
+@pytest.mark.slow
 def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     """Ctrl-C in a shell goes to all processes; half a line is lost with the power."""
     agents = ["python:outsiders:Dice", "greedy"]
