@@ -9,6 +9,7 @@ import functools
 import random
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,13 @@ REACHED = {
 Odds = list[tuple[str, float]]
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+def chunks(fast: int) -> list[Any]:
+    """Chunks of the games, all but the first few marked as slow."""
+    slow = [pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(fast, CHUNKS)]
+    return [*range(fast), *slow]
+
+
+@pytest.mark.parametrize("chunk", chunks(fast=COUNTED))
 def test_random_games_agree_with_the_reference(chunk: int, pytestconfig: pytest.Config) -> None:
     walk_chunk(chunk, pytestconfig.getoption("games"))
 
@@ -57,7 +64,7 @@ def test_games_on_another_board_agree_with_the_reference() -> None:
     walk_another_board()
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("chunk", chunks(fast=2))
 def test_games_on_drawn_boards_agree_with_the_reference(
     chunk: int, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
@@ -82,6 +89,12 @@ def test_games_from_the_middle_agree_with_the_reference() -> None:
         walk(game, reference_at(shikoku(), middle), seed, steps=100)
 
 
+def slow_if_compiled(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark a test whose kernel takes long to compile; `make test` runs it interpreted."""
+    return test if INTERPRETED else pytest.mark.slow(test)
+
+
+@slow_if_compiled
 def test_the_verbs_return_what_is_legal_then(tmp_path: Path) -> None:
     """Without a driver: batches go by what `apply` and `apply_outcome` return."""
     other = write_board(tmp_path / "other.toml", other_board_data())
