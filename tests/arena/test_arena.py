@@ -17,7 +17,14 @@ from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.arena.intervals import score_interval
 from tokaido_env.agents.arena.match import GAME, POINTS, Match
 from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.arena.tournament import Sheet, crew_for, play, play_match, round_robin
+from tokaido_env.agents.arena.tournament import (
+    Sheet,
+    crew_for,
+    finished_games,
+    play,
+    play_match,
+    round_robin,
+)
 from tokaido_env.boards.board import Board
 from tokaido_env.core.luck import agent_keys, arena_seed, episode_seed
 
@@ -161,16 +168,10 @@ def test_several_processes_keep_every_game_once() -> None:
     a, b = make("random"), make("greedy")
     sheet = Sheet(a.spec, b.spec, 30, 0, Board.load())
     kept: list[int] = []
-    finished: list[int] = []
     with open_crew("processes:2") as crew:
-        play(
-            *(sheet, a, b),
-            keep=lambda numbers: kept.extend(numbers.tolist()),
-            progress=finished.append,
-            crew=crew,
-        )
+        for some in finished_games(sheet, a, b, crew=crew):
+            kept += some.numbers.tolist()
     assert sorted(kept) == list(range(30))
-    assert sum(finished) == 30
     assert (sheet.match().games == play_match(a, b, 30, 0).games).all()
 
 
@@ -211,7 +212,7 @@ def stopped_by(agent: str, games: int = 12, who: str = "here") -> tuple[Sheet, l
     kept: list[int] = []
     errors = IllegalMove, AgentFailed, KeyboardInterrupt
     with open_crew(who) as crew, pytest.raises(errors) as error:
-        play(sheet, a, b, keep=lambda n: kept.extend(n.tolist()), crew=crew)
+        kept.extend(n for some in finished_games(sheet, a, b, crew=crew) for n in some.numbers)
     return sheet, kept, str(error.value)
 
 
@@ -308,11 +309,9 @@ def test_what_was_finished_is_kept_and_the_rest_played_later(agent: str) -> None
     so_far = sheet.match()
     assert (so_far.games == whole.games[pairs]).all()
     asked = len(kept)
-    play(
-        *(sheet, make("python:outsiders:Dice"), make("random")),
-        keep=lambda numbers: kept.extend(numbers.tolist()),
-        crew=Here(),
-    )
+    dice = make("python:outsiders:Dice")
+    for some in finished_games(sheet, dice, make("random"), crew=Here()):
+        kept += some.numbers.tolist()
     assert sorted(kept) == list(range(20))
     assert len(kept) - asked == 20 - asked
     assert (sheet.match().games == whole.games).all()

@@ -1,11 +1,13 @@
 """Reviews of many games: in order whoever does them, and totals with intervals by games."""
 
+from collections.abc import Iterable, Iterator, Sequence
+
 import numpy as np
 import pytest
 from test_review import CHAMPION, golden
 
-from tokaido_env.agents import make
-from tokaido_env.agents.arena.crew import Crew, Here, Take
+from tokaido_env.agents import Agent, make
+from tokaido_env.agents.arena.crew import Crew, Here, Part, Unit
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.arena.workers import Processes
 from tokaido_env.agents.study.estimates import mean_of_sums
@@ -24,11 +26,9 @@ def singles() -> list[Review]:
 class Backwards(Here):
     """Does the last unit first, and each of them twice."""
 
-    def run(self, units: object, take: Take, agents: object = ()) -> None:
-        parts: list[tuple[int, object]] = []
-        super().run(units, lambda number, part: parts.append((number, part)), agents)  # type: ignore[arg-type]
-        for number, part in reversed(parts + parts):
-            take(number, part)
+    def run(self, units: Iterable[Unit], agents: Sequence[Agent] = ()) -> Iterator[Part]:
+        parts = list(super().run(units, agents))
+        yield from reversed(parts + parts)
 
 
 @pytest.mark.parametrize("crew", [None, Backwards(), Processes(2)], ids=["here", "back", "two"])
