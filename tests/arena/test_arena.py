@@ -18,7 +18,14 @@ from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.arena.intervals import score_interval
 from tokaido_env.agents.arena.match import GAME, POINTS, Match
 from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.arena.tournament import Sheet, crew_for, play, play_match, round_robin
+from tokaido_env.agents.arena.tournament import (
+    Sheet,
+    crew_for,
+    finished_games,
+    play,
+    play_match,
+    round_robin,
+)
 from tokaido_env.boards.board import Board
 from tokaido_env.core.luck import agent_keys, arena_seed, episode_seed
 
@@ -154,19 +161,13 @@ def test_who_plays_makes_no_difference() -> None:
     a, b = make("random"), make("greedy")
     sheet = Sheet(a.spec, b.spec, 30, 0, Board.load())
     kept: list[int] = []
-    finished: list[int] = []
     with open_crew("processes:2") as crew:
         match = play_match(*agents, 12, seed=7, crew=crew)
-        play(
-            *(sheet, a, b),
-            keep=lambda numbers: kept.extend(numbers.tolist()),
-            progress=finished.append,
-            crew=crew,
-        )
+        for some in finished_games(sheet, a, b, crew=crew):
+            kept += some.numbers.tolist()
     assert (match.games == first.games).all()
     assert (match.actions == first.actions).all()
     assert sorted(kept) == list(range(30))
-    assert sum(finished) == 30
     assert (sheet.match().games == play_match(a, b, 30, 0).games).all()
 
 
@@ -207,7 +208,7 @@ def stopped_by(agent: str, games: int = 12, who: str = "here") -> tuple[Sheet, l
     kept: list[int] = []
     errors = IllegalMove, AgentFailed, KeyboardInterrupt
     with open_crew(who) as crew, pytest.raises(errors) as error:
-        play(sheet, a, b, keep=lambda n: kept.extend(n.tolist()), crew=crew)
+        kept.extend(n for some in finished_games(sheet, a, b, crew=crew) for n in some.numbers)
     return sheet, kept, str(error.value)
 
 
@@ -304,11 +305,9 @@ def test_what_was_finished_is_kept_and_the_rest_played_later(agent: str) -> None
     so_far = sheet.match()
     assert (so_far.games == whole.games[pairs]).all()
     asked = len(kept)
-    play(
-        *(sheet, make("python:outsiders:Dice"), make("random")),
-        keep=lambda numbers: kept.extend(numbers.tolist()),
-        crew=Here(),
-    )
+    dice = make("python:outsiders:Dice")
+    for some in finished_games(sheet, dice, make("random"), crew=Here()):
+        kept += some.numbers.tolist()
     assert sorted(kept) == list(range(20))
     assert len(kept) - asked == 20 - asked
     assert (sheet.match().games == whole.games).all()
@@ -333,7 +332,7 @@ def test_games_of_a_batch_that_are_over_are_kept_when_it_is_stopped() -> None:
 
 
 def test_a_process_that_ends_is_told_of() -> None:
-    _, _, message = stopped_by("python:outsiders:DiesAtOnce", who="processes:1")
+    _, _, message = stopped_by("python:outsiders:DiesAtOnce", who="processes:2")
     assert re.search(
         r"the process that played game [12] of 12 and 0 more ended with status 3: the agent ended",
         message,

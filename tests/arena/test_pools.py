@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matches import finished, play_recorded
 from twice import Twice
 
 from tokaido_env import Board, BoardError, Game
@@ -23,7 +24,6 @@ from tokaido_env.agents.arena.ladder import (
 from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.luck import luck_of_games, with_luck
 from tokaido_env.agents.arena.match import POINTS, Match, replay_games
-from tokaido_env.agents.arena.playing import Numbers
 from tokaido_env.agents.arena.records import Records, records_of
 from tokaido_env.agents.arena.tournament import Sheet, play, play_match
 from tokaido_env.boards.pool import BoardPool
@@ -185,7 +185,7 @@ def test_luck_is_that_of_each_board(whole: Sheet) -> None:
 def test_each_record_names_its_board_and_needs_no_pool(whole: Sheet, tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     records = Records(path, [whole])
-    records.append(whole, np.arange(40))
+    records.append(whole, finished(whole))
     read = load(path)
     assert read == load(path, SPEC)
     for record, game in zip(read, whole.games, strict=True):
@@ -210,11 +210,7 @@ def test_a_file_that_was_cut_is_gone_on_with_to_the_same_bytes(
         again = Sheet("greedy", "random", 40, 3, SPEC)
         records = Records(path, [again])
         assert records.taken == text[:cut].count(b"\n")
-
-        def keep(numbers: Numbers, records: Records = records, again: Sheet = again) -> None:
-            records.append(again, numbers)
-
-        play(again, make("greedy"), make("random"), keep=keep)
+        play_recorded(records, again, make("greedy"), make("random"))
         records.sort()
         assert same(again, whole)
         assert path.read_bytes() == text

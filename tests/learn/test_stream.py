@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from cases import rest_slow
 
 from tokaido_env.agents import Agent, Policy
-from tokaido_env.agents.arena.crew import Crew, Here, Unit
+from tokaido_env.agents.arena.crew import Crew, Here, Part, Unit
 from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.learn import stream as module
 from tokaido_env.agents.learn.declared import RunError
@@ -101,17 +101,14 @@ class Leaves(Here):
     def run(
         self,
         units: Iterable[Unit],
-        take: Callable[[int, Any], None],
         agents: Sequence[Agent] = (),
-    ) -> None:
-        def taken(number: int, part: Any) -> None:
-            take(number, part)
-            take(number, part)
+    ) -> Iterator[Part]:
+        for part in super().run(units, agents):
+            yield part
+            yield part
             self.left -= 1
             if not self.left:
                 raise KeyboardInterrupt
-
-        super().run(units, taken, agents)
 
 
 @pytest.mark.parametrize("after", rest_slow([3, 1, 4]))

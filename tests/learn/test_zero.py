@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from networks import SIGHTED, random_policy
 
 from tokaido_env import Game
 from tokaido_env.agents import Agent, Policy, make
-from tokaido_env.agents.arena.crew import Agents, Here, Unit
+from tokaido_env.agents.arena.crew import Agents, Here, Part, Unit
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.learn import zero_parts
 from tokaido_env.agents.learn.declared import RunError
@@ -148,16 +148,12 @@ class Leaves(Here):
     def __init__(self, after: int) -> None:
         self.left = after
 
-    def run(
-        self, units: Iterable[Unit], take: Callable[..., None], agents: Sequence[Agent] = ()
-    ) -> None:
-        def count(number: int, part: Any) -> None:
+    def run(self, units: Iterable[Unit], agents: Sequence[Agent] = ()) -> Iterator[Part]:
+        for part in super().run(units, agents):
             if not self.left:
                 raise KeyboardInterrupt
             self.left -= 1
-            take(number, part)
-
-        super().run(units, count, agents)
+            yield part
 
 
 @pytest.mark.parametrize("after", rest_slow([2, 3, 4]))
