@@ -1,6 +1,7 @@
 # make train      set up, train about five minutes, evaluate, rate on the ladder
-# make test       set up, check, run the tests
-# make test-long  the same rules walk over many more games: make test-long GAMES=20000
+# make test       set up, check, run the tests: some minutes
+# make test-all   and the slow tests: before a release or a merge, and nightly
+# make test-long  walk the rules over many more games: make test-long GAMES=20000
 # make fuzz       damaged input of every kind: make fuzz N=100000
 # make kills      commands that are killed and go on: make kills N=100
 # make certify-rllib  RLlib, in an environment of its own: its check, and our tests of it
@@ -22,7 +23,7 @@ RLLIB := .venv-rllib/bin/python
 APART := .venv-others .venv-rllib .venv-agilerl
 RELEASE_TOOLS := twine==7.0.0 "readme_renderer[md]==46.0" check-jsonschema==0.39.0 mlcroissant==1.1.1
 
-.PHONY: setup train test test-long test-cuda fuzz kills certify-rllib certify-all check bench browser docs golden \
+.PHONY: setup train test test-all test-long test-cuda fuzz kills certify-rllib certify-all check bench browser docs golden \
   release-check
 
 setup: .venv/ready
@@ -55,12 +56,19 @@ browser:
 	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; } \
 	  || echo "no chromedriver: tests in a browser are skipped"
 
-# A test that hangs fails, with the stack it hangs in. What a busy machine would upset comes alone,
-# which is nothing (5) where Ray is not installed.
+# A file stays in one process, so that it makes its fixtures once. A test that hangs fails, with its
+# stack. Tests marked `alone` follow; without Ray there are none, which pytest calls 5.
+TESTS := $(PY) -m pytest -q -n auto --dist loadfile --durations 30
+INTERPRETED := NUMBA_DISABLE_JIT=1 $(TESTS) tests/core/test_rules.py tests/core/test_reference.py
+
 test: check browser
-	$(PY) -m pytest -q -n auto --dist loadgroup -m "not alone" --timeout 1200
+	$(TESTS) -m "not slow and not alone" --timeout 600
+	$(INTERPRETED) -m "not slow" --games 10
+
+test-all: check browser
+	$(TESTS) -m "not alone" --timeout 1200
 	$(PY) -m pytest -q -m alone tests/arena --timeout 1200 || test $$? = 5
-	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q -n auto tests/core/test_rules.py tests/core/test_reference.py
+	$(INTERPRETED)
 
 test-long: setup
 	$(PY) -m pytest -q -n auto tests/core/test_reference.py --games $(GAMES)

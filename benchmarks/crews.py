@@ -84,14 +84,9 @@ def unit(expert: str, games: int, number: int) -> SelfPlayUnit:
 
 def measure(name: str, units: Sequence[SelfPlayUnit]) -> Cost:
     """Let a crew of its own play units."""
-    positions, began, cpu = 0, time.perf_counter(), _cpu()
-
-    def take(number: int, part: object) -> None:
-        nonlocal positions
-        positions += len(part.legal)  # type: ignore[attr-defined]
-
+    began, cpu = time.perf_counter(), _cpu()
     with open_crew(name) as crew:
-        crew.run(units, take)
+        positions = sum(len(part.legal) for _, part in crew.run(units))
         return Cost(positions, _cpu() - cpu, time.perf_counter() - began)
 
 

@@ -110,16 +110,16 @@ def taken(units: int, folder: Path) -> dict[str, float]:
                 SelfPlayUnit("mcts:sims=1", "", BoardPool.load(), games, 1000 * k, 0.26, 0.04)
                 for k in range(units)
             ]
-            positions = 0
 
-            def take(number: int, part: Samples) -> None:
-                nonlocal positions
-                positions += len(part.legal)
-                save_samples(folder / f"{number}.npz", part)
+            def save(units: list[SelfPlayUnit]) -> int:
+                positions = 0
+                for number, part in crew.run(units):
+                    positions += len(part.legal)
+                    save_samples(folder / f"{number}.npz", part)
+                return positions
 
-            crew.run(some[:4], take)
-            positions = 0
-            seconds, _ = _cpu(lambda some=some, take=take: crew.run(some, take))  # type: ignore[misc]
+            save(some[:4])
+            seconds, positions = _cpu(lambda some=some, save=save: save(some))  # type: ignore[misc]
             costs[positions / units] = seconds / units
     (few, less), (many, more) = sorted(costs.items())
     position = (more - less) / (many - few)

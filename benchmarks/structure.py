@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -72,8 +73,9 @@ def sources(root: Path = ROOT) -> dict[str, Path]:
     return {str(path.relative_to(root)): path for path in sorted(found)}
 
 
+@functools.cache
 def parsed(path: Path) -> ast.Module:
-    """Return the syntax tree of a file."""
+    """Return the syntax tree of a file, which is read once."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

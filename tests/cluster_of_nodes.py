@@ -23,8 +23,8 @@ from tokaido_env.agents.arena.crew import Crew, Here
 from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.arena.ladder import games_in_order, make_ladder
 from tokaido_env.agents.arena.match import Match
-from tokaido_env.agents.arena.playing import AgentFailed, Numbers
-from tokaido_env.agents.arena.tournament import Sheet, play, play_match
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.arena.tournament import Sheet, finished_games, play, play_match
 from tokaido_env.agents.learn import zero
 from tokaido_env.boards.pool import BoardPool
 
@@ -37,13 +37,9 @@ def match(crew: Crew, after: Callable[[int], None] = lambda games: None) -> str:
     """Play a match; return the hash of its games."""
     a, b = make("python:outsiders:Dice"), make("heuristic")
     sheet, done = Sheet(a.spec, b.spec, GAMES, 3, "shikoku"), 0
-
-    def keep(numbers: Numbers) -> None:
-        nonlocal done
-        done += len(numbers)
+    for some in finished_games(sheet, a, b, crew=crew):
+        done += len(some.numbers)
         after(done)
-
-    play(sheet, a, b, keep=keep, crew=crew)
     return hashlib.sha256(sheet.games.tobytes() + sheet.actions.tobytes()).hexdigest()
 
 

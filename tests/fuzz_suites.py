@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import mutants
-import numpy as np
 from fuzz import refusal
+from matches import finished
 
 from tokaido_env.agent import AgentError
 from tokaido_env.agents.arena.ladder_file import hash_of
@@ -41,7 +41,7 @@ class Cases:
         records = Records(self.records, sheets)
         for sheet in sheets:
             play(sheet, make("greedy"), make(sheet.b))
-            records.append(sheet, np.arange(len(sheet)))
+            records.append(sheet, finished(sheet))
         self.games = self.records.read_bytes()
         self.told = submission_to_dict(suite.result(sheets), self.records, 24)
         os.mkfifo(folder / "fifo")

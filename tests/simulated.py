@@ -1,8 +1,8 @@
 """Games on Numba's simulator of a GPU against those of `Batch`: run in a process of its own.
 
-    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python -W ignore tests/simulated.py CASE
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python -W ignore tests/simulated.py [CASE ...]
 
-Without a case it lists them.
+It prints the name of each case that agrees; without an argument it runs all.
 
 The simulator cannot call what is compiled for a CPU, so both are interpreted here; that compiled
 batches are as interpreted ones, other tests say. Random numbers wrap around: NumPy would warn.
@@ -211,8 +211,6 @@ CASES: dict[str, Callable[[], None]] = {
 }
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        CASES[sys.argv[1]]()
-        print("same")
-    else:
-        print(*CASES)
+    for name in sys.argv[1:] or CASES:
+        CASES[name]()
+        print(name, flush=True)

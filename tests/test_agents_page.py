@@ -40,6 +40,7 @@ def test_a_network_of_pytorch_is_measured(folder: Path, capsys: Output) -> None:
     assert "python:my_torch:Mine" in measured("torch.nn", COMMANDS[0], capsys)
 
 
+@pytest.mark.slow
 def test_a_model_of_stable_baselines3_is_measured(folder: Path, capsys: Output) -> None:
     contrib = pytest.importorskip("sb3_contrib")
     from tokaido_env.sb3 import TokaidoVecEnv

@@ -22,10 +22,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import ptx  # noqa: E402  the path has just been told
 
-CASES = (
-    *("given", "pool", "explicit", "with_bots", "across_ends", "luck_and_positions"),
-    *("players", "bad_input"),
-)
 # Registers of a thread, of 65,536 that a processor of a GPU has: 128 let 512 threads run on it.
 BUDGETS = {
     **{"step": 128, "step_greedy": 192, "tell": 32, "find_illegal": 32, "keys": 32},
@@ -55,28 +51,16 @@ def test_a_twin_holds_the_same(record: np.dtype) -> None:
         from_twin(rows.view(np.uint8), record)
 
 
-def simulate(*arguments: str) -> str:
-    """Run tests/simulated.py; return what it prints."""
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
-    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "simulated.py"), *arguments]
+@needs_numba_cuda
+def test_the_games_of_the_simulator_are_those_of_a_batch() -> None:
+    """All cases of tests/simulated.py, in one process."""
+    pytest.importorskip("safetensors", reason="policies need the extra [policies]")
+    simulator = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "simulated.py")]
     done = subprocess.run(
-        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=600
+        command, env=os.environ | simulator, cwd=ROOT, capture_output=True, text=True, timeout=600
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
-@needs_numba_cuda
-@pytest.mark.parametrize("case", CASES)
-def test_the_games_of_the_simulator_are_those_of_a_batch(case: str) -> None:
-    if case == "players":
-        pytest.importorskip("safetensors", reason="policies need the extra [policies]")
-    assert simulate(case) == "same\n"
-
-
-@needs_numba_cuda
-def test_every_case_of_the_simulator_is_run() -> None:
-    assert simulate().split() == list(CASES)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,10 @@ def last_step(env: TokaidoDuoEnv) -> tuple[Any, ...]:
 # Gymnasium's own tests, and how environments are made
 
 
-@pytest.mark.parametrize("observation", ["float32", "uint8"])
-@pytest.mark.parametrize("seat", [0, 1, "alternate", "random"])
+@pytest.mark.parametrize(
+    ("seat", "observation"),
+    [(0, "float32"), (1, "uint8"), ("alternate", "float32"), ("random", "uint8")],
+)
 def test_gymnasiums_checker_has_nothing_to_say(
     seat: Any, observation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

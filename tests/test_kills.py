@@ -19,6 +19,7 @@ import kills  # noqa: E402  the path has just been told
 PACE = kills.Pace(start=2.0, end=4.0, changes=12)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize(
     "command",

@@ -32,6 +32,8 @@ NotebookClient(notebook, **options).execute()
 nbformat.write(notebook, sys.argv[2])
 """
 
+QUICK = ("01_quickstart",)  # the site, built for every push, executes them all
+
 # What follows the cell that is tagged `parameters`: as in a reader's run, only much shorter.
 SHORT = {
     "03_train": """
@@ -92,7 +94,13 @@ def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
     assert {cell.get("execution_count") for cell in cells} == {None}
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[] if path.stem in QUICK else [pytest.mark.slow])
+        for path in NOTEBOOKS
+    ],
+)
 def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
@@ -126,6 +134,7 @@ def sources(cells: list[dict[str, Any]]) -> Iterator[list[str]]:
     return (cell["source"] for cell in cells if cell["cell_type"] == "code")
 
 
+@pytest.mark.slow
 def test_a_notebook_that_fails_is_found_out(tmp_path: Path) -> None:
     pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")

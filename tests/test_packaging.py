@@ -135,6 +135,7 @@ def test_agents_are_measured_without_any_extra(
     assert f"on ladder {ladder['hash']}" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [("train", "--run", "run", "--preset", "quick"), ("evaluate", "exploit", "greedy")]
 )

@@ -27,6 +27,7 @@ def test_every_recipe_is_run() -> None:
     assert {path.stem for path in RECIPES.glob("*.py")} == set(SHORT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHORT)
 def test_a_recipe_trains_and_plays(name: str, tmp_path: Path) -> None:
     package, *short = SHORT[name]

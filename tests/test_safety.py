@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from garbage import check
+from garbage import check, fuzz
 from mutants import Mute, deep
 from positions import (
     changed,
@@ -60,9 +60,16 @@ def in_the_middle(n: int = N, plies: int = 40, **options: Any) -> Batch:
 # Moves that nobody checks
 
 
+@pytest.mark.parametrize("chance", ["sampled", "explicit"])
+def test_garbage_moves_are_ignored(chance: str, tmp_path: Path) -> None:
+    boards = ["shikoku", write_board(tmp_path / "other.toml", other_board_data())]
+    assert fuzz(chance, True, boards, plies=300, seed=0) > 300
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 @pytest.mark.parametrize("bounds", ["0", "1"])
-def test_garbage_moves_are_ignored(bounds: str) -> None:
+def test_many_garbage_moves_are_ignored(bounds: str) -> None:
     """With all indices looked at, and at full speed: four batches each, many boards."""
     env = os.environ | {"NUMBA_BOUNDSCHECK": bounds, "PYTHONPATH": str(TESTS.parent)}
     if bounds == "1":

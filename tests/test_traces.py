@@ -1,9 +1,11 @@
 """No file leaves a trace by being loaded: every way into the project, each with hostile files."""
 
+import functools
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -12,43 +14,56 @@ from processes import ROOT
 
 pytest.importorskip("sb3_contrib")
 
-pytestmark = pytest.mark.xdist_group("traces")  # one process asks, once
+SLOW = ("exploit --run", "expert --run", "replay --gif")  # they train, search and draw at first
+
+Found = Callable[[str], dict[str, Any]]
+
+
+def marked(names: Iterable[str]) -> list[Any]:
+    slow = pytest.mark.slow
+    return [pytest.param(name, marks=[slow] if name.startswith(SLOW) else []) for name in names]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What every loading and every control did, in a process that hears it."""
-    folder, out = tmp_path_factory.mktemp("traces"), tmp_path_factory.mktemp("out") / "found.json"
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "traces.py"), str(folder), str(out)],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    results: dict[str, dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
-    return results
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """What a loading or a control did, in a process that hears it; slow ones have their own."""
+
+    @functools.cache
+    def heard(slow: bool) -> dict[str, dict[str, Any]]:
+        names = [name for name in traces.LOADINGS if name.startswith(SLOW) == slow]
+        folder, out = tmp_path_factory.mktemp("traces"), tmp_path_factory.mktemp("out") / "found"
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "tests" / "traces.py"), str(folder), str(out), *names],
+            env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        results: dict[str, dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
+        return results
+
+    return lambda name: heard(name.startswith(SLOW))[name]
 
 
-@pytest.mark.parametrize("name", traces.cases())
-def test_loading_leaves_no_trace(found: dict[str, dict[str, Any]], name: str) -> None:
-    heard, told = found[name]["heard"], found[name]["told"]
+@pytest.mark.parametrize("name", marked(traces.cases()))
+def test_loading_leaves_no_trace(found: Found, name: str) -> None:
+    heard, told = found(name)["heard"], found(name)["told"]
     if name.endswith(traces.MAY_READ):
         heard = [each for each in heard if each != "read note.toml"]
     assert heard == [], told
     assert traces.WORD not in told
 
 
-@pytest.mark.parametrize("name", traces.LOADINGS)
-def test_what_is_good_is_loaded(found: dict[str, dict[str, Any]], name: str) -> None:
+@pytest.mark.parametrize("name", marked(traces.LOADINGS))
+def test_what_is_good_is_loaded(found: Found, name: str) -> None:
     """Else nothing would be shown by what is hostile."""
-    good = found[f"{name}: good"]
+    good = found(f"{name}: good")
     assert good["status"] == 0, good["told"]
 
 
 @pytest.mark.parametrize("name", traces.CONTROLS)
-def test_what_leaves_a_trace_is_heard(found: dict[str, dict[str, Any]], name: str) -> None:
+def test_what_leaves_a_trace_is_heard(found: Found, name: str) -> None:
     sign, _ = traces.CONTROLS[name]
-    assert [each for each in found[name]["heard"] if each.startswith(sign)], found[name]
+    assert [each for each in found(name)["heard"] if each.startswith(sign)], found(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,7 +97,7 @@ class Record:
     def to_json(self) -> str:
         """Return the record as one line."""
         order = ("format", "version", "rules")
-        data = asdict(self)
+        data = dict(vars(self))
         forfeit = data.pop("forfeit")
         data |= {} if forfeit is None else {"forfeit": forfeit._asdict()}
         head = {key: data.pop(key) for key in order}

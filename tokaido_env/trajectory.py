@@ -22,7 +22,7 @@ from tokaido_env.core import plain
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.box import Row
 from tokaido_env.core.checks import IllegalMove
-from tokaido_env.core.jit import allocator, int64, kernel, pooled
+from tokaido_env.core.jit import allocator, entry, int64, kernel
 from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, sample
 from tokaido_env.core.outcomes import (
     DECISION,
@@ -48,6 +48,7 @@ PART = 512
 """Games of `in_parts`: about 20 MB of rows."""
 
 _ANYWHERE = 31  # the place of an event that is known by its id alone: where the game stands
+_USUAL_ROWS = 2  # for each decision: few games need more
 
 Seeds = npt.NDArray[np.int64]
 Actions = npt.NDArray[np.int8]
@@ -101,18 +102,32 @@ class Trajectory:
         """The position at the end of each game: `STATE` (n,)."""
         return copy_rows(self.states, self.offsets[1:] - 1)
 
+    @property
+    def events_by_game(self) -> npt.NDArray[np.int16]:
+        """The events of each game, `NO_EVENT` after its last: int16 (n, longest)."""
+        lengths = np.diff(self.offsets) - 1
+        there = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        events = np.full(there.shape, NO_EVENT, np.int16)
+        events[there] = self.events[self.events != NO_EVENT]
+        return events
+
     def rows(self, game: int = 0) -> slice:
         """Return the rows of a game."""
         return slice(int(self.offsets[game]), int(self.offsets[game + 1]))
 
     def labels(self, game: int = 0) -> tuple[str, ...]:
         """Return everything that happened in a game, in order, by label."""
-        labels = event_labels(self.board.kinds)
-        return tuple([labels[code] for code in self.events[self.rows(game)][:-1].tolist()])
+        return labels_of(self.board, self.events[self.rows(game)])
 
     def position(self, row: int) -> dict[str, Any]:
         """Return the position in a row as plain JSON types, for `Game.from_dict`."""
         return plain.to_dict(self.board.name, self.board.record[0], self.states[row])
+
+
+def labels_of(board: Board, events: npt.NDArray[np.int16]) -> tuple[str, ...]:
+    """Return the labels of the events of one game; `NO_EVENT` comes after its last."""
+    labels = event_labels(board.kinds)
+    return tuple([labels[code] for code in events.tolist() if code >= 0])
 
 
 def of_moves(
@@ -128,13 +143,8 @@ def of_moves(
         actions: int8 (n, longest), the decisions of each game, -1 after its last.
         start: `STATE` (1,), the position that the games were begun from; by default the set-up.
     """
-    seeds, moves = np.ascontiguousarray(seeds), actions.astype(np.int16, order="C")
-    begun = start_of(board.record) if start is None else start
-    counts = _play(board, begun, seeds, moves, _made(0, np.zeros(len(seeds) + 1, np.int64)))
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    columns = _made(int(offsets[-1]), offsets)
-    _play(board, begun, seeds, moves, columns)
-    return Trajectory(board, *columns)
+    room = _USUAL_ROWS * (len(seeds) + np.count_nonzero(actions >= 0))
+    return _played(board, start, np.ascontiguousarray(seeds), actions, int(room))
 
 
 def in_parts(
@@ -201,69 +211,58 @@ def of_ids(board: Board, ids: npt.NDArray[np.uint8], start: States) -> Trajector
 
 def _of_codes(board: Board, codes: npt.NDArray[np.int16], start: States | None) -> Trajectory:
     """Play one game through, as far as its events are possible."""
+    return _played(board, start, None, codes[None], len(codes) + 1)
+
+
+def _played(
+    board: Board, start: States | None, seeds: Seeds | None, moves: npt.NDArray[Any], room: int
+) -> Trajectory:
+    """Play games through, with room for so many rows at first."""
     begun = start_of(board.record) if start is None else start
-    columns = _made(len(codes) + 1, np.array([0, len(codes) + 1], np.int64))
-    (count,) = _play(board, begun, None, codes[None], columns).tolist()
-    offsets, states, events, legal = columns
-    offsets[1] = count
-    return Trajectory(board, offsets, states[:count], events[:count], legal[:count])
+    given = np.zeros(len(moves), np.int64) if seeds is None else seeds
+    offsets = np.zeros(len(moves) + 1, np.int64)
+    columns = np.empty(room, STATE), np.empty(room, np.int16), np.empty(room, np.uint64)
+    args = board.record, begun, given, moves.astype(np.int16, order="C"), seeds is not None
+    done = 0
+    while (done := _play_all(offsets, done, *args, *columns)) < len(moves):
+        columns = tuple(np.concatenate([each, np.empty_like(each)]) for each in columns)  # type: ignore[assignment]
+    states, events, legal = (each[: offsets[-1]] for each in columns)
+    return Trajectory(board, offsets, states, events, legal)
 
 
-Columns = tuple[
-    npt.NDArray[np.int64], States, npt.NDArray[np.int16], npt.NDArray[np.uint64]
-]  # as in `Trajectory`
-
-
-def _made(rows: int, offsets: npt.NDArray[np.int64]) -> Columns:
-    """Return room for so many rows."""
-    return offsets, np.empty(rows, STATE), np.empty(rows, np.int16), np.empty(rows, np.uint64)
-
-
-def _play(
-    board: Board,
-    start: States,
-    seeds: Seeds | None,
-    moves: npt.NDArray[np.int16],
-    columns: Columns,
-) -> npt.NDArray[np.int64]:
-    """Play games into the rows that are theirs; return how many rows each needs."""
-    counts = np.zeros(len(moves), np.int64)
-    sampled = seeds is not None
-    luck = np.zeros(len(moves), np.int64) if seeds is None else seeds
-    _play_each(len(moves), counts, board.record, start, luck, moves, sampled, *columns)
-    return counts
-
-
-@pooled(at_least=16)
-def _play_each(
+@entry
+def _play_all(
+    offsets: Any,
     first: int,
-    last: int,
-    counts: Any,
     boards: Any,
     starts: Any,
     seeds: Any,
     moves: Any,
     sampled: bool,
-    offsets: Any,
     states: Any,
     events: Any,
     legal: Any,
-) -> None:
-    """Play games through; note their rows as far as there is room.
+) -> int:
+    """Play n games through, from game `first` on; return the first that finds no room, else n.
 
     Args:
-        counts: int64 (n,), receives the number of rows of each game.
+        offsets: as in `Trajectory`, up to game `first`; receives the others.
+        first: the first game to play.
         boards: `BOARD` (1,).
         starts: `STATE` (1,).
         seeds: int64 (n,).
         moves: int16 (n, longest), codes of events, -1 after the last: decisions only if `sampled`.
         sampled: whether chance follows from the seed.
-        offsets, states, events, legal: as in `Trajectory`.
+        states, events, legal: as in `Trajectory`.
     """
-    for i in range(first, last):
-        rows = slice(offsets[i], offsets[i + 1])
-        room = states[rows], events[rows], legal[rows]
-        counts[i] = _play_game(boards[0], starts[0], int64(seeds[i]), moves[i], sampled, room)
+    for i in range(first, len(moves)):
+        row = offsets[i]
+        room = states[row:], events[row:], legal[row:]
+        count = _play_game(boards[0], starts[0], int64(seeds[i]), moves[i], sampled, room)
+        if count > len(room[0]):
+            return i
+        offsets[i + 1] = row + count
+    return len(moves)
 
 
 @allocator
@@ -286,10 +285,11 @@ def _play_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, roo
         elif given < len(moves):
             event = _if_possible(board, s, mask, place, int64(moves[given]), odds)
             given += 1
-        if row < len(states):
-            states[row] = s
-            events[row] = event if event < 0 else PLACE * place + event
-            legal[row] = mask
+        if row == len(states):
+            return row + 1
+        states[row] = s
+        events[row] = event if event < 0 else PLACE * place + event
+        legal[row] = mask
         row += 1
         if event < 0:
             return row

@@ -6,7 +6,7 @@ A pair of such games with swapped seats would be the same game twice.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy.typing as npt
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.crew import (
     Crew,
-    Give,
     Here,
     Make,
     cut,
@@ -24,8 +23,8 @@ from tokaido_env.agents.arena.crew import (
     portions,
     wanted_of,
 )
-from tokaido_env.agents.arena.match import replay_games
-from tokaido_env.agents.arena.playing import SECONDS, Forfeits, Job, Numbers, named
+from tokaido_env.agents.arena.match import games_to_play
+from tokaido_env.agents.arena.playing import SECONDS, Job, Numbers, named, widened
 from tokaido_env.agents.arena.tournament import GamesUnit
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -59,34 +58,30 @@ def play_alone(
         `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
     """
     crew = crew or Here()
-    played: list[tuple[Numbers, npt.NDArray[np.int8]]] = []
-    finished = np.zeros(len(seeds), np.bool_)
-
-    def take(number: int, part: tuple[Numbers, npt.NDArray[np.int8], Forfeits]) -> None:
-        numbers, moves, _ = part
-        new = int((~finished[numbers]).sum())
-        played.append((numbers, moves))
-        finished[numbers] = True
+    games = games_to_play(seeds, 0, 0)
+    actions = np.full((len(seeds), 0), -1, np.int8)
+    for _, finished in crew.run(_units(agent, board, games, crew.workers), (agent,)):
+        numbers, moves = finished.numbers, finished.actions
+        new = int((games["decisions"][numbers] == 0).sum())
+        actions = widened(actions, moves.shape[1])
+        games[numbers], actions[numbers, : moves.shape[1]] = finished.games, moves
         progress(new)
-
-    crew.run(_units(agent, board, seeds, crew.workers), take, (agent,))
-    actions = np.full((len(seeds), max(moves.shape[1] for _, moves in played)), -1, np.int8)
-    for numbers, moves in played:
-        actions[numbers, : moves.shape[1]] = moves
-    return replay_games(board, seeds, np.zeros(len(seeds), np.int8), actions), actions
+    return games, actions
 
 
-def _units(agent: Agent, board: Board, seeds: Seeds, workers: int) -> list[GamesUnit]:
+def _units(
+    agent: Agent, board: Board, games: npt.NDArray[np.void], workers: int
+) -> list[GamesUnit]:
     """Cut games into work for a crew."""
     return [
         GamesUnit(
             (wanted_of(agent),) * 2,
             tuple(
-                Job(numbers, seeds[numbers], np.zeros(len(numbers), np.int8), [board], len(seeds))
+                Job(numbers, games[numbers], [board], np.zeros(len(numbers), np.int64), len(games))
                 for numbers in cut(some, agent.games_at_once)
             ),
         )
-        for some in portions(np.arange(len(seeds)), workers)
+        for some in portions(np.arange(len(games)), workers)
     ]
 
 
@@ -146,13 +141,13 @@ class PlayOnUnit(NamedTuple):
     states: States
     seeds: Seeds
 
-    def run(self, make: Make, give: Give) -> None:
+    def run(self, make: Make) -> Iterator[tuple[Numbers, Values]]:
         """Play the positions: see `Unit.run`."""
         agent = make(self.agent, self.mark)
         for some in cut(np.arange(len(self.numbers)), agent.games_at_once):
-            self._play(agent, some, give)
+            yield from self._play(agent, some)
 
-    def _play(self, agent: Agent, some: Numbers, give: Give) -> None:
+    def _play(self, agent: Agent, some: Numbers) -> Iterator[tuple[Numbers, Values]]:
         """Play some of the positions at once."""
         batch = Batch(len(some), self.board, autoreset=False, observation=None)
         batch.reset(self.seeds[some], copy_rows(self.states, some))
@@ -166,7 +161,7 @@ class PlayOnUnit(NamedTuple):
                 finished = np.flatnonzero(batch.over & ~given)
                 ends = np.zeros((len(finished), 2))
                 _note_ends(batch.boards, copy_rows(batch.states, finished), ends)
-                give((self.numbers[some[finished]], ends))
+                yield self.numbers[some[finished]], ends
                 given[finished], given_at = True, time.monotonic()
 
     def __str__(self) -> str:

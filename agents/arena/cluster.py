@@ -11,7 +11,7 @@ import logging
 import os
 import pickle
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -21,8 +21,8 @@ import ray
 from ray import exceptions
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.crew import Agents, Take, Unit, done
-from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.arena.crew import Agents, Part, Unit, done
+from tokaido_env.agents.arena.playing import AgentFailed, interrupts_held
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.checks import shown
 from tokaido_env.core.rules import RULES_VERSION
@@ -73,7 +73,7 @@ class Cluster:
         there = ray.cluster_resources()  # type: ignore[no-untyped-call]
         return max(int(there.get("CPU", 0)), 1)
 
-    def run(self, units: Iterable[Unit], take: Take, agents: Sequence[Agent] = ()) -> None:
+    def run(self, units: Iterable[Unit], agents: Sequence[Agent] = ()) -> Iterator[Part]:
         """Do units on any nodes, agents made anew there: see `Crew.run`."""
         waiting = enumerate(units)
         running: dict[Any, tuple[int, Unit]] = {}
@@ -90,12 +90,16 @@ class Cluster:
                     break
                 ready, _ = ray.wait(list(running), timeout=LOOK_SECONDS)
                 for reference in ready:
-                    error = _take_over(reference, *running[reference], take)
-                    number, _ = running.pop(reference)
-                    if error is not None:
-                        errors[number] = error
+                    yield from _parts_of(reference, running, errors)
+        except (Exception, KeyboardInterrupt):
+            there = list(running)
+            ready, _ = ray.wait(there, num_returns=len(there), timeout=0) if there else ([], [])
+            for reference in ready:
+                yield from _parts_of(reference, running, errors)
+            raise
         finally:
-            _stop(running, take)
+            for reference in running:
+                ray.cancel(reference, force=True)
         if errors:
             raise errors[min(errors)]
 
@@ -146,31 +150,34 @@ def _told(known: dict[str, str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in known.items())
 
 
-def _take_over(reference: Any, number: int, unit: Unit, take: Take) -> Exception | None:
-    """Hand over the parts of a unit that is done; return what has stopped it, if anything."""
+def _parts_of(
+    reference: Any, running: dict[Any, tuple[int, Unit]], errors: dict[int, Exception]
+) -> Iterator[Part]:
+    """Yield the parts of a unit that is done, which runs no more; note what has stopped it."""
+    number, unit = running[reference]
+    found = _found(reference, unit)
+    with interrupts_held():
+        for part in found.parts:
+            yield number, part
+        del running[reference]
+    if found.error is not None:
+        errors[number] = found.error
+
+
+def _found(reference: Any, unit: Unit) -> _Done:
+    """Return what a worker says of a unit, or that it is lost."""
+    error: Exception
     try:
         found: _Done = pickle.loads(ray.get(reference))
-    except (exceptions.WorkerCrashedError, exceptions.NodeDiedError) as error:
-        return AgentFailed(
+        return found
+    except (exceptions.WorkerCrashedError, exceptions.NodeDiedError) as lost:
+        error = AgentFailed(
             f"the workers that played {unit} ended {RETRIES + 1} times: the agent ended them, or "
-            f"there is too little memory ({type(error).__name__})"
+            f"there is too little memory ({type(lost).__name__})"
         )
-    except exceptions.RayError as error:
-        return ClusterError(f"{unit}: {type(error).__name__}: {_first_line(error)}")
-    for part in found.parts:
-        take(number, part)
-    return found.error
-
-
-def _stop(running: dict[Any, tuple[int, Unit]], take: Take) -> None:
-    """Hand over what has been done meanwhile; let go of the rest."""
-    if not running:
-        return
-    ready, rest = ray.wait(list(running), num_returns=len(running), timeout=0)
-    for reference in rest:
-        ray.cancel(reference, force=True)
-    for reference in ready:
-        _take_over(reference, *running[reference], take)
+    except exceptions.RayError as lost:
+        error = ClusterError(f"{unit}: {type(lost).__name__}: {_first_line(lost)}")
+    return _Done([], error, "")
 
 
 def _check_answers(address: str) -> None:

@@ -1,16 +1,15 @@
 """Units of work, and the crews that do them: in this process, in others, on a cluster.
 
 A unit is a pure function of its fields. It gives the same parts wherever it is done, and however
-often: a crew does it again if whoever did it has died. So what takes the parts may be handed some
-of them twice, and the order of units means nothing.
+often: a crew does it again if whoever did it has died. So some parts may come twice, and the order
+of units means nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import socket
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,13 +17,12 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.arena.apart import Apart, Limits
-from tokaido_env.agents.arena.playing import AgentFailed, Numbers
+from tokaido_env.agents.arena.playing import AgentFailed, Numbers, interrupts_held
 from tokaido_env.agents.registry import make, policy_of
 from tokaido_env.core.checks import IllegalMove, shown
 
-Give = Callable[[Any], None]
-Take = Callable[[int, Any], None]
-"""Called with the number of a unit, in the order in which they were begun, and a part of it."""
+Part = tuple[int, Any]
+"""The number of a unit, in the order in which they were begun, and a part of what it gives."""
 
 UNITS = 8
 """How many units work is cut into for each worker, to share it evenly."""
@@ -52,12 +50,11 @@ class Make(Protocol):
 class Unit(Protocol):
     """Work that can be done anywhere. It can be pickled, and `str` tells what it is."""
 
-    def run(self, make: Make, give: Give) -> None:
-        """Do it.
+    def run(self, make: Make) -> Iterator[Any]:
+        """Do it; yield each part of what comes out, which can be pickled.
 
         Args:
             make: see `Make`; returns the same agent for unit after unit.
-            give: to be called with each part of what comes out, which can be pickled.
 
         Raises:
             IllegalMove, AgentFailed: if an agent failed.
@@ -71,20 +68,19 @@ class Crew(Protocol):
     def workers(self) -> int:
         """How many units are done at once, now."""
 
-    def run(self, units: Iterable[Unit], take: Take, agents: Sequence[Agent] = ()) -> None:
-        """Do units, and hand over their parts as they come.
+    def run(self, units: Iterable[Unit], agents: Sequence[Agent] = ()) -> Iterator[Part]:
+        """Do units; yield their parts as they come. Ctrl-C waits until a part is done with.
 
         Units are asked for one by one, when there is somebody to do them. Where one fails no more
-        are begun, those that run are done to their end, and what they gave is handed over.
+        are begun, those that run are done to their end, and what they gave is yielded.
 
         Args:
             units: to be done.
-            take: see `Take`; called in this thread.
             agents: that need not be made from their specs in this process.
 
         Raises:
             IllegalMove, AgentFailed: of the first unit, by number, that has failed.
-            KeyboardInterrupt: after what had been done by then was handed over.
+            KeyboardInterrupt: after what had been done by then was yielded.
         """
 
     def close(self) -> None:
@@ -143,11 +139,13 @@ class Here:
 
     workers = 1
 
-    def run(self, units: Iterable[Unit], take: Take, agents: Sequence[Agent] = ()) -> None:
+    def run(self, units: Iterable[Unit], agents: Sequence[Agent] = ()) -> Iterator[Part]:
         """Do units, one after the other: see `Crew.run`."""
         known = Agents(agents)
         for number, unit in enumerate(units):
-            unit.run(known, partial(take, number))
+            for part in unit.run(known):
+                with interrupts_held():
+                    yield number, part
 
     def close(self) -> None:
         """Do nothing: see `Crew.close`."""
@@ -181,20 +179,17 @@ def fill_in(
         progress: called with the number of rows filled in now and then.
     """
     there = np.zeros(len(out), np.bool_)
-
-    def take(number: int, part: tuple[Numbers, npt.NDArray[Any]]) -> None:
-        rows, found = part
+    for _, (rows, found) in crew.run(units, agents):
         new = int((~there[rows]).sum())
         out[rows], there[rows] = found, True
         progress(new)
 
-    crew.run(units, take, agents)
 
-
-def done(unit: Unit, agents: Agents, give: Give) -> Exception | None:
-    """Do a unit; return what has stopped it, as an error that can be sent."""
+def done(unit: Unit, agents: Agents, give: Callable[[Any], None]) -> Exception | None:
+    """Do a unit, give each of its parts; return what has stopped it, as an error to be sent."""
     try:
-        unit.run(agents, give)
+        for part in unit.run(agents):
+            give(part)
     except (IllegalMove, AgentFailed) as failed:
         return type(failed)(str(failed))
     except Exception as failed:  # made anew: not every error can be sent

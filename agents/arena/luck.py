@@ -22,17 +22,31 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agents.arena.match import Match
-from tokaido_env.agents.players.heuristic import SCRATCH, evaluate, guides_of, value_of_action
+from tokaido_env.agents.players.heuristic import (
+    SCRATCH,
+    balance,
+    evaluate,
+    guides_of,
+    result_of,
+    value_of_action,
+)
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.actions import ARTIST_STAY, MOVE_ARTIST, MOVE_MERCHANT, MOVE_PILGRIM
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import Row
 from tokaido_env.core.jit import int64, pooled, subroutine
-from tokaido_env.core.rules import MAX_OUTCOMES, apply_outcome, legal, outcome_weights
-from tokaido_env.core.state import DRAW, REVEAL, ROLL, SETUP
+from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, legal, outcome_weights
+from tokaido_env.core.state import DRAW, EFFECT, REVEAL, ROLL, SETUP
 from tokaido_env.trajectory import NO_EVENT, Trajectory, in_parts
 
 _KINDS = (ROLL, DRAW, REVEAL)
+_UNITS = (36, 6, 1)  # of the dice in the number of a roll
+_MOVES = (  # of the characters, as bits
+    (1 << MOVE_MERCHANT) - (1 << MOVE_PILGRIM),
+    (1 << MOVE_ARTIST) - (1 << MOVE_MERCHANT),
+    (2 << ARTIST_STAY) - (1 << MOVE_ARTIST),
+)
 
 
 def with_luck(match: Match, boards: Board | BoardPool) -> Match:
@@ -64,11 +78,21 @@ def luck_of_games(
     """
     luck = np.zeros((len(seeds), len(_KINDS)))
     for some, played in in_parts(boards, seeds, actions, which):
-        column, phases = luck_of_events(played), played.states["phase"]
-        for kind, phase in enumerate(_KINDS):
-            drawn = phases == phase
-            luck[some, kind] = np.bincount(played.games[drawn], column[drawn], len(played))
+        luck[some] = _luck_by_kind(played)
     return luck
+
+
+def note_luck(games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory) -> None:
+    """Write to `GAME` (n,) the luck of those of its games that were played through."""
+    luck = _luck_by_kind(played).sum(axis=1)
+    games["luck"][some] = np.where(games["seat_of_a"][some] == 0, luck, -luck)
+
+
+def _luck_by_kind(played: Trajectory) -> npt.NDArray[np.float64]:
+    """Return the luck of player_0 in each game by `_KINDS`, float64 (n, 3)."""
+    column, phases, games = luck_of_events(played), played.states["phase"], played.games
+    each = (phases == phase for phase in _KINDS)
+    return np.stack([np.bincount(games[one], column[one], len(played)) for one in each], axis=1)
 
 
 def luck_of_events(played: Trajectory) -> npt.NDArray[np.float64]:
@@ -99,30 +123,119 @@ def _note_luck(
 ) -> None:
     """Write the luck of each event of games, float64 (rows,)."""
     scratch = np.empty(1, SCRATCH)[0]
-    odds = np.empty(MAX_OUTCOMES, np.int64)
+    room = np.empty(MAX_OUTCOMES, np.int64), np.empty(MAX_OUTCOMES, np.float32)
+    balances = np.empty((2, 6), np.int64)
     for row in range(offsets[first], offsets[last]):
         outcome = int64(outcomes[row])
         if outcome >= 0:
             s = states[row]
-            luck[row] = _surprise(boards[0], guides[0], s, outcome, odds, scratch) / 2.0
+            found = _surprise(boards[0], guides[0], s, outcome, room, balances, scratch)
+            luck[row] = found / 2.0
 
 
 @subroutine
-def _surprise(board: Row, guide: Row, s: Row, outcome: int, odds: Any, scratch: Row) -> float:
+def _surprise(
+    board: Row, guide: Row, s: Row, outcome: int, room: Any, balances: Any, scratch: Row
+) -> float:
     """Return by how much an outcome is better for player_0 than the mean, in values."""
+    odds, values = room
+    outcomes = outcome_weights(board, s, odds)
+    if int(s["phase"]) == ROLL:
+        _note_rolls(board, guide, s, odds, values, balances, scratch)
+    else:
+        for other in range(outcomes):
+            if odds[other] > 0:
+                scratch["states"][2] = s
+                apply_outcome(board, scratch["states"][2], other)
+                values[other] = _outlook(board, guide, scratch["states"][2], scratch)
     weights = 0
     mean = 0.0
-    happened = 0.0
-    for other in range(outcome_weights(board, s, odds)):
+    for other in range(outcomes):
+        weights += odds[other]
         if odds[other] > 0:
-            scratch["states"][2] = s
-            apply_outcome(board, scratch["states"][2], other)
-            value = float(_outlook(board, guide, scratch["states"][2], scratch))
-            weights += odds[other]
-            mean += odds[other] * value
-            if other == outcome:
-                happened = value
-    return happened - mean / weights
+            mean += odds[other] * float(values[other])
+    return float(values[outcome]) - mean / weights
+
+
+@subroutine
+def _note_rolls(
+    board: Row, guide: Row, s: Row, odds: Any, values: Any, balances: Any, scratch: Row
+) -> None:
+    """Write the value of each roll for player_0, after the best decision.
+
+    What a die does is the same whatever the other two show, and of these each has terms of its own:
+    so each action counts once for a value of its die, not for every roll.
+    """
+    first = 0
+    while odds[first] == 0:
+        first += 1
+    values[:] = -2.0
+    for die in range(3):
+        unit = _UNITS[die]
+        others = first - first // unit % 6 * unit
+        for face in range(6):
+            if int(board["face_count"][die, face + 1]) > 0:
+                scratch["states"][2] = s
+                rolled = scratch["states"][2]
+                mask = apply_outcome(board, rolled, others + face * unit) & np.uint64(_MOVES[die])
+                while mask != np.uint64(0):
+                    action = lowest(mask)
+                    mask &= mask - np.uint64(1)
+                    _note_action(board, guide, die, action, values, balances, scratch)
+    for outcome in range(MAX_OUTCOMES):
+        values[outcome] *= np.float32(1 - 2 * int64(s["lead"]))
+
+
+@subroutine
+def _note_action(
+    board: Row, guide: Row, die: int, action: int, values: Any, balances: Any, scratch: Row
+) -> None:
+    """Let an action, with each of its effects, count for all rolls with this value of its die."""
+    offset = (int64(scratch["states"][2]["dice"][die]) - 1) * _UNITS[die]
+    scratch["states"][0] = scratch["states"][2]
+    after = scratch["states"][0]
+    effects = apply(board, after, action)
+    if int(after["phase"]) != EFFECT:
+        _note_leaf(board, guide, after, die, offset, values, balances, scratch)
+        return
+    while effects != np.uint64(0):
+        scratch["states"][1] = after
+        apply(board, scratch["states"][1], lowest(effects))
+        effects &= effects - np.uint64(1)
+        _note_leaf(board, guide, scratch["states"][1], die, offset, values, balances, scratch)
+
+
+@subroutine
+def _note_leaf(
+    board: Row,
+    guide: Row,
+    leaf: Row,
+    die: int,
+    offset: int,
+    values: Any,
+    balances: Any,
+    scratch: Row,
+) -> None:
+    """Let a position after a pick count for the player who rolled, with all values of two dice."""
+    one, two = (die + 1) % 3, (die + 2) % 3
+    faces = board["face_count"]
+    here = int64(0)
+    for k in range(2):
+        other = two if k else one
+        shown = int64(leaf["dice"][other])
+        for face in range(6):
+            if int(faces[other, face + 1]) > 0:
+                leaf["dice"][other] = face + 1
+                balances[k, face] = balance(board, guide, leaf, scratch)
+        leaf["dice"][other] = shown
+        here = balances[k, shown - 1]
+    sign = np.float32(1 - 2 * int64(leaf["lead"]))
+    for i in range(6):
+        for j in range(6):
+            if int(faces[one, i + 1]) > 0 and int(faces[two, j + 1]) > 0:
+                roll = offset + i * _UNITS[one] + j * _UNITS[two]
+                value = sign * result_of(balances[0, i] + balances[1, j] - here)
+                values[roll] = max(values[roll], value)
 
 
 @subroutine

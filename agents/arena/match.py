@@ -15,7 +15,7 @@ from tokaido_env.core.box import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS,
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import reward, score
 from tokaido_env.core.state import put_rows
-from tokaido_env.trajectory import in_parts
+from tokaido_env.trajectory import Trajectory, in_parts
 
 POINTS = ("faith", "commerce", "culture", "total")
 MOST_GAMES = 10_000_000  # of a match: it keeps the actions of all, about 100 bytes a game
@@ -127,25 +127,44 @@ def replay_games(
     Returns:
         `GAME` (n,).
     """
-    games = np.zeros(len(seeds), GAME)
     pool = BoardPool.load(boards)
-    which = pool.indices(seeds) if which is None else which
-    games["seed"] = seeds
-    games["board"] = which
-    games["seat_of_a"] = seats_of_a
+    games = games_to_play(seeds, seats_of_a, pool.indices(seeds) if which is None else which)
     for some, played in in_parts(pool, seeds, actions, which):
-        part = games[some]
-        part["decisions"] = np.bincount(played.games[played.decided], minlength=len(played))
-        _note_ends(part, played.board.record, played.ends)
-        put_rows(games, some, part)
+        note_played(games, some, played)
     return games
 
 
+def games_to_play(
+    seeds: npt.NDArray[np.int64], seats_of_a: npt.ArrayLike, which: npt.ArrayLike
+) -> npt.NDArray[np.void]:
+    """Return games that are not played yet, `GAME` (n,): seed, seat of `a` and board alone."""
+    games = np.zeros(len(seeds), GAME)
+    games["seed"], games["seat_of_a"], games["board"] = seeds, seats_of_a, which
+    return games
+
+
+def note_played(
+    games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory
+) -> None:
+    """Write to `GAME` (n,) what happened in those of its games that were played through."""
+    part = games[some]
+    part["decisions"] = np.bincount(played.games[played.decided], minlength=len(played))
+    note_ends(part, played.board.record, np.zeros(len(part), np.int64), played.ends)
+    put_rows(games, some, part)
+
+
 @entry
-def _note_ends(games: Any, boards: Any, states: Any) -> None:
-    """Write what the positions at the end of games tell of them."""
+def note_ends(games: Any, boards: Any, which: Any, states: Any) -> None:
+    """Write what the positions at the end of games say of them.
+
+    Args:
+        games: `GAME` (n,).
+        boards: `BOARD` (b,).
+        which: int64 (n,), the board of each game.
+        states: `STATE` (n,), its last position.
+    """
     for i in range(len(games)):
-        _note_end(boards[0], states[i], games[i])
+        _note_end(boards[which[i]], states[i], games[i])
 
 
 @kernel

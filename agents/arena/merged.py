@@ -38,12 +38,13 @@ class Merged(NamedTuple):
 _Pairs = dict[tuple[str, str], dict[tuple[int, str], set[str]]]
 
 
-def merge(files: Sequence[Path], boards: Boards | None = None) -> Merged:
+def merge(files: Sequence[Path], boards: Boards | None = None, *, luck: bool = False) -> Merged:
     """Read the matches of record files.
 
     Args:
         files: one or more; no game may come twice.
         boards: on which they are, if that is neither a built-in one nor one of the family.
+        luck: whether to count the luck of the games.
 
     Raises:
         RecordError: naming file and line, if one holds what is no whole game of two agents with
@@ -64,6 +65,7 @@ def merge(files: Sequence[Path], boards: Boards | None = None) -> Merged:
         seeds = np.array([seed for seed, _ in order], np.int64)
         which = np.array([places[board] for _, board in order], np.int64)
         sheets.append(Sheet.of_pairs(a, b, pool, seeds, which))
+        sheets[-1].luck = luck
     read = sum(read_records(path, sheets) for path in files)
     return Merged(sheets, read, read - sum(2 * len(sheet.match().games) for sheet in sheets))
 

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.arena.match import POINTS
-from tokaido_env.agents.arena.playing import Numbers
+from tokaido_env.agents.arena.luck import note_luck
+from tokaido_env.agents.arena.match import POINTS, note_played
+from tokaido_env.agents.arena.playing import Finished, Numbers
 from tokaido_env.agents.arena.tournament import Sheet
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
@@ -25,7 +26,7 @@ from tokaido_env.core.checks import plain, shown
 from tokaido_env.core.state import ENDS
 from tokaido_env.files import lock, naming, sync, sync_folder, whole_file
 from tokaido_env.record import FORFEIT, FORMAT, Record, RecordError, replay
-from tokaido_env.trajectory import in_parts
+from tokaido_env.trajectory import in_parts, labels_of
 
 HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
 
@@ -39,7 +40,8 @@ class Records:
 
     Args:
         path: the file; it is made if there is none.
-        sheets: the matches. Games that the file holds are filled in.
+        sheets: the matches. Games that the file holds are filled in; those that are played then
+            come with their events.
         players: games of others than these may stand in the file, and stay; None: none may.
 
     Attributes:
@@ -64,6 +66,8 @@ class Records:
         lines = whole.split(b"\n") if whole else []
         self._path = path
         self._sheets = list(sheets)
+        for sheet in sheets:
+            sheet.events = True
         self._firsts = np.cumsum([0, *map(len, sheets)])
         taken = np.array(_take_over(path, lines, sheets, players), np.int64).reshape(-1, 2)
         self.others = int((taken[:, 0] == _OTHERS).sum())
@@ -78,14 +82,16 @@ class Records:
         self._write(b"")
         sync_folder(path.resolve().parent)
 
-    def append(self, sheet: Sheet, numbers: Numbers) -> None:
-        """Write finished games of a match and see them on the disk, but those that are there."""
-        games = self._first(sheet) + numbers
-        new = self._lines[games, 1] == 0
-        records = records_of(sheet, numbers[new])
-        lines = [(record.to_json() + "\n").encode() for record in records]
+    def append(self, sheet: Sheet, finished: Finished) -> None:
+        """Write finished games of a match and see them on the disk."""
+        assert finished.events is not None
+        lines = []
+        for number, events in zip(finished.numbers.tolist(), finished.events, strict=True):
+            labels = labels_of(_board_of(sheet, sheet.games[number]), events)
+            lines.append((_record(sheet, number, labels).to_json() + "\n").encode())
         self._write(b"".join(lines))
-        self._note(games[new], np.array([len(line) for line in lines], np.int64))
+        games = self._first(sheet) + finished.numbers
+        self._note(games, np.array([len(line) for line in lines], np.int64))
 
     def sort(self) -> None:
         """Put the lines into the order of the games; those of others come last."""
@@ -143,22 +149,27 @@ def read_records(path: Path, sheets: Sequence[Sheet]) -> int:
 
 
 def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
-    """Return the records of finished games of a match; the players are called by their specs."""
-    games = sheet.games[numbers]
-    events = _events_of(sheet, games, sheet.actions[numbers])
+    """Return the records of finished games of a match, which are replayed.
+
+    The players are called by their specs.
+    """
+    _, events = _replayed(sheet, numbers, sheet.actions[numbers])
     each = zip(numbers.tolist(), events, strict=True)
     return [_record(sheet, number, labels) for number, labels in each]
 
 
-def _events_of(
-    sheet: Sheet, games: npt.NDArray[np.void], actions: npt.NDArray[np.int8]
-) -> list[tuple[str, ...]]:
-    """Return the events of some games of a match as records have them."""
-    events: list[tuple[str, ...]] = [()] * len(games)
+def _replayed(
+    sheet: Sheet, numbers: Numbers, actions: npt.NDArray[np.int8]
+) -> tuple[npt.NDArray[np.void], list[tuple[str, ...]]]:
+    """Return what happened in some games of a match, `GAME` (k,), and their events by label."""
+    games, events = sheet.games[numbers], [tuple[str, ...]()] * len(numbers)
     for some, played in in_parts(sheet.pool, games["seed"], actions, games["board"]):
+        note_played(games, some, played)
+        if sheet.luck:
+            note_luck(games, some, played)
         for place, game in enumerate(some.tolist()):
             events[game] = played.labels(place)
-    return events
+    return games, events
 
 
 def _take_over(
@@ -218,12 +229,12 @@ def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
     actions = np.full((len(found), max(map(len, chosen))), -1, np.int8)
     for row, played in zip(actions, chosen, strict=True):
         row[: len(played)] = played
-    events = _events_of(sheet, sheet.games[numbers], actions)
+    games, events = _replayed(sheet, numbers, actions)
     for each, labels in zip(found, events, strict=True):
         if labels != each.record.events:
             _refuse(each, _board_of(sheet, sheet.games[each.number]))
     forfeits = {each.number: each.record.forfeit for each in found if each.record.forfeit}
-    sheet.put(numbers, actions, forfeits)
+    sheet.put(Finished.forfeited(numbers, games, actions, None, forfeits))
     for each in found:
         if each.record != _record(sheet, each.number, each.record.events):
             _refuse(each, _board_of(sheet, sheet.games[each.number]))

@@ -9,13 +9,11 @@ from typing import Literal, NamedTuple
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.crew import Crew
 from tokaido_env.agents.arena.match import Match
-from tokaido_env.agents.arena.playing import AgentFailed, Numbers
+from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.arena.records import Records
 from tokaido_env.agents.arena.stopping import better, looks
-from tokaido_env.agents.arena.tournament import Report, Sheet, play
+from tokaido_env.agents.arena.tournament import Report, Sheet, finished_games
 from tokaido_env.core.checks import IllegalMove
-
-Keep = Callable[[Sheet, Numbers], None]
-"""Called with a match and the numbers of its games that have just been filled in."""
 
 Watch = Callable[[Sheet, int], AbstractContextManager[Report]]
 """Watches a match, given with its number from 1: what is entered is told of finished games."""
@@ -28,10 +26,6 @@ class Result(NamedTuple):
     decided: Literal["a", "b"] | None
 
 
-def _keep_nothing(sheet: Sheet, numbers: Numbers) -> None:
-    pass
-
-
 def _watch_nothing(sheet: Sheet, number: int) -> AbstractContextManager[Report]:
     return nullcontext(lambda games: None)
 
@@ -41,7 +35,7 @@ def play_series(
     sheets: Sequence[Sheet],
     *,
     error: float | None = None,
-    keep: Keep = _keep_nothing,
+    records: Records | None = None,
     watch: Watch = _watch_nothing,
     crew: Crew | None = None,
 ) -> tuple[list[Result], BaseException | None]:
@@ -51,7 +45,7 @@ def play_series(
         pairs: the two agents of each match.
         sheets: of the matches; games that are filled in already are not played again.
         error: stop a match when it tells who is better, wrong at most so often; None: play all.
-        keep: see `Keep`.
+        records: of these matches; games are appended as they finish.
         watch: see `Watch`.
         crew: as for `tournament.play`.
 
@@ -64,7 +58,7 @@ def play_series(
     try:
         for number, ((a, b), sheet) in enumerate(zip(pairs, sheets, strict=True), start=1):
             with watch(sheet, number) as progress:
-                results.append(_play_one(a, b, sheet, error, keep, progress, crew))
+                results.append(_play_one(a, b, sheet, error, records, progress, crew))
     except (KeyboardInterrupt, IllegalMove, AgentFailed) as reason:
         stopped = reason
         rest = (sheet.match() for sheet in sheets[len(results) :])
@@ -77,18 +71,18 @@ def _play_one(
     b: Agent,
     sheet: Sheet,
     error: float | None,
-    keep: Keep,
+    records: Records | None,
     progress: Report,
     crew: Crew | None,
 ) -> Result:
-    def keep_games(numbers: Numbers) -> None:
-        keep(sheet, numbers)
-
     decided: Literal["a", "b"] | None = None
     games = len(sheet)
     for pairs in (games // 2,) if error is None else looks(games // 2):
         games = 2 * pairs
-        play(sheet, a, b, games=games, keep=keep_games, progress=progress, crew=crew)
+        for finished in finished_games(sheet, a, b, games=games, crew=crew):
+            if records is not None:
+                records.append(sheet, finished)
+            progress(len(finished.numbers))
         if error is not None:
             results = sheet.games["result"][:games].reshape(-1, 2)
             decided = better(results.mean(axis=1), error)

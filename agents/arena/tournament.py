@@ -7,7 +7,7 @@ The seeds of the pairs lie in a domain of their own: no agent has trained on the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -18,21 +18,26 @@ from tokaido_env.agent import Agent, as_agent
 from tokaido_env.agents.arena.apart import Limits
 from tokaido_env.agents.arena.crew import (
     Crew,
-    Give,
     Here,
     Make,
     cut,
     portions,
     wanted_of,
 )
-from tokaido_env.agents.arena.match import GAME, MOST_GAMES, Match, replay_games
-from tokaido_env.agents.arena.playing import Forfeits, Job, Numbers, play_games
+from tokaido_env.agents.arena.match import MOST_GAMES, Match, games_to_play
+from tokaido_env.agents.arena.playing import (
+    Finished,
+    Forfeits,
+    Job,
+    Numbers,
+    play_games,
+    widened,
+)
 from tokaido_env.agents.arena.workers import Processes
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
-from tokaido_env.record import REASONS, Forfeit
 
 CHUNK = 4096  # games at once
 
@@ -88,7 +93,12 @@ class Sheet:
         games: `GAME` (games,); of those that are not finished only seed, board and seat.
         actions: int8 (games, longest), as in `Match`; -1 throughout where not finished.
         forfeits: of those that were forfeited, by number.
+        events: whether whoever plays hands over the events of games too, for records.
+        luck: whether whoever plays counts the luck of games.
     """
+
+    events = False
+    luck = False
 
     def __init__(self, a: str, b: str, games: int, seed: int, board: Boards) -> None:
         if not 2 <= games <= MOST_GAMES or games % 2:
@@ -149,10 +159,8 @@ class Sheet:
         which: npt.NDArray[np.int64],
     ) -> None:
         self.a, self.b, self.pool = a, b, pool
-        self.games = np.zeros(2 * len(seeds), GAME)
-        self.games["seed"] = np.repeat(seeds, 2)
-        self.games["board"] = np.repeat(which, 2)
-        self.games["seat_of_a"] = np.arange(len(self.games)) % 2
+        seats = np.arange(2 * len(seeds)) % 2
+        self.games = games_to_play(np.repeat(seeds, 2), seats, np.repeat(which, 2))
         self.actions = np.full((len(self.games), 0), -1, np.int8)
         self.forfeits: Forfeits = {}
 
@@ -164,32 +172,13 @@ class Sheet:
         """Which games are finished: bool (games,)."""
         return np.asarray((self.games["decisions"] > 0) | (self.games["forfeit"] > 0))
 
-    def put(
-        self, numbers: Numbers, actions: npt.NDArray[np.int8], forfeits: Mapping[int, Forfeit]
-    ) -> None:
-        """Fill in finished games.
-
-        Args:
-            numbers: (k,), of the games.
-            actions: int8 (k, longest), of each; all legal.
-            forfeits: of those that were forfeited, by number.
-        """
-        if not len(numbers):
-            return
-        wider = actions.shape[1] - self.actions.shape[1]
-        if wider > 0:
-            self.actions = np.pad(self.actions, ((0, 0), (0, wider)), constant_values=-1)
+    def put(self, finished: Finished) -> None:
+        """Fill in finished games."""
+        numbers, actions = finished.numbers, finished.actions
+        self.actions = widened(self.actions, actions.shape[1])
         self.actions[numbers, : actions.shape[1]] = actions
-        columns = (self.games[name][numbers] for name in ("seed", "seat_of_a", "board"))
-        seeds, seats, which = columns
-        games = replay_games(self.pool, seeds, seats, actions, which)
-        for game, number in zip(games, numbers.tolist(), strict=True):
-            if number in forfeits:
-                forfeit = forfeits[number]
-                game["result"] = float(forfeit.seat != game["seat_of_a"])
-                game["forfeit"] = 1 + REASONS.index(forfeit.reason)
-        self.games[numbers] = games
-        self.forfeits |= forfeits
+        self.games[numbers] = finished.games
+        self.forfeits |= finished.forfeits
 
     def boards_of(self, numbers: Numbers) -> Sequence[Board]:
         """Return the boards of some games: one if there is but one in the pool, else of each."""
@@ -212,20 +201,18 @@ def play(
     b: Agent,
     *,
     games: int | None = None,
-    keep: Callable[[Numbers], None] = lambda numbers: None,
     progress: Report = lambda games: None,
     crew: Crew | None = None,
 ) -> None:
     """Play the games of a sheet that are not finished, and fill them in.
 
-    When an agent fails or Ctrl-C comes, what was finished until then is filled in and kept.
+    When an agent fails or Ctrl-C comes, what was finished until then is filled in.
 
     Args:
         sheet: of the match.
         a: the agent `sheet.a`.
         b: the agent `sheet.b`.
         games: play only the first so many.
-        keep: called with the numbers of games that have just been filled in.
         progress: called with the number of games finished now and then.
         crew: who plays; the games are the same. None: this process, or one for each processor if
             an agent plays one game at a time, which no batch makes faster. In other processes
@@ -234,18 +221,24 @@ def play(
     Raises:
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
+    for finished in finished_games(sheet, a, b, games=games, crew=crew):
+        progress(len(finished.numbers))
+
+
+def finished_games(
+    sheet: Sheet, a: Agent, b: Agent, *, games: int | None = None, crew: Crew | None = None
+) -> Iterator[Finished]:
+    """Play as `play` does; yield games as they have finished and are filled in, each once.
+
+    Ctrl-C waits until what was yielded is done with.
+    """
     a, b = as_agent(a), as_agent(b)
     with crew_for(a, b, crew) as chosen:
-        units = _units(sheet, a, b, games, chosen.workers)
-
-        def take(number: int, part: tuple[Numbers, npt.NDArray[np.int8], Forfeits]) -> None:
-            numbers = part[0]
-            new = int((~sheet.finished[numbers]).sum())
-            sheet.put(*part)
-            keep(numbers)
-            progress(new)
-
-        chosen.run(units, take, (a, b))
+        for _, finished in chosen.run(_units(sheet, a, b, games, chosen.workers), (a, b)):
+            new = finished.part(~sheet.finished[finished.numbers])
+            if len(new.numbers):
+                sheet.put(new)
+                yield new
 
 
 @contextmanager
@@ -262,7 +255,7 @@ def crew_for(a: Agent, b: Agent, crew: Crew | None = None) -> Iterator[Crew]:
 
 
 class GamesUnit(NamedTuple):
-    """Games of a match, as work for a crew: its parts are numbers and actions of finished ones.
+    """Games of a match, as work for a crew: its parts are `Finished`.
 
     Attributes:
         agents: of the two what `crew.Make` needs.
@@ -272,11 +265,11 @@ class GamesUnit(NamedTuple):
     agents: tuple[tuple[str, str, Limits | None], ...]
     jobs: tuple[Job, ...]
 
-    def run(self, make: Make, give: Give) -> None:
+    def run(self, make: Make) -> Iterator[Finished]:
         """Play the games: see `Unit.run`."""
         a, b = (make(*agent) for agent in self.agents)
         for job in self.jobs:
-            play_games(a, b, job, lambda *games: give(games))
+            yield from play_games(a, b, job)
 
     def __str__(self) -> str:
         first, more = self.jobs[0], sum(len(job.numbers) for job in self.jobs) - 1
@@ -296,7 +289,9 @@ def _units(sheet: Sheet, a: Agent, b: Agent, games: int | None, workers: int) ->
 
 def _job(sheet: Sheet, numbers: Numbers) -> Job:
     games = sheet.games[numbers]
-    return Job(numbers, games["seed"], games["seat_of_a"], sheet.boards_of(numbers), len(sheet))
+    used, which = np.unique(games["board"], return_inverse=True)
+    boards = [sheet.pool[number] for number in used.tolist()]
+    return Job(numbers, games, boards, which, len(sheet), sheet.events, sheet.luck)
 
 
 def seeds_of_pairs(seed: int, pairs: int) -> npt.NDArray[np.int64]:

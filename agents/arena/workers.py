@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, cast
 import numba
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.crew import Agents, Take, Unit, done
-from tokaido_env.agents.arena.playing import AgentFailed
+from tokaido_env.agents.arena.crew import Agents, Part, Unit, done
+from tokaido_env.agents.arena.playing import AgentFailed, interrupts_held
 
 
 def cpus() -> int:
@@ -37,10 +37,10 @@ class Processes:
         self.workers = cpus() if workers is None else workers
         self._processes: dict[Connection, BaseProcess] = {}  # by their pipes
 
-    def run(self, units: Iterable[Unit], take: Take, agents: Sequence[Agent] = ()) -> None:
+    def run(self, units: Iterable[Unit], agents: Sequence[Agent] = ()) -> Iterator[Part]:
         """Do units, each in one of the processes, agents made anew there: see `Crew.run`."""
         doing = _Doing(units)
-        parts: list[tuple[int, Any]] = []  # those that have not been handed over
+        parts: list[Part] = []  # those that have not been taken
         whole = False
         try:
             for pipe in self._free():
@@ -49,13 +49,15 @@ class Processes:
             while doing.running:
                 for pipe in cast(list[Connection], wait(list(doing.running))):
                     parts += self._heard(pipe, doing)
-                    _hand_over(parts, take)
+                    yield from _taken(parts)
             whole = True
-        finally:
+        except (Exception, KeyboardInterrupt):
             parts += self._stop(doing)
+            yield from _taken(parts)
+            raise
+        finally:
             if not whole:  # one may still be at work, or its message half read
                 self.close()
-            _hand_over(parts, take)
         if doing.errors:
             raise doing.errors[min(doing.errors)]
 
@@ -80,7 +82,7 @@ class Processes:
         theirs.close()
         return mine
 
-    def _heard(self, pipe: Connection, doing: _Doing) -> list[tuple[int, Any]]:
+    def _heard(self, pipe: Connection, doing: _Doing) -> list[Part]:
         """Read what a process says; if it is done with its unit, give it another."""
         number, unit = doing.running.pop(pipe)  # of half a message the rest is not to be read
         message = self._received(pipe, unit)
@@ -103,7 +105,7 @@ class Processes:
                 f"{_cause(process.exitcode)}"
             ) from None
 
-    def _stop(self, doing: _Doing) -> Iterator[tuple[int, Any]]:
+    def _stop(self, doing: _Doing) -> Iterator[Part]:
         """Yield what has been done meanwhile, and end the processes that are not done."""
         for pipe, (number, _) in doing.running.items():
             with suppress(EOFError, OSError):
@@ -154,10 +156,12 @@ class _Doing:
         self._waiting = iter(())
 
 
-def _hand_over(parts: list[tuple[int, Any]], take: Take) -> None:
+def _taken(parts: list[Part]) -> Iterator[Part]:
+    """Yield parts; of those that are left over, none was taken."""
     while parts:
-        take(*parts[0])
-        del parts[0]
+        with interrupts_held():
+            yield parts[0]
+            del parts[0]
 
 
 def _cause(status: int | None) -> str:

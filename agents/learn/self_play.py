@@ -8,12 +8,13 @@ Go").
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.arena.crew import Give, Make
+from tokaido_env.agents.arena.crew import Make
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.learn.samples import SampleBuffer, Samples, legal_rows
 from tokaido_env.agents.players.heuristic import guides_of
@@ -62,12 +63,12 @@ class SelfPlayUnit(NamedTuple):
     full: float = 1.0
     cheap_sims: int = 0
 
-    def run(self, make: Make, give: Give) -> None:
+    def run(self, make: Make) -> Iterator[Samples]:
         """Play the games: see `Unit.run`."""
         expert = make(self.expert, self.mark)
         if not isinstance(expert, SearchAgent):
             raise AgentFailed(f"expected a search, as mcts or policy_search, got {self.expert!r}")
-        give(self.samples(expert))
+        yield self.samples(expert)
 
     def samples(self, expert: SearchAgent) -> Samples:
         """Return the samples of the games, in the order in which they were noted."""

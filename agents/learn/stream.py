@@ -43,7 +43,8 @@ def stream(
     learner = threading.Thread(target=_learn_all, args=(state, report))
     learner.start()
     try:
-        crew.run(state.units(), state.take)
+        for number, samples in crew.run(state.units()):
+            state.take(number, samples)
     except BaseException:
         state.stop()
         raise

@@ -44,7 +44,7 @@ from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.learn.declared import (
     enough_memory,
 )
-from tokaido_env.agents.learn.samples import Samples, save_samples
+from tokaido_env.agents.learn.samples import save_samples
 from tokaido_env.agents.learn.settings import sweep
 from tokaido_env.agents.learn.stream import stream
 from tokaido_env.agents.learn.zero_folder import (
@@ -130,14 +130,10 @@ def _play(folder: Folder, number: int, settings: ZeroSettings, crew: Crew) -> Fi
     """Play the units of a round that are not there; return how many and how fast."""
     missing = [i for i in range(settings.units) if not folder.unit(number, i).is_file()]
     positions, began = 0, time.perf_counter()
-
-    def take(done: int, samples: Samples) -> None:
-        nonlocal positions
+    holder = holder_of(folder, number)
+    for done, samples in crew.run(unit_of(folder, number, i, holder, settings) for i in missing):
         positions += len(samples.legal)
         save_samples(folder.unit(number, missing[done]), samples)
-
-    holder = holder_of(folder, number)
-    crew.run((unit_of(folder, number, i, holder, settings) for i in missing), take)
     return speed_of(len(missing), positions, time.perf_counter() - began)
 
 

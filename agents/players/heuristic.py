@@ -74,6 +74,7 @@ __all__ = [
     "WEIGHTS_FILE",
     "WEIGHT_UNIT",
     "HeuristicAgent",
+    "balance",
     "best_action",
     "count_terms",
     "crowds_of",
@@ -85,6 +86,7 @@ __all__ = [
     "load_weights",
     "progress",
     "quieted",
+    "result_of",
     "value_of_action",
 ]
 
@@ -142,8 +144,20 @@ def evaluate(board: Row, guide: Row, s: Row, scratch: Row) -> np.float32:
     quiet = quieted(board, s, scratch)
     if int(quiet["phase"]) == OVER:
         return final_result(board, quiet)
-    count_terms(board, guide, quiet, scratch["terms"])
-    return _squash(_log_odds(guide, scratch["terms"], progress(quiet)))
+    return result_of(balance(board, guide, quiet, scratch))
+
+
+@subroutine
+def balance(board: Row, guide: Row, s: Row, scratch: Row) -> int:
+    """Return the log-odds of winning for player_0, in whole numbers; no effect is being chosen."""
+    count_terms(board, guide, s, scratch["terms"])
+    return _weighed(guide, scratch["terms"], progress(s))
+
+
+@kernel
+def result_of(balance: int) -> np.float32:
+    """Return the result that player_0 can expect by a `balance`."""
+    return _squash(np.float32(balance) * _ODDS_UNIT)
 
 
 @kernel
@@ -240,7 +254,7 @@ def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
 
 
 @kernel
-def _log_odds(guide: Row, terms: Any, taper: int) -> np.float32:
+def _weighed(guide: Row, terms: Any, taper: int) -> int:
     """Return the weighted sum, in whole numbers, which the processor adds in any order."""
     weights = guide["weights"]
     opening = 0
@@ -249,7 +263,7 @@ def _log_odds(guide: Row, terms: Any, taper: int) -> np.float32:
         ahead = int64(terms[0, k]) - int64(terms[1, k])
         opening += ahead * int64(weights[0, k])
         ending += ahead * int64(weights[1, k])
-    return np.float32(opening * (TAPER - taper) + ending * taper) * _ODDS_UNIT
+    return opening * (TAPER - taper) + ending * taper
 
 
 @kernel

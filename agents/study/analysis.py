@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.alone import play_alone, play_on
-from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, mark_of
+from tokaido_env.agents.arena.crew import Crew, Here, Make, mark_of
 from tokaido_env.agents.arena.crews import KINDS, check_crew, open_crew
 from tokaido_env.agents.arena.match import MOST_GAMES, POINTS, TRIGGERS
 from tokaido_env.agents.arena.playing import AgentFailed
@@ -146,8 +146,7 @@ def study_boards(
         StudyUnit(agent.spec, mark, board, games, swaps, int(arena_seed(seed, number)))
         for number, board in enumerate(boards)
     ]
-    found: dict[int, Study] = {}
-    (crew or Here()).run(units, found.__setitem__, (agent,))
+    found = dict((crew or Here()).run(units, (agent,)))
     studies = [found[number] for number in range(len(boards))]
     longest = max(study.rounds.shape[1] for study in studies)
     rounds = np.zeros((len(boards) * games, longest), STATE)
@@ -182,10 +181,10 @@ class StudyUnit(NamedTuple):
     swaps: int
     seed: int
 
-    def run(self, make: Make, give: Give) -> None:
+    def run(self, make: Make) -> Iterator[Study]:
         """Play the study: see `Unit.run`."""
         agent = make(self.agent, self.mark)
-        give(study_board(agent, self.board, self.games, self.swaps, self.seed))
+        yield study_board(agent, self.board, self.games, self.swaps, self.seed)
 
     def __str__(self) -> str:
         return f"{self.games} games of {shown(self.agent)} on board {shown(self.board.name)}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.crew import Crew, Give, Make, cut, fill_in, mark_of, portions
+from tokaido_env.agents.arena.crew import Crew, Make, cut, fill_in, mark_of, portions
 from tokaido_env.agents.arena.playing import AgentFailed, Numbers, named
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -92,10 +93,11 @@ class ValuesUnit(NamedTuple):
     legal: npt.NDArray[np.uint64]
     keys: npt.NDArray[np.uint64]
 
-    def run(self, make: Make, give: Give) -> None:
+    def run(self, make: Make) -> Iterator[tuple[Numbers, Values]]:
         """Judge the positions: see `Unit.run`."""
         agent = make(self.agent, self.mark)
-        give((self.numbers, expected_of(agent, self.board, self.states, self.legal, self.keys)))
+        found = expected_of(agent, self.board, self.states, self.legal, self.keys)
+        yield self.numbers, found
 
     def __str__(self) -> str:
         return f"{len(self.numbers)} positions judged by {shown(self.agent)}"
@@ -150,11 +152,11 @@ class DrawsUnit(NamedTuple):
     states: States
     seeds: Numbers
 
-    def run(self, make: Make, give: Give) -> None:
+    def run(self, make: Make) -> Iterator[tuple[Numbers, Values]]:
         """Draw and judge: see `Unit.run`."""
         agent = make(self.agent, self.mark)
         for some in cut(np.arange(len(self.numbers)), max(_ROWS // self.seeds.shape[1], 1)):
-            give((self.numbers[some], self._judged(agent, some)))
+            yield self.numbers[some], self._judged(agent, some)
 
     def _judged(self, agent: Agent, some: Numbers) -> Values:
         seeds, draws = self.seeds[some].reshape(-1), self.seeds.shape[1]

@@ -14,14 +14,14 @@ a hundred games.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, cut, mark_of, portions
+from tokaido_env.agents.arena.crew import Crew, Here, Make, cut, mark_of, portions
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.study.regret_set import BLOCK, NOT_ROLLED, Questions, RegretSet
 from tokaido_env.batch import Batch
@@ -79,12 +79,8 @@ def measure(agent: Agent, told: RegretSet, crew: Crew | None = None) -> Measured
         for some in portions(np.arange(len(told)), crew.workers)
     )
     choices, seconds = np.empty(len(told), np.int64), {}
-
-    def take(number: int, part: tuple[Rows, Rows, float]) -> None:
-        numbers, actions, seconds[number] = part
-        choices[numbers] = actions
-
-    crew.run(units, take, (agent,))
+    for number, (rows, actions, spent) in crew.run(units, (agent,)):
+        choices[rows], seconds[number] = actions, spent
     return Measured(agent.spec, choices, sum(seconds.values()) / len(told))
 
 
@@ -106,7 +102,7 @@ class ChoicesUnit(NamedTuple):
     questions: Questions
     total: int
 
-    def run(self, make: Make, give: Give) -> None:
+    def run(self, make: Make) -> Iterator[tuple[Rows, Rows, float]]:
         """Ask: see `Unit.run`."""
         agent, batch = make(self.agent, self.mark), self.questions.batch()
         agent.prepare(list({id(board): board for board in self.questions.boards}.values()))
@@ -115,7 +111,7 @@ class ChoicesUnit(NamedTuple):
         began = time.process_time()
         parts = [self._ask(agent, batch, some) for some in cut(every, agent.games_at_once)]
         seconds = time.process_time() - began
-        give((self.questions.numbers, np.concatenate(parts), seconds))
+        yield self.questions.numbers, np.concatenate(parts), seconds
 
     def _ask(self, agent: Agent, batch: Batch, some: Rows) -> Rows:
         """Return what an agent does in some of the positions."""

@@ -11,16 +11,17 @@ Of each position the five actions that two searches prefer are rolled out in ful
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, Take, mark_of
+from tokaido_env.agents.arena.crew import Crew, Here, Make, mark_of
 from tokaido_env.agents.arena.ladder import match_seed
-from tokaido_env.agents.arena.playing import Job, play_games
+from tokaido_env.agents.arena.match import games_to_play
+from tokaido_env.agents.arena.playing import Job, play_games, widened
 from tokaido_env.agents.players.guide import guides_of
 from tokaido_env.agents.players.inference import Network, Positions
 from tokaido_env.agents.players.policy import PolicyAgent
@@ -98,12 +99,13 @@ def _choices_of(a: Agent, b: Agent, boards: BoardPool, games: int, seed: int) ->
     numbers = np.arange(games)
     seeds = np.array([arena_seed(seed, k) for k in range(games)], np.int64)
     which = numbers % len(boards)
-    played: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int8]]] = []
-    job = Job(numbers, seeds, np.zeros(games, np.int8), [boards[k] for k in which.tolist()], games)
-    play_games(a, b, job, lambda *games: played.append(games[:2]))
-    actions = np.full((games, max(moves.shape[1] for _, moves in played)), -1, np.int8)
-    for some, moves in played:
-        actions[some, : moves.shape[1]] = moves
+    each = [boards[number] for number in range(len(boards))]
+    job = Job(numbers, games_to_play(seeds, 0, which), each, which, games)
+    actions = np.full((games, 0), -1, np.int8)
+    for played in play_games(a, b, job):
+        moves = played.actions
+        actions = widened(actions, moves.shape[1])
+        actions[played.numbers, : moves.shape[1]] = moves
     for some, told in in_parts(boards, seeds, actions, which):
         rows = np.flatnonzero(told.legal & (told.legal - np.uint64(1)))
         states = copy_rows(told.states, rows)
@@ -224,7 +226,11 @@ def worth_rolling(told: RegretSet) -> npt.NDArray[np.bool_]:
 
 
 def roll_all(
-    plan: RegretSet, policy: str, parts: Sequence[range], take: Take, crew: Crew | None = None
+    plan: RegretSet,
+    policy: str,
+    parts: Sequence[range],
+    take: Callable[[int, npt.NDArray[np.int8]], None],
+    crew: Crew | None = None,
 ) -> None:
     """Roll out the actions of positions, as many blocks as a plan has, part after part.
 
@@ -241,14 +247,11 @@ def roll_all(
     """
     agent = make(policy)
     network_of(agent)
-
-    def put(number: int, results: npt.NDArray[np.int64]) -> None:
+    units = (_unit(plan, agent, some) for some in parts)
+    for number, results in (crew or Here()).run(units, (agent,)):
         sums, (which, numbers) = _todo(plan, parts[number])
         sums[which, numbers] = results
         take(number, sums)
-
-    units = (_unit(plan, agent, some) for some in parts)
-    (crew or Here()).run(units, put, (agent,))
 
 
 def network_of(agent: Agent) -> Network | None:
@@ -287,11 +290,11 @@ class RolloutsUnit(NamedTuple):
     keys: npt.NDArray[np.uint64]
     blocks: Blocks
 
-    def run(self, make: Make, give: Give) -> None:
+    def run(self, make: Make) -> Iterator[npt.NDArray[np.int64]]:
         """Roll out: see `Unit.run`."""
         network = network_of(make(self.policy, self.mark))
         positions = Positions(self.boards, guides_of(self.boards), self.states, self.legal)
-        give(roll_out(network, positions, self.keys, self.blocks))
+        yield roll_out(network, positions, self.keys, self.blocks)
 
     def __str__(self) -> str:
         return f"{len(self.blocks.actions)} blocks of rollouts by {shown(self.policy)}"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.crew import Crew, Give, Here, Make, mark_of
+from tokaido_env.agents.arena.crew import Crew, Here, Make, mark_of
 from tokaido_env.agents.study.estimates import Figure, mean_of, mean_of_sums
 from tokaido_env.agents.study.judging import check_tells
 from tokaido_env.agents.study.review import MARKS, Review, review
@@ -44,15 +44,6 @@ def review_each(
     """
     found: dict[int, Review] = {}
     ready = 0
-
-    def keep(number: int, part: Review) -> None:
-        nonlocal ready
-        if number >= ready:  # a unit may have been done again
-            found[number] = part
-        while ready in found:
-            take(found.pop(ready))
-            ready += 1
-
     judge, values_by = asked.judge, asked.values_by
     how = judge.spec, mark_of(judge.spec), values_by.spec, mark_of(values_by.spec)
 
@@ -65,7 +56,12 @@ def review_each(
                 known = True
             yield ReviewUnit(played, *how, asked.draws, asked.seed)
 
-    (crew or Here()).run(units(), keep, (judge, values_by))
+    for number, part in (crew or Here()).run(units(), (judge, values_by)):
+        if number >= ready:  # a unit may have been done again
+            found[number] = part
+        while ready in found:
+            take(found.pop(ready))
+            ready += 1
 
 
 class ReviewUnit(NamedTuple):
@@ -86,11 +82,11 @@ class ReviewUnit(NamedTuple):
     draws: int
     seed: int
 
-    def run(self, make: Make, give: Give) -> None:
+    def run(self, make: Make) -> Iterator[Review]:
         """Review the game: see `Unit.run`."""
         judge = make(self.judge, self.judge_mark)
         values_by = make(self.values_by, self.values_mark)
-        give(review(self.played, judge, values_by, self.draws, self.seed))
+        yield review(self.played, judge, values_by, self.draws, self.seed)
 
     def __str__(self) -> str:
         return f"a game reviewed by {shown(self.judge)}"

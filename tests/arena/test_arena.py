@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from cases import rest_slow
 from positions import shikoku_data, write_board
 
 from tokaido_env import Game, IllegalMove, SeedError
@@ -17,7 +18,14 @@ from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.arena.intervals import score_interval
 from tokaido_env.agents.arena.match import GAME, POINTS, Match
 from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.arena.tournament import Sheet, crew_for, play, play_match, round_robin
+from tokaido_env.agents.arena.tournament import (
+    Sheet,
+    crew_for,
+    finished_games,
+    play,
+    play_match,
+    round_robin,
+)
 from tokaido_env.boards.board import Board
 from tokaido_env.core.luck import agent_keys, arena_seed, episode_seed
 
@@ -149,28 +157,17 @@ def test_who_plays_makes_no_difference() -> None:
     """Of agents that play one game at a time, of others, and with several games at once."""
     agents = make("python:outsiders:Dice"), make("greedy")
     first = play_match(*agents, 12, seed=7, crew=Here())
-    for crew in ("processes:1", "processes:2", "processes:3"):
-        with open_crew(crew) as chosen:
-            match = play_match(*agents, 12, seed=7, crew=chosen)
-        assert (match.games == first.games).all()
-        assert (match.actions == first.actions).all()
     assert len(np.unique(first.actions[..., 0])) > 1
-
-
-def test_several_processes_keep_every_game_once() -> None:
     a, b = make("random"), make("greedy")
     sheet = Sheet(a.spec, b.spec, 30, 0, Board.load())
     kept: list[int] = []
-    finished: list[int] = []
     with open_crew("processes:2") as crew:
-        play(
-            *(sheet, a, b),
-            keep=lambda numbers: kept.extend(numbers.tolist()),
-            progress=finished.append,
-            crew=crew,
-        )
+        match = play_match(*agents, 12, seed=7, crew=crew)
+        for some in finished_games(sheet, a, b, crew=crew):
+            kept += some.numbers.tolist()
+    assert (match.games == first.games).all()
+    assert (match.actions == first.actions).all()
     assert sorted(kept) == list(range(30))
-    assert sum(finished) == 30
     assert (sheet.match().games == play_match(a, b, 30, 0).games).all()
 
 
@@ -211,7 +208,7 @@ def stopped_by(agent: str, games: int = 12, who: str = "here") -> tuple[Sheet, l
     kept: list[int] = []
     errors = IllegalMove, AgentFailed, KeyboardInterrupt
     with open_crew(who) as crew, pytest.raises(errors) as error:
-        play(sheet, a, b, keep=lambda n: kept.extend(n.tolist()), crew=crew)
+        kept.extend(n for some in finished_games(sheet, a, b, crew=crew) for n in some.numbers)
     return sheet, kept, str(error.value)
 
 
@@ -230,7 +227,7 @@ def test_an_agent_that_plays_illegally_is_named(order: int) -> None:
     ("how", "who", "error"),
     [
         ("illegal", "here", "illegal action 48 (discard:fan): legal are "),
-        ("illegal", "processes:2", "illegal action 48 (discard:fan): legal are "),
+        ("illegal", "processes:1", "illegal action 48 (discard:fan): legal are "),
         ("raises", "here", "RuntimeError: cannot decide (outsiders.py, line "),
         (
             "label",
@@ -308,11 +305,9 @@ def test_what_was_finished_is_kept_and_the_rest_played_later(agent: str) -> None
     so_far = sheet.match()
     assert (so_far.games == whole.games[pairs]).all()
     asked = len(kept)
-    play(
-        *(sheet, make("python:outsiders:Dice"), make("random")),
-        keep=lambda numbers: kept.extend(numbers.tolist()),
-        crew=Here(),
-    )
+    dice = make("python:outsiders:Dice")
+    for some in finished_games(sheet, dice, make("random"), crew=Here()):
+        kept += some.numbers.tolist()
     assert sorted(kept) == list(range(20))
     assert len(kept) - asked == 20 - asked
     assert (sheet.match().games == whole.games).all()
@@ -344,9 +339,8 @@ def test_a_process_that_ends_is_told_of() -> None:
     )
 
 
-@pytest.mark.parametrize("who", ["here", "processes:2"])
-def test_an_agent_that_wants_to_end_the_command_is_told_of(who: str) -> None:
-    _, _, message = stopped_by("python:outsiders:Dies", who=who)
+def test_an_agent_that_wants_to_end_the_command_is_told_of() -> None:
+    _, _, message = stopped_by("python:outsiders:Dies")
     assert "agent 'python:outsiders:Dies': game 1 of 12, " in message
     assert "SystemExit: 3 (outsiders.py, line " in message
 
@@ -355,7 +349,7 @@ def test_an_agent_that_other_processes_cannot_make_is_told_of() -> None:
     agent = Stubborn()
     sheet = Sheet(agent.spec, "random", 4, 0, Board.load())
     unknown = pytest.raises(AgentFailed, match="AgentError: unknown agent 'stubborn'")
-    with open_crew("processes:2") as crew, unknown:
+    with open_crew("processes:1") as crew, unknown:
         play(sheet, agent, make("random"), crew=crew)
     assert not sheet.finished.any()
 
@@ -422,12 +416,14 @@ def decided_by_skill(rng: np.random.Generator, pairs: int, p: float) -> Floats:
 @pytest.mark.parametrize("pairs", [20, 100, 500])
 @pytest.mark.parametrize(
     ("kind", "p"),
-    [
-        *((independent, p) for p in (0.5, 0.7, 0.95)),
-        *((with_draws, p) for p in (0.5, 0.7)),
-        *((decided_by_luck, p) for p in (0.5, 0.7)),
-        *((decided_by_skill, p) for p in (0.5, 0.7, 0.95)),
-    ],
+    rest_slow(
+        [
+            *((decided_by_luck, p) for p in (0.7, 0.5)),
+            *((independent, p) for p in (0.5, 0.7, 0.95)),
+            *((with_draws, p) for p in (0.5, 0.7)),
+            *((decided_by_skill, p) for p in (0.5, 0.7, 0.95)),
+        ]
+    ),
 )
 def test_95_of_100_intervals_hold_the_truth(
     kind: Callable[[np.random.Generator, int, float], Floats], p: float, pairs: int

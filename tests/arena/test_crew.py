@@ -1,8 +1,9 @@
 """Crews: who does units, in which order, and what is kept when one fails."""
 
 import os
+import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,13 +12,11 @@ from networks import random_policy
 
 from tokaido_env.agents import make
 from tokaido_env.agents.arena import crew as module, crews
-from tokaido_env.agents.arena.crew import Agents, Crew
+from tokaido_env.agents.arena.crew import Agents, Crew, Here
 from tokaido_env.agents.arena.crews import check_crew, open_crew
 from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.arena.tournament import Sheet, _units, play, play_match
+from tokaido_env.agents.arena.tournament import Sheet, _units, finished_games, play_match
 from tokaido_env.agents.arena.workers import Processes
-
-CREWS = ("here", "processes:1", "processes:2")
 
 
 class Counting(NamedTuple):
@@ -28,10 +27,10 @@ class Counting(NamedTuple):
     fails: bool = False
     ends: bool = False
 
-    def run(self, make: Any, give: Callable[[Any], None]) -> None:
+    def run(self, make: Any) -> Iterator[Any]:
         for part in self.parts:
             time.sleep(self.seconds)
-            give(part)
+            yield part
         if self.ends:
             os._exit(5)
         if self.fails:
@@ -44,20 +43,30 @@ class Counting(NamedTuple):
 class Who(NamedTuple):
     """Tells its process, and the agent that it is given."""
 
-    def run(self, make: Any, give: Callable[[Any], None]) -> None:
-        give((os.getpid(), id(make("greedy", ""))))
+    def run(self, make: Any) -> Iterator[Any]:
+        yield os.getpid(), id(make("greedy", ""))
 
 
-@pytest.fixture(params=CREWS)
-def crew(request: pytest.FixtureRequest) -> Iterator[Crew]:
-    with open_crew(request.param) as chosen:
+def run(crew: Crew, units: Iterable[Any], take: Callable[[int, Any], None]) -> None:
+    for number, part in crew.run(units):
+        take(number, part)
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Crew]:
+    with open_crew("processes:2") as chosen:
         yield chosen
+
+
+@pytest.fixture(params=["here", "two"])
+def crew(request: pytest.FixtureRequest) -> Any:
+    return Here() if request.param == "here" else request.getfixturevalue("two")
 
 
 def test_every_part_of_every_unit_is_handed_over_under_its_number(crew: Crew) -> None:
     taken: dict[int, list[Any]] = {}
     units = [Counting((10 * n, 10 * n + 1)) for n in range(7)]
-    crew.run(units, lambda number, part: taken.setdefault(number, []).append(part))
+    run(crew, units, lambda number, part: taken.setdefault(number, []).append(part))
     assert taken == {n: [10 * n, 10 * n + 1] for n in range(7)}
 
 
@@ -76,43 +85,40 @@ def test_units_are_asked_for_when_there_is_somebody_to_do_them(crew: Crew) -> No
         nonlocal done
         done += 1
 
-    crew.run(units(), take)
+    run(crew, units(), take)
     assert asked == done == 6
 
 
 def test_after_a_failure_no_more_units_are_begun_and_nothing_done_is_lost(crew: Crew) -> None:
-    crew.run([Counting((0,)), Counting((0,))], lambda number, part: None)  # both are there
+    run(crew, [Counting((0,)), Counting((0,))], lambda number, part: None)  # both are there
     taken: list[Any] = []
     failing = Counting((2,), fails=True)
     units = [Counting((1,)), failing, *(Counting((n,), 0.05) for n in range(3, 9))]
-    error = (
-        ZeroDivisionError if crew.workers == 1 and isinstance(crew, module.Here) else AgentFailed
-    )
+    error = ZeroDivisionError if isinstance(crew, Here) else AgentFailed
     with pytest.raises(error, match="of nothing"):
-        crew.run(units, lambda number, part: taken.append(part))
+        run(crew, units, lambda number, part: taken.append(part))
     assert {1, 2} <= set(taken)
     assert len(taken) < 6
-    crew.run(units[2:4], lambda number, part: taken.append(part))
+    run(crew, units[2:4], lambda number, part: taken.append(part))
     assert {3, 4} <= set(taken)
 
 
-def test_of_several_failures_the_first_by_number_is_told() -> None:
+def test_of_several_failures_the_first_by_number_is_told(two: Crew) -> None:
     units = [Counting((1,), 0.3, fails=True), Counting((2,), fails=True)]
     taken: list[Any] = []
-    with open_crew("processes:2") as crew, pytest.raises(AgentFailed) as error:
-        crew.run(units, lambda number, part: taken.append(number))
+    with pytest.raises(AgentFailed) as error:
+        run(two, units, lambda number, part: taken.append(number))
     assert "ZeroDivisionError" in str(error.value)
     assert sorted(taken) == [0, 1]
 
 
-def test_a_process_that_ends_is_told_of_and_replaced() -> None:
+def test_a_process_that_ends_is_told_of_and_replaced(two: Crew) -> None:
     taken: list[Any] = []
-    with open_crew("processes:2") as crew:
-        message = r"the process that played unit \(1,\) ended with status 5: "
-        with pytest.raises(AgentFailed, match=message):
-            crew.run([Counting((1,), ends=True)], lambda number, part: taken.append(part))
-        assert taken == [1]
-        crew.run([Counting((2,)), Counting((3,))], lambda number, part: taken.append(part))
+    message = r"the process that played unit \(1,\) ended with status 5: "
+    with pytest.raises(AgentFailed, match=message):
+        run(two, [Counting((1,), ends=True)], lambda number, part: taken.append(part))
+    assert taken == [1]
+    run(two, [Counting((2,)), Counting((3,))], lambda number, part: taken.append(part))
     assert sorted(taken) == [1, 2, 3]
 
 
@@ -120,7 +126,7 @@ def test_processes_and_their_agents_stay_until_the_crew_is_closed() -> None:
     told: list[tuple[int, int]] = []
     with open_crew("processes:1") as crew:
         for _ in range(2):
-            crew.run([Who(), Who()], lambda number, part: told.append(part))
+            run(crew, [Who(), Who()], lambda number, part: told.append(part))
     assert len(set(told)) == 1
     process = told[0][0]
     assert process != os.getpid()
@@ -132,21 +138,20 @@ def test_ctrl_c_hands_over_what_was_done_and_the_crew_goes_on(crew: Crew) -> Non
     taken: list[Any] = []
 
     def take(number: int, part: Any) -> None:
-        if part == 3 and part not in taken:
-            taken.append(part)
-            raise KeyboardInterrupt
+        if part == 3:
+            signal.raise_signal(signal.SIGINT)
         taken.append(part)
 
     with pytest.raises(KeyboardInterrupt):
-        crew.run([Counting((n,), 0.02) for n in range(1, 30)], take)
+        run(crew, [Counting((n,), 0.02) for n in range(1, 30)], take)
     assert len(taken) < 20
     assert 3 in taken
-    crew.run([Counting((100,))], take)
+    run(crew, [Counting((100,))], take)
     assert taken[-1] == 100
 
 
 def test_after_ctrl_c_nothing_of_the_old_units_is_taken_for_the_new(
-    monkeypatch: pytest.MonkeyPatch,
+    two: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C came while a message was being read: its process is still at work."""
     taken: list[Any] = []
@@ -154,12 +159,11 @@ def test_after_ctrl_c_nothing_of_the_old_units_is_taken_for_the_new(
     def interrupt(*arguments: Any) -> Any:
         raise KeyboardInterrupt
 
-    with open_crew("processes:2") as crew:
-        with monkeypatch.context() as patch:
-            patch.setattr(Processes, "_received", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                crew.run([Counting((100, 101, 102), 0.1)], lambda number, part: None)
-        crew.run([Counting((1,)), Counting((2,))], lambda number, part: taken.append(part))
+    with monkeypatch.context() as patch:
+        patch.setattr(Processes, "_received", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run(two, [Counting((100, 101, 102), 0.1)], lambda number, part: None)
+    run(two, [Counting((1,)), Counting((2,))], lambda number, part: taken.append(part))
     assert sorted(taken) == [1, 2]
 
 
@@ -196,20 +200,18 @@ def test_a_policy_file_that_changes_while_it_is_used_is_told(tmp_path: Path) -> 
     random_policy(seed=0).save(path)
     agent, sheet = make(f"policy:{path}"), Sheet(f"policy:{path}", "random", 200, 0, "shikoku")
 
-    def change(numbers: Any) -> None:
-        random_policy(seed=1).save(path)
-
     changed = pytest.raises(
         AgentFailed, match=r"mine': its policy file has changed since .*, or is"
     )
     with open_crew("processes:1") as crew:
-        play(sheet, agent, make("random"), games=50, keep=change, crew=crew)
+        for _ in finished_games(sheet, agent, make("random"), games=50, crew=crew):
+            random_policy(seed=1).save(path)
         expected = play_match(agent, make("random"), 200, 0)
         assert (sheet.match(50).games == expected.games[:25]).all()
         unit = _units(sheet, agent, make("random"), None, 1)
         random_policy(seed=2).save(path)
         with changed:
-            crew.run(unit, lambda number, part: None)
+            run(crew, unit, lambda number, part: None)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matches import finished, play_recorded
+from twice import Twice
 
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.agents import Agent, make
 from tokaido_env.agents.arena.crew import Here
-from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.arena.ladder import (
     LADDER,
     LADDER_OF_FAMILY,
@@ -23,7 +24,6 @@ from tokaido_env.agents.arena.ladder import (
 from tokaido_env.agents.arena.ladder_file import LadderError
 from tokaido_env.agents.arena.luck import luck_of_games, with_luck
 from tokaido_env.agents.arena.match import POINTS, Match, replay_games
-from tokaido_env.agents.arena.playing import Numbers
 from tokaido_env.agents.arena.records import Records, records_of
 from tokaido_env.agents.arena.tournament import Sheet, play, play_match
 from tokaido_env.boards.pool import BoardPool
@@ -92,24 +92,22 @@ def test_a_match_is_the_sum_of_matches_on_its_boards(whole: Sheet) -> None:
         assert (sheet.actions == whole.actions[theirs, :width]).all()
 
 
-@pytest.mark.parametrize("crew", ["here", "processes:2"])
+@pytest.mark.parametrize("crew", [Here(), Twice()])
 def test_neither_batches_nor_crews_make_a_difference(
-    whole: Sheet, crew: str, monkeypatch: pytest.MonkeyPatch
+    whole: Sheet, crew: Here | Twice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tokaido_env.agents.arena.tournament.CHUNK", 6)
     sheet = Sheet("greedy", "random", 40, 3, SPEC)
-    with open_crew(crew) as chosen:
-        play(sheet, make("greedy"), make("random"), crew=chosen)
+    play(sheet, make("greedy"), make("random"), crew=crew)
     assert same(sheet, whole)
 
 
-def test_a_pool_travels_to_other_processes_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_travels_to_other_processes_as_it_is() -> None:
     """Boards that no other process could make."""
     boards = [Board.load(), Board.load("shikoku_ring"), *POOL]
     pool = BoardPool("ours", boards, drawn=True)
     few = play_match(make("greedy"), make("random"), 24, 0, pool)
-    with open_crew("processes:2") as crew:
-        many = play_match(make("greedy"), make("random"), 24, 0, pool, crew=crew)
+    many = play_match(make("greedy"), make("random"), 24, 0, pool, crew=Twice())
     assert (few.games == many.games).all()
     assert (few.actions == many.actions).all()
     assert len(np.unique(few.games["board"])) > 3
@@ -187,7 +185,7 @@ def test_luck_is_that_of_each_board(whole: Sheet) -> None:
 def test_each_record_names_its_board_and_needs_no_pool(whole: Sheet, tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     records = Records(path, [whole])
-    records.append(whole, np.arange(40))
+    records.append(whole, finished(whole))
     read = load(path)
     assert read == load(path, SPEC)
     for record, game in zip(read, whole.games, strict=True):
@@ -212,11 +210,7 @@ def test_a_file_that_was_cut_is_gone_on_with_to_the_same_bytes(
         again = Sheet("greedy", "random", 40, 3, SPEC)
         records = Records(path, [again])
         assert records.taken == text[:cut].count(b"\n")
-
-        def keep(numbers: Numbers, records: Records = records, again: Sheet = again) -> None:
-            records.append(again, numbers)
-
-        play(again, make("greedy"), make("random"), keep=keep)
+        play_recorded(records, again, make("greedy"), make("random"))
         records.sort()
         assert same(again, whole)
         assert path.read_bytes() == text

@@ -9,6 +9,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 import pytest
+from cases import rest_slow
 
 from tokaido_env.agents.arena.intervals import chi2_tail
 from tokaido_env.agents.arena.likelihood import RatingError
@@ -310,8 +311,9 @@ def test_drawn_pairs_are_added_between_groups_only() -> None:
 
 
 @both
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("pairs", [30, 200])
+@pytest.mark.parametrize(
+    ("pairs", "kind"), rest_slow((pairs, kind) for pairs in (30, 200) for kind in KINDS)
+)
 def test_95_of_100_intervals_hold_the_truth(kind: Kind, pairs: int, link: str) -> None:
     rng = np.random.default_rng(pairs)
     held = []
@@ -323,8 +325,10 @@ def test_95_of_100_intervals_hold_the_truth(kind: Kind, pairs: int, link: str) -
     assert 0.91 <= np.mean(held) <= 0.98
 
 
-@pytest.mark.parametrize("kind", [independent, decided_by_skill])
-@pytest.mark.parametrize("pairs", [20, 100])
+@pytest.mark.parametrize(
+    ("pairs", "kind"),
+    rest_slow((pairs, kind) for pairs in (20, 100) for kind in (decided_by_skill, independent)),
+)
 def test_intervals_are_honest_where_nearly_all_games_are_won(kind: Kind, pairs: int) -> None:
     rng = np.random.default_rng(pairs)
     p, held = 0.99, []
@@ -422,7 +426,7 @@ def test_the_agent_scored_what_its_rating_expects() -> None:
     assert expected == pytest.approx(matches[0].points + 72 - matches[1].points, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", [independent, decided_by_skill])
+@pytest.mark.parametrize("kind", rest_slow([decided_by_skill, independent]))
 def test_the_interval_of_one_agent_holds_the_doubt_about_the_others(kind: Kind) -> None:
     rng = np.random.default_rng(0)
     elo, held = 200.0, []
@@ -550,7 +554,7 @@ def test_differences_are_those_of_ratings_with_intervals_of_their_own() -> None:
 
 
 @both
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", rest_slow(KINDS))
 def test_matches_of_the_model_are_rejected_as_often_as_they_should_be(
     kind: Kind, link: str
 ) -> None:

@@ -1,12 +1,14 @@
 """Matches as record files: true games, taken over exactly, and nothing foreign touched."""
 
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matches import finished, play_recorded
 from positions import shikoku_data, write_board
 from processes import files_up_to
 
@@ -14,7 +16,7 @@ from tokaido_env import Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.agents import Agent, make
 from tokaido_env.agents.arena.records import Records, records_of
-from tokaido_env.agents.arena.tournament import Sheet, play
+from tokaido_env.agents.arena.tournament import Sheet, finished_games, play
 from tokaido_env.boards.board import Board
 from tokaido_env.record import RecordError
 
@@ -41,7 +43,7 @@ def file(match: Sheet, tmp_path: Path) -> Path:
     path = tmp_path / "games.jsonl"
     records = Records(path, [match])
     for some in np.split(np.arange(len(match)), [3, 4]):
-        records.append(match, some)
+        records.append(match, finished(match, some))
     return path
 
 
@@ -67,7 +69,7 @@ def test_games_that_end_at_the_cap(tmp_path: Path) -> None:
     for record in records_of(capped, np.arange(4)):
         assert (record.winner, record.end, record.rounds) == (None, "cap", 2)
     records = Records(tmp_path / "games.jsonl", [capped])
-    records.append(capped, np.arange(4))
+    records.append(capped, finished(capped))
     assert command(["replay", str(tmp_path / "games.jsonl"), "--board", board.source]) == 0
 
 
@@ -96,12 +98,7 @@ def test_a_file_can_be_cut_anywhere(match: Sheet, file: Path) -> None:
         whole = max((end for end in ends if end <= cut), default=0)
         assert (records.dropped, file.stat().st_size) == (cut - whole, whole)
         assert again.finished.sum() == records.taken == text[:cut].count(b"\n")
-        play(
-            again,
-            make("greedy"),
-            make("random"),
-            keep=lambda n: records.append(again, n),  # noqa: B023
-        )
+        play_recorded(records, again, make("greedy"), make("random"))
         assert same(again, match)
         assert file.read_bytes() == text
 
@@ -118,7 +115,7 @@ def test_an_agent_against_itself_has_each_game_twice(tmp_path: Path) -> None:
     mirror = sheet(4, 0, "random", "random")
     play(mirror, make("random"), make("random"))
     records = Records(tmp_path / "games.jsonl", [mirror])
-    records.append(mirror, np.array([0, 2]))
+    records.append(mirror, finished(mirror, np.array([0, 2])))
     again = sheet(4, 0, "random", "random")
     assert Records(tmp_path / "games.jsonl", [again]).taken == 2
     assert again.finished.tolist() == [True, False, True, False]
@@ -127,10 +124,10 @@ def test_an_agent_against_itself_has_each_game_twice(tmp_path: Path) -> None:
 def test_an_interrupted_write_is_written_over(match: Sheet, tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     records = Records(path, [match])
-    records.append(match, np.array([0]))
+    records.append(match, finished(match, np.array([0])))
     with path.open("ab") as file:
         file.write(b'{"format": "tokaido-duo", "ver')
-    records.append(match, np.array([1]))
+    records.append(match, finished(match, np.array([1])))
     assert Records(path, [sheet()]).taken == 2
 
 
@@ -149,7 +146,7 @@ def test_games_are_in_the_file_while_others_are_played(
 
     path, games = tmp_path / "games.jsonl", sheet(60)
     records = Records(path, [games])
-    play(games, Looks(), make("random"), keep=lambda numbers: records.append(games, numbers))
+    play_recorded(records, games, Looks(), make("random"))
     assert seen == sorted(seen)
     assert len(set(seen)) > 10
     assert path.read_bytes().count(b"\n") == 60
@@ -161,17 +158,16 @@ def test_ctrl_c_while_games_are_written_neither_loses_nor_repeats_one(
 ) -> None:
     path, games = tmp_path / "games.jsonl", sheet()
     records = Records(path, [games])
-    calls = []
 
-    def keep(numbers: Any) -> None:
-        calls.append(numbers)
-        if written or len(calls) > 1:
-            records.append(games, numbers)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
+    def record_and_interrupt() -> None:
+        for some in finished_games(games, make("greedy"), make("random")):
+            if not written:
+                signal.raise_signal(signal.SIGINT)
+            records.append(games, some)
+            signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        play(games, make("greedy"), make("random"), keep=keep)
+        record_and_interrupt()
     assert same(games, match)
     assert Records(path, [sheet()]).taken == 8
 
@@ -181,18 +177,14 @@ def test_a_full_disk_is_told_with_the_file_and_the_games_that_found_room_stay(
 ) -> None:
     path, games = tmp_path / "part.jsonl", sheet()
     records = Records(path, [games])
-
-    def keep(numbers: Any) -> None:
-        records.append(games, numbers)
-
     with files_up_to(file.stat().st_size // 2), pytest.raises(OSError, match="too large") as error:
-        play(games, make("greedy"), make("random"), keep=keep)
+        play_recorded(records, games, make("greedy"), make("random"))
     assert error.value.filename == str(path)
     again = sheet()
     records = Records(path, [again])
     assert 0 < records.taken < 8
     assert records.dropped > 0
-    play(again, make("greedy"), make("random"), keep=lambda n: records.append(again, n))
+    play_recorded(records, again, make("greedy"), make("random"))
     assert path.read_bytes() == file.read_bytes()
 
 
@@ -210,7 +202,7 @@ def test_sorted_the_file_is_the_same_in_whatever_order_games_came(
         records = Records(path, [match, other])
         for number in rng.permutation(14):
             games, first = (match, 0) if number < 8 else (other, 8)
-            records.append(games, np.array([number - first]))
+            records.append(games, finished(games, np.array([number - first])))
         assert path.read_bytes() != whole
         records.sort()
         assert path.read_bytes() == whole

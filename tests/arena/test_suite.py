@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matches import finished
 
 from tokaido_env import Game
 from tokaido_env.agents import make
@@ -55,7 +56,7 @@ def path(tmp_path: Path, suite: Suite, sheets: list[Sheet]) -> Path:
     """A submission with its records."""
     records = Records(tmp_path / "games.jsonl", sheets)
     for sheet in sheets:
-        records.append(sheet, np.arange(len(sheet)))
+        records.append(sheet, finished(sheet))
     data = submission_to_dict(suite.result(sheets), tmp_path / "games.jsonl", 24)
     (tmp_path / "mine.json").write_text(json.dumps(data), encoding="utf-8")
     return tmp_path / "mine.json"
@@ -250,7 +251,7 @@ def test_a_move_that_the_opponent_does_not_make_is_refused(
     records = Records(tmp_path / "games2.jsonl", sheets)
     for sheet in sheets:
         play(sheet, make("heuristic"), make("random"))
-        records.append(sheet, np.arange(len(sheet)))
+        records.append(sheet, finished(sheet))
     data = submission_to_dict(suite.result(sheets), tmp_path / "games2.jsonl", 24)
     path.write_text(json.dumps(data), encoding="utf-8")
     message = r"game \d of 4 against 'greedy' on shikoku, seed \d+, seat \d, decision \d+: 'greedy'"

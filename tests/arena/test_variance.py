@@ -20,12 +20,13 @@ BOARD = Board.load()
 
 
 @entry
-def surprise(boards: Any, guides: Any, states: Any, outcome: int, odds: Any, scratch: Any) -> float:
-    return _surprise(boards[0], guides[0], states[0], outcome, odds, scratch[0])
+def surprise(boards: Any, guides: Any, states: Any, outcome: int, room: Any, scratch: Any) -> float:
+    return _surprise(boards[0], guides[0], states[0], outcome, room[:2], room[2], scratch[0])
 
 
 def test_the_surprises_of_an_outcome_cancel_by_its_odds() -> None:
-    odds, scratch = np.zeros(MAX_OUTCOMES, np.int64), np.zeros(1, SCRATCH)
+    room = np.zeros(MAX_OUTCOMES, np.int64), np.zeros(MAX_OUTCOMES, np.float32)
+    room, scratch = (*room, np.zeros((2, 6), np.int64)), np.zeros(1, SCRATCH)
     guides, seen = guides_of(BOARD.record), set()
     for seed in range(4):
         game, rng = Game(seed=seed, chance="explicit"), np.random.default_rng(seed)
@@ -38,7 +39,7 @@ def test_the_surprises_of_an_outcome_cancel_by_its_odds() -> None:
                 total = 0.0
                 for label, chance in game.outcomes():
                     outcome = outcome_of(game, label)
-                    each = surprise(BOARD.record, guides, game.state, outcome, odds, scratch)
+                    each = surprise(BOARD.record, guides, game.state, outcome, room, scratch)
                     total += chance * each
                 assert total == pytest.approx(0, abs=1e-6)
                 seen.add(game.phase)

@@ -85,6 +85,7 @@ def package(tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_change_in_a_called_file_is_never_missed(package: Path, tmp_path: Path) -> None:
     """Coins are seen by a scale of `MAX_COINS` beyond nine, which is not in the encoder's file."""
@@ -246,6 +247,7 @@ def test_who_has_no_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache.cache_folder() is None
 
 
+@pytest.mark.slow
 def test_a_game_is_played_where_nothing_can_be_written(package: Path, tmp_path: Path) -> None:
     """Neither in the user's cache nor beside the sources."""
     (tmp_path / "file").touch()
@@ -440,6 +442,7 @@ def started(script: str, **environment: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 @needs_compiler
 @needs_locks
 def test_of_several_that_start_at_once_one_compiles(tmp_path: Path) -> None:
@@ -543,6 +546,7 @@ def test_compiling_for_long_is_said_once_on_a_terminal(tmp_path: Path) -> None:
     assert said(tmp_path) == ""  # all is there by now
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals are made otherwise")
 def test_neither_files_nor_workers_are_told(tmp_path: Path) -> None:

@@ -1,17 +1,16 @@
 """What is missing without an extra is told alike, with the command that installs it."""
 
 import re
-import subprocess
-import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from processes import ROOT, run_script
 
 from tokaido_env.core import extras
 from tokaido_env.core.extras import ExtraError, how_to_install, missing, require
 
-ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
     "optional-dependencies"
 ]
@@ -42,31 +41,44 @@ def test_the_first_that_is_missing_is_named() -> None:
     assert "figures need plots: " in str(missing("figures need", None, "plots"))
 
 
-@pytest.mark.parametrize("module", ADAPTERS)
-def test_an_adapter_without_its_library_says_what_to_install(module: str) -> None:
-    library, extra = ADAPTERS[module]
-    asked = f"import sys; sys.modules[{library!r}] = None; import {module}"
-    done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True)
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("tokaido_env.core.extras.ExtraError: ")
-    assert re.search(rf"needs? {library}: pip install '\.\[{extra}\]'$", last)
+WITHOUT_LIBRARIES = """
+import importlib, sys
+for module, library in CASES:
+    sys.modules[library] = None
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
 
 
-@pytest.mark.parametrize("method", ["ppo", "scale", "zero"])
-@pytest.mark.parametrize("library", ["torch", "stable_baselines3", "rich"])
-def test_training_asks_for_all_that_it_needs_before_it_begins(
-    method: str, library: str, tmp_path: Path
-) -> None:
-    if method != "ppo" and library != "torch":
-        pytest.skip("it needs PyTorch alone")
-    if library != "torch":
-        pytest.importorskip("torch")  # asked for first
-    run = ["train", "--method", method, "--run", str(tmp_path / "run")]
-    asked = f"import sys; sys.modules[{library!r}] = None\n"
-    asked += f"from tokaido_env.__main__ import main; sys.exit(main({run!r}))"
-    done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True)
-    told = f"train: training needs {library}: pip install '.[train]'\n"
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+def test_an_adapter_without_its_library_says_what_to_install() -> None:
+    cases = [(module, library) for module, (library, _) in ADAPTERS.items()]
+    told = run_script(WITHOUT_LIBRARIES.replace("CASES", repr(cases))).splitlines()
+    for line, (library, extra) in zip(told, ADAPTERS.values(), strict=True):
+        command = rf"pip install '\.\[{extra}\]'"
+        assert re.fullmatch(rf"ExtraError .* needs? {library}: {command}", line)
+
+
+TRAIN = """
+import sys
+sys.stderr = sys.stdout
+for method, library in CASES:
+    sys.modules[library] = None
+    from tokaido_env.__main__ import main
+    print(main(["train", "--method", method, "--run", RUN]))
+"""
+
+
+@pytest.mark.skipif(find_spec("sb3_contrib") is None, reason="libraries are asked for in order")
+def test_training_asks_for_all_that_it_needs_before_it_begins(tmp_path: Path) -> None:
+    cases = [("ppo", name) for name in ("rich", "stable_baselines3", "torch")]
+    cases += [("scale", "torch"), ("zero", "torch")]
+    run = repr(str(tmp_path / "run"))
+    told = run_script(TRAIN.replace("CASES", repr(cases)).replace("RUN", run))
+    assert told == "".join(
+        f"train: training needs {library}: pip install '.[train]'\n1\n" for _, library in cases
+    )
     assert not list(tmp_path.iterdir())
 
 

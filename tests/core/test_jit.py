@@ -85,7 +85,7 @@ assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
 @needs_compiler
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one thread only")
-@pytest.mark.parametrize("first", ["10", "5000"])
+@pytest.mark.parametrize("first", ["10", pytest.param("5000", marks=pytest.mark.slow)])
 def test_many_games_run_in_threads_few_and_forked_ones_do_not(tmp_path: Path, first: str) -> None:
     """Whichever form the cache holds already."""
     (tmp_path / "threads.py").write_text(THREADS, encoding="utf-8")

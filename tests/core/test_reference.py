@@ -9,6 +9,7 @@ import functools
 import random
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from tokaido_env.core.jit import INTERPRETED, entry
 from tokaido_env.core.rules import apply, apply_outcome, is_chance, legal
 
 CHUNKS = 20
-COUNTED = 5  # chunks of which it is counted what they reach: not all, they are in one process
+COUNTED = 5  # chunks whose games count for `test_the_walks_reach_everything`
 ENDS = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
 
 # Of the actions only `artist:stay` is missing: no board with dice up to 6 has it (test_rules.py).
@@ -47,24 +48,23 @@ REACHED = {
 
 Odds = list[tuple[str, float]]
 
-# One process walks these, once, and counts what they reach.
-counted = pytest.mark.xdist_group("walks")
+
+def chunks(fast: int) -> list[Any]:
+    """Chunks of the games, all but the first few marked as slow."""
+    slow = [pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(fast, CHUNKS)]
+    return [*range(fast), *slow]
 
 
-@pytest.mark.parametrize(
-    "chunk",
-    [pytest.param(chunk, marks=counted) for chunk in range(COUNTED)] + [*range(COUNTED, CHUNKS)],
-)
+@pytest.mark.parametrize("chunk", chunks(fast=COUNTED))
 def test_random_games_agree_with_the_reference(chunk: int, pytestconfig: pytest.Config) -> None:
     walk_chunk(chunk, pytestconfig.getoption("games"))
 
 
-@counted
 def test_games_on_another_board_agree_with_the_reference() -> None:
     walk_another_board()
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("chunk", chunks(fast=2))
 def test_games_on_drawn_boards_agree_with_the_reference(
     chunk: int, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
@@ -78,7 +78,6 @@ def test_games_on_drawn_boards_agree_with_the_reference(
         walk(Game(board, chance="explicit"), Reference(path), number)
 
 
-@counted
 def test_games_from_made_up_positions_agree_with_the_reference() -> None:
     walk_from_made_up_positions()
 
@@ -90,6 +89,12 @@ def test_games_from_the_middle_agree_with_the_reference() -> None:
         walk(game, reference_at(shikoku(), middle), seed, steps=100)
 
 
+def slow_if_compiled(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark a test whose kernel takes long to compile; `make test` runs it interpreted."""
+    return test if INTERPRETED else pytest.mark.slow(test)
+
+
+@slow_if_compiled
 def test_the_verbs_return_what_is_legal_then(tmp_path: Path) -> None:
     """Without a driver: batches go by what `apply` and `apply_outcome` return."""
     other = write_board(tmp_path / "other.toml", other_board_data())
@@ -116,7 +121,6 @@ def masks_after(boards: Any, states: Any, move: int) -> tuple[int, int]:
     return int(told), int(legal(board, s))
 
 
-@counted
 def test_the_walks_reach_everything(pytestconfig: pytest.Config) -> None:
     """What the games above compared is no less than the whole game."""
     games = pytestconfig.getoption("games")

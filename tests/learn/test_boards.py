@@ -35,7 +35,7 @@ from tokaido_env.tools.train import main as train
 
 SPEC = "family:train/6"
 POOL = BoardPool.load(SPEC)
-ON_POOL = VALUES | {"board": SPEC, "steps": 1024, "checkpoint_every": 512}
+ON_POOL = VALUES | {"board": SPEC, "steps": 512, "checkpoint_every": 256}
 
 Output = pytest.CaptureFixture[str]
 
@@ -143,9 +143,9 @@ def test_a_run_on_a_pool_is_the_same_again_and_when_it_was_stopped(
     ppo.begin(tmp_path / "again", Settings(**ON_POOL))
     assert ppo.train(tmp_path / "again")
     assert contents(tmp_path / "again") == contents(finished)
-    ppo.begin(tmp_path / "stopped", Settings(**ON_POOL | {"steps": 512}))
+    ppo.begin(tmp_path / "stopped", Settings(**ON_POOL | {"steps": 256}))
     assert ppo.train(tmp_path / "stopped")
-    assert train(["--resume", str(tmp_path / "stopped"), "--steps", "1024"]) == 0
+    assert train(["--resume", str(tmp_path / "stopped"), "--steps", "512"]) == 0
     stopped = contents(tmp_path / "stopped")
     for name in ("last", "best", "metrics.jsonl", "pool/pool.json", "config.toml"):
         assert stopped[name] == contents(finished)[name], name
@@ -182,10 +182,10 @@ def test_a_policy_tells_the_boards_of_the_one_that_it_started_from(tmp_path: Pat
     told = {"splits": ["test", "nowhere", 3], "name": "x" * 9000}
     replace(random_policy(Sizes.of_width(VALUES["width"])), training={"board": told}).save(start)
     run = tmp_path / "run"
-    ppo.begin(run, Settings(**ON_POOL | {"start_from": str(start), "steps": 512}))
+    ppo.begin(run, Settings(**ON_POOL | {"start_from": str(start), "steps": 256}))
     assert ppo.train(run)
     start.unlink()
-    assert train(["--resume", str(run), "--steps", "1024"]) == 0
+    assert train(["--resume", str(run), "--steps", "512"]) == 0
     assert Policy.load(run / "last").training["board"] == {
         **{"name": SPEC, "hash": POOL.hash, "boards": len(POOL)},
         "splits": ["train", "test"],

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from cases import rest_slow
 from networks import SIGHTED, SMALL
 
 from tokaido_env import Game, SeedError
@@ -264,7 +265,9 @@ def stopped_before_the_policy_was_saved(folder: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     "stopped",
-    [stopped_after_a_round, stopped_before_learning, stopped_before_the_policy_was_saved],
+    rest_slow(
+        [stopped_before_learning, stopped_after_a_round, stopped_before_the_policy_was_saved]
+    ),
 )
 def test_a_run_goes_on_where_it_was_stopped(
     finished: Path,
@@ -304,10 +307,11 @@ def test_broken_samples_are_named_and_can_be_made_again(
         RunError, match=r"broken samples: .*delete it, and the policies 01 and later"
     ):
         iterate(run, TINY)
-    path.unlink()
-    (run / "01").unlink()
-    iterate(run, TINY)
-    assert contents(run) == contents(finished)
+    if how == "cut":
+        path.unlink()
+        (run / "01").unlink()
+        iterate(run, TINY)
+        assert contents(run) == contents(finished)
 
 
 def test_only_the_samples_of_the_last_rounds_are_kept(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def test_what_is_collected_is_what_was_played() -> None:
         assert np.array_equal(rollout.sign[t].numpy()[~ends] > 0, same[~ends])
 
 
+@pytest.mark.slow
 def test_it_learns_and_the_same_seed_learns_the_same() -> None:
     first, second = ppo.train(2, seed=1), ppo.train(2, seed=1)
     for one, other in zip(first.parameters(), second.parameters(), strict=True):

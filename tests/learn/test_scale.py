@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cases import rest_slow
 from networks import random_policy
 
 from tokaido_env import Batch
@@ -32,6 +33,17 @@ SMALL = SightedSizes(16, 8, 4, 16, 8)
 TINY = ScaleSettings(
     seed=3, updates=4, games=16, minibatch=256, width=8, checkpoint_every=2, freeze_every=3
 )
+
+
+ONCE = replace(TINY, updates=1)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one update; not to be changed."""
+    run = tmp_path_factory.mktemp("scale") / "run"
+    scale.train(run, ONCE)
+    return run
 
 
 def network_of(pool: BoardPool, sizes: SightedSizes = SMALL) -> SightedNetwork:
@@ -158,6 +170,19 @@ def test_minibatches_deal_each_row_once() -> None:
         assert len(rows.unique()) == len(rows)
 
 
+def test_an_update_learns_who_won() -> None:
+    """What is known without looking is a loss of log 2."""
+    pool = BoardPool.load("shikoku")
+    network = network_of(pool)
+    played = play_games(network, pool, 16, seed=1)
+    optimizer = torch.optim.Adam(network.parameters(), 0.01)
+    first, second = (
+        update(network, optimizer, played, TINY, torch.Generator()).value for _ in range(2)
+    )
+    assert second < 0.98 * first < 0.98 * np.log(2)
+
+
+@pytest.mark.slow
 def test_self_play_learns_what_wins() -> None:
     """Sixty steps of the optimizer gain clearly on the network that they began with."""
     pool = BoardPool.load("shikoku")
@@ -182,11 +207,13 @@ def test_self_play_learns_what_wins() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        TINY,
-        replace(TINY, average=0.5, beside="shikoku_ring,shikoku_art", beside_every=2),
-        replace(TINY, precision="bfloat16", board="family:train/3"),
-    ],
+    rest_slow(
+        [
+            replace(TINY, average=0.5, beside="shikoku_ring,shikoku_art", beside_every=2),
+            replace(TINY, precision="bfloat16", board="family:train/3"),
+            TINY,
+        ]
+    ),
 )
 def test_a_run_makes_the_same_bytes_wherever_it_stops(
     settings: ScaleSettings, tmp_path: Path
@@ -249,11 +276,10 @@ def test_boards_beside_are_played_on_in_turn() -> None:
     assert games.tolist() == [[0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 0, 1, 2, 0]]
 
 
-def test_a_finished_run_does_nothing_more(tmp_path: Path) -> None:
-    scale.train(tmp_path, replace(TINY, updates=1))
-    before = files(tmp_path)
-    assert scale.train(tmp_path, replace(TINY, updates=1), pytest.fail)
-    assert files(tmp_path) == before
+def test_a_finished_run_does_nothing_more(finished: Path) -> None:
+    before = files(finished)
+    assert scale.train(finished, ONCE, pytest.fail)
+    assert files(finished) == before
 
 
 def test_a_run_on_many_boards_begins_from_a_policy(tmp_path: Path) -> None:
@@ -270,7 +296,8 @@ def test_a_run_on_many_boards_begins_from_a_policy(tmp_path: Path) -> None:
 def test_a_number_that_is_not_finite_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scale.train(tmp_path, replace(TINY, updates=2))
+    twice = replace(TINY, updates=2)
+    scale.train(tmp_path, ONCE)
     before = files(tmp_path)
     play = scale.play_games
 
@@ -281,22 +308,23 @@ def test_a_number_that_is_not_finite_stops_the_run(
 
     monkeypatch.setattr(scale, "play_games", spoilt)
     message = (
-        rf"update 3, minibatch \d+: the loss is nan: .*{checkpoints(tmp_path)[-1].name} is the"
+        rf"update 2, minibatch \d+: the loss is nan: .*{checkpoints(tmp_path)[-1].name} is the"
     )
     with pytest.raises(RunError, match=message):
-        scale.train(tmp_path, TINY)
+        scale.train(tmp_path, twice)
     monkeypatch.undo()
     assert {k: v for k, v in files(tmp_path).items() if k != "settings.json"} == {
         k: v for k, v in before.items() if k != "settings.json"
     }
-    assert scale.train(tmp_path, TINY)  # the same command goes on
+    assert scale.train(tmp_path, twice)  # the same command goes on
 
 
-def test_other_settings_other_methods_and_other_policies_are_refused(tmp_path: Path) -> None:
-    run, other = tmp_path / "run", tmp_path / "other"
-    scale.train(run, replace(TINY, updates=1))
+def test_other_settings_other_methods_and_other_policies_are_refused(
+    finished: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
     with pytest.raises(RunError, match=r"cannot go on with other settings: games: the run has 16"):
-        scale.train(run, replace(TINY, games=32))
+        scale.train(finished, replace(TINY, games=32))
     start_run(other, Settings())
     with pytest.raises(RunError, match=r"is a run of another method: expected one of --method sca"):
         scale.train(other, TINY)
@@ -304,16 +332,15 @@ def test_other_settings_other_methods_and_other_policies_are_refused(tmp_path: P
     random_policy().save(plain)
     with pytest.raises(RunError, match="start_from: expected a policy with sight"):
         scale.train(tmp_path / "third", replace(TINY, start_from=plain))
-    start = str(run / "last")
+    start = str(finished / "last")
     with pytest.raises(RunError, match=r"start_from: expected at most SightedSizes\(first=8, sec"):
         scale.train(tmp_path / "fourth", replace(TINY, start_from=start, second=1))
 
 
-def test_a_folder_for_other_inputs_is_refused(tmp_path: Path) -> None:
-    scale.train(tmp_path, replace(TINY, updates=1))
+def test_a_folder_for_other_inputs_is_refused(finished: Path, tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
-    contents = json.loads(file.read_text())
-    assert contents["settings"] == asdict(replace(TINY, updates=1))
+    contents = json.loads((finished / "settings.json").read_text())
+    assert contents["settings"] == asdict(ONCE)
     file.write_text(json.dumps(contents | {"inputs": "0123456789abcdef"}))
     with pytest.raises(RunError, match=r"made for inputs '0123456789abcdef', this version has '"):
         scale.train(tmp_path, TINY)

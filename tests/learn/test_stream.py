@@ -6,15 +6,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import rest_slow
 
 from tokaido_env.agents import Agent, Policy
-from tokaido_env.agents.arena.crew import Crew, Here, Unit
+from tokaido_env.agents.arena.crew import Crew, Here, Part, Unit
 from tokaido_env.agents.arena.crews import open_crew
 from tokaido_env.agents.learn import stream as module
 from tokaido_env.agents.learn.declared import RunError
@@ -100,20 +101,17 @@ class Leaves(Here):
     def run(
         self,
         units: Iterable[Unit],
-        take: Callable[[int, Any], None],
         agents: Sequence[Agent] = (),
-    ) -> None:
-        def taken(number: int, part: Any) -> None:
-            take(number, part)
-            take(number, part)
+    ) -> Iterator[Part]:
+        for part in super().run(units, agents):
+            yield part
+            yield part
             self.left -= 1
             if not self.left:
                 raise KeyboardInterrupt
 
-        super().run(units, taken, agents)
 
-
-@pytest.mark.parametrize("after", [1, 3, 4])
+@pytest.mark.parametrize("after", rest_slow([3, 1, 4]))
 def test_what_was_played_before_a_stop_is_not_played_again(tmp_path: Path, after: int) -> None:
     run = tmp_path / "run"
     crew: Crew = Leaves(after)
@@ -152,6 +150,7 @@ def test_a_policy_that_is_not_in_the_ledger_is_learnt_again(finished: Path, tmp_
     assert units(run) == units(finished)
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
     """`kill -9` once a policy is there and units wait; the same command goes on."""
     run = tmp_path / "run"

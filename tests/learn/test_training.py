@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import rest_slow
 from positions import shikoku_data, write_board
 from safetensors.numpy import load_file
 from signed import write_state
@@ -25,7 +26,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from tokaido_env import Game
 from tokaido_env.agents import Policy, make
 from tokaido_env.agents.arena.ladder import LADDER
-from tokaido_env.agents.learn import checkpoint, ppo
+from tokaido_env.agents.learn import checkpoint, ppo, ppo_metrics
 from tokaido_env.agents.learn.pool import LATEST
 from tokaido_env.agents.learn.ppo_policy import (
     SELF_PLAY_AT,
@@ -44,14 +45,14 @@ from tokaido_env.tools.train import main
 
 ROOT = Path(__file__).resolve().parents[2]
 VALUES: dict[str, Any] = {
-    **{"games": 8, "rollout": 32, "minibatch": 128, "width": 32, "slots": 4, "agents": "greedy"},
-    **{"freeze_every": 256, "reseat_every": 1024, "pool_size": 4, "checkpoint_every": 512},
-    **{"rate_every": 1024, "rating_games": 4, "final_learning_rate": 0.5, "refit_games": 16},
+    **{"games": 8, "rollout": 16, "minibatch": 64, "width": 32, "slots": 4, "agents": "greedy"},
+    **{"freeze_every": 128, "reseat_every": 512, "pool_size": 4, "checkpoint_every": 256},
+    **{"rate_every": 512, "rating_games": 4, "final_learning_rate": 0.5, "refit_games": 16},
 }
 SMALL = [
     word for name, value in VALUES.items() for word in (f"--{name}".replace("_", "-"), str(value))
 ]
-SHORT = ("--steps", "2048", *SMALL)
+SHORT = ("--steps", "1024", *SMALL)
 UNFITTED = {"refit_games": 0}
 LAST = ("pool/000000000", "last")
 CHECKPOINT = (
@@ -105,7 +106,7 @@ def test_a_run_folder_has_exactly_its_parts(finished: Path) -> None:
     pool = {name for name in parts if name.startswith("pool/")}
     assert parts - pool == {
         *("config.toml", "metrics.jsonl", "last", "best"),
-        *(f"checkpoints/{steps:09d}/{name}" for steps in (1536, 2048) for name in CHECKPOINT),
+        *(f"checkpoints/{steps:09d}/{name}" for steps in (768, 1024) for name in CHECKPOINT),
     }
     told = json.loads((finished / "pool" / "pool.json").read_text(encoding="utf-8"))
     assert len(told["snapshots"]) == VALUES["pool_size"]
@@ -137,14 +138,14 @@ def test_nothing_in_a_run_folder_can_run_code(finished: Path) -> None:
 
 def test_the_configuration_tells_all_settings_versions_and_layouts(finished: Path) -> None:
     config = tomllib.loads((finished / "config.toml").read_text(encoding="utf-8"))
-    assert Settings(**config["settings"]) == Settings(steps=2048, **VALUES)
+    assert Settings(**config["settings"]) == Settings(steps=1024, **VALUES)
     assert set(config["layout"]) == {"rules", "actions", "inputs"}
     assert {"python", "tokaido-env", "numpy", "numba", "torch"} <= set(config["versions"])
 
 
 def test_metrics_tell_every_update_in_order(finished: Path) -> None:
     told = metrics(finished)
-    assert [line["steps"] for line in told] == list(range(256, 2049, 256))
+    assert [line["steps"] for line in told] == list(range(128, 1025, 128))
     assert {"train/loss", "train/approx_kl", "games/ended"} <= set(told[0])
     assert {"win_rate/latest", "win_rate/greedy", "win_rate/agents"} <= set(told[-1])
     rates = [told[-1][key] for key in told[-1] if key.startswith("win_rate/")]
@@ -153,11 +154,11 @@ def test_metrics_tell_every_update_in_order(finished: Path) -> None:
 
 def test_ratings_come_at_their_interval_and_the_highest_is_best(finished: Path) -> None:
     rated = [line for line in metrics(finished) if "rating/elo" in line]
-    assert [line["steps"] for line in rated] == [1024, 2048]
+    assert [line["steps"] for line in rated] == [512, 1024]
     for line in rated:
         assert line["rating/low"] < line["rating/elo"] < line["rating/high"]
         assert line["rating/games"] == 3 * VALUES["rating_games"]
-    state = finished / "checkpoints" / "000002048" / "state.json"
+    state = finished / "checkpoints" / "000001024" / "state.json"
     counters = json.loads(state.read_text(encoding="utf-8"))
     assert counters["best_elo"] == max(line["rating/elo"] for line in rated)
     assert counters["ladder"] == json.loads(LADDER.read_text(encoding="utf-8"))["hash"]
@@ -176,19 +177,19 @@ def test_best_is_kept_by_rating_and_ties_keep_the_older(
         return ppo.Rating("learner", elo, (elo - 1, elo + 1), 12)
 
     monkeypatch.setattr(ppo, "place", place)
-    ppo.begin(tmp_path / "run", Settings(steps=1024, **VALUES | {"rate_every": 256}))
+    ppo.begin(tmp_path / "run", Settings(steps=512, **VALUES | {"rate_every": 128}))
     told: list[Progress] = []
     assert ppo.train(tmp_path / "run", told.append)
     best = Policy.load(tmp_path / "run" / "best")
     assert np.array_equal(best.tensors["trunk.0.weight"], rated[1].tensors["trunk.0.weight"])
     assert not np.array_equal(best.tensors["trunk.0.weight"], rated[2].tensors["trunk.0.weight"])
     new = [progress for progress in told if progress.is_new]
-    assert [progress.steps for progress in new] == [256, 512, 768, 1024]
+    assert [progress.steps for progress in new] == [128, 256, 384, 512]
     assert [progress.is_best for progress in new] == [True, True, False, False]
 
 
 def test_without_ratings_best_is_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train(tmp_path / "run", "--steps", "256", *SMALL, "--rate-every", "0") == 0
+    assert train(tmp_path / "run", "--steps", "128", *SMALL, "--rate-every", "0") == 0
     last = (tmp_path / "run" / "last").read_bytes()
     assert (tmp_path / "run" / "best").read_bytes() == last
     assert "without ratings" in capsys.readouterr().out
@@ -205,7 +206,7 @@ def test_a_trained_policy_plays(finished: Path) -> None:
 
 def test_a_run_can_start_from_a_policy(finished: Path, tmp_path: Path) -> None:
     start = ("--start-from", str(finished / "last"))
-    assert train(tmp_path / "run", "--steps", "256", *SMALL, *start) == 0
+    assert train(tmp_path / "run", "--steps", "128", *SMALL, *start) == 0
     first, last = Policy.load(tmp_path / "run/pool/000000000"), Policy.load(finished / "last")
     assert first.tensors.keys() == last.tensors.keys()
     for name, tensor in first.tensors.items():
@@ -214,7 +215,7 @@ def test_a_run_can_start_from_a_policy(finished: Path, tmp_path: Path) -> None:
 
 def test_a_saved_policy_tells_how_it_was_trained(finished: Path) -> None:
     training = Policy.load(finished / "last").training
-    assert training["steps"] == 2048
+    assert training["steps"] == 1024
     assert training["settings"] == {
         name: value for name, value in asdict(load_settings(finished)).items() if name != "steps"
     }
@@ -223,10 +224,10 @@ def test_a_saved_policy_tells_how_it_was_trained(finished: Path) -> None:
 def test_settings_come_from_preset_then_file_then_command_line(tmp_path: Path) -> None:
     lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in VALUES.items())
     file = tmp_path / "my.toml"
-    file.write_text(f"[settings]\nsteps = 512\nseed = 5\n{lines}", encoding="utf-8")
-    given = ("--preset", "long", "--config", str(file), "--seed", "6", "--steps", "256")
+    file.write_text(f"[settings]\nsteps = 256\nseed = 5\n{lines}", encoding="utf-8")
+    given = ("--preset", "long", "--config", str(file), "--seed", str(2**40), "--steps", "128")
     assert train(tmp_path / "run", *given) == 0
-    expected = Settings(steps=256, seed=6, **VALUES)  # of the preset, all is overridden
+    expected = Settings(steps=128, seed=2**40, **VALUES)  # of the preset, all is overridden
     assert load_settings(tmp_path / "run") == expected
 
 
@@ -237,7 +238,7 @@ def test_settings_come_from_preset_then_file_then_command_line(tmp_path: Path) -
 def unfitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose values are as they were trained: the last is not the best."""
     run = tmp_path_factory.mktemp("unfitted") / "run"
-    values = {"steps": 512, "rate_every": 256}
+    values = {"steps": 256, "rate_every": 128}
     ppo.begin(run, Settings(**VALUES | UNFITTED | values))
     assert ppo.train(run)
     return run
@@ -248,7 +249,7 @@ def fitting(unfitted: Path, run: Path) -> list[tuple[str, Refit]]:
     if not run.exists():
         shutil.copytree(unfitted, run)
         config = (run / "config.toml").read_text(encoding="utf-8")
-        lines = config.replace("refit_games = 0 ", "refit_games = 1024 ")
+        lines = config.replace("refit_games = 0 ", "refit_games = 512 ")
         assert lines != config
         (run / "config.toml").write_text(lines, encoding="utf-8")
     found: list[tuple[str, Refit]] = []
@@ -256,38 +257,45 @@ def fitting(unfitted: Path, run: Path) -> list[tuple[str, Refit]]:
     return found
 
 
+@pytest.fixture(scope="module")
+def fitted(unfitted: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """The same run with its values fitted, and the policies that were."""
+    run = tmp_path_factory.mktemp("fitted") / "run"
+    return run, [name for name, _ in fitting(unfitted, run)]
+
+
 def test_at_the_end_the_values_are_fitted_to_games_against_itself(
-    unfitted: Path, tmp_path: Path
+    unfitted: Path, fitted: tuple[Path, list[str]]
 ) -> None:
-    run = tmp_path / "run"
-    found = dict(fitting(unfitted, run))
+    run, found = fitted
     same = (unfitted / "last").read_bytes() == (unfitted / "best").read_bytes()
-    assert list(found) == (["last"] if same else ["last", "best"])
+    assert found == (["last"] if same else ["last", "best"])
     for name in ("last", "best"):
         before, after = (Policy.load(folder / name) for folder in (unfitted, run))
-        made = refit(before, games=1024, seed=0)
+        made = refit(before, games=512, seed=0)
         assert made.is_better
         assert after.training == before.training | {"value": made.policy.training["value"]}
         for tensor, values in made.policy.tensors.items():
             assert after.tensors[tensor].tobytes() == values.tobytes(), tensor
             fitted = tensor in ("value.weight", "value.bias")
             assert (values.tobytes() != before.tensors[tensor].tobytes()) == fitted, tensor
-    for path in ("pool/000000512", "checkpoints/000000512/learner.safetensors", "metrics.jsonl"):
+    for path in ("pool/000000256", "checkpoints/000000256/learner.safetensors", "metrics.jsonl"):
         assert (run / path).read_bytes() == (unfitted / path).read_bytes()
 
 
 def test_a_run_that_was_stopped_while_values_were_fitted_goes_on_there(
-    unfitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unfitted: Path,
+    fitted: tuple[Path, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fitting(unfitted, tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(ppo, "refit", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fitting(unfitted, tmp_path / "run")
     assert (tmp_path / "run" / "last").read_bytes() == (unfitted / "last").read_bytes()
     assert fitting(unfitted, tmp_path / "run")
-    runs = [contents(tmp_path / name, logs=False) for name in ("run", "whole")]
-    assert runs[0] == runs[1]
+    assert contents(tmp_path / "run", logs=False) == contents(fitted[0], logs=False)
     assert fitting(unfitted, tmp_path / "run") == []
 
 
@@ -297,7 +305,7 @@ def interrupt(*arguments: Any) -> Any:
 
 
 def test_a_value_of_all_games_is_left_as_it_is(tmp_path: Path) -> None:
-    ppo.begin(tmp_path / "run", Settings(steps=256, **VALUES | {"value_from": "all"}))
+    ppo.begin(tmp_path / "run", Settings(steps=128, **VALUES | {"value_from": "all"}))
     found: list[str] = []
     assert ppo.train(tmp_path / "run", fitted=lambda name, made: found.append(name))
     assert found == []
@@ -309,15 +317,37 @@ def test_a_value_of_all_games_is_left_as_it_is(tmp_path: Path) -> None:
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     runs = []
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        assert train(tmp_path / name, "--steps", "512", *SMALL, "--seed", seed) == 0
+        assert train(tmp_path / name, "--steps", "256", *SMALL, "--seed", seed) == 0
         runs.append(contents(tmp_path / name, logs=False))
     assert runs[0] == runs[1]
     for name in ("last", "metrics.jsonl"):
         assert runs[0][name] != runs[2][name]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_an_interrupted_run_goes_on_as_if_it_had_not_stopped(
+    finished: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Ctrl-C in the third update: a copy has joined the pool by then."""
+    run, write = tmp_path / "run", ppo_metrics.JsonLines.write
+
+    def press(self: Any, *arguments: Any, **options: Any) -> None:
+        write(self, *arguments, **options)
+        if len(metrics(run)) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ppo_metrics.JsonLines, "write", press)
+        assert train(run, *SHORT) == 130
+    assert f"--resume {run}\n" in capsys.readouterr().out
+    check_goes_on(run, finished)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_a_command_that_is_interrupted_goes_on_as_if_it_had_not_stopped(
     finished: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
@@ -334,11 +364,15 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_stopped(
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 130, output
     assert f"Go on with: python train.py --resume {run}" in output
+    check_goes_on(run, finished)
+
+
+def check_goes_on(run: Path, finished: Path) -> None:
+    """Check that an interrupted run is saved where it stopped, and ends as one that was not."""
     stopped_at = metrics(run)[-1]["steps"]
-    assert stopped_at < 2048
+    assert stopped_at < 1024
     assert (run / "checkpoints" / f"{stopped_at:09d}").is_dir()
     assert (run / "best").is_file()
-
     assert resume(run) == 0
     for name in ("last", "best", "metrics.jsonl", "config.toml", "pool/pool.json"):
         assert (run / name).read_bytes() == (finished / name).read_bytes()
@@ -352,6 +386,7 @@ def wait_for_progress(file: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_a_run_stopped_after_every_update_is_the_same_run(finished: Path, tmp_path: Path) -> None:
     """But for TensorBoard's times, and which checkpoint stands before the last."""
     run = tmp_path / "run"
@@ -369,14 +404,15 @@ def test_a_run_stopped_after_every_update_is_the_same_run(finished: Path, tmp_pa
     assert runs == 8  # nothing stops the last update
     expected = contents(finished, logs=False)
     found = contents(run, logs=False)
+    later = [f"{steps:09d}" for steps in range(512, 1024, 128)]
     for name in expected.keys() | found.keys():
-        if not name.startswith(("checkpoints/000001", "pool/000001")):
+        if not any(steps in name for steps in later):
             assert found[name] == expected[name], name
 
 
 def test_a_checkpoint_goes_on_as_if_the_run_had_not_stopped(finished: Path, run: Path) -> None:
     """As after a power cut: the newest checkpoint is gone, of what came later some is there."""
-    shutil.rmtree(run / "checkpoints" / "000002048")
+    shutil.rmtree(run / "checkpoints" / "000001024")
     (run / "last").unlink()
     metrics_file = run / "metrics.jsonl"
     metrics_file.write_bytes(metrics_file.read_bytes()[:-30])
@@ -384,7 +420,10 @@ def test_a_checkpoint_goes_on_as_if_the_run_had_not_stopped(finished: Path, run:
     assert contents(run, logs=False) == contents(finished, logs=False)
 
 
-@pytest.mark.parametrize("place", [(checkpoint, "drop_old"), (ppo, "snapshots_needed")])
+@pytest.mark.parametrize(
+    "place",
+    [(checkpoint, "drop_old"), pytest.param((ppo, "snapshots_needed"), marks=pytest.mark.slow)],
+)
 def test_a_kill_after_the_last_checkpoint_leaves_nothing_old(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]
 ) -> None:
@@ -392,7 +431,7 @@ def test_a_kill_after_the_last_checkpoint_leaves_nothing_old(
         pass
 
     def killed(folder: Path) -> Any:
-        if (folder / "checkpoints" / "000002048").exists():
+        if (folder / "checkpoints" / "000001024").exists():
             raise Killed
         return kept(folder)
 
@@ -419,9 +458,9 @@ def test_a_finished_run_has_nothing_to_go_on_with(
 def test_more_steps_go_on_as_if_there_had_been_as_many_from_the_start(tmp_path: Path) -> None:
     """With a constant learning rate, and without the rating at the first end."""
     constant = (*SMALL, "--final-learning-rate", "1", "--rate-every", "0")
-    assert train(tmp_path / "long", "--steps", "1280", *constant) == 0
-    assert train(tmp_path / "run", "--steps", "768", *constant) == 0
-    assert resume(tmp_path / "run", "--steps", "1280") == 0
+    assert train(tmp_path / "long", "--steps", "640", *constant) == 0
+    assert train(tmp_path / "run", "--steps", "384", *constant) == 0
+    assert resume(tmp_path / "run", "--steps", "640") == 0
     for name in ("last", "metrics.jsonl", "config.toml", "pool/pool.json"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "long" / name).read_bytes()
 
@@ -549,7 +588,7 @@ def test_a_decision_is_worth_what_the_learner_sees_at_its_own_next_one() -> None
         assert targets[:-1] == pytest.approx(values[1:], abs=1e-5)
 
 
-@pytest.mark.parametrize("gae_lambda", [0.0, 0.9, 1.0])
+@pytest.mark.parametrize("gae_lambda", rest_slow([0.9, 0.0, 1.0]))
 def test_a_game_that_reaches_the_cap_is_worth_nothing(tmp_path: Path, gae_lambda: float) -> None:
     """R10.1: nobody wins, and nothing comes after. By hand: no reward, and 0 after the end."""
     board = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 2})
@@ -571,7 +610,7 @@ def test_a_game_that_reaches_the_cap_is_worth_nothing(tmp_path: Path, gae_lambda
 def test_the_value_is_learnt_from_self_play_alone(tmp_path: Path) -> None:
     """Of a run that never meets itself, for lack of slots, the value stays; the policy learns."""
     values = {"slots": 1, "share_latest": 0.001, "share_past": 0.0, "share_agents": 0.999}
-    ppo.begin(tmp_path / "run", Settings(steps=512, **VALUES | UNFITTED | values))
+    ppo.begin(tmp_path / "run", Settings(steps=256, **VALUES | UNFITTED | values))
     assert ppo.train(tmp_path / "run")
     first, last = (Policy.load(tmp_path / "run" / name).tensors for name in LAST)
     for name in ("value.weight", "value.bias"):
@@ -584,19 +623,20 @@ def test_the_value_is_learnt_from_self_play_alone(tmp_path: Path) -> None:
 
 def test_self_play_alone_trains_the_value_and_a_policy_has_no_other(tmp_path: Path) -> None:
     values = {"share_latest": 1.0, "share_past": 0.0, "share_agents": 0.0, "agents": ""}
-    ppo.begin(tmp_path / "run", Settings(steps=256, **VALUES | UNFITTED | values))
+    ppo.begin(tmp_path / "run", Settings(steps=128, **VALUES | UNFITTED | values))
     assert ppo.train(tmp_path / "run")
     first, last = (Policy.load(tmp_path / "run" / name).tensors for name in LAST)
     assert (first["value.weight"] != last["value.weight"]).any()  # units that are never on stay
     assert (first["value.bias"] != last["value.bias"]).all()
-    kept = load_file(tmp_path / "run" / "checkpoints" / "000000256" / "learner.safetensors")
+    kept = load_file(tmp_path / "run" / "checkpoints" / "000000128" / "learner.safetensors")
     assert any(name.endswith("against.weight") for name in kept)
     assert not any("against" in name for name in last)
 
 
 def test_games_against_itself_are_told_to_the_critic(tmp_path: Path) -> None:
     """By what each slot is seated with, also where a run goes on; the share stays as it was."""
-    settings = Settings(steps=1024, **VALUES | {"reseat_every": 256})
+    rarely = {"rate_every": 0, "checkpoint_every": 1 << 20}
+    settings = Settings(steps=512, **VALUES | rarely | {"reseat_every": 128})
     ppo.begin(tmp_path / "run", settings)
     run = ppo._Run(tmp_path / "run", settings)
     run.resume()
@@ -606,7 +646,7 @@ def test_games_against_itself_are_told_to_the_critic(tmp_path: Path) -> None:
         own = np.resize(itself, settings.games)
         assert (run.env.self_play == own).all()
         assert (run.model._last_obs[:, SELF_PLAY_AT] == own).all()
-        run.model.num_timesteps += 256
+        run.model.num_timesteps += 128
         run.settle()
     run.model.logger.close()
 
@@ -627,7 +667,7 @@ def refusal(capsys: pytest.CaptureFixture[str]) -> str:
     [
         (("--steps", "0"), "steps: expected an integer from 1, got '0'"),
         (("--steps", "many"), "steps: expected an integer from 1, got 'many'"),
-        (("--minibatch", "100"), "minibatch: expected a divisor of games * rollout = 256, got 100"),
+        (("--minibatch", "100"), "minibatch: expected a divisor of games * rollout = 128, got 100"),
         (("--learning-rate", "nan"), "learning_rate"),
         (("--seed", "-1"), "seed: expected an integer from 0"),
         (("--board", "honshu"), "unknown board 'honshu': expected one of shikoku"),
@@ -640,7 +680,7 @@ def refusal(capsys: pytest.CaptureFixture[str]) -> str:
 def test_wrong_settings_are_refused_before_anything_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
 ) -> None:
-    assert train(tmp_path / "run", "--steps", "512", *SMALL, *options) == 1
+    assert train(tmp_path / "run", "--steps", "256", *SMALL, *options) == 1
     assert message in refusal(capsys)
     assert not (tmp_path / "run").exists()
 
@@ -652,10 +692,6 @@ def test_a_policy_of_another_size_is_refused_before_anything_is_made(
     assert train(tmp_path / "run", *SHORT, *start, "--width", "64") == 1
     assert "start_from: expected Sizes(first=64, second=16, move=8), " in refusal(capsys)
     assert not (tmp_path / "run").exists()
-
-
-def test_any_seed_of_a_game_can_train(tmp_path: Path) -> None:
-    assert train(tmp_path / "run", "--steps", "256", *SMALL, "--seed", str(2**40)) == 0
 
 
 def test_an_existing_folder_is_refused_untouched(
@@ -725,7 +761,7 @@ def test_a_run_of_another_kind_is_refused(
 def test_a_broken_checkpoint_is_refused(
     run: Path, capsys: pytest.CaptureFixture[str], name: str, how: str
 ) -> None:
-    path = run / "checkpoints" / "000002048" / name
+    path = run / "checkpoints" / "000001024" / name
     whole = bytearray(path.read_bytes())
     path.write_bytes(whole[: len(whole) // 2] if how == "cut" else b"")
     if how == "flipped":
@@ -739,16 +775,17 @@ def test_a_broken_checkpoint_is_refused(
     assert resume(run) == 1
     error = refusal(capsys)
     assert f"{path.parent}: broken checkpoint: " in error
-    assert f"delete it to go on from {run / 'checkpoints' / '000001536'}" in error
+    assert f"delete it to go on from {run / 'checkpoints' / '000000768'}" in error
     if how == "flipped":
         assert "was changed: its SHA-256 is not the one in SHA256SUMS" in error
         assert name in error
-        shutil.rmtree(path.parent)  # the advice
-        assert resume(run) == 0
+        if name == CHECKPOINT[0]:
+            shutil.rmtree(path.parent)  # the advice
+            assert resume(run) == 0
 
 
 def test_the_sums_are_those_of_sha256sum(finished: Path) -> None:
-    folder = finished / "checkpoints" / "000002048"
+    folder = finished / "checkpoints" / "000001024"
     sums = (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     assert [line.split("  ")[1] for line in sums] == list(CHECKPOINT[:-1])
     for line in sums:
@@ -759,7 +796,7 @@ def test_the_sums_are_those_of_sha256sum(finished: Path) -> None:
 def test_a_checkpoint_without_a_counter_is_refused(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = run / "checkpoints" / "000002048" / "state.json"
+    path = run / "checkpoints" / "000001024" / "state.json"
     counters = json.loads(path.read_text(encoding="utf-8"))
     for key in counters:
         kept = {k: v for k, v in counters.items() if k != key}
@@ -770,7 +807,7 @@ def test_a_checkpoint_without_a_counter_is_refused(
 
 def seated_snapshot(run: Path) -> Path:
     """Make a snapshot of the pool be met when a run goes on; return its file."""
-    path = run / "checkpoints" / "000002048" / "state.json"
+    path = run / "checkpoints" / "000001024" / "state.json"
     counters = json.loads(path.read_text(encoding="utf-8"))
     name = counters["pool"]["snapshots"][1]
     counters["pool"]["seated"][0] = name
@@ -798,14 +835,14 @@ def test_a_copy_with_other_inputs_is_named(
 
 
 def test_another_ladder_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = run / "checkpoints" / "000002048" / "state.json"
+    path = run / "checkpoints" / "000001024" / "state.json"
     counters = json.loads(path.read_text(encoding="utf-8"))
     write_state(path.parent, json.dumps(counters | {"ladder": "0123456789abcdef"}))
     assert resume(run) == 1
     assert "rated on the ladder 0123456789abcdef, the file is now" in refusal(capsys)
 
 
-@pytest.mark.parametrize("full_at", ["games.npz", "SHA256SUMS", "rename", "last"])
+@pytest.mark.parametrize("full_at", rest_slow(["games.npz", "SHA256SUMS", "rename", "last"]))
 def test_a_full_disk_leaves_what_was_saved_before(
     full_at: str,
     finished: Path,
@@ -813,14 +850,14 @@ def test_a_full_disk_leaves_what_was_saved_before(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The checkpoint after 512 steps is whole, that after 1024 is not; then there is room again."""
+    """The checkpoint after 256 steps is whole, that after 512 is not; then there is room again."""
     run = tmp_path / "run"
     fill_the_disk(monkeypatch, full_at, run)
     assert train(run, *SHORT) == 1
     error = refusal(capsys)
     assert "No space left on device" in error
-    assert ("checkpoints/000001024: not saved" in error) == (full_at != "last")
-    assert [path.name for path in (run / "checkpoints").iterdir()] == ["000000512"]
+    assert ("checkpoints/000000512: not saved" in error) == (full_at != "last")
+    assert [path.name for path in (run / "checkpoints").iterdir()] == ["000000256"]
     assert Policy.load(run / "last").tensors
     assert Policy.load(run / "best").tensors
     monkeypatch.undo()
@@ -829,14 +866,14 @@ def test_a_full_disk_leaves_what_was_saved_before(
 
 
 def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> None:
-    """Let one write of the save after 1024 steps, or its renaming, find no room."""
-    unfinished = run / "checkpoints" / "000001024.tmp"
+    """Let one write of the save after 512 steps, or its renaming, find no room."""
+    unfinished = run / "checkpoints" / "000000512.tmp"
 
     def refuse(place: Any, name: str, refused: Path) -> None:
         real = getattr(place, name)
 
         def write(path: Path, *others: Any, **options: Any) -> Any:
-            if path == refused and metrics(run)[-1]["steps"] == 1024:
+            if path == refused and metrics(run)[-1]["steps"] == 512:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
             return real(path, *others, **options)
 

@@ -462,6 +462,7 @@ def test_a_run_that_another_command_trains_is_left_alone(
     assert {path: data for path, data in after.items() if path.name != ".lock"} == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_two_commands_on_one_run_and_a_kill(run: Path) -> None:
     """The second of two real commands is told so; when the first is killed, a third goes on."""

@@ -2,19 +2,19 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cases import rest_slow
 from networks import SIGHTED, random_policy
 
 from tokaido_env import Game
 from tokaido_env.agents import Agent, Policy, make
-from tokaido_env.agents.arena.crew import Agents, Here, Unit
-from tokaido_env.agents.arena.crews import open_crew
+from tokaido_env.agents.arena.crew import Agents, Here, Part, Unit
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.learn import zero_parts
 from tokaido_env.agents.learn.declared import RunError
@@ -142,32 +142,21 @@ def lines(folder: Path, name: str) -> list[str]:
     return (folder / name).read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("who", ["processes:2"])
-def test_whoever_plays_the_bytes_are_the_same(finished: Path, tmp_path: Path, who: str) -> None:
-    with open_crew(who) as crew:
-        iterate(tmp_path / "run", TINY, crew)
-    assert contents(tmp_path / "run") == contents(finished)
-
-
 class Leaves(Here):
     """Stops after some units."""
 
     def __init__(self, after: int) -> None:
         self.left = after
 
-    def run(
-        self, units: Iterable[Unit], take: Callable[..., None], agents: Sequence[Agent] = ()
-    ) -> None:
-        def count(number: int, part: Any) -> None:
+    def run(self, units: Iterable[Unit], agents: Sequence[Agent] = ()) -> Iterator[Part]:
+        for part in super().run(units, agents):
             if not self.left:
                 raise KeyboardInterrupt
             self.left -= 1
-            take(number, part)
-
-        super().run(units, count, agents)
+            yield part
 
 
-@pytest.mark.parametrize("after", [2, 3, 4])
+@pytest.mark.parametrize("after", rest_slow([2, 3, 4]))
 def test_a_run_goes_on_where_it_was_stopped(finished: Path, tmp_path: Path, after: int) -> None:
     """In a round, between rounds, in the gate; what was played is not played again."""
     run = tmp_path / "run"
@@ -181,7 +170,7 @@ def test_a_run_goes_on_where_it_was_stopped(finished: Path, tmp_path: Path, afte
 
 
 @pytest.mark.parametrize(
-    "lost", ["gate.jsonl", "ledger.jsonl gate.jsonl", "gate.jsonl policies/0002"]
+    "lost", rest_slow(["ledger.jsonl gate.jsonl", "gate.jsonl", "gate.jsonl policies/0002"])
 )
 def test_what_a_power_cut_took_is_made_again(finished: Path, tmp_path: Path, lost: str) -> None:
     run = tmp_path / "run"
@@ -327,9 +316,10 @@ def test_a_setting_that_cannot_be_is_refused(change: dict[str, Any], message: st
 def test_the_command_trains_replays_and_refuses_in_one_line(
     tmp_path: Path, finished: Path, capsys: Output
 ) -> None:
+    """Two processes leave the same bytes."""
     words = [f"--{k.replace('_', '-')}={v}" for k, v in asdict(TINY).items() if k != "start_from"]
     run = ["--run", str(tmp_path / "run")]
-    assert main([*run, *words]) == 0
+    assert main([*run, *words, "--crew", "processes:2"]) == 0
     heading, *rows = capsys.readouterr().out.splitlines()
     assert heading.split()[:3] == ["round", "units", "positions"]
     assert [row.split()[:2] for row in rows] == [["1", "3"], ["2", "3"]]

@@ -72,13 +72,13 @@ def board_data(name: str) -> dict[str, Any]:
     return data
 
 
-# Boards of the family with routes that are hard to keep apart.
-HARD = ("family:16", "family:28")
+# Routes of family:28 are hard to keep apart, those of family:16 so hard that it takes many seconds.
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in (*OTHER_BOARDS, "family:16")]
 
 
-@pytest.fixture(scope="module", params=["shikoku", "other", *OTHER_BOARDS, *HARD])
+@pytest.fixture(scope="module", params=["shikoku", "other", "family:28", *SLOW])
 def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Board:
-    if request.param in HARD:
+    if request.param.startswith("family:"):
         return Board.load(request.param)
     path: Path = tmp_path_factory.mktemp("boards") / "board.toml"
     return Board.load(write_board(path, board_data(request.param)))
@@ -467,10 +467,12 @@ def test_areas_lie_between_their_towns(board: Board, drawings: list[str]) -> Non
         assert island.stations_around(area) == list(range(ends[index] + 1, ends[index + 1]))
 
 
-def test_maps_of_drawn_boards_write_no_cell_twice(pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize(
+    "numbers", [(1, 3, 5, 28), pytest.param((*range(6), 16), marks=pytest.mark.slow)], ids=len
+)
+def test_maps_of_drawn_boards_write_no_cell_twice(numbers: tuple[int, ...]) -> None:
     """A name of an area may hide a cell or two of a route where there is no other room."""
     hidden = 0
-    numbers = range(max(6, pytestconfig.getoption("games") // 400))
     for number in numbers:
         chart = survey(Board.generate(number))
         towns = [(corner, (12, 3)) for corner in chart.towns.values()]

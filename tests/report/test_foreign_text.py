@@ -121,7 +121,8 @@ def test_ladders(policy: str, board: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_analysis(policy: str, board: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--agent", policy, "--boards", board, "--games", "4", "--swaps", "1"]
+    words = ["--agent", policy, "--boards", board, "--games", "2", "--swaps", "1"]
+    words += ["--family", "0"]
     assert analysis.main([*words, "--json", "a.json"]) == 0
     told = capsys.readouterr()
     assert calm(told.out)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import rest_slow
 from twice import Twice
 
 from tokaido_env import Batch, Board, Game
@@ -155,12 +156,13 @@ def check_means(row: dict[str, Any], there: list[tuple[int, int, float, float]])
         assert row[name]["ci95"] == pytest.approx([mean - half, mean + half], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     """Of rollouts, whose noise is taken off, and of the share that luck explains."""
     inside = np.zeros(2)
     for seed in range(200):
-        _, rolled, luck = simulated(60, seed)
-        told = figures(*simulated(60, seed))
+        judged, rolled, luck = simulated(60, seed)
+        told = figures(judged, rolled, luck)
         assert len(rolled.values) == 800
         low, high = told["rollouts"]["rms"]["ci95"]
         inside[0] += low < 0.2 < high
@@ -280,9 +282,10 @@ def run(*words: str) -> int:
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    """In another process too."""
     files = [tmp_path / name for name in ("a", "b", "c")]
-    for path, seed in zip(files, ("1", "1", "2"), strict=True):
-        options = ["--json", str(path), "--seed", seed, "--plots", f"{path}.d"]
+    for path, seed, crew in zip(files, "112", ("here", "processes:1", "here"), strict=True):
+        options = ["--json", str(path), "--seed", seed, "--plots", f"{path}.d", "--crew", crew]
         assert run("champion", *SMALL, *options) == 0
     assert files[0].read_bytes() == files[1].read_bytes() != files[2].read_bytes()
     for name in ("calibration.png", "calibration.svg"):
@@ -293,20 +296,13 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     assert told["hash"] == BOARD.hash
 
 
-@pytest.mark.parametrize("spec", ["champion", "mcts:sims=4"])
+@pytest.mark.parametrize("spec", rest_slow(["champion", "mcts:sims=4"]))
 def test_whoever_plays_and_judges_the_figures_are_the_same(spec: str) -> None:
     plan, counts, crew = Plan(games=4, positions=5, rollouts=3, seed=1), list[int](), Twice()
     told = calibrate(make(spec), BOARD, plan, counts.append, crew)
     assert told == calibrate(make(spec), BOARD, plan)
     assert sum(counts) == plan.total
     assert any(unit.endswith(f"draws of chance judged by '{spec}'") for unit in crew.units)
-
-
-def test_processes_write_the_same_bytes(tmp_path: Path) -> None:
-    files = {crew: tmp_path / crew.replace(":", "-") for crew in ("here", "processes:2")}
-    for crew, path in files.items():
-        assert run("champion", *SMALL, "--json", str(path), "--crew", crew) == 0
-    assert files["here"].read_bytes() == files["processes:2"].read_bytes()
 
 
 def test_a_search_is_judged_by_what_it_found_where_it_moved(capsys: Any) -> None:

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from test_review import CHAMPION, golden
+from twice import Twice
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.crew import Crew, Here, Take
 from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.arena.workers import Processes
 from tokaido_env.agents.study.estimates import mean_of_sums
 from tokaido_env.agents.study.review import MARKS, Review, review
 from tokaido_env.agents.study.reviews import Asked, Tally, review_each
@@ -17,34 +16,24 @@ ASKED = Asked(JUDGE, CHAMPION, 4, 3)
 SEEDS = (3, 4, 5)
 
 
+@pytest.fixture(scope="module")
 def singles() -> list[Review]:
     return [review(golden(seed), JUDGE, CHAMPION, 4, 3) for seed in SEEDS]
 
 
-class Backwards(Here):
-    """Does the last unit first, and each of them twice."""
-
-    def run(self, units: object, take: Take, agents: object = ()) -> None:
-        parts: list[tuple[int, object]] = []
-        super().run(units, lambda number, part: parts.append((number, part)), agents)  # type: ignore[arg-type]
-        for number, part in reversed(parts + parts):
-            take(number, part)
-
-
-@pytest.mark.parametrize("crew", [None, Backwards(), Processes(2)], ids=["here", "back", "two"])
-def test_games_are_reviewed_in_order_and_as_alone(crew: Crew | None) -> None:
+@pytest.mark.parametrize("crew", [None, Twice()])
+def test_games_are_reviewed_in_order_and_as_alone(
+    crew: Twice | None, singles: list[Review]
+) -> None:
     found: list[Review] = []
     review_each((golden(seed) for seed in SEEDS), ASKED, found.append, crew)
-    if crew is not None:
-        crew.close()
-    assert [one.to_dict() for one in found] == [one.to_dict() for one in singles()]
+    assert [one.to_dict() for one in found] == [one.to_dict() for one in singles]
 
 
 def test_who_cannot_judge_is_refused_by_any_crew() -> None:
-    crew = Processes(1)
+    asked = ASKED._replace(judge=make("greedy"))
     with pytest.raises(ValueError, match="'greedy' does not tell") as refused:
-        review_each([golden()], ASKED._replace(judge=make("greedy")), lambda found: None, crew)
-    crew.close()
+        review_each([golden()], asked, lambda found: None, Twice())
     assert not isinstance(refused.value, AgentFailed)
 
 
@@ -62,15 +51,14 @@ def test_no_more_games_are_begun_than_are_reviewed() -> None:
     assert len(done) == 3
 
 
-def test_totals_are_those_of_the_games() -> None:
-    found, tally = singles(), Tally()
-    names = [("a", "b"), ("b", "a"), ("a", "b")]
-    for name, one in zip(names, found, strict=True):
+def test_totals_are_those_of_the_games(singles: list[Review]) -> None:
+    tally, names = Tally(), [("a", "b"), ("b", "a"), ("a", "b")]
+    for name, one in zip(names, singles, strict=True):
         tally.add(name, one)
     figures = tally.figures()
     assert list(figures) == ["a", "b"]
     for name, of in figures.items():
-        totals = [one.totals()[who.index(name)] for who, one in zip(names, found, strict=True)]
+        totals = [one.totals()[who.index(name)] for who, one in zip(names, singles, strict=True)]
         choices = np.array([each["choices"] for each in totals])
         assert (of["games"], of["choices"]) == (3, choices.sum())
         for mark in MARKS:
@@ -89,9 +77,9 @@ def test_totals_are_those_of_the_games() -> None:
             assert of[key]["ci95"][1] - of[key]["mean"] == pytest.approx(half, abs=1e-4)
 
 
-def test_one_name_for_both_has_no_luck_and_half_the_results() -> None:
+def test_one_name_for_both_has_no_luck_and_half_the_results(singles: list[Review]) -> None:
     tally = Tally()
-    for one in singles():
+    for one in singles:
         tally.add(("a", "a"), one)
     (of,) = tally.figures().values()
     assert (tally.games, of["games"]) == (3, 3)

@@ -26,7 +26,20 @@ def is_installed(check: Check) -> bool:
     return not check.needs.missing()
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"{check.package}, {check.name}")
+SLOW = ("performance_benchmark", "MaskablePPO learns", "playouts")
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(
+            check,
+            id=f"{check.package}, {check.name}",
+            marks=[pytest.mark.slow] if check.name in SLOW else [],
+        )
+        for check in CHECKS
+    ],
+)
 def test_the_environment_conforms(
     check: Check, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

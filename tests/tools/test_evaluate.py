@@ -195,6 +195,7 @@ def test_what_was_played_before_a_stop_is_saved(
     assert "greedy" in shown.out
 
 
+@pytest.mark.slow
 def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     """Ctrl-C in a shell goes to all processes; half a line is lost with the power."""
     agents = ["python:outsiders:Dice", "greedy"]
@@ -230,6 +231,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_processes_whose_command_was_killed_end_silently(tmp_path: Path) -> None:
     records = tmp_path / "games.jsonl"

@@ -90,6 +90,7 @@ def test_more_boards_take_over_the_games_on_fewer(tmp_path: Path, capsys: Output
     assert many["test"]["each"][:3] == few["test"]["each"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path, how: signal.Signals) -> None:

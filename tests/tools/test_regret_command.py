@@ -94,6 +94,7 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(regret_making, name, value)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="thousands of games")
 def test_a_set_is_made_and_gone_on_with(
     cheap: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]

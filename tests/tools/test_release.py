@@ -202,6 +202,7 @@ def test_a_wheel_has_all_files_and_no_other(place: Place) -> None:
             release_check.wheel(place)
 
 
+@pytest.mark.slow
 def test_the_sdist_gives_the_wheel_of_the_tree(place: Place) -> None:
     """Built for this: the README's links are absolute in both, tests are in neither."""
     assert release_check.packages(place)

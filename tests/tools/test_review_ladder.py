@@ -54,6 +54,7 @@ def test_the_order_is_compared_with_that_of_the_ladder() -> None:
     assert "by `other` orders 2 as their ratings do, while both could win 2." in told
 
 
+@pytest.mark.slow
 def test_matches_are_played_once_and_told_in_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,6 +112,7 @@ def test_an_agent_is_asked_for(capsys: Output) -> None:
 # The script
 
 
+@pytest.mark.slow
 def test_the_script_measures_all_agents_once_and_fills_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
 ) -> None:

@@ -49,6 +49,7 @@ def test_a_run_that_was_begun_is_resumed(tmp_path: Path) -> None:
     assert tokaido_100.train(tmp_path, 10, 0, 5) == ["train.py", "--resume", str(tmp_path)]
 
 
+@pytest.mark.slow
 def test_results_are_made_once_and_put_into_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
 ) -> None:

@@ -68,6 +68,7 @@ print(len(recorder.buffer))
 """
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.skipif(sys.platform == "win32", reason="there, both compile")
 def test_two_warm_up_at_once_and_nothing_is_left_to_compile(tmp_path: Path) -> None:

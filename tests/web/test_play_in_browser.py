@@ -142,6 +142,7 @@ def moves_on(browser: Browser, served: Served, act: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_whole_game_by_clicks(opened: Browser, served: Served) -> None:
     while served.table.look()["waits_for"] == "human":
         buttons = opened.find_elements(By.CSS_SELECTOR, ".choices button")
@@ -308,6 +309,7 @@ def test_the_game_is_looked_back_on_and_reviewed(opened: Browser, served: Served
     assert opened.find_elements(By.CSS_SELECTOR, ".choices button")
 
 
+@pytest.mark.slow
 def test_a_whole_game_by_keys_alone(browser: Browser) -> None:
     served = Served(Table(Session((HUMAN, "champion:sims=64"), seed=7), pace=0.0))
     browser.get(served.page)

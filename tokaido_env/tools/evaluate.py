@@ -32,11 +32,10 @@ from tokaido_env.agents import Agent, describe, make
 from tokaido_env.agents.arena.apart import MEMORY, Limits, check_limits, make_guarded
 from tokaido_env.agents.arena.crews import check_crew
 from tokaido_env.agents.arena.likelihood import RatingError
-from tokaido_env.agents.arena.luck import with_luck
 from tokaido_env.agents.arena.match import Match
 from tokaido_env.agents.arena.merged import merge, read_shard, shard
 from tokaido_env.agents.arena.nursery import CAN_FORK
-from tokaido_env.agents.arena.playing import AgentFailed, Numbers
+from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.arena.ratings import (
     Rating,
     anchor_of,
@@ -182,13 +181,13 @@ def _evaluate(options: argparse.Namespace) -> int:
     sheets = [Sheet(names[i], names[j], options.games, options.seed, board) for i, j in met]
     if options.shard is not None:
         sheets = [shard(sheet, *read_shard(options.shard)) for sheet in sheets]
+    for sheet in sheets:
+        sheet.luck = options.luck
     records = None
     if options.records is not None:
         records = Records(options.records, sheets, names)
         tell_taken(records)
     results, stopped = _play(pairs, sheets, records, options)
-    if options.luck:
-        results = [Result(with_luck(match, board), decided) for match, decided in results]
     ratings = _ratings(results, options, complete=stopped is None)
     scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
     ranked = standings([result.match for result in results], ratings)
@@ -235,7 +234,8 @@ def _tell_merged(options: argparse.Namespace) -> int:
         raise ValueError("--from-records: expected files alone, and no agents or games to play")
     check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
     check_replays(options.replays, options.report)
-    found = merge(options.from_records, None if options.board == "shikoku" else options.board)
+    given = None if options.board == "shikoku" else options.board
+    found = merge(options.from_records, given, luck=options.luck)
     whole = [sheet for sheet in found.sheets if len(sheet.match().games)]
     if found.unpaired:
         print(
@@ -247,8 +247,6 @@ def _tell_merged(options: argparse.Namespace) -> int:
         raise ValueError("--from-records: expected pairs of games with swapped seats, got none")
     board = whole[0].pool
     results = [Result(sheet.match(), None) for sheet in whole]
-    if options.luck:
-        results = [Result(with_luck(match, board), None) for match, _ in results]
     options.names = list(dict.fromkeys(name for m, _ in results for name in (m.a, m.b)))
     ratings = _ratings(results, options, complete=False)
     scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
@@ -293,17 +291,12 @@ def _play(
     options: argparse.Namespace,
 ) -> tuple[list[Result], BaseException | None]:
     """Play all matches; return those with a whole pair, and what has stopped playing, if any."""
-
-    def keep(sheet: Sheet, numbers: Numbers) -> None:
-        if records is not None:
-            records.append(sheet, numbers)
-
     with chosen_crew(options.crew) as crew:
         return play_series(
             pairs,
             sheets,
             error=options.error if options.until_decided else None,
-            keep=keep,
+            records=records,
             watch=lambda sheet, number: bar(sheet, f"{number}/{len(pairs)}"),
             crew=crew,
         )

@@ -15,7 +15,6 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.arena.crew import Crew
 from tokaido_env.agents.arena.crews import KINDS, open_crew
 from tokaido_env.agents.arena.links import LINKS
-from tokaido_env.agents.arena.playing import Numbers
 from tokaido_env.agents.arena.ratings import LINK, Rating
 from tokaido_env.agents.arena.records import Records
 from tokaido_env.agents.arena.series import Result, play_series
@@ -131,14 +130,10 @@ def play_kept(
     if kept is not None:
         tell_taken(kept)
 
-    def keep(sheet: Sheet, numbers: Numbers) -> None:
-        if kept is not None:
-            kept.append(sheet, numbers)
-
     with chosen_crew(crew) as chosen:
         _, stopped = play_series(
             *(pairs, sheets),
-            keep=keep,
+            records=kept,
             watch=lambda sheet, number: match_bar(
                 f"{number}/{len(sheets)} {sheet.pool.name}",
                 len(sheet),

@@ -1,0 +1,69 @@
+"""A game is simulated once: who plays keeps what the match, its records and its luck need."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matches import play_recorded
+
+from tokaido_env import trajectory
+from tokaido_env.agents import make
+from tokaido_env.agents.arena.luck import luck_of_games
+from tokaido_env.agents.arena.match import replay_games
+from tokaido_env.agents.arena.records import Records
+from tokaido_env.agents.arena.tournament import Sheet, play
+from tokaido_env.batch import Batch
+
+GAMES = 20
+
+
+@pytest.mark.parametrize("luck", [False, True])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_games_are_played_once_and_passed_through_once_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: bool, luck: bool
+) -> None:
+    """None is passed through again where nobody asks for its events or its luck."""
+    moves, passed = 0, 0
+    advance, play_all = Batch.advance, trajectory._play_all
+
+    def count_moves(self: Batch, games: Any, chosen: Any, **options: Any) -> None:
+        nonlocal moves
+        moves += len(games)
+        advance(self, games, chosen, **options)
+
+    def count_games(offsets: Any, first: int, *rest: Any) -> int:
+        nonlocal passed
+        last = play_all(offsets, first, *rest)
+        passed += last - first
+        return last
+
+    monkeypatch.setattr(Batch, "advance", count_moves)
+    monkeypatch.setattr(trajectory, "_play_all", count_games)
+    sheet = Sheet("greedy", "random", GAMES, 3, "shikoku")
+    sheet.luck = luck
+    if recorded:
+        records = Records(tmp_path / "games.jsonl", [sheet])
+        play_recorded(records, sheet, make("greedy"), make("random"))
+    else:
+        play(sheet, make("greedy"), make("random"))
+    assert moves == sheet.games["decisions"].sum()
+    assert passed == (GAMES if recorded or luck else 0)
+
+
+def test_what_was_noted_while_playing_is_what_a_replay_finds(tmp_path: Path) -> None:
+    """Replayed from the decisions, and from the record file."""
+    sheet, again = (Sheet("greedy", "random", GAMES, 3, "family:test/5") for _ in range(2))
+    sheet.luck = again.luck = True
+    path = tmp_path / "games.jsonl"
+    records = Records(path, [sheet])
+    play_recorded(records, sheet, make("greedy"), make("random"))
+    seeds, seats, which = (sheet.games[name] for name in ("seed", "seat_of_a", "board"))
+    replayed = replay_games(sheet.pool, seeds, seats, sheet.actions, which)
+    found = luck_of_games(sheet.pool, seeds, sheet.actions, which).sum(axis=1)
+    replayed["luck"] = np.where(seats == 0, found, -found)
+    assert (replayed == sheet.games).all()
+    del records
+    assert Records(path, [again]).taken == GAMES
+    assert (again.games == sheet.games).all()
+    assert (sheet.games["luck"] != 0).all()
