@@ -40,7 +40,8 @@ class Turn(NamedTuple):
 
 def copied_turn(live: Turn, observation: Any) -> Turn:
     """Return a turn with this observation and copies of all else."""
-    return Turn._make((observation, *map(_copied, live[1:])))
+    others: tuple[npt.NDArray[Any], ...] = live[1:]
+    return Turn._make((observation, *map(_copied, others)))
 
 
 def _copied(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

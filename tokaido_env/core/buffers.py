@@ -43,7 +43,7 @@ class BufferPool:
         if free:
             memory = self._ring.pop(free[-1])[1]
         else:
-            memory = memoryview(aligned_zeros(self._shape, self._dtype))
+            memory = aligned_zeros(self._shape, self._dtype).data
         # All views of an array refer to the first of their bases that rests on no array: to this
         # one. It is gone when the last of them is, and no garbage collection can revive it.
         owner = np.frombuffer(memory, self._dtype)
