@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,9 @@ import pytest
 from tokaido_env import Batch
 from tokaido_env.agent import Agent
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.state import ALIGNMENT, STATE
+from tokaido_env.core.buffers import ALIGNMENT, BufferPool
+from tokaido_env.core.state import STATE
+from tokaido_env.gym import TokaidoDuoVectorEnv
 from tokaido_env.observing import masks, observe
 from tokaido_env.position import PositionError
 
@@ -110,6 +114,10 @@ def test_a_turn_is_read_after_games_began(copied: bool) -> None:
 @pytest.mark.parametrize("observation", ["float32", "uint8"])
 def test_buffers_are_aligned_and_contiguous(observation: Any) -> None:
     for n in (1, 7, 4096):
+        own = Batch(n, observation=observation).reset(seed=1).observation
+        assert own.ctypes.data % ALIGNMENT == 0
+        assert own.flags.c_contiguous
+        assert own.flags.writeable
         batch = Batch(n, observation=observation, copy=False)
         turn = batch.reset(seed=1)
         for one in (turn.observation, turn.legal, batch.padded_mask):
@@ -150,3 +158,136 @@ def test_jax_takes_the_buffers_as_they_are() -> None:
         taken = jax.dlpack.from_dlpack(one, copy=False)
         assert taken.unsafe_buffer_pointer() == one.ctypes.data
         assert np.array_equal(np.asarray(taken), one)
+
+
+# Memory that is used again
+
+
+def pickled(array: Any) -> Any:
+    """What unpickles to the array itself, whose memory stands outside of the pickle."""
+    outside: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(array, protocol=5, buffer_callback=outside.append)
+    return pickle.loads(data, buffers=outside)
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda array: array,
+    "slice": lambda array: array[1:, 3:9],
+    "row": lambda array: array[2],
+    "transposed": lambda array: array.T,
+    "reshaped": lambda array: array.reshape(-1)[::-1],
+    "other dtype": lambda array: array.view(np.uint8),
+    "other class": lambda array: array.view(np.matrix)[1],
+    "memoryview": memoryview,
+    "frombuffer": lambda array: np.frombuffer(array, np.uint8)[5:],
+    "iterator": lambda array: array.flat,
+    "dlpack": np.from_dlpack,
+    "pickled": pickled,
+    "interface": lambda array: np.asarray(array.base)[1:],
+    "torch": lambda array: pytest.importorskip("torch").from_numpy(array)[1:],
+    "torch by dlpack": lambda array: pytest.importorskip("torch").from_dlpack(array).T,
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_nobody_is_handed_memory_that_a_view_shows(name: str) -> None:
+    pool = BufferPool((4, 24), np.float32)
+    array = pool.take()
+    array.view(np.uint8)[:] = 7
+    address = array.ctypes.data
+    view = VIEWS[name](array)
+    del array
+    for _ in range(3):
+        pool.take()[:] = 0.0
+    assert set(np.asarray(view).tobytes()) == {7}
+    del view
+    assert address in {one.ctypes.data for one in [pool.take() for _ in range(3)]}
+
+
+def test_memory_is_given_back_by_any_thread_and_not_hoarded() -> None:
+    pool = BufferPool((2, 3), np.uint8)
+    taken = [pool.take() for _ in range(50)]
+    assert len({array.ctypes.data for array in taken}) == 50
+    addresses = {array.ctypes.data for array in taken}
+    dropping = threading.Thread(target=taken.clear)
+    dropping.start()
+    dropping.join()
+    assert {array.ctypes.data for array in [pool.take() for _ in range(4)]} <= addresses
+    assert len(pool._ring) == 4  # of fifty no more were kept
+
+
+FORMS: list[dict[str, Any]] = [
+    {},
+    {"observation": "uint8"},
+    {"see_board": True},
+    {"observation": "entities"},
+]
+
+
+def arrays(told: Any) -> list[Any]:
+    """All arrays in what an environment returned, however deep."""
+    if isinstance(told, np.ndarray) and told.dtype != object:
+        return [told]
+    if isinstance(told, dict):
+        told = list(told.values())
+    if isinstance(told, (tuple, list, np.ndarray)):
+        return [array for each in told for array in arrays(each)]
+    return []
+
+
+def random_play(kind: str, **form: Any) -> Callable[[], Any]:
+    """Return what plays a step at random and returns what is told of it."""
+    if kind == "batch":
+        batch = Batch(64, "family:train/9", **form)
+        batch.reset(seed=5)
+        return lambda: batch.play("random")
+    if kind == "gymnasium":
+        envs = TokaidoDuoVectorEnv(64, "random", board="family:train/9", **form)
+        envs.reset(seed=5)
+        return lambda: envs.step(envs.action_masks().argmax(axis=1))
+    sb3 = pytest.importorskip("tokaido_env.sb3")
+    env = sb3.TokaidoVecEnv(64, "random", 5, board="family:train/9", **form)
+    env.reset()
+    return lambda: env.step(env.action_masks().argmax(axis=1))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("kind", ["batch", "gymnasium", "sb3"])
+def test_what_the_caller_keeps_never_changes(kind: str, form: dict[str, Any]) -> None:
+    if kind == "sb3" and form.get("observation") == "entities":
+        pytest.skip("a VecEnv has no entities")
+    step, kept, copies = random_play(kind, **form), [], []
+    for number in range(70):
+        told = arrays(step())
+        copies += [array.copy() for array in told]
+        kept += [array[2:] if number % 2 else array for array in told]  # a slice keeps all
+    for array, one in zip(kept, copies, strict=True):
+        assert np.array_equal(array, one[len(one) - len(array) :])
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_what_was_dropped_is_used_again_and_written_whole(form: dict[str, Any]) -> None:
+    """Also where its holder has written to it, what the board alone says included."""
+    batch, other = (Batch(64, "family:train/9", **form) for _ in range(2))
+    told = [each.reset(seed=5).observation for each in (batch, other)]
+    addresses = set()
+    for _ in range(60):
+        for mine, right in zip(parts(told[0]), parts(told[1]), strict=True):
+            assert np.array_equal(mine, right)
+            mine[:] = 77
+        addresses.add(parts(told[0])[0].ctypes.data)
+        told[0] = batch.play("random").observation
+        told[1] = other.play("random").observation
+    assert len(addresses) == 2  # one is held while the next is written
+
+
+def test_copies_of_a_batch_share_no_memory() -> None:
+    batch = Batch(8)
+    batch.reset(seed=5)
+    batch.play("random")
+    for other in (copy.deepcopy(batch), pickle.loads(pickle.dumps(batch))):
+        for each in (batch, other):
+            turn = each.play("random")
+            del turn
+        taken = [each.play("random").observation for each in (batch, other)]
+        assert not np.shares_memory(*taken)

@@ -23,6 +23,7 @@ from tokaido_env.core import loops
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES
 from tokaido_env.core.bots import BOTS, NO_BOT
+from tokaido_env.core.buffers import aligned_zeros
 from tokaido_env.core.checks import (
     CHANCES,
     Chance,
@@ -37,9 +38,9 @@ from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
 from tokaido_env.core.luck import LUCK, entropy_seed, episode_seeds
 from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import NOT_ENDED, Phase, aligned_zeros, copy_rows, put_rows, start
+from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
 from tokaido_env.observing import Observation, Observer
-from tokaido_env.turn import Turn
+from tokaido_env.turn import Turn, copied_turn
 from tokaido_env.validity import Games, Positions
 
 Seeds = int | npt.ArrayLike | None
@@ -71,10 +72,12 @@ class Batch:
         check: refuse illegal moves before anything is played. Without it an illegal move, any
             integer, is ignored: that game stays where it is and nobody has decided in it (`player`
             of the turn is -1). Who plays nothing else will wait for its end in vain.
-        copy: give turns arrays of their own. Without it they hand out the batch's buffers, which
-            the next step overwrites, what tells of a board only if it is another: do not write.
-            Observations, `legal` and `padded_mask` are contiguous then, and begin at multiples of
-            64 bytes: DLPack hands them on without a copy, and they change under whoever holds them.
+        copy: give turns arrays of their own, which the caller may keep and write to; observations
+            in memory of earlier ones that nobody holds any more. Without it turns hand out the
+            batch's buffers, which the next step overwrites, what tells of a board only if it is
+            another: do not write. `legal` and `padded_mask` are contiguous then, and begin at
+            multiples of 64 bytes, as observations do either way: DLPack hands them on without a
+            copy, and they change under whoever holds them.
 
     Attributes:
         pool: the boards in use, `slots["board"]` tells which of them each game is played on.
@@ -108,7 +111,7 @@ class Batch:
         self.pool = BoardPool.load(board)
         self.boards = self.pool.records
         self._fresh = start(self.boards)
-        self._observer = Observer(self.boards, observation, see_board, n)
+        self._observer = Observer(self.boards, observation, see_board, n, copy)
         self.luck = np.zeros(n, LUCK)
         self.legal = aligned_zeros((n,), np.uint64)
         self.slots = np.zeros(n, SLOT)
@@ -301,10 +304,9 @@ class Batch:
     def turn(self) -> Turn:
         """Return what `reset`, `step`, `play` and `finish` return: after `begin` or `advance`."""
         states = self.states
-        self._observer.look((self.all_games, self.boards, states, self.slots, states["player"]))
-        if not self._copy:
-            return self._turns
-        return Turn._make((self._observer.copied(), *(each.copy() for each in self._turns[1:])))
+        here = self.all_games, self.boards, states, self.slots, states["player"]
+        seen = self._observer.look(here)
+        return copied_turn(self._turns, seen) if self._copy else self._turns
 
     def observe(self, games: Games, seats: npt.ArrayLike) -> Any:
         """Return what the given seats see, in the form of `Turn.observation` or else float32.
@@ -399,7 +401,7 @@ class Batch:
         """Return views of the buffers that steps write to: what `copy=False` hands out."""
         slots = self.slots
         return Turn(
-            self._observer.seen,
+            self._observer.kept,
             self._words.view(np.int8)[:, :N_ACTIONS],
             self.legal,
             self.states["player"],

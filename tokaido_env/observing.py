@@ -17,6 +17,7 @@ from tokaido_env.core import loops
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
+from tokaido_env.core.buffers import BufferPool, aligned_zeros
 from tokaido_env.core.checks import as_array, check_choice
 from tokaido_env.core.entities import (
     N_ENTITY_NUMBERS,
@@ -33,7 +34,7 @@ from tokaido_env.core.observation import (
     units,
 )
 from tokaido_env.core.possible import FINE, first_impossible
-from tokaido_env.core.state import aligned_zeros, copy_rows
+from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 from tokaido_env.validity import checked_seats
@@ -124,6 +125,7 @@ class Observer:
         observation: as for `Batch`; None shows nothing until it is asked.
         see_board: put the block of its board behind the observation of each game.
         n: how many games there are.
+        copy: show all games in arrays of their own, else in one buffer that is written again.
 
     Raises:
         ValueError: such an observation there is not, or not on one of the boards.
@@ -135,6 +137,7 @@ class Observer:
         observation: Observation | None,
         see_board: bool,
         n: int,
+        copy: bool = True,
     ) -> None:
         check_observation(observation, see_board, (*OBSERVATIONS, None))
         self._shows = observation is not None
@@ -149,28 +152,33 @@ class Observer:
             self._still = board_entities(boards)
         elif see_board:
             self._still = board_blocks(boards, dtype)
-        self._kept = self._rows(n if self._shows else 0)
-        self._standing = np.full(n, -1, np.int32)  # whose board each row tells of
+        self._n = n
+        self._pool = BufferPool((n, self._width), dtype)
+        self._kept: npt.NDArray[Any] | None = None
+        if self._shows and not copy:
+            self._kept = aligned_zeros((n, self._width), dtype)
+            self._standing = _nowhere(n)
 
     @property
-    def seen(self) -> Seen | None:
-        """What `look` has last written: views of the buffers, the same at each look."""
-        return self._shown(self._kept) if self._shows else None
+    def kept(self) -> Seen | None:
+        """Views of the buffer that `look` writes to each time, if there is one."""
+        return None if self._kept is None else self._shown(self._kept)
 
-    def look(self, here: Here) -> None:
-        """Write what is seen of all games to the buffers, if anything is.
+    def look(self, here: Here) -> Seen | None:
+        """Return what is seen of all games, None if nothing is shown.
 
-        What the board alone says is written only where a game's board is another than before.
+        In the one buffer, what the board alone says is written only where a game's board is another
+        than before; arrays of their own are written whole, for who had them may have changed them.
 
         Args:
             here: all games, the boards, and so on, as for `observe`.
         """
-        if self._shows:
-            self._write(here, self._kept, self._standing)
-
-    def copied(self) -> Seen | None:
-        """Return what `look` has last written in arrays of their own."""
-        return self._shown(self._kept.copy()) if self._shows else None
+        if not self._shows:
+            return None
+        if self._kept is None:
+            return self.observe(here)
+        self._write(here, self._kept, self._standing)
+        return self._shown(self._kept)
 
     def observe(self, here: Here) -> Seen:
         """Return what seats see of games, in arrays of their own.
@@ -180,12 +188,10 @@ class Observer:
                 (nobody) standing for seat 0.
         """
         k = len(here[0])
-        rows = self._rows(k)
-        self._write(here, rows, np.full(k, -1, np.int32))
+        whole = k == self._n
+        rows = self._pool.take() if whole else aligned_zeros((k, self._width), self._units.dtype)
+        self._write(here, rows, _nowhere(k))
         return self._shown(rows)
-
-    def _rows(self, n: int) -> npt.NDArray[Any]:
-        return aligned_zeros((n, self._width), self._units.dtype)
 
     def _write(self, here: Here, rows: npt.NDArray[Any], standing: npt.NDArray[np.int32]) -> None:
         if self._has_entities:
@@ -197,6 +203,11 @@ class Observer:
 
     def _shown(self, rows: npt.NDArray[Any]) -> Seen:
         return entity_arrays(rows) if self._has_entities else rows
+
+
+def _nowhere(n: int) -> npt.NDArray[np.int32]:
+    """Return whose board each row tells of, before it tells of any."""
+    return np.full(n, -1, np.int32)
 
 
 class GameObserver:

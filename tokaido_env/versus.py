@@ -101,7 +101,6 @@ class Versus:
             reward=reward,
             observation=observation,
             see_board=see_board,
-            copy=False,
         )
         self.seats = np.zeros(n, np.int8)
         self.reward = np.zeros(n, np.float32)

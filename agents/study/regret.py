@@ -13,6 +13,7 @@ a hundred games.
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
+from tokaido_env.agents.arena.again import REPEATS, one_thread
 from tokaido_env.agents.arena.crew import Crew, Here, Make, cut, mark_of, portions
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.study.regret_set import BLOCK, NOT_ROLLED, Questions, RegretSet
@@ -37,6 +39,8 @@ ERROR, BLUNDER = 0.08, 0.16
 """From what loss on a decision is an error, a blunder: as GNU Backgammon's bad and very bad."""
 
 RESAMPLES = 2000
+
+_TIMED = 200  # positions of a unit at most, in which an agent is timed
 
 
 class Losses(NamedTuple):
@@ -55,7 +59,7 @@ class Measured(NamedTuple):
     choices: Rows
     """Actions, int64 (n,)."""
     seconds: float
-    """Of processors, a decision."""
+    """Of a processor, a decision, on one thread."""
 
 
 # Measuring
@@ -88,7 +92,7 @@ class ChoicesUnit(NamedTuple):
     """Positions of a set in which an agent is asked, as work for a crew.
 
     Its only part: numbers of the positions, the actions, int64 (k,) each, and seconds of
-    processors.
+    a processor on one thread.
 
     Attributes:
         agent: its spec.
@@ -107,11 +111,22 @@ class ChoicesUnit(NamedTuple):
         agent, batch = make(self.agent, self.mark), self.questions.batch()
         agent.prepare(list({id(board): board for board in self.questions.boards}.values()))
         every = np.arange(len(batch))
-        self._ask(agent, batch, every[:2])  # what is loaded or compiled
-        began = time.process_time()
         parts = [self._ask(agent, batch, some) for some in cut(every, agent.games_at_once)]
-        seconds = time.process_time() - began
+        seconds = len(every) * self._seconds(agent, batch)
         yield self.questions.numbers, np.concatenate(parts), seconds
+
+    def _seconds(self, agent: Agent, batch: Batch) -> float:
+        """Return the processor time of a decision on one thread: the median of some repeats."""
+        some = np.arange(len(batch))[:: -(-len(batch) // _TIMED)]
+        several = list(cut(some, agent.games_at_once))
+        times = []
+        with one_thread():
+            for _ in range(REPEATS + 1):
+                began = time.process_time()
+                for few in several:
+                    self._ask(agent, batch, few)
+                times.append(time.process_time() - began)
+        return statistics.median(times[1:]) / len(some)  # the first may load or compile
 
     def _ask(self, agent: Agent, batch: Batch, some: Rows) -> Rows:
         """Return what an agent does in some of the positions."""

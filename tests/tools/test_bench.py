@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numba
 import pytest
 
+from tokaido_env import Batch, Game
 from tokaido_env.__main__ import main
+from tokaido_env.core.actions import IDS
+from tokaido_env.gym import TokaidoDuoEnv
 from tokaido_env.tools import bench, bench_games
 from tokaido_env.tools.bench import Result
 from tokaido_env.tools.bench_processes import child
@@ -49,6 +53,7 @@ def test_every_budget_has_a_row() -> None:
         "pool / random": 0.93,
         "pool / random, 2": 0.93,
         "block / float32": 0.6,
+        "copied / float32": 0.85,
         "board": 2.0,
         "float32.1": 7e6,
         "float32.2": 13e6,
@@ -125,13 +130,78 @@ def test_real_rows_give_a_table_and_a_file(
     assert (state["median"], state["met"], state["unit"]) == (75.0, True, "bytes")
     assert figures["machine"]["versions"]["numba"] == numba.__version__
     assert "| one state | 1 | 75 | 75 – 75 | bytes | ≤ 128 | met |" in told
-    assert figures["machine"]["processor"] in told
+    assert told.startswith(f"## {figures['date']}\n\n{figures['machine']['processor']}, ")
+    assert f"numba {numba.__version__}, " in told
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.key in ("random.1", "step.1", "gym")])
-def test_batches_and_environments_are_measured(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+class Counter:
+    """Counts what an interface does, by wrapping it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def wrap(self, patch: pytest.MonkeyPatch, owner: Any, name: str, seen: Any) -> None:
+        """Add `seen(result, arguments)` at each call."""
+        real = getattr(owner, name)
+
+        def counted(*arguments: Any, **named: Any) -> Any:
+            result = real(*arguments, **named)
+            self.count += int(seen(result, arguments))
+            return result
+
+        patch.setattr(owner, name, counted)
+
+
+def deciders(turn: Any, arguments: Any) -> int:
+    return int((turn.player >= 0).sum())
+
+
+def one(result: Any, arguments: Any) -> int:
+    return 1
+
+
+# By the function of the row: what is wrapped, and how much a call of it does.
+COUNTED: dict[str, tuple[Any, str, Any]] = {
+    "random_play": (Batch, "play", deciders),
+    "stepping": (Batch, "step", deciders),
+    "game_play": (Game, "play", one),
+    "aec_play": (Game, "play", one),
+    "gym_play": (TokaidoDuoEnv, "step", one),
+    "open_spiel_play": (Game, "play", lambda _, arguments: arguments[0].events()[-1] in IDS),
+}
+OF_GAMES = [row for row in ROWS if row.measure.__qualname__.split(".")[0] in COUNTED]
+
+
+@pytest.mark.parametrize("row", OF_GAMES, ids=lambda row: row.key)
+def test_a_row_counts_what_was_done(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    if row.key in NOT_OURS:
+        pytest.skip("the game of another library")
+    for module in row.needs:
+        pytest.importorskip(module)
     monkeypatch.setattr(bench_games, "GAMES", 64)
-    assert row.measure() > 0
+    row.measure()  # what is made once
+    counter = Counter()
+    counter.wrap(monkeypatch, *COUNTED[row.measure.__qualname__.split(".")[0]])
+    assert row.measure() == (counter.count, pytest.approx(0, abs=60))
+
+
+NOT_OURS = ("connect_four", "pyspiel.backgammon", "pyspiel.tensor")
+
+
+@pytest.mark.parametrize("spec", ["mcts:sims=30", "mcts:sims=20,rollout=full", "greedy"])
+def test_simulations_and_decisions_are_counted(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each position with a choice as many as the spec says."""
+    monkeypatch.setattr(bench_games, "GAMES", 64)
+    monkeypatch.setattr(bench_games, "_SEARCHED", 64)
+    measure = bench_games.searching(spec)
+    done = measure()
+    batch = Batch(64, observation=None, autoreset=False)
+    batch.reset(seed=0)
+    for _ in range(60):
+        batch.play("greedy")
+    choices = (batch.masks(batch.all_games).sum(axis=1) > 1).sum()
+    assert done.count == choices * {"mcts:sims=30": 30, "greedy": 1}.get(spec, 20)
+    assert done.rate == done.count / done.seconds
 
 
 @pytest.mark.parametrize(

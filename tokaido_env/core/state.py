@@ -19,9 +19,6 @@ from tokaido_env.core.box import CHARACTERS, PAINTING_COUNTS, WARE_COUNTS
 # A game can reach 32. The sixth slab ends the game with its round, before which there were
 # nine coins at most, and a round brings a seat 33 at most: five wares sold at 4 with crafty, and a
 # pilgrim that visits towns of 4 twice. So 32 are left of them (R4.5, R8, R9.1).
-ALIGNMENT = 64
-"""Bytes: of buffers that other libraries take without a copy, as JAX asks for on a CPU."""
-
 MAX_COINS = 63  # a coin beyond is not kept
 MAX_PENDING = 10
 
@@ -97,15 +94,6 @@ def start(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     for column, character in enumerate(CHARACTERS):
         states[character] = boards["start"][:, :, column]
     return states
-
-
-def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return zeros that begin at a multiple of `ALIGNMENT` bytes: `np.zeros` begins anywhere."""
-    kind = np.dtype(dtype)
-    size = int(np.prod(shape)) * kind.itemsize
-    raw = np.zeros(size + ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size].view(kind).reshape(shape)
 
 
 def copy_rows(

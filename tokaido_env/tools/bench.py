@@ -26,7 +26,7 @@ import numba
 import tokaido_env
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.tools.bench_cuda import has_gpu
-from tokaido_env.tools.bench_games import GAMES
+from tokaido_env.tools.bench_games import GAMES, Done
 from tokaido_env.tools.bench_rows import RATIOS, ROWS, Ratio, Row
 from tokaido_env.tools.program import program
 
@@ -97,10 +97,7 @@ def _measure(runs: int, only: Sequence[str] | None, json_file: str | None) -> No
     date = datetime.now(UTC).date().isoformat()
     results = run(runs, only, lambda step: print(f"\r{step:<60}", end="", file=sys.stderr))
     print(file=sys.stderr)
-    print(f"{date}, {here['processor']}, {here['cores']} cores, {here['system']}")
-    print(", ".join(f"{name} {version}" for name, version in here["versions"].items()))
-    print(f"batches of {GAMES} games; median of {runs} runs after one thrown away\n")
-    print(table(results))
+    print(page(date, here, runs, results))
     if json_file is not None:
         data: dict[str, Any] = {"version": 1, "date": date, "runs": runs, "machine": here}
         data["rows"] = [result.to_dict() for result in results]
@@ -127,9 +124,9 @@ def run(
             # What other rows have loaded is not for this one's garbage collections to look through.
             gc.collect()
             gc.freeze()
-            figure = row.measure()
+            done = row.measure()
             if turn > 0:
-                figures[row.key].append(figure)
+                figures[row.key].append(done.rate if isinstance(done, Done) else done)
     gc.unfreeze()
     numba.set_num_threads(most)
     results = [Result(row, figures[row.key]) for row in rows]
@@ -172,6 +169,17 @@ def _processor() -> str:
         return next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor()
+
+
+def page(date: str, here: dict[str, Any], runs: int, results: Sequence[Result]) -> str:
+    """Return results as a section in Markdown, with all that they depend on."""
+    versions = ", ".join(f"{name} {version}" for name, version in here["versions"].items())
+    return (
+        f"## {date}\n\n"
+        f"{here['processor']}, {here['cores']} cores, {here['system']}; {versions}; batches of "
+        f"{GAMES:,} games; median and spread of {runs} runs after one thrown away.\n\n"
+        f"{table(results)}"
+    )
 
 
 def table(results: Sequence[Result]) -> str:

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,20 @@ _SEARCHED = 64  # games
 _BOARDS = 200
 
 
-def random_play(observation: str | None, **options: Any) -> Callable[[], float]:
-    """Return a measure of random play of a batch, one kernel call a ply, in decisions/s.
+class Done(NamedTuple):
+    """How many things were done, counted by what came of them, and how long they took."""
+
+    count: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """How many a second."""
+        return self.count / self.seconds
+
+
+def random_play(observation: str | None, **options: Any) -> Callable[[], Done]:
+    """Return a measure of random play of a batch, one kernel call a ply, in decisions.
 
     Args:
         observation, options: of the batch; `copy` is False by default.
@@ -41,9 +53,14 @@ def random_play(observation: str | None, **options: Any) -> Callable[[], float]:
             batch.play("random")
         return batch
 
-    def measure() -> float:
-        batch = begun()
-        return GAMES * _rate(lambda: batch.play("random"))
+    def measure() -> Done:
+        batch, last = begun(), []
+
+        def ply() -> None:
+            last[:] = [batch.play("random")]  # held while the next is played, as loops hold it
+
+        plies = _repeated(ply)
+        return Done(len(batch) * plies.count, plies.seconds)
 
     return measure
 
@@ -56,10 +73,10 @@ def draw_boards() -> float:
     return 1e3 * (time.perf_counter() - began) / _BOARDS
 
 
-def searching(spec: str) -> Callable[[], float]:
+def searching(spec: str) -> Callable[[], Done]:
     """Return a measure of an agent in positions of games by `greedy`.
 
-    In simulations/s, or in decisions/s if it does not search.
+    In simulations, which are the visits that it found; in decisions if it does not search.
     """
 
     @cache
@@ -75,40 +92,47 @@ def searching(spec: str) -> Callable[[], float]:
         several = batch.legal & (batch.legal - np.uint64(1)) != 0  # one action is not searched
         return agent, batch, np.flatnonzero(several)
 
-    def measure() -> float:
+    def measure() -> Done:
+        from tokaido_env.agents.players.heuristic import guides_of
+        from tokaido_env.agents.players.search import SearchAgent
+
         agent, batch, games = begun()
         states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
         began = time.perf_counter()
-        agent.act(batch.boards, states, legal, keys)
-        return len(games) * int(getattr(agent, "sims", 1)) / (time.perf_counter() - began)
+        if isinstance(agent, SearchAgent):
+            guides = guides_of(batch.boards)
+            found = agent.search(batch.boards, guides, states, legal, keys).visits
+            return Done(int(found.sum()), time.perf_counter() - began)
+        actions = agent.act(batch.boards, states, legal, keys)
+        return Done(len(actions), time.perf_counter() - began)
 
     return measure
 
 
-def stepping() -> Callable[[], float]:
-    """Return a measure of `step` with actions chosen outside, checked, in decisions/s."""
+def stepping() -> Callable[[], Done]:
+    """Return a measure of `step` with actions chosen outside, checked, in decisions."""
 
     @cache
     def begun() -> tuple[Batch, Any]:
         batch = Batch(GAMES, observation=None, copy=False)
         return batch, batch.reset(seed=0)
 
-    def measure() -> float:
+    def measure() -> Done:
         batch, turn = begun()
-        seconds = 0.0
-        plies = 100
-        for _ in range(plies):
+        decisions, seconds = 0, 0.0
+        for _ in range(100):
             actions = turn.mask.argmax(axis=1)
             began = time.perf_counter()
-            batch.step(actions)
+            turn = batch.step(actions)
             seconds += time.perf_counter() - began
-        return GAMES * plies / seconds
+            decisions += int((turn.player >= 0).sum())
+        return Done(decisions, seconds)
 
     return measure
 
 
-def game_play() -> float:
-    """Play whole games through `Game` at random; return decisions/s."""
+def game_play() -> Done:
+    """Play whole games through `Game` at random; return the decisions."""
     rng = random.Random(0)
     decisions, began = 0, time.perf_counter()
     for seed in range(50):
@@ -117,13 +141,13 @@ def game_play() -> float:
             actions = game.legal_actions()
             game.play(actions[int(rng.random() * len(actions))])
             decisions += 1
-    return decisions / (time.perf_counter() - began)
+    return Done(decisions, time.perf_counter() - began)
 
 
-def aec_play(make: Callable[[], Any], games: int) -> Callable[[], float]:
+def aec_play(make: Callable[[], Any], games: int) -> Callable[[], Done]:
     """Return a measure of a PettingZoo loop: `last()`, a legal action of the mask, `step()`."""
 
-    def measure() -> float:
+    def measure() -> Done:
         env = make()
         rng = random.Random(0)
         steps, began = 0, time.perf_counter()
@@ -137,7 +161,7 @@ def aec_play(make: Callable[[], Any], games: int) -> Callable[[], float]:
                 actions = observation["action_mask"].nonzero()[0]
                 env.step(int(actions[int(rng.random() * len(actions))]))
                 steps += 1
-        return steps / (time.perf_counter() - began)
+        return Done(steps, time.perf_counter() - began)
 
     return measure
 
@@ -156,11 +180,11 @@ def deep_copies() -> float:
     env.reset(seed=0)
     for _ in range(50):
         env.step(env.game.legal_actions()[0])
-    return 1e6 / _rate(lambda: copy.deepcopy(env))
+    return 1e6 / _repeated(lambda: copy.deepcopy(env)).rate
 
 
-def gym_play() -> float:
-    """Play whole episodes of `TokaidoDuo-v0` against the random bot; return steps/s."""
+def gym_play() -> Done:
+    """Play whole episodes of `TokaidoDuo-v0` against the random bot; return the steps."""
     import gymnasium
 
     env = gymnasium.make("TokaidoDuo-v0", opponent="random")
@@ -175,13 +199,13 @@ def gym_play() -> float:
             _, _, terminated, truncated, info = env.step(action)
             done = terminated or truncated
             steps += 1
-    return steps / (time.perf_counter() - began)
+    return Done(steps, time.perf_counter() - began)
 
 
-def open_spiel_play(name: str, *, tensor: bool) -> Callable[[], float]:
-    """Return a measure of random play of an OpenSpiel game from Python, in decisions/s."""
+def open_spiel_play(name: str, *, tensor: bool) -> Callable[[], Done]:
+    """Return a measure of random play of an OpenSpiel game from Python, in decisions."""
 
-    def measure() -> float:
+    def measure() -> Done:
         import pyspiel
 
         importlib.import_module("tokaido_env.openspiel")  # registers tokaido_duo
@@ -199,13 +223,13 @@ def open_spiel_play(name: str, *, tensor: bool) -> Callable[[], float]:
                     state.observation_tensor()
                 state.apply_action(rng.choice(state.legal_actions()))
                 decisions += 1
-        return decisions / (time.perf_counter() - began)
+        return Done(decisions, time.perf_counter() - began)
 
     return measure
 
 
-def pgx_play(name: str) -> Callable[[], float]:
-    """Return a measure of random play of a Pgx game, `GAMES` at once, in decisions/s."""
+def pgx_play(name: str) -> Callable[[], Done]:
+    """Return a measure of random play of a Pgx game, `GAMES` at once, in decisions."""
 
     @cache
     def begun() -> tuple[Any, Any]:
@@ -224,7 +248,7 @@ def pgx_play(name: str) -> Callable[[], float]:
 
         return jax.jit(ply), jax.jit(begin)(jax.random.split(jax.random.PRNGKey(0), GAMES))
 
-    def measure() -> float:
+    def measure() -> Done:
         import jax
 
         ply, state = begun()
@@ -233,15 +257,15 @@ def pgx_play(name: str) -> Callable[[], float]:
         for key in keys:
             state = ply(state, key)
         state.current_player.block_until_ready()
-        return GAMES * len(keys) / (time.perf_counter() - began)
+        return Done(len(state.current_player) * len(keys), time.perf_counter() - began)
 
     return measure
 
 
-def _rate(action: Callable[[], Any], seconds: float = 0.4) -> float:
-    """Return how often an action can be done in a second."""
+def _repeated(action: Callable[[], Any], seconds: float = 0.4) -> Done:
+    """Do an action again and again for so long."""
     count, began = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - began) < seconds:
         action()
         count += 1
-    return count / elapsed
+    return Done(count, elapsed)

@@ -56,13 +56,14 @@ def learn() -> None:
     settings = Settings()
     models = {name: _learner(name, settings) for name in LEARNERS}
     steps = settings.games * settings.rollout
-    seconds = dict.fromkeys(LEARNERS, 0.0)
+    done, seconds = dict.fromkeys(LEARNERS, 0), dict.fromkeys(LEARNERS, 0.0)
     for turn, name in itertools.product(range(4), LEARNERS):
-        began = time.perf_counter()
+        before, began = models[name].num_timesteps, time.perf_counter()
         models[name].learn(steps, reset_num_timesteps=False)
         if turn > 0:
+            done[name] += models[name].num_timesteps - before
             seconds[name] += time.perf_counter() - began
-    print(json.dumps({name: 3 * steps / seconds[name] for name in LEARNERS}))
+    print(json.dumps({name: done[name] / seconds[name] for name in LEARNERS}))
 
 
 def _learner(name: str, settings: Any) -> Any:

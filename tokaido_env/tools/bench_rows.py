@@ -9,6 +9,7 @@ import tokaido_env
 from tokaido_env.core.state import STATE
 from tokaido_env.tools.bench_cuda import SIZES, moving, playing
 from tokaido_env.tools.bench_games import (
+    Done,
     aec_play,
     connect_four,
     deep_copies,
@@ -32,7 +33,7 @@ class Row:
         key: short name, as `--only` takes it.
         what: what is measured.
         unit: of the figure.
-        measure: measures once.
+        measure: measures once: what was done, whose rate is the figure, or the figure itself.
         budget: what the figure should reach, None for a row that is there for comparison.
         at_most: the budget is an upper bound; else more is better.
         threads: how many kernels may use.
@@ -43,7 +44,7 @@ class Row:
     key: str
     what: str
     unit: str
-    measure: Callable[[], float]
+    measure: Callable[[], Done | float]
     budget: float | None = None
     at_most: bool = False
     threads: int = 1
@@ -262,6 +263,7 @@ RATIOS = (
     Ratio(
         "block / float32", "the board's block behind the observation", "block.1", "float32.1", 0.6
     ),
+    Ratio("copied / float32", "arrays of one's own to the batch's", "copied.1", "float32.1", 0.85),
     Ratio(
         "env / connect_four", "`env()` to PettingZoo connect_four_v3", "env", "connect_four", 8.0
     ),
