@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-from numba.core import config, types
+from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
@@ -128,7 +128,7 @@ def threads_for(items: int) -> int:
     """
     if items < 2 or INTERPRETED or _in_forked_child or not threading.main_thread().is_alive():
         return 1
-    return min(numba.get_num_threads(), items)
+    return min(int(numba.get_num_threads()), items)
 
 
 def _run_in_pool(serial: Callable[..., None], threads: int, items: int, args: Any) -> None:
@@ -188,7 +188,7 @@ def parallel(function: F, at_least: int = PARALLEL_FROM) -> F:
 def _compile_inner(function: F, **options: bool) -> F:
     if INTERPRETED:
         return function
-    compiled: F = numba.njit(
+    compiled = numba.njit(
         function,
         pipeline_class=_InnerCompiler,
         no_cpython_wrapper=True,
@@ -201,7 +201,7 @@ def _compile_inner(function: F, **options: bool) -> F:
 
 def _by_types(template: Callable[..., Any], args: Any, kws: Any) -> Any:
     """Let constants count as numbers: Numba would compile a function anew for each of them."""
-    return template(tuple(map(types.unliteral, args)), kws)
+    return template(tuple(map(numba.types.unliteral, args)), kws)
 
 
 class _InnerLibrary(JITCodeLibrary):
