@@ -221,13 +221,13 @@ def _played(
     begun = start_of(board.record) if start is None else start
     given = np.zeros(len(moves), np.int64) if seeds is None else seeds
     offsets = np.zeros(len(moves) + 1, np.int64)
-    columns = np.empty(room, STATE), np.empty(room, np.int16), np.empty(room, np.uint64)
+    dtypes: Any = STATE, np.int16, np.uint64
+    columns = [np.empty(room, dtype) for dtype in dtypes]
     args = board.record, begun, given, moves.astype(np.int16, order="C"), seeds is not None
     done = 0
     while (done := _play_all(offsets, done, *args, *columns)) < len(moves):
-        columns = tuple(np.concatenate([each, np.empty_like(each)]) for each in columns)  # type: ignore[assignment]
-    states, events, legal = (each[: offsets[-1]] for each in columns)
-    return Trajectory(board, offsets, states, events, legal)
+        columns = [np.concatenate([each, np.empty_like(each)]) for each in columns]
+    return Trajectory(board, offsets, *(each[: offsets[-1]] for each in columns))
 
 
 @entry
