@@ -349,12 +349,17 @@ class Game:
             return None
         return positions.to_dict(self.board, self._start[0])
 
-    def trajectory(self) -> Trajectory:
-        """Return everything that happened since the start, with the position before each event."""
+    def trajectory(self, since: Game | None = None) -> Trajectory:
+        """Return everything that happened, with the position before each event.
+
+        Args:
+            since: an earlier copy of this game, to return only what happened after it.
+        """
         from tokaido_env.trajectory import of_ids
 
-        events = self._history[1 : 1 + self._history[0]]
-        return of_ids(self.board, events.astype(np.uint8), self._start)
+        first, start = (0, self._start) if since is None else (since._history[0], since.states)
+        events = self._history[1 + first : 1 + self._history[0]]
+        return of_ids(self.board, events.astype(np.uint8), start)
 
     def events(self) -> list[str]:
         """Return the labels of all actions and outcomes since the start, in order."""
