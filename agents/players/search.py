@@ -110,6 +110,7 @@ class SearchAgent(Agent):
 
     spec: str
     games_at_once: int
+    may_fail = False
     plan: Plan
     network: Network | None = None
     opponent: OpponentModel | None = None
