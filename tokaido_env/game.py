@@ -14,7 +14,7 @@ from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards, board_named
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
-from tokaido_env.core.bits import actions_of
+from tokaido_env.core.bits import actions_of, expand
 from tokaido_env.core.checks import (
     CHANCES,
     Chance,
@@ -215,8 +215,8 @@ class Game:
         Returns:
             int8 (49,), 1 = legal; zeros at chance and when over.
         """
-        mask = np.zeros(N_ACTIONS, np.int8)
-        mask[actions_of(self.legal_mask)] = 1
+        mask = np.empty(N_ACTIONS, np.int8)
+        expand(self.legal_mask, mask)
         return mask
 
     def outcomes(self) -> list[tuple[str, float]]:
