@@ -76,9 +76,11 @@ def test_an_object_that_acts_hears_of_boards() -> None:
 def test_a_spec_an_agent_and_an_object_that_acts_become_agents() -> None:
     greedy = as_agent("greedy")
     assert (greedy.spec, greedy.bot, greedy.batched) == ("greedy", GREEDY, True)
+    assert not greedy.may_fail
     assert as_agent(greedy) is greedy
     lowest = as_agent(Lowest())
     assert isinstance(lowest, Given)
+    assert lowest.may_fail
     assert (lowest.spec, lowest.cost, lowest.games_at_once, lowest.bot) == (
         "Lowest",
         0,

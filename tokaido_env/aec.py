@@ -28,8 +28,7 @@ from pettingzoo.utils.env_logger import EnvLogger
 
 from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bits import MASK_BYTES, expand
-from tokaido_env.core.checks import check_choice, check_seed
+from tokaido_env.core.checks import IllegalMove, check_choice, check_seed
 from tokaido_env.core.luck import entropy_seed, episode_seed
 from tokaido_env.core.rules import rewards_of
 from tokaido_env.core.state import NOBODY
@@ -259,9 +258,7 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
             self.agent_selection = AGENTS[0]
             return
         self.agent_selection = agent = AGENTS[next_player]
-        words = np.empty(MASK_BYTES // 8, np.uint64)
-        expand(game.legal_mask, words)
-        self._mask = words.view(np.int8)[:N_ACTIONS]
+        self._mask = game.mask()
         if self._tells_mask:
             self.infos[agent]["action_mask"] = self._mask
 
@@ -335,9 +332,12 @@ class TokaidoEnv(RawTokaidoEnv):
         assert known, "action is not in action space"
         if done:
             self._was_dead_step(action)
-        elif self._raises or self.game.legal_mask >> int(action) & 1:  # type: ignore[arg-type]
+            return
+        try:
             self._play(agent, action)
-        else:
+        except IllegalMove:
+            if self._raises:
+                raise
             self._terminate_illegal(agent)
 
     def observe(self, agent: str) -> Any:

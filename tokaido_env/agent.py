@@ -53,6 +53,9 @@ class Agent(Protocol):
     bot: int = NO_BOT
     """Its number in `core.bots` if its play is a kernel: games may ask the kernel instead."""
 
+    may_fail: bool = True
+    """Whether `act` may raise an error or return an illegal action; False for ours only."""
+
     def act(
         self,
         boards: npt.NDArray[np.void],

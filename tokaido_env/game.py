@@ -14,7 +14,7 @@ from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards, board_named
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
-from tokaido_env.core.bits import actions_of
+from tokaido_env.core.bits import actions_of, expand
 from tokaido_env.core.checks import (
     CHANCES,
     Chance,
@@ -215,8 +215,8 @@ class Game:
         Returns:
             int8 (49,), 1 = legal; zeros at chance and when over.
         """
-        mask = np.zeros(N_ACTIONS, np.int8)
-        mask[actions_of(self.legal_mask)] = 1
+        mask = np.empty(N_ACTIONS, np.int8)
+        expand(self.legal_mask, mask)
         return mask
 
     def outcomes(self) -> list[tuple[str, float]]:
@@ -349,12 +349,17 @@ class Game:
             return None
         return positions.to_dict(self.board, self._start[0])
 
-    def trajectory(self) -> Trajectory:
-        """Return everything that happened since the start, with the position before each event."""
+    def trajectory(self, since: Game | None = None) -> Trajectory:
+        """Return everything that happened, with the position before each event.
+
+        Args:
+            since: an earlier copy of this game, to return only what happened after it.
+        """
         from tokaido_env.trajectory import of_ids
 
-        events = self._history[1 : 1 + self._history[0]]
-        return of_ids(self.board, events.astype(np.uint8), self._start)
+        first, start = (0, self._start) if since is None else (since._history[0], since.states)
+        events = self._history[1 + first : 1 + self._history[0]]
+        return of_ids(self.board, events.astype(np.uint8), start)
 
     def events(self) -> list[str]:
         """Return the labels of all actions and outcomes since the start, in order."""

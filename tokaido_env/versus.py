@@ -239,16 +239,18 @@ class Versus:
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Put all games back if an opponent fails; those in the kernel do not."""
+        """Put all games back if an opponent fails."""
+        if not any(agent.may_fail for agent, _ in self._outside):
+            yield
+            return
         results = self.reward, self.terminated, self.truncated
-        before = (self.snapshot(), [each.copy() for each in results]) if self._outside else None
+        before, told = self.snapshot(), [each.copy() for each in results]
         try:
             yield
         except BaseException:
-            if before is not None:
-                self.restore(before[0])
-                for each, was in zip(results, before[1], strict=True):
-                    each[:] = was
+            self.restore(before)
+            for each, was in zip(results, told, strict=True):
+                each[:] = was
             raise
 
     def _begin(self, games: Games, seed: Seeds, positions: Positions | None) -> None:

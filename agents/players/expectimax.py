@@ -76,6 +76,8 @@ class ExpectimaxAgent(Agent):
         depth: picks, 1 to `MAX_DEPTH`; one that has begun counts.
     """
 
+    may_fail = False
+
     def __init__(self, depth: int = 2) -> None:
         self.depth = depth
         self.spec = f"expectimax:depth={depth}"

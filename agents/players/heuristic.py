@@ -117,6 +117,7 @@ class HeuristicAgent(Agent):
     """The action after which the evaluation is best, with the best effect that a move leads to."""
 
     spec = "heuristic"
+    may_fail = False
 
     def act(
         self,

@@ -271,6 +271,8 @@ class PolicyAgent(Agent):
         temperature: as given.
     """
 
+    may_fail = False
+
     def __init__(self, path: str, temperature: float = 0.0) -> None:
         if not 0.0 <= temperature <= 10.0:
             raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")

@@ -108,6 +108,7 @@ class SearchAgent(Agent):
 
     spec: str
     games_at_once: int
+    may_fail = False
     plan: Plan
     network: Network | None = None
     opponent: OpponentModel | None = None

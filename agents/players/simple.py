@@ -17,6 +17,7 @@ class RandomAgent(Agent):
 
     spec = "random"
     bot = RANDOM
+    may_fail = False
 
     def act(
         self,
@@ -38,6 +39,8 @@ class GreedyAgent(Agent):
         epsilon: the probability of a random action instead: weaker players, for the gap between
             `random` and `greedy`.
     """
+
+    may_fail = False
 
     def __init__(self, epsilon: float = 0.0) -> None:
         self.epsilon = epsilon

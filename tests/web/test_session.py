@@ -11,6 +11,7 @@ from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.luck import episode_seed
 from tokaido_env.position import PositionError
 from tokaido_env.record import RESIGNED, Forfeit, Record, RecordError, replay
+from tokaido_env.render.scene import scenes_of
 from tokaido_env.web.session import HUMAN, Session
 
 
@@ -166,6 +167,23 @@ def test_what_is_advised_wins_what_the_agent_holds_behind_it(player: int) -> Non
         assert values is not None
         assert move.wins == pytest.approx((1 + (1, -1)[player] * float(values[0])) / 2)
         assert move.error == pytest.approx(0, abs=1e-9)
+
+
+def test_a_session_keeps_what_a_replay_of_its_game_shows() -> None:
+    session, rng = Session((HUMAN, "greedy"), seed=4), np.random.default_rng(1)
+    play_on(session, 7, rng)
+    session.put(session.game.to_dict())
+    play_on(session, 3, rng)
+    session.undo()
+    play_on(session, 2, rng)
+    undone = True
+    while undone:  # back into the game that was left, up to its start
+        played, names = session.game.trajectory(), ("human", "greedy")
+        again = scenes_of(played.board, played.states, played.events, None, names)
+        assert session.scenes == list(again)
+        assert [one.event for one in session.happened] == session.game.events()
+        undone = session.undo()
+    assert session.game.start_position is None
 
 
 def test_who_resigns_has_lost_and_may_play_on() -> None:

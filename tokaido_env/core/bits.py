@@ -83,9 +83,11 @@ def spread(byte: int) -> np.uint64:
 
 
 @entry
-def expand(mask: int, words: Any) -> None:
-    """`expand_mask`, for callers in Python."""
-    expand_mask(np.uint64(mask), words)
+def expand(mask: int, out: Any) -> None:
+    """Write a legal mask as one byte per action, 1 = legal, to an int8 array (N_ACTIONS,)."""
+    bits = np.uint64(mask)
+    for action in range(len(out)):
+        out[action] = bits >> np.uint64(action) & _ONE
 
 
 def actions_of(mask: int) -> list[int]:

@@ -250,17 +250,16 @@ def advance(
     n = int64(history[0]) + 1
     if n + MAX_EVENTS >= len(history) and (move >= 0 or sampled):
         return int(np.uint64(NO_ROOM)), NOBODY
-    if move >= 0:
+    if move < 0:
+        mask = legal(board, s)
+    else:
         history[n] = move
         n += 1
-        if is_chance(s):
-            apply_outcome(board, s, move)
-        else:
-            apply(board, s, move)
+        mask = apply_outcome(board, s, move) if is_chance(s) else apply(board, s, move)
     if sampled:
-        n = resolve(board, s, lucks[i], history, n)
+        mask, n = resolve(board, s, lucks[i], mask, history, n)
     history[0] = n - 1
-    return int(legal(board, s)), int(s["player"])
+    return int(mask), int(s["player"])
 
 
 @entry

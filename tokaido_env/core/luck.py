@@ -131,14 +131,18 @@ def settle(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
 
 
 @kernel
-def resolve(board: Row, s: Row, luck: Row, events: Any, n: int) -> int:
-    """Play outcomes until a decision or the end; write them from `events[n]` on, return the end."""
+def resolve(board: Row, s: Row, luck: Row, mask: Mask, events: Any, n: int) -> tuple[Mask, int]:
+    """Play outcomes of chance as `settle`, and write them to `events` from `n` on.
+
+    Returns:
+        What is legal then, and where the events end.
+    """
     while is_chance(s):
         outcome = sample(board, s, luck)
         events[n] = outcome
         n += 1
-        apply_outcome(board, s, outcome)
-    return n
+        mask = apply_outcome(board, s, outcome)
+    return mask, n
 
 
 @kernel

@@ -130,6 +130,7 @@ def scenes_of(
     *,
     shares: Shares | None = None,
     values: Sequence[float | None] | None = None,
+    last: Step | None = None,
 ) -> Iterator[Scene]:
     """Yield what there is to see in the rows of a played game.
 
@@ -141,8 +142,9 @@ def scenes_of(
         names: what to call the two players.
         shares: float32 (rows, N_ACTIONS), how likely an agent takes each action.
         values: the results that player_0 can expect, one for each row.
+        last: the newest move before the first row.
     """
-    last, moved = None, moves(events)
+    moved = moves(events)
     for row in range(len(states)):
         if row and moved[row - 1]:
             last = step_of(board, states[row - 1], int(events[row - 1]), states[row])
@@ -163,12 +165,18 @@ def choices_of(board: Board, states: States, shares: Shares | None = None) -> li
     for action in actions_of(legal_mask(board.record, states, 0)):
         place = None
         if action <= ARTIST_STAY:
-            after = copy_rows(states)
-            advance(board.record, after, _NO_LUCK, 0, action, False, np.zeros(_ROOM, np.int32))
-            place = step_of(board, states[0], action, after[0]).end
+            (then,) = state_after(board, states, action)
+            place = step_of(board, states[0], action, then).end
         share = None if shares is None else float(shares[action])
         choices.append(Choice(LABELS[action], place, share))
     return choices
+
+
+def state_after(board: Board, states: States, action: int) -> States:
+    """Return the position after a legal action, before any chance: `STATE` (1,)."""
+    then = copy_rows(states)
+    advance(board.record, then, _NO_LUCK, 0, action, False, np.zeros(_ROOM, np.int32))
+    return then
 
 
 def moves(events: Events) -> npt.NDArray[np.bool_]:

@@ -58,7 +58,7 @@ class Terminal:
         self._advisor: str | Agent = advisor
         self._earlier = list(earlier)
         self._out, self._read = out or sys.stdout, read or input
-        self._told = len(session.game.events())  # events that were told
+        self._told = len(session.happened)  # events that were told
         self._names = shown_names(session.names)
 
     def run(self) -> int:
@@ -135,18 +135,18 @@ class Terminal:
         return labels
 
     def _scene(self) -> Scene:
-        return self.session.scenes(len(self.session.game.events()))[0]
+        return self.session.scenes[-1]
 
     def _board(self) -> None:
         self._print(draw(self._scene(), color=has_colors(self._out)))
 
     def _tell(self) -> None:
         """Tell in words what has happened since the last time; save."""
-        for happened in self.session.happened(self._told):
+        for happened in self.session.happened[self._told :]:
             self._print(f"  {happened.sentence}")
             if happened.event.startswith("roll") and self._asks():
                 self._board()
-        self._told = len(self.session.game.events())
+        self._told = len(self.session.happened)
         self._save()
 
     def _asks(self) -> bool:
@@ -174,7 +174,7 @@ class Terminal:
         return self._stands_elsewhere()
 
     def _stands_elsewhere(self) -> bool:
-        self._told = len(self.session.game.events())
+        self._told = len(self.session.happened)
         self._save()
         self._board()
         return True

@@ -5,8 +5,9 @@
     while session.waits_for == "agent":
         session.reply()
 
-All that was decided is kept, so that anything can be taken back: undoing and deciding the same
-again meets the same luck. A session is saved as a record, whether its game is over or not.
+The session keeps the game from before each choice, so that anything can be taken back: undoing and
+deciding the same again meets the same luck. Each event is described once, when it happens. A
+session is saved as a record, whether its game is over or not.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from tokaido_env.boards.pool import Boards
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.checks import Chance, IllegalMove
 from tokaido_env.core.luck import agent_keys, arena_seed, entropy_seed
+from tokaido_env.core.plain import to_dict
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
-from tokaido_env.position import from_dict
 from tokaido_env.record import FORFEIT, RESIGNED, Forfeit, Record, RecordError, check_luck, replay
-from tokaido_env.render.scene import Scene, scenes_of, story_of
+from tokaido_env.render.scene import Scene, scenes_of, state_after, story_of
 from tokaido_env.render.words import seat_of, shown_names, tell
+from tokaido_env.trajectory import Trajectory
 
 HUMAN = "human"
 """In the place of a spec: a person decides."""
@@ -81,12 +83,20 @@ class Happened(NamedTuple):
     sentence: str
 
 
-class _Line(NamedTuple):
-    """A game that was left for another position."""
+class _Before(NamedTuple):
+    """A game before a move, and how many events it had."""
 
-    start: dict[str, Any] | None
-    moves: list[str]
-    chosen: list[int]
+    game: Game
+    events: int
+
+
+class _Line(NamedTuple):
+    """A game that was left for another position, with all that the session keeps of it."""
+
+    game: Game
+    scenes: list[Scene]
+    happened: list[Happened]
+    chosen: list[_Before]
     record: Record
 
 
@@ -102,10 +112,15 @@ class Session:
     Attributes:
         game: as it stands. Play through the session.
         names: what records call the players.
+        scenes: the position before each event, and the current one.
+        happened: the events, in words.
         resigned: who has given the game up, None: nobody.
     """
 
     game: Game
+    scenes: list[Scene]
+    happened: list[Happened]
+    resigned: int | None
 
     def __init__(
         self,
@@ -145,9 +160,9 @@ class Session:
         check_luck(record, played)
         chance: Chance = "explicit" if record.seed is None else "sampled"
         session = cls(seats, played.board, record.seed, chance)
-        session._start = record.start
         events = [one for one in record.events if record.seed is None or one in IDS]
-        session._rebuild([])
+        if record.start is not None:
+            session._begin(session._game_from(record.start))
         for event in events:
             if session.waits_for == "agent":
                 session.play_for_agent(event)
@@ -166,27 +181,33 @@ class Session:
             board, chance: as for a session; None: as before.
             seed: of the new luck; None takes one from the operating system.
         """
+        board = self.game.board if board is None else board
+        chance = self.game.chance if chance is None else chance
         self._seed = entropy_seed() if seed is None else seed
-        self._board = self.game.board if board is None else board
-        self._chance: Chance = self.game.chance if chance is None else chance
-        self._start: dict[str, Any] | None = None
-        self._chosen: list[int] = []  # which of the moves people chose or told
         self._left: list[_Line] = []
-        self._rebuild([])
-        self._board = self.game.board  # of a pool the one that the seed drew
+        self._begin(Game(board, self._seed, chance))
 
-    def _rebuild(self, moves: list[str]) -> None:
-        """Play anew what was played; whoever had resigned plays on."""
-        if self._start is None:
-            game = Game(self._board, self._seed, self._chance)
-        else:
-            game = Game.from_dict(
-                self._start, board=self._board, seed=self._seed, chance=self._chance
-            )
-        for move in moves:
-            game.play(move)
-        self.game, self._moves = game, moves
-        self.resigned: int | None = None
+    def _game_from(self, position: Mapping[str, Any]) -> Game:
+        """Return a game from a position on the board of this one, with its kind of chance."""
+        game = self.game
+        return Game.from_dict(position, board=game.board, seed=self._seed, chance=game.chance)
+
+    def _begin(self, game: Game) -> None:
+        self.game, self.resigned = game, None
+        self.scenes, self.happened = [], []
+        self._chosen: list[_Before] = []  # of moves that people chose, or told of chance
+        self._note(game.trajectory())
+
+    def _note(self, played: Trajectory) -> None:
+        """Describe the newest events and the positions after them, at first also the start."""
+        rows = np.arange(len(played.states)) >= min(len(self.scenes), 1)
+        last = self.scenes[-1].last if self.scenes else None
+        names = shown_names(self.names)
+        self.scenes += scenes_of(played.board, played.states, played.events, rows, names, last=last)
+        newest = pairwise(self.scenes[len(self.happened) :])
+        for event, (before, after) in zip(played.labels(), newest, strict=True):
+            number, seat = after.position["round"], seat_of(before, after)
+            self.happened.append(Happened(event, number, seat, tell(before, event, after)))
 
     @property
     def waits_for(self) -> Waits:
@@ -210,7 +231,7 @@ class Session:
     @property
     def decisions(self) -> int:
         """How many decisions were made, whoever made them."""
-        return sum(move in IDS for move in self._moves)
+        return sum(each.event in IDS for each in self.happened)
 
     @property
     def is_forced(self) -> bool:
@@ -227,10 +248,15 @@ class Session:
         if self.waits_for == "agent":
             raise IllegalMove(f"expected nothing: {self.names[self.game.player or 0]} is to decide")
         chosen = self.waits_for == "chance" or not self.is_forced
-        self.game.play(move)
+        before = self._play(move)
         if chosen:
-            self._chosen.append(len(self._moves))
-        self._moves.append(move)
+            self._chosen.append(before)
+
+    def _play(self, move: str) -> _Before:
+        before = _Before(self.game.copy("same"), len(self.happened))
+        self.game.play(move)
+        self._note(self.game.trajectory(before.game))
+        return before
 
     def reply(self) -> str:
         """Let the agent whose decision it is decide; return the label of its action.
@@ -258,8 +284,7 @@ class Session:
 
     def play_for_agent(self, label: str) -> None:
         """Play what the agent whose decision it is has decided."""
-        self.game.play(label)
-        self._moves.append(label)
+        self._play(label)
 
     def resign(self) -> None:
         """Let the person whose decision it is give the game up: the other player has won it.
@@ -280,21 +305,20 @@ class Session:
         Raises:
             PositionError: if no game can reach it; nothing has changed then.
         """
-        from_dict(self.game.board, position)
-        self._left.append(_Line(self._start, self._moves, self._chosen, self.record()))
-        self._start, self._chosen = dict(position), []
-        self._rebuild([])
+        game = self._game_from(position)
+        left = self.game, self.scenes, self.happened, self._chosen
+        self._left.append(_Line(*left, self.record()))
+        self._begin(game)
 
     def undo(self) -> bool:
         """Take back what a person chose or told last and all since; tell whether there was any."""
         if self.resigned is not None:
             self.resigned = None
         elif self._chosen:
-            self._rebuild(self._moves[: self._chosen.pop()])
+            self.game, events = self._chosen.pop()
+            del self.happened[events:], self.scenes[events + 1 :]
         elif self._left:
-            line = self._left.pop()
-            self._start, self._chosen = line.start, line.chosen
-            self._rebuild(line.moves)
+            self.game, self.scenes, self.happened, self._chosen, _ = self._left.pop()
         else:
             return False
         return True
@@ -344,37 +368,18 @@ class Session:
 
     # In words
 
-    def scenes(self, first: int = 0) -> list[Scene]:
-        """Return what there was to see before each event from one on, and what there is now."""
-        played = self.game.trajectory()
-        rows = np.arange(len(played.states)) >= first
-        names = shown_names(self.names)
-        return list(scenes_of(played.board, played.states, played.events, rows, names))
-
     def story(self) -> str:
         """Return in words what is to happen next, or how the game has ended."""
-        scene = self.scenes(len(self.game.events()))[0]
+        scene = self.scenes[-1]
         if self.resigned is None:
             return story_of(scene)
         return f"{scene.names[self.resigned]} resigns: {scene.names[1 - self.resigned]} wins"
 
-    def happened(self, first: int = 0) -> list[Happened]:
-        """Return the events from one on, in words."""
-        events, scenes = self.game.events()[first:], self.scenes(first)
-        return [
-            Happened(
-                event, after.position["round"], seat_of(before, after), tell(before, event, after)
-            )
-            for event, (before, after) in zip(events, pairwise(scenes), strict=True)
-        ]
-
     def meaning(self, label: str) -> str:
-        """Return in words what an action would do, before chance has its say."""
-        game = self.game
-        then = Game.from_dict(game.to_dict(), board=game.board, chance="explicit")
-        then.play(label)
-        played = then.trajectory()
-        before, after = scenes_of(played.board, played.states, played.events, None, ("", ""))
+        """Return in words what a legal action would do, before chance has its say."""
+        board, before = self.game.board, replace(self.scenes[-1], names=("", ""))
+        (row,) = state_after(board, self.game.states, IDS[label])
+        after = replace(before, position=to_dict(board.name, board.record[0], row))
         return tell(before, label, after).strip()
 
     def record(self) -> Record:

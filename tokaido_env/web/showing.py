@@ -7,7 +7,6 @@ from typing import Any
 
 from tokaido_env.agents.study.review import Review
 from tokaido_env.core.box import CHARACTERS
-from tokaido_env.game import Game
 from tokaido_env.render import glyphs
 from tokaido_env.render.elements import glyph_at
 from tokaido_env.render.scene import Scene, story_of
@@ -42,12 +41,12 @@ def choices_of(session: Session) -> list[Told]:
     return []
 
 
-def odds_of(game: Game) -> list[Told]:
+def odds_of(scene: Scene) -> list[Told]:
     """Return the odds of each die, of the next ware and of each player's next painting."""
-    position = game.to_dict()
+    position = scene.position
     dice = [
         _odds(f"{character}'s die", {str(face): faces.count(face) for face in sorted(set(faces))})
-        for character, faces in zip(CHARACTERS, game.board.faces, strict=True)
+        for character, faces in zip(CHARACTERS, scene.board.faces, strict=True)
     ]
     hidden = [
         _odds(f"player_{seat}'s next painting", player["hidden"])

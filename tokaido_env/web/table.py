@@ -20,9 +20,10 @@ from tokaido_env.boards.family import is_family
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import Chance, brief, check_choice, shown
 from tokaido_env.record import Record, replay, save
+from tokaido_env.render.scene import Scene
 from tokaido_env.web.board_form import board_form, corrected, described
 from tokaido_env.web.position_form import asked, completed, position_form
-from tokaido_env.web.session import HUMAN, Advice, Happened, Session
+from tokaido_env.web.session import HUMAN, Advice, Session
 from tokaido_env.web.showing import Told, choices_of, odds_of, picture_of, review_of
 
 UNRATED = ("challenger", "generalist")  # agents that the ladder does not have
@@ -92,7 +93,7 @@ class Table:
         self.closed = False
         self._runs, self._skips = True, True
         self._failed = self._unsaved = ""
-        self._log: list[Happened] = []
+        self._scene: Scene | None = None  # the newest that there was to see
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._think, daemon=True)
         self._do: dict[str, Callable[[Mapping[str, Any]], None]] = {
@@ -120,7 +121,7 @@ class Table:
         """Return what there is to see, as JSON types: newer than what was seen, or after a time."""
         with self._changed:
             self._changed.wait_for(lambda: self.version != seen or self.closed, seconds)
-            return self._told()
+            return self._told
 
     def do(self, name: str, arguments: Mapping[str, Any]) -> Told:
         """Do something at the table; return what there is to see then.
@@ -140,7 +141,7 @@ class Table:
         with self._changed:
             self._do[name](arguments)
             self._happened()
-            return self._told()
+            return self._told
 
     def ask(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Return something of the table, as JSON types; nothing changes.
@@ -164,14 +165,14 @@ class Table:
         return self.session.record().to_json() + "\n"
 
     def _at(self, arguments: Mapping[str, Any]) -> Told:
-        event, last = arguments.get("event"), len(self._log)
+        event, last = arguments.get("event"), len(self.session.happened)
         if type(event) is not int or not 0 <= event <= last:
             raise TableError(f"event: expected a number from 0 to {last}, got {shown(event)}")
-        return picture_of(self.session.scenes(event)[0])
+        return picture_of(self.session.scenes[event])
 
     def _position(self, arguments: Mapping[str, Any]) -> Told:
         game = self.session.game
-        names = self.session.scenes(len(self._log))[0].names
+        names = self.session.scenes[-1].names
         return {"form": position_form(game.board, names), "data": asked(game.to_dict())}
 
     def _board(self, arguments: Mapping[str, Any]) -> Told:
@@ -188,7 +189,8 @@ class Table:
         move = arguments.get("move")
         if not isinstance(move, str):
             raise TableError(f"move: expected a label, got {shown(move)}")
-        if arguments.get("events", len(self._log)) != len(self._log):
+        events = len(self.session.happened)
+        if arguments.get("events", events) != events:
             raise TableError("the game has gone on since: look again")
         self.session.play(move)
 
@@ -238,7 +240,6 @@ class Table:
         if self.session.decisions:
             self._earlier += self.session.records()
         self._forget()
-        self._log.clear()
 
     def _advise(self, arguments: Mapping[str, Any]) -> None:
         if self.session.game.player is None:
@@ -284,9 +285,10 @@ class Table:
         session = self.session
         while self._skips and session.waits_for == "human" and session.is_forced:
             session.play(session.game.legal_labels()[0])
-        self._note_log()
+        self._note_position()
         self.version += 1
         self._save()
+        self._told = self._described()
         self._changed.notify_all()
 
     def _save(self) -> None:
@@ -298,16 +300,14 @@ class Table:
         except OSError as error:  # the game goes on, and whoever looks is told
             self._unsaved = f"not saved: {brief(str(error), 200)}"
 
-    def _note_log(self) -> None:
-        events = self.session.game.events()
-        same = 0
-        while same < min(len(events), len(self._log)) and self._log[same].event == events[same]:
-            same += 1
-        if same < len(self._log) or same < len(events):
+    def _note_position(self) -> None:
+        """Forget what was thought about another position, but not that a review was asked for."""
+        scene = self.session.scenes[-1]
+        if scene is not self._scene:
             reviews = self._asked == "review" and self.session.decisions > 0
             self._forget()
             self._asked = "review" if reviews else ""
-        self._log[same:] = self.session.happened(same)
+        self._scene = scene
 
     def _forget(self) -> None:
         """Forget what was thought, and is to be, about a position that is gone."""
@@ -379,22 +379,21 @@ class Table:
 
     # What there is to see
 
-    def _told(self) -> Told:
-        session, game = self.session, self.session.game
-        scene = session.scenes(len(self._log))[0]
+    def _described(self) -> Told:
+        session, game, scene = self.session, self.session.game, self.session.scenes[-1]
         picture = picture_of(scene) | {"story": session.story()}
         thinks = bool(self._asked) or (session.waits_for == "agent" and self._runs)
         return picture | {
             **{"version": self.version, "waits_for": session.waits_for, "player": game.player},
             **{"names": list(scene.names), "seats": list(session.names), "seed": session.seed},
             **{"board": game.board.name, "chance": game.chance, "rolls": game.phase.name == "ROLL"},
-            **{"choices": choices_of(session), "odds": odds_of(game)},
-            "log": [[one.round, one.seat, one.sentence] for one in self._log],
+            **{"choices": choices_of(session), "odds": odds_of(scene)},
+            "log": [[one.round, one.seat, one.sentence] for one in session.happened],
             "points": [dict(points) for points in game.scores()],
             "advice": None if self._advice is None else _advice_of(self._advice),
             "review": None
             if self._review is None
-            else review_of(self._review, scene.names, self._log),
+            else review_of(self._review, scene.names, session.happened),
             **{"advisor": self._advisor, "asked": self._asked},
             **{"thinks": thinks, "does": self._does()},
             "thinker": self._thinker() if thinks else "",
