@@ -54,9 +54,8 @@ def unit(expert: str = "mcts:sims=3", **change: Any) -> SelfPlayUnit:
 
 
 def samples_of(one: SelfPlayUnit) -> Samples:
-    parts: list[Samples] = []
-    one.run(Agents(), parts.append)
-    (samples,) = parts
+    (samples,) = one.run(Agents())
+    assert isinstance(samples, Samples)
     return samples
 
 
