@@ -11,8 +11,9 @@ import os
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,8 @@ _SEARCHED = 64  # games
 _BOARDS = 200
 
 
-class Done(NamedTuple):
+@dataclass(frozen=True)
+class Done:
     """How many things were done, counted by what came of them, and how long they took."""
 
     count: int
@@ -54,7 +56,8 @@ def random_play(observation: str | None, **options: Any) -> Callable[[], Done]:
         return batch
 
     def measure() -> Done:
-        batch, last = begun(), []
+        batch = begun()
+        last: list[Any] = []
 
         def ply() -> None:
             last[:] = [batch.play("random")]  # held while the next is played, as loops hold it
