@@ -148,7 +148,7 @@ def evaluate(board: Row, guide: Row, s: Row, scratch: Row) -> np.float32:
     return result_of(balance(board, guide, quiet, scratch))
 
 
-@subroutine
+@kernel
 def balance(board: Row, guide: Row, s: Row, scratch: Row) -> int:
     """Return the log-odds of winning for player_0, in whole numbers; no effect is being chosen."""
     count_terms(board, guide, s, scratch["terms"])

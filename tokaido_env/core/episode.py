@@ -8,7 +8,7 @@ import numpy as np
 
 from tokaido_env.core.bots import GREEDY, NO_BOT, greedy_action, random_action
 from tokaido_env.core.box import Mask, Row, Seat
-from tokaido_env.core.jit import entry, inlined, int64, kernel, subroutine
+from tokaido_env.core.jit import entry, int64, kernel, subroutine
 from tokaido_env.core.luck import (
     MAX_EVENTS,
     agent_key,
@@ -71,8 +71,6 @@ NO_MOVE = -1
 NO_ROOM = 1 << 63  # no legal mask: no action has this bit
 MASK_BITS = 64  # of a legal mask
 
-_apply_inlined = inlined(apply)
-
 
 @kernel
 def offered(board: Row, s: Row, mask: Mask, move: int) -> int:
@@ -102,18 +100,12 @@ def play(board: Row, s: Row, luck: Row, slot: Row, mask: Mask, move: int, mode: 
     slot["truncated"] = 0
     slot["reward"][0] = 0.0
     slot["reward"][1] = 0.0
-    if move != NO_MOVE and mask != np.uint64(0):  # most steps: not worth a call
-        mask = _apply_inlined(board, s, move)
-        slot["decisions"] += 1
-        if int(mode["sampled"]):
-            mask = settle(board, s, luck, mask)
-    else:
-        mask = _move(board, s, luck, slot, mask, move, mode)
+    mask = _move(board, s, luck, slot, mask, move, mode)
     slot["next_player"] = s["player"]
     return mask
 
 
-@subroutine
+@kernel
 def _move(board: Row, s: Row, luck: Row, slot: Row, mask: Mask, move: int, mode: Row) -> Mask:
     """Play one move that is on offer, or NO_MOVE, and chance where it resolves itself."""
     if move != NO_MOVE:

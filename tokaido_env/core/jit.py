@@ -6,10 +6,9 @@ compiled on its first call and kept on disk. `pooled` and `parallel` are entries
 threads: `pooled` for coarse work, in one compiled form, `parallel` for single steps of a batch, in
 two.
 
-Which functions are copied was measured (Numba 0.68, two processors). Small ones are, and what an
-evaluation or a network consists of: `champion` loses 5 % otherwise. Of the rules, `apply` is copied
-into the step of a batch: random play loses 7 % otherwise. Everybody else calls it, which costs
-nothing and compiles faster.
+Which functions are copied was measured (Numba 0.68, two processors). Rules and what a network
+consists of are: called, random play loses 7 % and `champion` 5 %. It costs little time to compile,
+since a function that only others call is optimised where it ends up (`_InnerLibrary`).
 
 With `NUMBA_DISABLE_JIT=1` all of them run as plain Python, for debugging and coverage.
 """
@@ -71,11 +70,6 @@ def kernel(function: F) -> F:
 def subroutine(function: F) -> F:
     """Compile a `kernel` that is called, not copied into its callers: long and seldom needed."""
     return _compile_inner(function, _nrt=False)
-
-
-def inlined(function: F) -> F:
-    """Return a `subroutine` as a `kernel`, for the one caller that runs it most."""
-    return function if INTERPRETED else kernel(function.py_func)  # type: ignore[attr-defined]
 
 
 def allocator(function: F) -> F:

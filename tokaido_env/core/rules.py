@@ -67,7 +67,7 @@ from tokaido_env.core.box import (
     Row,
     Seat,
 )
-from tokaido_env.core.jit import entry, index, int64, kernel, subroutine
+from tokaido_env.core.jit import entry, index, int64, kernel
 from tokaido_env.core.state import (
     DISCARD,
     DRAW,
@@ -98,7 +98,7 @@ _SETUP_STEPS = 11
 _CHANCE, _ACTED, _ENDED = 0, -1, -2
 
 
-@subroutine
+@kernel
 def legal(board: Row, s: Row) -> Mask:
     """Return the legal actions as bits of one mask; 0 at chance phases and when over."""
     phase = int(s["phase"])
@@ -114,7 +114,7 @@ def legal(board: Row, s: Row) -> Mask:
     return np.uint64(mask)
 
 
-@subroutine
+@kernel
 def apply(board: Row, s: Row, action: Action) -> Mask:
     """Carry out a legal action of the player whose decision it is; return what is legal then."""
     phase = int(s["phase"])
@@ -127,7 +127,7 @@ def apply(board: Row, s: Row, action: Action) -> Mask:
     return np.uint64(_go_on(board, s, step))
 
 
-@subroutine
+@kernel
 def outcome_weights(board: Row, s: Row, out: Any) -> int:
     """Write the integer weight of each outcome of a chance phase; return how many there are.
 
