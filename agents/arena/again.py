@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from tokaido_env.agent import Agent
@@ -18,17 +15,6 @@ from tokaido_env.core.state import copy_rows
 
 REPEATS = 5
 """How often decisions are timed: told is the median."""
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let kernels use one thread, so that no other one's waiting is counted as processor time."""
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(threads)
 
 
 class Different(NamedTuple):

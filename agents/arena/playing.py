@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -23,6 +22,7 @@ from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.checks import IllegalMove, brief, shown, told
 from tokaido_env.core.state import copy_rows
+from tokaido_env.core.threads import one_thread
 from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
 from tokaido_env.trajectory import NO_EVENT, in_parts
 from tokaido_env.validity import checked_moves
@@ -159,17 +159,6 @@ def interrupts_held() -> Iterator[None]:
         before(signal.SIGINT, None)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let kernels take one thread: for a move of some thousand games two are slower."""
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(threads)
-
-
 class _Table:
     """The games of a job while they are played.
 
@@ -203,7 +192,7 @@ class _Table:
         played = moves >= 0
         if not played.all():
             games, at, moves = games[played], at[played], moves[played]
-        with _one_thread():
+        with one_thread():
             self.batch.advance(games, moves, check=False)
         self._actions[games, at] = moves
 
@@ -291,14 +280,14 @@ def _asked(agent: Agent, batch: Batch, games: Numbers) -> npt.NDArray[np.int64]:
 
 def _question(batch: Batch, games: Numbers) -> Question:
     """Return the arguments of `Agent.act` for some games."""
-    with _one_thread():
+    with one_thread():
         states = copy_rows(batch.states, games)
         return batch.boards_of(games), states, batch.legal[games], batch.keys(games)
 
 
 def _illegal_among(batch: Batch, games: Numbers, moves: Numbers) -> Numbers:
     """Return the places of the moves that are not on offer."""
-    with _one_thread():
+    with one_thread():
         return np.flatnonzero(batch.illegal(games, moves))
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.again import REPEATS, one_thread
+from tokaido_env.agents.arena.again import REPEATS
 from tokaido_env.agents.arena.crew import Crew, Here, Make, cut, mark_of, portions
 from tokaido_env.agents.arena.playing import AgentFailed
 from tokaido_env.agents.study.regret_set import BLOCK, NOT_ROLLED, Questions, RegretSet
@@ -30,6 +30,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.checks import IllegalMove, brief, shown
 from tokaido_env.core.state import copy_rows
+from tokaido_env.core.threads import one_thread
 from tokaido_env.validity import checked_moves
 
 Floats = npt.NDArray[np.float64]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
@@ -16,6 +18,21 @@ from tokaido_env.core.jit import INTERPRETED
 
 # Between what two threads write to, in bytes: processors fetch cache lines of 64 in pairs.
 _APART = 256
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let kernels use one thread in this thread of Python.
+
+    For a move of a few thousand games, which a second thread hardly makes faster but busier; and to
+    measure, so that no other thread's waiting counts as processor time.
+    """
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(threads)
 
 
 def rows_apart(rows: int, length: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

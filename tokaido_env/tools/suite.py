@@ -14,7 +14,7 @@ import numpy as np
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.again import REPEATS, Again, decide_again, one_thread
+from tokaido_env.agents.arena.again import REPEATS, Again, decide_again
 from tokaido_env.agents.arena.crews import check_crew
 from tokaido_env.agents.arena.suite import Suite
 from tokaido_env.agents.arena.suite_file import (
@@ -29,6 +29,7 @@ from tokaido_env.agents.registry import policy_of
 from tokaido_env.agents.report import suites as report
 from tokaido_env.agents.report.tables import print_table
 from tokaido_env.core.checks import MOST_PATH, brief, check_seed, plain
+from tokaido_env.core.threads import one_thread
 from tokaido_env.files import check_outputs, read_json, write_text
 from tokaido_env.tools.matches import add_crew, play_kept, tell_stopped
 from tokaido_env.tools.program import program
