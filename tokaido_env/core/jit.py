@@ -7,8 +7,8 @@ threads: `pooled` for coarse work, in one compiled form, `parallel` for single s
 two.
 
 Which functions are copied was measured (Numba 0.68, two processors). Rules and what a network
-consists of are: called, random play loses 7 % and `champion` 5 %. It costs little time to compile,
-since a function that only others call is optimised where it ends up (`_InnerLibrary`).
+consists of are: called, random play loses 7 %, and `champion` seems to lose 5 %. It costs little
+time, since a function that only others call is optimised where it ends up (`_InnerLibrary`).
 
 With `NUMBA_DISABLE_JIT=1` all of them run as plain Python, for debugging and coverage.
 """
