@@ -14,7 +14,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.core.state import copy_rows
 
 REPEATS = 5
-"""How often decisions are timed: told is the median."""
+"""How often decisions are timed; the median counts."""
 
 
 class Different(NamedTuple):
