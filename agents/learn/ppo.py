@@ -38,7 +38,7 @@ from tokaido_env.agents.learn.checkpoint import (
 )
 from tokaido_env.agents.learn.declared import RunError, enough_memory
 from tokaido_env.agents.learn.interrupting import interruptible
-from tokaido_env.agents.learn.network import load_weights, repeatable
+from tokaido_env.agents.learn.network import load_weights, repeatable, torch_threads
 from tokaido_env.agents.learn.pool import LATEST, Pool
 from tokaido_env.agents.learn.ppo_metrics import JsonLines, TensorBoard, told_once
 from tokaido_env.agents.learn.ppo_policy import (
@@ -124,7 +124,7 @@ def _train(run: _Run, report: Callable[[Progress], None]) -> bool:
     run.resume()
     try:
         report(run.progress())
-        with repeatable(), interruptible() as stop:
+        with torch_threads(run.settings.threads), repeatable(), interruptible() as stop:
             left = run.settings.steps - run.model.num_timesteps
             run.model.learn(
                 left, _Keeper(run, stop, report), log_interval=NEVER, reset_num_timesteps=False

@@ -99,6 +99,7 @@ class Settings(Declared):
     entropy: float = setting(0.005, Parameter(float, 0, 10), "weight of the entropy bonus")
     clip: float = setting(0.2, Parameter(float, 0.001, 1), "range of the probability ratio")
     width: int = setting(256, COUNT, "units of the network's first layer, a multiple of 8")
+    threads: int = setting(2, Parameter(int, 1, 256), "of PyTorch; results depend on it")
 
     share_latest: float = setting(0.5, SHARE, "share of games against the newest self")
     share_past: float = setting(0.25, SHARE, "share of games against snapshots, by hardness")
