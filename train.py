@@ -2,7 +2,7 @@
 
 import sys
 
-from tokaido_env.tools.train import main
+from tokaido_env.cli.train import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import numba
 
-from tokaido_env.agents.arena.crews import open_crew
-from tokaido_env.agents.learn.self_play import SelfPlayUnit
-from tokaido_env.agents.players.champion import CHAMPION
+from tokaido_env.agents.champion import CHAMPION
+from tokaido_env.arena.crews import open_crew
 from tokaido_env.boards.pool import BoardPool
+from tokaido_env.learn.self_play import SelfPlayUnit
 
 CREWS = ("here", "processes:1", "processes:2", "processes:3")
 

@@ -102,23 +102,25 @@ FILES = (
         "games",
     ),
     File(
-        "agents/arena/ladder.json",
+        "tokaido_env/arena/ladder.json",
         "The ladder: agents that played each other on the board shikoku, their ratings.",
         "ladder-matches",
         "matches",
     ),
     File(
-        "agents/arena/ladder-family.json",
+        "tokaido_env/arena/ladder-family.json",
         "The ladder on the 100 boards of family:valid.",
         "family-ladder-matches",
         "matches",
     ),
     File(
-        "agents/study/regret.npz",
+        "tokaido_env/study/regret.npz",
         "tokaido-regret-1: positions, and what each legal action is worth by rollouts; arrays.",
         "regret-set",
     ),
-    File("agents/arena/tokaido-bench-1.json", "The suite tokaido-bench-1: opponents and boards."),
+    File(
+        "tokaido_env/arena/tokaido-bench-1.json", "The suite tokaido-bench-1: opponents and boards."
+    ),
     File("benchmarks/analysis.json", "How games of search against itself go, with intervals."),
     *(
         File(f"tokaido_env/boards/shikoku{kind}.toml", f"A board of the game: shikoku{kind}.")

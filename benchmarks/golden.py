@@ -30,14 +30,14 @@ QUICK = "seconds"
 LADDER = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
   greedy:epsilon=0.2 greedy heuristic mcts:sims=100 mcts:sims=400 champion mcts:sims=4000
   mcts:sims=20000 champion:sims=400 --games 4000 --reach 3 --seed 0
-  --ladder agents/arena/ladder.json"""
+  --ladder tokaido_env/arena/ladder.json"""
 FAMILY = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6 greedy:epsilon=0.4
   greedy:epsilon=0.2 greedy heuristic champion mcts:sims=100 mcts:sims=400 --games 2000 --reach 3
-  --seed 0 --board family:valid --link logistic --ladder agents/arena/ladder-family.json"""
-ANALYSIS = """python -m tokaido_env.agents.study.analysis --games 300 --swaps 100 --family 25
+  --seed 0 --board family:valid --link logistic --ladder tokaido_env/arena/ladder-family.json"""
+ANALYSIS = """python -m tokaido_env.study.analysis --games 300 --swaps 100 --family 25
   --also heuristic --json benchmarks/analysis.json"""
-TUNE = """python -m tokaido_env.agents.learn.tune --zero --rounds 10 --games 2048 --sims 100
-  --seed 0 --out agents/players/heuristic.toml"""
+TUNE = """python -m tokaido_env.learn.tune --zero --rounds 10 --games 2048 --sims 100
+  --seed 0 --out tokaido_env/agents/heuristic.toml"""
 
 
 class Made(NamedTuple):
@@ -60,39 +60,39 @@ class Made(NamedTuple):
 
 MADE = (
     Made("records", ("tests/golden/*.json*",), "python tests/golden_records.py", QUICK),
-    Made("heuristic", ("agents/players/heuristic.toml",), TUNE, "not measured"),
+    Made("heuristic", ("tokaido_env/agents/heuristic.toml",), TUNE, "not measured"),
     Made(
         "champion",
-        ("agents/players/champion.safetensors",),
+        ("tokaido_env/agents/champion.safetensors",),
         "",
         "2½ hours on two cores",
         "docs/champion.md",
     ),
     Made(
         "challenger",
-        ("agents/players/challenger.safetensors",),
+        ("tokaido_env/agents/challenger.safetensors",),
         "",
         "2½ hours on one core",
         "docs/champion.md",
     ),
     Made(
         "generalist",
-        ("agents/players/generalist.safetensors",),
+        ("tokaido_env/agents/generalist.safetensors",),
         "",
         "80 minutes on one core",
         "docs/generalist.md",
     ),
-    Made("ladder", ("agents/arena/ladder.json",), LADDER, "an hour on two cores", "README.md"),
+    Made("ladder", ("tokaido_env/arena/ladder.json",), LADDER, "an hour on two cores", "README.md"),
     Made(
         "ladder-family",
-        ("agents/arena/ladder-family.json",),
+        ("tokaido_env/arena/ladder-family.json",),
         FAMILY,
         "not measured",
         "docs/evaluation.md",
     ),
     Made(
         "suite",
-        ("agents/arena/tokaido-bench-1.json",),
+        ("tokaido_env/arena/tokaido-bench-1.json",),
         "python benchmarks/tokaido_bench_1.py --constants",
         "not measured",
         "docs/tokaido-bench-1.md",
@@ -113,7 +113,7 @@ MADE = (
     ),
     Made(
         "regret-set",
-        ("agents/study/regret.npz",),
+        ("tokaido_env/study/regret.npz",),
         "python benchmarks/regret_set.py",
         "an hour on two cores",
         "docs/regret.md",

@@ -121,10 +121,10 @@ def kernels() -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
 def _players(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
     from numba import types
 
-    from tokaido_env.agents.players import on_cuda
-    from tokaido_env.agents.players.guide import GUIDE
-    from tokaido_env.agents.players.heuristic import SCRATCH
-    from tokaido_env.agents.players.inference import Weights, Workspace
+    from tokaido_env.agents import on_cuda
+    from tokaido_env.agents.guide import GUIDE
+    from tokaido_env.agents.heuristic import SCRATCH
+    from tokaido_env.agents.inference import Weights, Workspace
 
     def array(kind: Any, axes: int) -> Any:
         return types.Array(kind, axes, "C")

@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from tokaido_100 import filled
 
-from tokaido_env.agents.arena.intervals import PAIR_SCORES, Z95
-from tokaido_env.agents.arena.ladder import LADDER
-from tokaido_env.agents.report import regret as report
-from tokaido_env.agents.report.regret import Figures
-from tokaido_env.agents.report.tables import Table, print_table
-from tokaido_env.agents.study.regret import Measured, agreement, difference
-from tokaido_env.agents.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
+from tokaido_env.arena.intervals import PAIR_SCORES, Z95
+from tokaido_env.arena.ladder import LADDER
 from tokaido_env.files import read_json, write_text
+from tokaido_env.report import regret as report
+from tokaido_env.report.regret import Figures
+from tokaido_env.report.tables import Table, print_table
+from tokaido_env.study.regret import Measured, agreement, difference
+from tokaido_env.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "regret.md"

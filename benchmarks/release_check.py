@@ -261,9 +261,8 @@ def description(place: Place) -> str:
 def wheel(place: Place) -> str:
     """Check that the wheel holds the files of the package, the licence, and nothing else."""
     ours = {
-        (Path("tokaido_env") / path.relative_to(above)).as_posix()
-        for folder, above in (("tokaido_env", ROOT / "tokaido_env"), ("agents", ROOT))
-        for path in (ROOT / folder).rglob("*")
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tokaido_env").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     with zipfile.ZipFile(place.one("*.whl")) as archive:

@@ -22,20 +22,20 @@ import numpy.typing as npt
 from tokaido_100 import filled
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.crew import Crew
-from tokaido_env.agents.arena.crews import open_crew
-from tokaido_env.agents.arena.ladder import LADDER
-from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.arena.records import records_of
-from tokaido_env.agents.arena.tournament import Sheet, play
-from tokaido_env.agents.report.regret import markdown_of
-from tokaido_env.agents.report.tables import Table, print_table
-from tokaido_env.agents.study.estimates import Figure, mean_of
-from tokaido_env.agents.study.review import DRAWS, OPEN
-from tokaido_env.agents.study.reviews import Asked, review_each
+from tokaido_env.arena.crew import Crew
+from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.ladder import LADDER
+from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.records import records_of
+from tokaido_env.arena.tournament import Sheet, play
+from tokaido_env.cli.review_columns import review_file
 from tokaido_env.files import read_json, write_text
 from tokaido_env.record import Record, read_each, save
-from tokaido_env.tools.review_columns import review_file
+from tokaido_env.report.regret import markdown_of
+from tokaido_env.report.tables import Table, print_table
+from tokaido_env.study.estimates import Figure, mean_of
+from tokaido_env.study.review import DRAWS, OPEN
+from tokaido_env.study.reviews import Asked, review_each
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "review.md"

@@ -2,7 +2,7 @@
 
     python benchmarks/scale_measured.py          a few minutes; writes benchmarks/scale.json
 
-Seconds are of processors, by the code that a run uses (`agents/learn/zero.py`), on one thread each.
+Seconds are of processors, by the code that a run uses (`learn/zero.py`), on one thread each.
 The driver's are those of this process while a Ray cluster on this machine does units of two sizes:
 what a unit takes, and what each position in it adds. `scale_on_paper.py` reads the file.
 """
@@ -26,17 +26,17 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.crews import open_crew
-from tokaido_env.agents.arena.suite_file import sha256_of
-from tokaido_env.agents.learn.expert import learn
-from tokaido_env.agents.learn.samples import Samples, legal_rows, load_samples, save_samples
-from tokaido_env.agents.learn.self_play import SelfPlayUnit
-from tokaido_env.agents.learn.zero_folder import ZeroSettings
-from tokaido_env.agents.players.champion import CHAMPION
-from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
+from tokaido_env.agents.champion import CHAMPION
+from tokaido_env.agents.inputs import N_INPUTS, read_positions
+from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.suite_file import sha256_of
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.state import STATE
 from tokaido_env.files import write_text
+from tokaido_env.learn.expert import learn
+from tokaido_env.learn.samples import Samples, legal_rows, load_samples, save_samples
+from tokaido_env.learn.self_play import SelfPlayUnit
+from tokaido_env.learn.zero_folder import ZeroSettings
 
 MEASURED = Path(__file__).resolve().parent / "scale.json"
 

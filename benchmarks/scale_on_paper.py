@@ -20,9 +20,9 @@ from typing import Any
 
 from tokaido_100 import filled
 
-from tokaido_env.agents.report import regret as report
-from tokaido_env.agents.report.tables import Table
 from tokaido_env.files import read_json, write_text
+from tokaido_env.report import regret as report
+from tokaido_env.report.tables import Table
 
 MEASURED = Path(__file__).resolve().parent / "scale.json"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"

@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tokaido_env.agents.arena.ladder import Ladder, ladder_for
-from tokaido_env.agents.learn.rating import place
-from tokaido_env.agents.players.policy import Policy, PolicyAgent
+from tokaido_env.agents.policy import Policy, PolicyAgent
+from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.files import write_text
+from tokaido_env.learn.rating import place
 
 _BEGUN = ("settings.json", "config.toml")
 

@@ -34,19 +34,17 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("textarena", "kaggle"),
     ("cuda_kernels",),
     ("cuda",),
-    ("agents.players",),
-    ("agents.registry",),
-    ("agents.arena",),
-    ("agents.report",),
-    ("agents.learn",),
-    ("agents.study",),
     ("agents",),
+    ("arena",),
+    ("report",),
+    ("learn",),
+    ("study",),
     ("",),
-    ("web", "tools"),
+    ("web", "cli"),
     ("__main__", *(script.removesuffix(".py") for script in SCRIPTS)),
 )
 # What a room may not know although it lies below.
-BLIND = {"agents.report": ("agents.players", "agents.registry")}
+BLIND = {"report": ("agents",)}
 # The one import upwards: what makes an agent of a spec, when asked.
 UPWARDS = {("agent", "agents")}
 
@@ -65,11 +63,8 @@ class Size(NamedTuple):
 
 
 def sources(root: Path = ROOT) -> dict[str, Path]:
-    """Return the files of the package, its agents and the scripts, by their paths in the root."""
-    folders = (root / "tokaido_env", root / "agents")
-    found = [path for folder in folders for path in folder.rglob("*.py")]
-    found = [path for path in found if not path.is_relative_to(root / "tokaido_env" / "agents")]
-    found += [root / script for script in SCRIPTS]
+    """Return the files of the package and the scripts, by their paths in the root."""
+    found = [*(root / "tokaido_env").rglob("*.py"), *(root / script for script in SCRIPTS)]
     return {str(path.relative_to(root)): path for path in sorted(found)}
 
 
@@ -82,7 +77,7 @@ def parsed(path: Path) -> ast.Module:
 def module_of(file: str) -> str:
     """Return the name of a file's module, without the package's.
 
-    >>> module_of("tokaido_env/core/rules.py"), module_of("agents/__init__.py")
+    >>> module_of("tokaido_env/core/rules.py"), module_of("tokaido_env/agents/__init__.py")
     ('core.rules', 'agents')
     """
     name = file.removesuffix(".py").replace("/", ".").removesuffix("__init__").rstrip(".")

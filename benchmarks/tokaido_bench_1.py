@@ -28,8 +28,8 @@ from tokaido_100 import filled
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "tokaido-bench-1.md"
-SUITE = ROOT / "agents" / "arena" / "tokaido-bench-1.json"
-LADDER = ROOT / "agents" / "arena" / "ladder.json"
+SUITE = ROOT / "tokaido_env" / "arena" / "tokaido-bench-1.json"
+LADDER = ROOT / "tokaido_env" / "arena" / "ladder.json"
 GAMES = 2000  # of two opponents on the test boards; half as many with the slowest
 
 AGENTS = {
@@ -127,8 +127,8 @@ def _make_suite(results: Path) -> int:
 
 def write_suite(suite: Path, on_default: Path, on_test: Path) -> None:
     """Write a suite anew with what its opponents are worth on two ladders."""
-    from tokaido_env.agents.arena.suite import Part, Suite
-    from tokaido_env.agents.arena.suite_file import load_suite
+    from tokaido_env.arena.suite import Part, Suite
+    from tokaido_env.arena.suite_file import load_suite
 
     found = load_suite(suite)
 

@@ -32,10 +32,10 @@ from ray import tune
 from ray.tune.schedulers import ASHAScheduler, PopulationBasedTraining
 from ray.tune.search.basic_variant import BasicVariantGenerator
 
-from tokaido_env.agents.arena.ratings import Rating
-from tokaido_env.agents.learn import ppo
-from tokaido_env.agents.learn.settings import CONFIG, Settings, load_settings, resume_run
+from tokaido_env.arena.ratings import Rating
 from tokaido_env.files import write_text
+from tokaido_env.learn import ppo
+from tokaido_env.learn.settings import CONFIG, Settings, load_settings, resume_run
 
 NEVER = 2**53 - 1  # the largest number that settings take
 SPACE = {

@@ -25,16 +25,16 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, smooth_l1_loss
 
 from tokaido_env import Batch
-from tokaido_env.agents.learn.network import torch_threads
-from tokaido_env.agents.learn.returns import Nodes, returns_of
-from tokaido_env.agents.players.heuristic import guides_of
-from tokaido_env.agents.players.inputs import N_SIGHTED, N_TRUNK, read_moves
-from tokaido_env.agents.players.policy import Policy, PolicyAgent
+from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.inputs import N_SIGHTED, N_TRUNK, read_moves
+from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.entities import ENTITY_SHAPES, entity_arrays
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.rules import scores_of
+from tokaido_env.learn.network import torch_threads
+from tokaido_env.learn.returns import Nodes, returns_of
 
 _MINIBATCH = 2048
 _LEARNING_RATE = 1e-3

@@ -17,16 +17,16 @@ from typing import Any
 from ray.cluster_utils import Cluster
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena import cluster
-from tokaido_env.agents.arena.cluster import ClusterError
-from tokaido_env.agents.arena.crew import Crew, Here
-from tokaido_env.agents.arena.crews import open_crew
-from tokaido_env.agents.arena.ladder import games_in_order, make_ladder
-from tokaido_env.agents.arena.match import Match
-from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.arena.tournament import Sheet, finished_games, play, play_match
-from tokaido_env.agents.learn import zero
+from tokaido_env.arena import cluster
+from tokaido_env.arena.cluster import ClusterError
+from tokaido_env.arena.crew import Crew, Here
+from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.ladder import games_in_order, make_ladder
+from tokaido_env.arena.match import Match
+from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.tournament import Sheet, finished_games, play, play_match
 from tokaido_env.boards.pool import BoardPool
+from tokaido_env.learn import zero
 
 NO_CLUSTER = "no cluster could be begun on this machine"
 GAMES = 48

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Board
-from tokaido_env.agents.players.heuristic import (
+from tokaido_env.agents.heuristic import (
     SCRATCH,
     count_terms,
     evaluate,

@@ -12,13 +12,13 @@ from fuzz import refusal
 from networks import random_policy
 
 from tokaido_env.agent import AgentError
-from tokaido_env.agents.arena.ladder import LADDER, Ladder, make_ladder
-from tokaido_env.agents.arena.ladder_file import SINCE_2, LadderError, hash_of
-from tokaido_env.agents.arena.likelihood import RatingError
-from tokaido_env.agents.arena.match import GAME, Match
-from tokaido_env.agents.arena.placing import rate
-from tokaido_env.agents.arena.ratings import rate_steps
 from tokaido_env.agents.registry import cost_of
+from tokaido_env.arena.ladder import LADDER, Ladder, make_ladder
+from tokaido_env.arena.ladder_file import SINCE_2, LadderError, hash_of
+from tokaido_env.arena.likelihood import RatingError
+from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.placing import rate
+from tokaido_env.arena.ratings import rate_steps
 from tokaido_env.boards.board import Board
 
 SPECS = (

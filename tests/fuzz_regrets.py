@@ -13,8 +13,8 @@ from fuzz import refusal
 from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.agents.registry import make
-from tokaido_env.agents.study.regret import agreement, figures, measure
-from tokaido_env.agents.study.regret_set import RegretSet, RegretSetError
+from tokaido_env.study.regret import agreement, figures, measure
+from tokaido_env.study.regret_set import RegretSet, RegretSetError
 
 ARRAYS = ("states", "board", "stratum", "starts", "actions", "sums")
 

@@ -9,13 +9,13 @@ from typing import Any
 import mutants
 from fuzz import check_message, refusal
 
-from tokaido_env.agents.arena.generalisation_file import (
+from tokaido_env.arena.generalisation_file import (
     ResultsError,
     boards_trained_on,
     load_generalisation,
 )
-from tokaido_env.agents.report.boards import meaning, result_table
-from tokaido_env.tools.evaluate import main as evaluate
+from tokaido_env.cli.evaluate import main as evaluate
+from tokaido_env.report.boards import meaning, result_table
 
 
 def _scores(pool: str, boards: int) -> dict[str, Any]:

@@ -11,18 +11,18 @@ from fuzz import refusal
 from matches import finished
 
 from tokaido_env.agent import AgentError
-from tokaido_env.agents.arena.ladder_file import hash_of
-from tokaido_env.agents.arena.records import Records
-from tokaido_env.agents.arena.suite_file import (
+from tokaido_env.agents.registry import make
+from tokaido_env.arena.ladder_file import hash_of
+from tokaido_env.arena.records import Records
+from tokaido_env.arena.suite_file import (
     SubmissionError,
     load_submission,
     load_suite,
     sha256_of,
     submission_to_dict,
 )
-from tokaido_env.agents.arena.tournament import play
-from tokaido_env.agents.arena.verifying import verify
-from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play
+from tokaido_env.arena.verifying import verify
 from tokaido_env.record import RecordError
 
 SMALL = Path(__file__).parent / "golden" / "small-suite.json"

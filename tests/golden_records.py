@@ -19,9 +19,9 @@ from networks import decisions, random_policy
 
 from tokaido_env import ACTIONS, Game, Record
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.ladder_file import hash_of
-from tokaido_env.agents.players.plan import led_plan
-from tokaido_env.agents.players.search import PolicySearchAgent
+from tokaido_env.agents.plan import led_plan
+from tokaido_env.agents.search import PolicySearchAgent
+from tokaido_env.arena.ladder_file import hash_of
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.rules import RULES_VERSION
 

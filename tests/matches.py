@@ -3,9 +3,9 @@
 import numpy as np
 
 from tokaido_env.agents import Agent
-from tokaido_env.agents.arena.playing import Finished, Numbers, widened
-from tokaido_env.agents.arena.records import Records
-from tokaido_env.agents.arena.tournament import Sheet, finished_games
+from tokaido_env.arena.playing import Finished, Numbers, widened
+from tokaido_env.arena.records import Records
+from tokaido_env.arena.tournament import Sheet, finished_games
 from tokaido_env.trajectory import in_parts
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Batch
-from tokaido_env.agents.players.heuristic import N_TERMS, load_weights
-from tokaido_env.agents.players.inputs import TERM_UNITS
-from tokaido_env.agents.players.policy import Policy, SightedSizes, Sizes, shapes_of
+from tokaido_env.agents.heuristic import N_TERMS, load_weights
+from tokaido_env.agents.inputs import TERM_UNITS
+from tokaido_env.agents.policy import Policy, SightedSizes, Sizes, shapes_of
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import STATE
 

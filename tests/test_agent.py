@@ -8,8 +8,8 @@ import pytest
 from tokaido_env import Batch, Game
 from tokaido_env.agent import Agent, AgentError, Given, as_agent
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.placing import FEWEST_GAMES, games_against
 from tokaido_env.agents.registry import KINDS, cost_of
+from tokaido_env.arena.placing import FEWEST_GAMES, games_against
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tokaido_env.agents.players.guide import GUIDE
-from tokaido_env.agents.players.heuristic import SCRATCH
+from tokaido_env.agents.guide import GUIDE
+from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.core.box import BOARD
 from tokaido_env.core.episode import MODE, SLOT
 from tokaido_env.core.luck import LUCK

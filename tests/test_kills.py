@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tokaido_env.tools.evaluate import main
+from tokaido_env.cli.evaluate import main
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -15,8 +15,8 @@ from positions import other_board_data, position, write_board
 
 from tokaido_env import ACTIONS, Game, Record, RecordError
 from tokaido_env.__main__ import main
-from tokaido_env.agents.arena.records import Records
-from tokaido_env.agents.arena.tournament import Sheet
+from tokaido_env.arena.records import Records
+from tokaido_env.arena.tournament import Sheet
 from tokaido_env.boards.board import Board
 from tokaido_env.record import load, replay, save
 

@@ -32,20 +32,20 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from tokaido_env import Game, env
-from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.agents.learn.network import frozen
-from tokaido_env.agents.learn.rllib_policy import (
+from tokaido_env.agents.policy import Policy, PolicyAgent
+from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play_match
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.luck import episode_seed
+from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.network import frozen
+from tokaido_env.learn.rllib_policy import (
     LearnerEnv,
     MoveModule,
     policy_of,
     self_play,
 )
-from tokaido_env.agents.players.policy import Policy, PolicyAgent
-from tokaido_env.agents.registry import make
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.luck import episode_seed
-from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.rllib import (
     NAME,
     POLICY,

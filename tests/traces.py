@@ -199,7 +199,7 @@ def board_file(path: Path, **changes: Any) -> None:
 
 def ladder_file(path: Path, spec: str = "greedy", **changes: Any) -> None:
     """The project's ladder, with another agent in the place of a fast one, its hash made anew."""
-    from tokaido_env.agents.arena.ladder import LADDER
+    from tokaido_env.arena.ladder import LADDER
 
     data = json.loads(LADDER.read_text(encoding="utf-8").replace('"greedy"', json.dumps(spec)))
     data |= changes
@@ -248,7 +248,7 @@ def suite_file(path: Path, **changes: Any) -> None:
 
 def submission_file(path: Path, agent: str = "greedy", **changes: Any) -> None:
     """What `suite --json` writes of an agent, with the suite and the games beside it."""
-    from tokaido_env.tools.evaluate import main
+    from tokaido_env.cli.evaluate import main
 
     suite_file(path.with_name("suite.json"))
     files = ("--json", str(path), "--records", str(path.with_name("mine.jsonl")))
@@ -290,8 +290,8 @@ def run_folder(path: Path) -> None:
     """A finished run, made once."""
     kept = ROOT_OF_ALL / "a run"
     if not kept.exists():
-        from tokaido_env.agents.learn import ppo
-        from tokaido_env.agents.learn.settings import Settings
+        from tokaido_env.learn import ppo
+        from tokaido_env.learn.settings import Settings
 
         ppo.begin(kept, Settings(**SETTINGS))
         assert ppo.train(kept)
@@ -369,19 +369,19 @@ def policies_of_runs() -> Any:
 
 
 def weights() -> Any:
-    from tokaido_env.agents.players.guide import load_weights
+    from tokaido_env.agents.guide import load_weights
 
     return load_weights(Path("weights.toml"))
 
 
 def weights_file(path: Path) -> None:
-    from tokaido_env.agents.players.guide import WEIGHTS_FILE
+    from tokaido_env.agents.guide import WEIGHTS_FILE
 
     shutil.copyfile(WEIGHTS_FILE, path)
 
 
 def analysis() -> int:
-    from tokaido_env.agents.study.analysis import main
+    from tokaido_env.study.analysis import main
 
     words = "--agent random --boards theirs.toml --games 2 --swaps 1 --family 0"
     return main(words.split())
@@ -389,8 +389,8 @@ def analysis() -> int:
 
 def expert_main(folder: Path) -> int:
     """Go through a course of one small round; its rating, which takes long, reads no file of it."""
-    from tokaido_env.agents.arena.ratings import Rating
-    from tokaido_env.agents.learn import expert
+    from tokaido_env.arena.ratings import Rating
+    from tokaido_env.learn import expert
 
     expert.place = lambda *arguments: Rating("learner", 5.0, (1.0, 9.0), 6)
     words = "--rounds 1 --first-sims 3 --first-positions 3000 --games 8 --minibatch 256 --width 16"

@@ -4,7 +4,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.crew import Agents, Part, Unit
+from tokaido_env.arena.crew import Agents, Part, Unit
 
 
 class Twice:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from tokaido_env import __version__
-from tokaido_env.tools.program import program
+from tokaido_env.cli.program import program
 
 
 class Command(NamedTuple):
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    module = importlib.import_module(f"tokaido_env.tools.{COMMANDS[name].module}")
+    module = importlib.import_module(f"tokaido_env.cli.{COMMANDS[name].module}")
     status: int = module.main(rest)
     return status
 

@@ -23,8 +23,8 @@ from agilerl.components.replay_buffer import ReplayBuffer
 from tensordict import TensorDict
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.observing import masks, observe
 
 GAMES, BATCH, MEMORY = 64, 512, 100_000

@@ -5,7 +5,7 @@
 
 The games run in `Batch`; JAX compiles two functions, one to decide and one to learn from a rollout.
 Observations go to it without a copy. One network plays both seats, so a value counts with the other
-sign where the other player decides next (`tokaido_env.agents.learn.one_file_ppo` has the same in
+sign where the other player decides next (`agents/one_file_ppo.py` has the same in
 PyTorch).
 """
 
@@ -24,8 +24,8 @@ import optax
 
 from tokaido_env import Batch
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.observing import masks, observe

@@ -26,8 +26,8 @@ from skrl.utils import set_seed
 from torch import nn
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.arena.tournament import play_match
 from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.observing import masks, observe

@@ -13,15 +13,15 @@ from matches import play_recorded
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.apart import Apart, Failure, Limits, check_limits, make_guarded
-from tokaido_env.agents.arena.crew import Here
-from tokaido_env.agents.arena.crews import open_crew
-from tokaido_env.agents.arena.luck import with_luck
-from tokaido_env.agents.arena.match import Match
-from tokaido_env.agents.arena.merged import merge
-from tokaido_env.agents.arena.playing import Forfeits
-from tokaido_env.agents.arena.records import Records, read_records
-from tokaido_env.agents.arena.tournament import Sheet, play, play_match
+from tokaido_env.arena.apart import Apart, Failure, Limits, check_limits, make_guarded
+from tokaido_env.arena.crew import Here
+from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.luck import with_luck
+from tokaido_env.arena.match import Match
+from tokaido_env.arena.merged import merge
+from tokaido_env.arena.playing import Forfeits
+from tokaido_env.arena.records import Records, read_records
+from tokaido_env.arena.tournament import Sheet, play, play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS

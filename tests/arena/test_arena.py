@@ -13,12 +13,12 @@ from positions import shikoku_data, write_board
 
 from tokaido_env import Game, IllegalMove, SeedError
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.arena.crew import Here
-from tokaido_env.agents.arena.crews import open_crew
-from tokaido_env.agents.arena.intervals import score_interval
-from tokaido_env.agents.arena.match import GAME, POINTS, Match
-from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.arena.tournament import (
+from tokaido_env.arena.crew import Here
+from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.intervals import score_interval
+from tokaido_env.arena.match import GAME, POINTS, Match
+from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.tournament import (
     Sheet,
     crew_for,
     finished_games,
@@ -98,7 +98,7 @@ def test_the_first_games_do_not_depend_on_how_many_there_are() -> None:
 def test_how_many_games_run_at_once_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = make("greedy"), make("random")
     at_once = play_match(a, b, 30, seed=1)
-    monkeypatch.setattr("tokaido_env.agents.arena.tournament.CHUNK", 8)
+    monkeypatch.setattr("tokaido_env.arena.tournament.CHUNK", 8)
     in_turn = play_match(a, b, 30, seed=1)
     assert (at_once.results == in_turn.results).all()
     assert (at_once.games["points"] == in_turn.games["points"]).all()
@@ -172,7 +172,7 @@ def test_who_plays_makes_no_difference() -> None:
 
 
 def test_who_plays_suits_the_agents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokaido_env.agents.arena.workers.cpus", lambda: 5)
+    monkeypatch.setattr("tokaido_env.arena.workers.cpus", lambda: 5)
     one, many = make("python:outsiders:Dice"), make("python:outsiders:HighestAtOnce")
     for a, b, workers in ((many, make("greedy"), 1), (one, many, 5), (many, one, 5)):
         with crew_for(a, b) as crew:
@@ -362,7 +362,7 @@ def test_a_part_of_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sheet.match().results.shape == sheet.match(12).results.shape == (4, 2)
     assert sheet.match(4).results.shape == (2, 2)
     play(sheet, a, b)
-    monkeypatch.setattr("tokaido_env.agents.arena.playing.Batch", None)
+    monkeypatch.setattr("tokaido_env.arena.playing.Batch", None)
     play(sheet, a, b)  # nothing is left to play
     assert sheet.finished.all()
 

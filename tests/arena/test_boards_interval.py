@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 from cases import rest_slow
 
-from tokaido_env.agents.arena.generalisation import gap_between, scores_on_boards
-from tokaido_env.agents.arena.intervals import (
+from tokaido_env.arena.generalisation import gap_between, scores_on_boards
+from tokaido_env.arena.intervals import (
     PAIR_SCORES,
     _tail,
     interquartile_mean,
@@ -17,7 +17,7 @@ from tokaido_env.agents.arena.intervals import (
     share_above_even,
     wilson,
 )
-from tokaido_env.agents.arena.match import GAME, Match
+from tokaido_env.arena.match import GAME, Match
 from tokaido_env.boards.pool import BoardPool
 
 MEAN = 0.42
@@ -91,7 +91,7 @@ def test_resamples_repeat_and_do_not_hang_on_how_many_are_made_at_once(
     one, other, seeded = (resampled_boards(counts, seed) for seed in (1, 1, 2))
     assert (one == other).all()
     assert (one != seeded).any()
-    monkeypatch.setattr("tokaido_env.agents.arena.intervals._AT_ONCE", 300)
+    monkeypatch.setattr("tokaido_env.arena.intervals._AT_ONCE", 300)
     parts = resampled_boards(counts, 1)
     assert parts.shape == one.shape
     assert parts.mean() == pytest.approx(one.mean(), abs=0.005)

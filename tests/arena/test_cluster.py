@@ -14,9 +14,9 @@ pytest.importorskip("ray", reason="pip install '.[ray]'")
 
 from cluster_of_nodes import NO_CLUSTER
 
-from tokaido_env.agents.arena.cluster import ClusterError
-from tokaido_env.agents.arena.crews import open_crew
-from tokaido_env.tools.evaluate import main
+from tokaido_env.arena.cluster import ClusterError
+from tokaido_env.arena.crews import open_crew
+from tokaido_env.cli.evaluate import main
 
 
 @pytest.fixture(scope="module")

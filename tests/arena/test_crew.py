@@ -11,12 +11,12 @@ import pytest
 from networks import random_policy
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena import crew as module, crews
-from tokaido_env.agents.arena.crew import Agents, Crew, Here
-from tokaido_env.agents.arena.crews import check_crew, open_crew
-from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.arena.tournament import Sheet, _units, finished_games, play_match
-from tokaido_env.agents.arena.workers import Processes
+from tokaido_env.arena import crew as module, crews
+from tokaido_env.arena.crew import Agents, Crew, Here
+from tokaido_env.arena.crews import check_crew, open_crew
+from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.tournament import Sheet, _units, finished_games, play_match
+from tokaido_env.arena.workers import Processes
 
 
 class Counting(NamedTuple):

@@ -14,7 +14,7 @@ from positions import shikoku_data, write_board
 
 from tokaido_env import SeedError
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.ladder import (
+from tokaido_env.arena.ladder import (
     Ladder,
     LadderMatch,
     games_in_order,
@@ -22,11 +22,11 @@ from tokaido_env.agents.arena.ladder import (
     make_ladder,
     rungs_of,
 )
-from tokaido_env.agents.arena.ladder_file import LadderError
-from tokaido_env.agents.arena.match import GAME, Match
-from tokaido_env.agents.arena.placing import games_against, games_between, rate
-from tokaido_env.agents.arena.ratings import expected_score, fit, rate_against, rate_matches
-from tokaido_env.agents.arena.tournament import play_match
+from tokaido_env.arena.ladder_file import LadderError
+from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.placing import games_against, games_between, rate
+from tokaido_env.arena.ratings import expected_score, fit, rate_against, rate_matches
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board import Board
 from tokaido_env.core.checks import check_seed
 
@@ -40,7 +40,7 @@ STRENGTHS = {
     SLOW: 600.0,
     "mcts:sims=10000": 620.0,
 }
-COMMITTED = sorted((Path(__file__).parents[2] / "agents" / "arena").glob("ladder*.json"))
+COMMITTED = sorted((Path(__file__).parents[2] / "tokaido_env" / "arena").glob("ladder*.json"))
 OLD = Path(__file__).parents[1] / "golden" / "ladder-1.json"  # of the first version
 
 

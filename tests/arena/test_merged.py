@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.merged import merge, read_shard, shard
-from tokaido_env.agents.arena.tournament import Sheet, play_match
+from tokaido_env.arena.merged import merge, read_shard, shard
+from tokaido_env.arena.tournament import Sheet, play_match
+from tokaido_env.cli.evaluate import main
 from tokaido_env.record import RecordError
-from tokaido_env.tools.evaluate import main
 
 AGENTS = ("random", "greedy", "heuristic")
 Output = pytest.CaptureFixture[str]

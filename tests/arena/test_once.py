@@ -9,10 +9,10 @@ from matches import play_recorded
 
 from tokaido_env import trajectory
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.luck import luck_of_games
-from tokaido_env.agents.arena.match import replay_games
-from tokaido_env.agents.arena.records import Records
-from tokaido_env.agents.arena.tournament import Sheet, play
+from tokaido_env.arena.luck import luck_of_games
+from tokaido_env.arena.match import replay_games
+from tokaido_env.arena.records import Records
+from tokaido_env.arena.tournament import Sheet, play
 from tokaido_env.batch import Batch
 
 GAMES = 20

@@ -13,19 +13,19 @@ from twice import Twice
 
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.arena.crew import Here
-from tokaido_env.agents.arena.ladder import (
+from tokaido_env.arena.crew import Here
+from tokaido_env.arena.ladder import (
     LADDER,
     LADDER_OF_FAMILY,
     Ladder,
     ladder_for,
     make_ladder,
 )
-from tokaido_env.agents.arena.ladder_file import LadderError
-from tokaido_env.agents.arena.luck import luck_of_games, with_luck
-from tokaido_env.agents.arena.match import POINTS, Match, replay_games
-from tokaido_env.agents.arena.records import Records, records_of
-from tokaido_env.agents.arena.tournament import Sheet, play, play_match
+from tokaido_env.arena.ladder_file import LadderError
+from tokaido_env.arena.luck import luck_of_games, with_luck
+from tokaido_env.arena.match import POINTS, Match, replay_games
+from tokaido_env.arena.records import Records, records_of
+from tokaido_env.arena.tournament import Sheet, play, play_match
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.luck import agent_keys, arena_seed
 from tokaido_env.record import RecordError, load
@@ -96,7 +96,7 @@ def test_a_match_is_the_sum_of_matches_on_its_boards(whole: Sheet) -> None:
 def test_neither_batches_nor_crews_make_a_difference(
     whole: Sheet, crew: Here | Twice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tokaido_env.agents.arena.tournament.CHUNK", 6)
+    monkeypatch.setattr("tokaido_env.arena.tournament.CHUNK", 6)
     sheet = Sheet("greedy", "random", 40, 3, SPEC)
     play(sheet, make("greedy"), make("random"), crew=crew)
     assert same(sheet, whole)
@@ -300,7 +300,7 @@ def test_a_ladder_on_a_pool(tmp_path: Path) -> None:
 def test_a_file_does_not_make_a_reader_wait_for_boards(tmp_path: Path) -> None:
     path = tmp_path / "l.json"
     ladder = ladder_on(SPEC, path).to_dict()
-    from tokaido_env.agents.arena.ladder_file import hash_of
+    from tokaido_env.arena.ladder_file import hash_of
 
     ladder["board"] = "family:train/100000"
     body = {key: value for key, value in ladder.items() if key != "hash"}

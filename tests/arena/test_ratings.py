@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pytest
 from cases import rest_slow
 
-from tokaido_env.agents.arena.intervals import chi2_tail
-from tokaido_env.agents.arena.likelihood import RatingError
-from tokaido_env.agents.arena.links import link_of
-from tokaido_env.agents.arena.match import GAME, Match
-from tokaido_env.agents.arena.ratings import (
+from tokaido_env.arena.intervals import chi2_tail
+from tokaido_env.arena.likelihood import RatingError
+from tokaido_env.arena.links import link_of
+from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.ratings import (
     Rating,
     anchor_of,
     expected_score,

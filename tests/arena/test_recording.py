@@ -15,8 +15,8 @@ from processes import files_up_to
 from tokaido_env import Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.arena.records import Records, records_of
-from tokaido_env.agents.arena.tournament import Sheet, finished_games, play
+from tokaido_env.arena.records import Records, records_of
+from tokaido_env.arena.tournament import Sheet, finished_games, play
 from tokaido_env.boards.board import Board
 from tokaido_env.record import RecordError
 
@@ -134,7 +134,7 @@ def test_an_interrupted_write_is_written_over(match: Sheet, tmp_path: Path) -> N
 def test_games_are_in_the_file_while_others_are_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tokaido_env.agents.arena.playing.SECONDS", 0.0)
+    monkeypatch.setattr("tokaido_env.arena.playing.SECONDS", 0.0)
     seen: list[int] = []
 
     class Looks(Agent):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tokaido_env.agents.arena.stopping import better, capitals, check_error, looks
+from tokaido_env.arena.stopping import better, capitals, check_error, looks
 
 Floats = npt.NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Floats]

@@ -13,22 +13,22 @@ from matches import finished
 
 from tokaido_env import Game
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.again import decide_again
-from tokaido_env.agents.arena.ladder import LADDER, Ladder, match_seed
-from tokaido_env.agents.arena.ladder_file import hash_of
-from tokaido_env.agents.arena.links import link_of
-from tokaido_env.agents.arena.match import GAME, Match
-from tokaido_env.agents.arena.records import Records
-from tokaido_env.agents.arena.suite import Part, Suite, strengths_on
-from tokaido_env.agents.arena.suite_file import (
+from tokaido_env.arena.again import decide_again
+from tokaido_env.arena.ladder import LADDER, Ladder, match_seed
+from tokaido_env.arena.ladder_file import hash_of
+from tokaido_env.arena.links import link_of
+from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.records import Records
+from tokaido_env.arena.suite import Part, Suite, strengths_on
+from tokaido_env.arena.suite_file import (
     SubmissionError,
     load_submission,
     load_suite,
     sha256_of,
     submission_to_dict,
 )
-from tokaido_env.agents.arena.tournament import Sheet, play
-from tokaido_env.agents.arena.verifying import verify
+from tokaido_env.arena.tournament import Sheet, play
+from tokaido_env.arena.verifying import verify
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.luck import arena_seed

@@ -8,10 +8,10 @@ import pytest
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.luck import _surprise, luck_of_games, with_luck
-from tokaido_env.agents.arena.match import adjusted_score
-from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.players.heuristic import SCRATCH, guides_of
+from tokaido_env.agents.heuristic import SCRATCH, guides_of
+from tokaido_env.arena.luck import _surprise, luck_of_games, with_luck
+from tokaido_env.arena.match import adjusted_score
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import CHANCE_PHASES, Phase

@@ -109,10 +109,10 @@ EDITED_IN_BETWEEN = """
 import os
 from pathlib import Path
 import tokaido_env.core.luck  # what is compiled from now on is kept
-called = Path("tokaido_env/agents/players/called.py")
+called = Path("tokaido_env/agents/called.py")
 original = called.read_text()
 called.write_text(original.replace("1", os.environ["NUMBER"]))
-from tokaido_env.agents.players.caller import number
+from tokaido_env.agents.caller import number
 print(number())
 called.write_text(original)
 """
@@ -121,13 +121,13 @@ called.write_text(original)
 @needs_compiler
 def test_an_edit_that_was_undone_leaves_nothing_behind(package: Path, tmp_path: Path) -> None:
     """The core is imported, a kernel edited, what calls it imported and kept, the edit undone."""
-    players = package / "tokaido_env" / "agents" / "players"
+    players = package / "tokaido_env" / "agents"
     jit_import = "from tokaido_env.core.jit import"
     (players / "called.py").write_text(
         f"{jit_import} kernel\n\n@kernel\ndef one():\n    return 1\n", encoding="utf-8"
     )
     (players / "caller.py").write_text(
-        f"{jit_import} entry\nfrom tokaido_env.agents.players.called import one\n\n"
+        f"{jit_import} entry\nfrom tokaido_env.agents.called import one\n\n"
         "@entry\ndef number():\n    return one()\n",
         encoding="utf-8",
     )
@@ -149,7 +149,7 @@ def imported(name: str) -> ModuleType | None:
 def entries() -> dict[str, Any]:
     """What Python calls of the package, all rooms."""
     names = [module.name for module in pkgutil.walk_packages(tokaido_env.__path__, "tokaido_env.")]
-    rooms = ("core", "agents.players", "agents.arena", "agents.study", "agents.learn.tune")
+    rooms = ("core", "agents", "arena", "study", "agents.learn.tune")
     wanted = tuple(f"tokaido_env.{room}" for room in rooms)
     chosen = [name for name in names if name.startswith(wanted)]
     found: dict[str, Any] = {}

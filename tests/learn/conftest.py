@@ -12,8 +12,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("sb3_contrib")
     from short_run import VALUES
 
-    from tokaido_env.agents.learn import ppo
-    from tokaido_env.agents.learn.settings import Settings
+    from tokaido_env.learn import ppo
+    from tokaido_env.learn.settings import Settings
 
     run = tmp_path_factory.mktemp("runs") / "finished"
     ppo.begin(run, Settings(**VALUES))

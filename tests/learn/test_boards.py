@@ -13,25 +13,25 @@ from networks import SMALL, decisions, random_policy
 from short_run import VALUES
 
 from tokaido_env.agents import Policy, make
-from tokaido_env.agents.arena.ratings import Rating
-from tokaido_env.agents.learn import expert, ppo, tune
-from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.agents.learn.expert import ExpertSettings, iterate, self_play
-from tokaido_env.agents.learn.network import MoveNetwork, load_weights
-from tokaido_env.agents.learn.ppo_policy import (
+from tokaido_env.agents.inputs import N_INPUTS, read_positions
+from tokaido_env.agents.policy import PolicyAgent, Sizes
+from tokaido_env.arena.ratings import Rating
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.cli.train import main as train
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.learn import expert, ppo, tune
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.expert import ExpertSettings, iterate, self_play
+from tokaido_env.learn.network import MoveNetwork, load_weights
+from tokaido_env.learn.ppo_policy import (
     BOARD_AT,
     LEGAL,
     learner_env,
     new_learner,
     policy_of,
 )
-from tokaido_env.agents.learn.samples import legal_rows, load_samples, save_samples
-from tokaido_env.agents.learn.settings import Settings
-from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
-from tokaido_env.agents.players.policy import PolicyAgent, Sizes
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.tools.train import main as train
+from tokaido_env.learn.samples import legal_rows, load_samples, save_samples
+from tokaido_env.learn.settings import Settings
 
 SPEC = "family:train/6"
 POOL = BoardPool.load(SPEC)

@@ -12,18 +12,18 @@ import torch
 from networks import SMALL
 from torch.optim import Adam
 
-from tokaido_env.agents.learn import checkpoint
-from tokaido_env.agents.learn.checkpoint import (
+from tokaido_env.agents.inputs import N_INPUTS
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.learn import checkpoint
+from tokaido_env.learn.checkpoint import (
     KEPT,
     Checkpoint,
     checkpoints,
     read_checkpoint,
     write_checkpoint,
 )
-from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.agents.learn.network import MoveNetwork
-from tokaido_env.agents.players.inputs import N_INPUTS
-from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.network import MoveNetwork
 
 Learner = tuple[MoveNetwork, Adam]
 

@@ -14,8 +14,8 @@ import torch
 from fuzz_runs import resealed
 from safetensors.torch import load_file, save_file
 
-from tokaido_env.agents.learn import ppo
-from tokaido_env.agents.learn.declared import RunError, enough_memory
+from tokaido_env.learn import ppo
+from tokaido_env.learn.declared import RunError, enough_memory
 
 POINT = Path("checkpoints") / "000000256"
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tokaido_env.agents.learn.declared import Declared, RunError, differences, setting
-from tokaido_env.agents.learn.settings import Settings
 from tokaido_env.agents.registry import Parameter
+from tokaido_env.learn.declared import Declared, RunError, differences, setting
+from tokaido_env.learn.settings import Settings
 
 
 def test_options_give_what_was_written_and_nothing_else() -> None:

@@ -17,22 +17,22 @@ from networks import SIGHTED, SMALL
 
 from tokaido_env import Game, SeedError
 from tokaido_env.agents import Policy
-from tokaido_env.agents.arena.ratings import Rating
-from tokaido_env.agents.learn import expert, sighted
-from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.agents.learn.expert import (
+from tokaido_env.arena.ratings import Rating
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.luck import episode_seed
+from tokaido_env.learn import expert, sighted
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.expert import (
     ExpertSettings,
     iterate,
     learn,
     main,
     self_play,
 )
-from tokaido_env.agents.learn.network import MoveNetwork, frozen
-from tokaido_env.agents.learn.samples import Samples, load_samples
-from tokaido_env.agents.learn.self_play import drawn
-from tokaido_env.agents.learn.sighted import SightedNetwork
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.luck import episode_seed
+from tokaido_env.learn.network import MoveNetwork, frozen
+from tokaido_env.learn.samples import Samples, load_samples
+from tokaido_env.learn.self_play import drawn
+from tokaido_env.learn.sighted import SightedNetwork
 
 TINY = ExpertSettings(
     **{"seed": 3, "rounds": 2, "first_sims": 3, "first_positions": 3000, "sims": 3},

@@ -1,12 +1,12 @@
-"""Imports of modules of tokaido_env.agents.learn: settings no PyTorch, a network no trainer."""
+"""Imports of modules of tokaido_env.learn: settings no PyTorch, a network no trainer."""
 
 from processes import run_script
 
 SCRIPT = """
 import sys
-from tokaido_env.agents.learn import settings, pool, rating, tune
+from tokaido_env.learn import settings, pool, rating, tune
 assert "torch" not in sys.modules
-from tokaido_env.agents.learn import network, checkpoint, expert
+from tokaido_env.learn import network, checkpoint, expert
 assert not {"stable_baselines3", "sb3_contrib"} & {*sys.modules}
 """
 

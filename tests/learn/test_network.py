@@ -5,11 +5,11 @@ import pytest
 import torch
 from networks import SMALL, decisions, random_policy
 
-from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.agents.learn.network import MoveNetwork, frozen, load_weights, repeatable
-from tokaido_env.agents.players.inputs import N_TRUNK, OUTLOOK, read_positions
-from tokaido_env.agents.players.policy import Sizes, shapes_of
+from tokaido_env.agents.inputs import N_TRUNK, OUTLOOK, read_positions
+from tokaido_env.agents.policy import Sizes, shapes_of
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.network import MoveNetwork, frozen, load_weights, repeatable
 
 
 def test_an_exported_network_comes_back_with_the_same_outputs() -> None:

@@ -1,4 +1,7 @@
-"""PPO in one file: its advantages against sums by hand, and that it learns."""
+"""`agents/one_file_ppo.py`: its advantages against sums by hand, and that it learns."""
+
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,9 +10,12 @@ pytest.importorskip("torch")
 import torch
 
 from tokaido_env import Batch
-from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.learn import one_file_ppo as ppo
 from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play_match
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "agents"))
+
+import one_file_ppo as ppo
 
 
 def test_advantages_are_sums_of_what_came_with_signs() -> None:

@@ -8,8 +8,12 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from tokaido_env.agents.learn.network import AGAINST
-from tokaido_env.agents.learn.ppo_policy import (
+from tokaido_env.agents.inputs import N_INPUTS, read_positions
+from tokaido_env.agents.policy import Policy
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.learn.network import AGAINST
+from tokaido_env.learn.ppo_policy import (
     BOARD_AT,
     LEGAL,
     N_SEEN,
@@ -20,11 +24,7 @@ from tokaido_env.agents.learn.ppo_policy import (
     new_learner,
     policy_of,
 )
-from tokaido_env.agents.learn.settings import Settings
-from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
-from tokaido_env.agents.players.policy import Policy
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.learn.settings import Settings
 from tokaido_env.sb3 import TokaidoVecEnv
 
 SETTINGS = Settings(games=8, rollout=8, minibatch=64, width=32, slots=2, agents="greedy")

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.ladder import LADDER, Ladder, match_seed
-from tokaido_env.agents.arena.placing import PLACING
-from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.learn import rating
-from tokaido_env.agents.learn.rating import FAST_SIMULATIONS, OPPONENTS, place
+from tokaido_env.arena.ladder import LADDER, Ladder, match_seed
+from tokaido_env.arena.placing import PLACING
+from tokaido_env.arena.tournament import play_match
+from tokaido_env.learn import rating
+from tokaido_env.learn.rating import FAST_SIMULATIONS, OPPONENTS, place
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from networks import counting_policy, decisions, random_policy
 
 from tokaido_env import Board
 from tokaido_env.agents import Policy
-from tokaido_env.agents.learn import refit as module
-from tokaido_env.agents.learn.refit import Positions, fit, main, refit, units_of, values_of
-from tokaido_env.agents.players.champion import CHAMPION
+from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.boards.pool import BoardPool
+from tokaido_env.learn import refit as module
+from tokaido_env.learn.refit import Positions, fit, main, refit, units_of, values_of
 
 BOARD = Board.load()
 SMALL = ("--games", "64")

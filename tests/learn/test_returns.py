@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tokaido_env.agents.learn.returns import Nodes, returns_of
+from tokaido_env.learn.returns import Nodes, returns_of
 
 RNG = np.random.default_rng(1)
 

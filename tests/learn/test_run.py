@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tokaido_env.agents import AgentError
-from tokaido_env.agents.arena.ladder_file import LadderError
-from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.agents.learn.settings import (
+from tokaido_env.arena.ladder_file import LadderError
+from tokaido_env.boards.board import BoardError
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.settings import (
     DEFAULTS,
     MEANINGS,
     PRESETS,
@@ -23,7 +24,6 @@ from tokaido_env.agents.learn.settings import (
     resume_run,
     start_run,
 )
-from tokaido_env.boards.board import BoardError
 
 
 @pytest.fixture

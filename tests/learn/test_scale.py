@@ -12,22 +12,22 @@ from cases import rest_slow
 from networks import random_policy
 
 from tokaido_env import Batch
-from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.learn import scale
-from tokaido_env.agents.learn.checkpoint import checkpoints
-from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.agents.learn.games import Played, play_games
-from tokaido_env.agents.learn.network import seed32
-from tokaido_env.agents.learn.scale_settings import ScaleSettings
-from tokaido_env.agents.learn.settings import Settings, start_run
-from tokaido_env.agents.learn.sighted import SightedNetwork, frozen
-from tokaido_env.agents.learn.update import minibatches, targets_of, update
-from tokaido_env.agents.players.inputs import viewer
-from tokaido_env.agents.players.policy import Policy, PolicyAgent, SightedSizes
+from tokaido_env.agents.inputs import viewer
+from tokaido_env.agents.policy import Policy, PolicyAgent, SightedSizes
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import apply, is_chance, scores_of
 from tokaido_env.core.state import END_TRIGGERS
+from tokaido_env.learn import scale
+from tokaido_env.learn.checkpoint import checkpoints
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.games import Played, play_games
+from tokaido_env.learn.network import seed32
+from tokaido_env.learn.scale_settings import ScaleSettings
+from tokaido_env.learn.settings import Settings, start_run
+from tokaido_env.learn.sighted import SightedNetwork, frozen
+from tokaido_env.learn.update import minibatches, targets_of, update
 
 SMALL = SightedSizes(16, 8, 4, 16, 8)
 TINY = ScaleSettings(

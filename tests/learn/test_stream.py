@@ -15,11 +15,11 @@ import pytest
 from cases import rest_slow
 
 from tokaido_env.agents import Agent, Policy
-from tokaido_env.agents.arena.crew import Crew, Here, Part, Unit
-from tokaido_env.agents.arena.crews import open_crew
-from tokaido_env.agents.learn import stream as module
-from tokaido_env.agents.learn.declared import RunError
-from tokaido_env.agents.learn.zero import ZeroSettings, iterate, main, replay
+from tokaido_env.arena.crew import Crew, Here, Part, Unit
+from tokaido_env.arena.crews import open_crew
+from tokaido_env.learn import stream as module
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.zero import ZeroSettings, iterate, main, replay
 
 TINY = ZeroSettings(
     **{"mode": "stream", "rounds": 3, "units": 2, "games": 6, "first_sims": 3, "sims": 3},
@@ -156,7 +156,7 @@ def test_a_driver_that_is_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = ["--mode=stream", "--rounds=3", "--units=2", "--games=6", "--first-sims=3"]
     settings += ["--sims=3", "--width=16", "--minibatch=256", "--gate-games=12", "--kept-rounds=2"]
-    command = ["-m", "tokaido_env.agents.learn.zero", f"--run={run}", "--crew=processes:2"]
+    command = ["-m", "tokaido_env.learn.zero", f"--run={run}", "--crew=processes:2"]
     with subprocess.Popen([sys.executable, *command, *settings]) as driver:
         until = time.monotonic() + 300
         while not (run / "ledger.jsonl").is_file() and time.monotonic() < until:

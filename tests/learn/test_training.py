@@ -24,12 +24,15 @@ from signed import write_state
 from stable_baselines3.common.callbacks import BaseCallback
 
 from tokaido_env import Game
-from tokaido_env.agents import Policy, make
-from tokaido_env.agents.arena.ladder import LADDER
-from tokaido_env.agents.learn import checkpoint, ppo, ppo_metrics
-from tokaido_env.agents.learn.network import torch_threads
-from tokaido_env.agents.learn.pool import LATEST
-from tokaido_env.agents.learn.ppo_policy import (
+from tokaido_env.agents import Policy, make, policy as policies
+from tokaido_env.agents.inputs import N_INPUTS, read_positions
+from tokaido_env.arena.ladder import LADDER
+from tokaido_env.cli.evaluate import main as evaluate
+from tokaido_env.cli.train import main
+from tokaido_env.learn import checkpoint, ppo, ppo_metrics
+from tokaido_env.learn.network import torch_threads
+from tokaido_env.learn.pool import LATEST
+from tokaido_env.learn.ppo_policy import (
     SELF_PLAY_AT,
     learner_env,
     learning_rate,
@@ -37,12 +40,8 @@ from tokaido_env.agents.learn.ppo_policy import (
     new_learner,
     policy_of,
 )
-from tokaido_env.agents.learn.refit import Refit, refit
-from tokaido_env.agents.learn.settings import Progress, Settings, load_settings
-from tokaido_env.agents.players import policy as policies
-from tokaido_env.agents.players.inputs import N_INPUTS, read_positions
-from tokaido_env.tools.evaluate import main as evaluate
-from tokaido_env.tools.train import main
+from tokaido_env.learn.refit import Refit, refit
+from tokaido_env.learn.settings import Progress, Settings, load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 VALUES: dict[str, Any] = {

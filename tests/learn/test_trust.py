@@ -24,9 +24,11 @@ from signed import write_state
 from test_files import held_elsewhere
 
 from tokaido_env.agents import AgentError, make
-from tokaido_env.agents.arena.ladder import LADDER, Ladder
-from tokaido_env.agents.learn import expert, ppo, ppo_metrics
-from tokaido_env.agents.learn.settings import (
+from tokaido_env.agents.policy import Policy
+from tokaido_env.agents.registry import check_from_file
+from tokaido_env.arena.ladder import LADDER, Ladder
+from tokaido_env.learn import expert, ppo, ppo_metrics
+from tokaido_env.learn.settings import (
     RunError,
     Settings,
     join_specs,
@@ -35,8 +37,6 @@ from tokaido_env.agents.learn.settings import (
     split_specs,
     start_run,
 )
-from tokaido_env.agents.players.policy import Policy
-from tokaido_env.agents.registry import check_from_file
 
 ROOT = Path(__file__).resolve().parents[2]
 

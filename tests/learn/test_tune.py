@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokaido_env.agents.learn import tune
-from tokaido_env.agents.learn.tune import Positions, fit, join, weights_text
-from tokaido_env.agents.players.heuristic import N_TERMS, TERMS, load_weights
+from tokaido_env.agents.heuristic import N_TERMS, TERMS, load_weights
+from tokaido_env.learn import tune
+from tokaido_env.learn.tune import Positions, fit, join, weights_text
 
 Output = pytest.CaptureFixture[str]
 

@@ -17,9 +17,9 @@ from processes import ROOT
 
 from tokaido_env import Game
 from tokaido_env.__main__ import main as command
-from tokaido_env.agents.study import analysis
 from tokaido_env.core.checks import plain
 from tokaido_env.files import read_json
+from tokaido_env.study import analysis
 
 # The end of a style for rich, a title and colours for a terminal, another order for who reads, an
 # end of the line, formulas and formats for what draws.
@@ -95,7 +95,7 @@ def test_matches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not rich:
-        monkeypatch.setattr("tokaido_env.agents.report.tables.find_spec", lambda name: None)
+        monkeypatch.setattr("tokaido_env.report.tables.find_spec", lambda name: None)
     words = ["random", policy, "--games", "8", "--board", board, "--until-decided", "--luck"]
     files = ["--json", "r.json", "--records", "g.jsonl", "--report", "r.html", "--plots", "plots"]
     assert evaluate([*words, *files[: 8 if rich else 4]]) == 0

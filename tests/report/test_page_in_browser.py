@@ -8,7 +8,7 @@ import pytest
 from browsers import Browser
 from test_report import FIGURES, ladder
 
-from tokaido_env.agents.report import page
+from tokaido_env.report import page
 
 SCRIPT = "<script>document.title = 'gone'</script>"
 IMAGE = "<img src=x onerror=\"document.title='gone'\">"

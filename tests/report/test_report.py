@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.intervals import score_interval
-from tokaido_env.agents.arena.match import GAME, TRIGGERS, Match
-from tokaido_env.agents.arena.ratings import Rating
-from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.report.figures import write_plots
-from tokaido_env.agents.report.page import write_report
-from tokaido_env.agents.report.results import NAME_LENGTH, results_between, short_names
+from tokaido_env.arena.intervals import score_interval
+from tokaido_env.arena.match import GAME, TRIGGERS, Match
+from tokaido_env.arena.ratings import Rating
+from tokaido_env.arena.tournament import play_match
+from tokaido_env.report.figures import write_plots
+from tokaido_env.report.page import write_report
+from tokaido_env.report.results import NAME_LENGTH, results_between, short_names
 
 FIGURES = ("ratings", "scores", "points", "triggers", "rounds", "margins")
 HOSTILE = "<script>alert('x')</script>&\"$a$\n"
@@ -343,7 +343,7 @@ def test_games_lost_by_forfeit_have_a_column_where_there_are_any(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("standings", "page_tables"):
-        name = f"tokaido_env.agents.report.{module}.forfeits_of"
+        name = f"tokaido_env.report.{module}.forfeits_of"
         monkeypatch.setattr(name, lambda match, side: 3 if side else 0)
     page(*ladder(["one", "other"]), tmp_path / "report.html")
     found = cells((tmp_path / "report.html").read_text(encoding="utf-8"))

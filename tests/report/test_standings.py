@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.match import GAME, Match
-from tokaido_env.agents.arena.ratings import Rating, rate_matches
-from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.report.standings import Standing, standings
-from tokaido_env.agents.report.tables import plain_table, standings_table
+from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.ratings import Rating, rate_matches
+from tokaido_env.arena.tournament import play_match
+from tokaido_env.report.standings import Standing, standings
+from tokaido_env.report.tables import plain_table, standings_table
 
 
 def match(a: str, b: str, results: list[list[float]], points: tuple[int, int], seed: int) -> Match:

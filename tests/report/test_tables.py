@@ -5,9 +5,9 @@ from importlib import util
 
 import pytest
 
-from tokaido_env.agents.arena.ratings import Rating
-from tokaido_env.agents.report import tables
-from tokaido_env.agents.report.tables import Table, plain_table, print_table, ratings_table
+from tokaido_env.arena.ratings import Rating
+from tokaido_env.report import tables
+from tokaido_env.report.tables import Table, plain_table, print_table, ratings_table
 
 RATINGS = [Rating("greedy", 412.4, (380.2, 440.9), 1000), Rating("policy:[/x]", 0.0, (0.0, 0.0), 9)]
 

@@ -16,10 +16,15 @@ from twice import Twice
 from tokaido_env import Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.alone import play_alone, play_on
-from tokaido_env.agents.arena.match import TRIGGERS
-from tokaido_env.agents.study import analysis
-from tokaido_env.agents.study.analysis import (
+from tokaido_env.arena.alone import play_alone, play_on
+from tokaido_env.arena.match import TRIGGERS
+from tokaido_env.boards.board import Board, built_in_boards
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.checks import shown
+from tokaido_env.core.luck import agent_keys, arena_seed
+from tokaido_env.position import to_dict
+from tokaido_env.study import analysis
+from tokaido_env.study.analysis import (
     SWAP_ROUNDS,
     TILES,
     Study,
@@ -29,11 +34,6 @@ from tokaido_env.agents.study.analysis import (
     study_board,
     study_boards,
 )
-from tokaido_env.boards.board import Board, built_in_boards
-from tokaido_env.core.actions import IDS
-from tokaido_env.core.checks import shown
-from tokaido_env.core.luck import agent_keys, arena_seed
-from tokaido_env.position import to_dict
 
 COMMITTED = sorted((Path(__file__).parents[2] / "benchmarks").glob("analysis*.json"))
 # Intervals
@@ -305,7 +305,7 @@ def test_run_as_a_script_its_units_are_of_a_module_that_others_have(
     monkeypatch.setattr(sys, "argv", ["analysis", *words.split()])
     monkeypatch.setattr(analysis, "open_crew", lambda text: nullcontext(crew))
     with pytest.raises(SystemExit) as ended:
-        runpy.run_module("tokaido_env.agents.study.analysis", run_name="__main__")
+        runpy.run_module("tokaido_env.study.analysis", run_name="__main__")
     assert ended.value.code == 0
     assert sum("of 'greedy' on board" in unit for unit in crew.units) == 2
 

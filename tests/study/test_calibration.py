@@ -13,12 +13,15 @@ from twice import Twice
 from tokaido_env import Batch, Board, Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.alone import play_alone
-from tokaido_env.agents.arena.crew import Here
-from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.report import calibration as report
-from tokaido_env.agents.study import calibration
-from tokaido_env.agents.study.calibration import (
+from tokaido_env.arena.alone import play_alone
+from tokaido_env.arena.crew import Here
+from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.cli.evaluate import main
+from tokaido_env.core.rules import MAX_OUTCOMES
+from tokaido_env.core.state import SETUP
+from tokaido_env.report import calibration as report
+from tokaido_env.study import calibration
+from tokaido_env.study.calibration import (
     ROUNDS,
     Judged,
     Lucky,
@@ -29,10 +32,7 @@ from tokaido_env.agents.study.calibration import (
     events_of,
     figures,
 )
-from tokaido_env.agents.study.judging import values_after
-from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import SETUP
-from tokaido_env.tools.evaluate import main
+from tokaido_env.study.judging import values_after
 from tokaido_env.trajectory import of_moves
 
 BOARD = Board.load()

@@ -12,17 +12,17 @@ from networks import random_policy
 
 from tokaido_env import Board, BoardError, SeedError
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.arena.generalisation import Generalisation
-from tokaido_env.agents.arena.generalisation_file import (
+from tokaido_env.agents.policy import PolicyAgent
+from tokaido_env.arena.generalisation import Generalisation
+from tokaido_env.arena.generalisation_file import (
     ResultsError,
     boards_trained_on,
     load_generalisation,
 )
-from tokaido_env.agents.arena.ladder import match_seed
-from tokaido_env.agents.arena.tournament import Sheet, play, play_match
-from tokaido_env.agents.players.policy import PolicyAgent
-from tokaido_env.agents.study.generalise import Plan, plan, trained_on
+from tokaido_env.arena.ladder import match_seed
+from tokaido_env.arena.tournament import Sheet, play, play_match
 from tokaido_env.core.luck import arena_seed
+from tokaido_env.study.generalise import Plan, plan, trained_on
 
 
 def learner(training: Any) -> Agent:

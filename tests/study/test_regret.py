@@ -13,8 +13,8 @@ from twice import Twice
 from tokaido_env import IllegalMove
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.study.regret import (
+from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.study.regret import (
     ERROR,
     Measured,
     agreement,
@@ -24,7 +24,7 @@ from tokaido_env.agents.study.regret import (
     losses,
     measure,
 )
-from tokaido_env.agents.study.regret_set import BLOCK, NOT_ROLLED, RegretSet
+from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, RegretSet
 
 TOLD = small_set()
 Floats = npt.NDArray[np.float64]

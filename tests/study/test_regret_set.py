@@ -13,8 +13,8 @@ import pytest
 from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.agents import make
-from tokaido_env.agents.study.regret import agreement, figures, measure
-from tokaido_env.agents.study.regret_set import (
+from tokaido_env.study.regret import agreement, figures, measure
+from tokaido_env.study.regret_set import (
     NOT_ROLLED,
     SHIPPED,
     RegretSet,

@@ -13,11 +13,11 @@ from solved import best, expected_result, is_small, solve
 from tokaido_env import Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.intervals import student95
-from tokaido_env.agents.arena.tournament import play_match
-from tokaido_env.agents.study.review import MARKS, Review, review
+from tokaido_env.arena.intervals import student95
+from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.state import CHANCE_PHASES, OVER
+from tokaido_env.study.review import MARKS, Review, review
 from tokaido_env.trajectory import Trajectory, of_events, of_moves
 
 CHAMPION = make("champion")

@@ -6,10 +6,10 @@ from test_review import CHAMPION, golden
 from twice import Twice
 
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.playing import AgentFailed
-from tokaido_env.agents.study.estimates import mean_of_sums
-from tokaido_env.agents.study.review import MARKS, Review, review
-from tokaido_env.agents.study.reviews import Asked, Tally, review_each
+from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.study.estimates import mean_of_sums
+from tokaido_env.study.review import MARKS, Review, review
+from tokaido_env.study.reviews import Asked, Tally, review_each
 
 JUDGE = make("mcts:sims=20")
 ASKED = Asked(JUDGE, CHAMPION, 4, 3)

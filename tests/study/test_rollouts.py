@@ -9,14 +9,14 @@ from networks import decisions
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.players.guide import guides_of
-from tokaido_env.agents.players.inference import Positions
-from tokaido_env.agents.study.regret_making import network_of
-from tokaido_env.agents.study.regret_set import BLOCK
-from tokaido_env.agents.study.rollouts import Blocks, roll_out
+from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.inference import Positions
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.plain import to_dict
+from tokaido_env.study.regret_making import network_of
+from tokaido_env.study.regret_set import BLOCK
+from tokaido_env.study.rollouts import Blocks, roll_out
 
 BOARDS = ("shikoku", "family:2000003")
 ROLLOUTS = 40  # purpose of their random numbers

@@ -14,11 +14,11 @@ import pytest
 from tokaido_env import Game, record
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.agents.arena.ladder import LADDER, Ladder
-from tokaido_env.agents.study.review import review
+from tokaido_env.arena.ladder import LADDER, Ladder
 from tokaido_env.core.bits import actions_of
 from tokaido_env.render.scene import scene_of
 from tokaido_env.render.svg import panels_of
+from tokaido_env.study.review import review
 from tokaido_env.web.session import HUMAN, Session
 from tokaido_env.web.table import Table, levels
 

@@ -40,7 +40,7 @@ from tokaido_env.web.static_files import static_text
 
 if TYPE_CHECKING:
     from tokaido_env.agent import Agent
-    from tokaido_env.agents.study.review import Review
+    from tokaido_env.study.review import Review
 
 MAX_GAMES = 100  # up to 0.9 MB each
 # Of the page inside a notebook: what it takes with the moves beside the board, whose height goes

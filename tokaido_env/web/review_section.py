@@ -7,8 +7,8 @@ from html import escape
 
 import numpy as np
 
-from tokaido_env.agents.study.review import MARKS, Review
 from tokaido_env.core.actions import LABELS
+from tokaido_env.study.review import MARKS, Review
 
 _WORST = 20  # moves that are listed
 

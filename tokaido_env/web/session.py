@@ -20,7 +20,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.agents.study.review import DRAWS, expected_behind, half_width
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import Boards
 from tokaido_env.core.actions import IDS, LABELS
@@ -32,6 +31,7 @@ from tokaido_env.game import Game
 from tokaido_env.record import FORFEIT, RESIGNED, Forfeit, Record, RecordError, check_luck, replay
 from tokaido_env.render.scene import Scene, scenes_of, state_after, story_of
 from tokaido_env.render.words import seat_of, shown_names, tell
+from tokaido_env.study.review import DRAWS, expected_behind, half_width
 from tokaido_env.trajectory import Trajectory
 
 HUMAN = "human"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tokaido_env.agents.study.review import Review
 from tokaido_env.core.box import CHARACTERS
 from tokaido_env.render import glyphs
 from tokaido_env.render.elements import glyph_at
 from tokaido_env.render.scene import Scene, story_of
 from tokaido_env.render.svg import panels_of
+from tokaido_env.study.review import Review
 from tokaido_env.web.review_section import judged_by, remark_of, totals_rows, worst_of
 from tokaido_env.web.session import Happened, Session
 

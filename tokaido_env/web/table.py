@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.agents.arena.ladder import Ladder, ladder_for
-from tokaido_env.agents.study.review import Review, review
+from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.family import is_family
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import Chance, brief, check_choice, shown
 from tokaido_env.record import Record, replay, save
 from tokaido_env.render.scene import Scene
+from tokaido_env.study.review import Review, review
 from tokaido_env.web.board_form import board_form, corrected, described
 from tokaido_env.web.position_form import asked, completed, position_form
 from tokaido_env.web.session import HUMAN, Advice, Session

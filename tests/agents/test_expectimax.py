@@ -1,0 +1,313 @@
+"""Expectimax finds what a slow, naive search over copies of `Game` finds, and can be trusted."""
+
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pytest
+from positions import game_at, other_board_data, play, random_position, write_board
+
+from tokaido_env import Game, Phase
+from tokaido_env.agents import AgentError, make
+from tokaido_env.agents.expectimax import _SAMPLED, ExpectimaxAgent
+from tokaido_env.agents.heuristic import SCRATCH, evaluate, guides_of
+from tokaido_env.batch import Batch
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.box import ICONS, WARES
+from tokaido_env.core.jit import INTERPRETED, entry
+from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, sample
+
+KEY = 1234567
+PIECES = (Phase.DRAW, Phase.REVEAL)
+
+
+@entry
+def _evaluation(boards: Any, guides: Any, states: Any, scratch: Any) -> float:
+    return float(evaluate(boards[0], guides[0], states[0], scratch[0]))
+
+
+@entry
+def _piece(boards: Any, states: Any, lucks: Any) -> int:
+    return sample(boards[0], states[0], lucks[0])
+
+
+@entry
+def _begin(lucks: Any, key: int, picks: int, outcome: int) -> None:
+    begin_luck(lucks[0], hash_bits(np.uint64(key), _SAMPLED, picks, outcome))
+
+
+def evaluation(game: Game) -> float:
+    scratch = np.empty(1, SCRATCH)
+    return _evaluation(game.boards, guides_of(game.boards), game.states, scratch)
+
+
+def after(game: Game, move: int | str) -> Game:
+    child = game.copy()
+    child.play(move)
+    return child
+
+
+def come_up(game: Game, first: int, picks: int) -> Game:
+    """The game after wares or paintings came up: the first as given, the others as sampled."""
+    lucks = np.zeros(1, LUCK)
+    _begin(lucks, KEY, picks, first)
+    game = after(game, first)
+    while game.phase in PIECES:
+        game.play(_piece(game.boards, game.states, lucks))
+    return game
+
+
+def expected(game: Game, picks: int, *, exact: bool = False) -> float:
+    """What player_0 can expect: all of it searched, nothing cut off.
+
+    Args:
+        picks: to be searched behind the one that has begun.
+        exact: nothing is sampled.
+    """
+    if game.is_over or (picks == 0 and game.phase in (Phase.MOVE, Phase.ROLL)):
+        return evaluation(game)
+    if game.phase == Phase.ROLL or (exact and game.phase in PIECES):
+        each = ((odds, after(game, label)) for label, odds in game.outcomes())
+        return sum(odds * expected(child, picks, exact=exact) for odds, child in each)
+    if game.phase in PIECES:
+        kinds = WARES if game.phase == Phase.DRAW else ICONS
+        pieces = [(kinds.index(label[5:]), odds) for label, odds in game.outcomes()]
+        return sum(odds * expected(come_up(game, k, picks), picks) for k, odds in pieces)
+    best = max if game.player == 0 else min
+    if game.phase == Phase.DISCARD:
+        ware = best(game.legal_actions(), key=lambda ware: evaluation(after(game, ware)))
+        return expected(after(game, ware), picks, exact=exact)
+    picks -= game.phase == Phase.MOVE
+    return best(expected(after(game, a), picks, exact=exact) for a in game.legal_actions())
+
+
+def perfect(game: Game) -> int:
+    """The result of perfect play in a last round in which no ware or painting drawn can matter."""
+    if game.is_over:
+        return {0: 1, 1: -1, None: 0}[game.winner()]
+    if not game.legal_mask:
+        return perfect(after(game, game.outcomes()[0][0]))
+    best = max if game.player == 0 else min
+    return best(perfect(after(game, action)) for action in game.legal_actions())
+
+
+def searched(game: Game, depth: int, key: int = KEY) -> tuple[int, float]:
+    mask, keys = np.array([game.legal_mask], np.uint64), np.array([key], np.uint64)
+    actions, values = ExpectimaxAgent(depth).search(game.boards, game.states, mask, keys)
+    return int(actions[0]), float(values[0])
+
+
+def check_against_naive(game: Game, depth: int) -> None:
+    picks = depth - 1
+    values = {action: expected(after(game, action), picks) for action in game.legal_actions()}
+    best = max(values.values()) if game.player == 0 else min(values.values())
+    action, value = searched(game, depth)
+    assert value == pytest.approx(best, abs=1e-9)
+    assert values[action] == pytest.approx(best, abs=1e-9)
+
+
+def likely_game(seed: int, decisions: int) -> Game:
+    """A game after some decisions by one pick deep play, waiting for one with a choice."""
+    rng = random.Random(seed)
+    game = Game(seed=seed)
+    while decisions > 0 or game.legal_mask.bit_count() < 2:
+        game.play(rng.choice([searched(game, 1)[0], *game.legal_actions()]))
+        decisions -= 1
+    return Game.from_dict(game.to_dict(), chance="explicit")
+
+
+# What it finds
+
+
+@pytest.mark.parametrize("seed", range(4 if INTERPRETED else 40))
+def test_depth_1_is_the_best_pick_of_a_naive_search(seed: int) -> None:
+    check_against_naive(likely_game(seed, 3 * seed), 1)
+
+
+@pytest.mark.parametrize("seed", range(2 if INTERPRETED else 12))
+def test_depth_2_adds_the_best_reply_of_a_naive_search(seed: int) -> None:
+    """Some of the replies come after the roll of a new round."""
+    check_against_naive(likely_game(seed, 5 * seed), 2)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("seed", range(2 if INTERPRETED else 10))
+def test_unlikely_positions(seed: int, depth: int) -> None:
+    """Full hands, tokens held, pegs at the end: whatever rules there are."""
+    rng = random.Random(seed)
+    changes = random_position(rng)
+    while len(changes["dice_left"]) == 1:  # all rolls would take a naive search long
+        changes = random_position(rng)
+    check_against_naive(Game.from_dict(changes, chance="explicit"), depth)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_player_decides_again_in_the_repeat_of_a_pick(depth: int) -> None:
+    """With a 2 the merchant draws in M2, and by the hot spring token sells in C1."""
+    game = game_at(
+        dice=(1, 2, 1),
+        hot_spring=0,
+        mine={"merchant": "M4", "wares": {"pottery": 3}, "coins": 5},
+        left=["merchant", "artist"],
+        lead=1,
+    )
+    check_against_naive(game, depth)
+    play(game, "merchant:M2", "draw", "ware:fan", "ware:fan")
+    assert (game.phase, game.player) == (Phase.REPEAT, 0)
+    check_against_naive(game, depth)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_opponent_returns_a_ware_inside_a_pick(depth: int) -> None:
+    game = game_at(
+        dice=(4, 2, 2),
+        left=["pilgrim", "artist"],
+        lead=1,
+        waves={
+            "pilgrim": ("tranquil", 1),
+            "merchant": ("robust", 1),
+            "artist": ("proficient", 1),
+        },
+        theirs={"wares": {"kimono": 3, "fan": 3}},
+    )
+    check_against_naive(game, depth)
+    play(game, "pilgrim", "take:merchant")
+    assert (game.phase, game.player) == (Phase.DISCARD, 1)
+    check_against_naive(game, depth)
+    assert searched(game, depth)[0] == IDS["discard:fan"]
+
+
+def close_endings() -> Iterator[tuple[Game, set[int]]]:
+    """Games with two picks to go in which some moves win or draw and others do not; and which do.
+
+    No token allows a repeat, so that what is drawn counts no more.
+    """
+    rng = random.Random(0)
+    found = 0
+    while found < (2 if INTERPRETED else 12):
+        game = Game.from_dict(random_position(rng) | {"hot_spring": None}, chance="explicit")
+        mine, theirs = (score["total"] for score in game.scores())
+        row = game.states[0]
+        last = bool(row["end_triggered"]) and int(row["dice_left"]).bit_count() == 2
+        if last and abs(mine - theirs) <= 8:
+            results = {action: perfect(after(game, action)) for action in game.legal_actions()}
+            best = max(results.values()) if game.player == 0 else min(results.values())
+            right = {action for action, result in results.items() if result == best}
+            if len(right) < len(results):
+                found += 1
+                yield game, right
+
+
+def test_depth_2_plays_the_last_two_picks_perfectly() -> None:
+    for game, right in close_endings():
+        assert searched(game, 2)[0] in right
+
+
+def test_depth_2_sees_the_reply_that_depth_1_cannot_see() -> None:
+    """A gift leads by 7, but leaves a pilgrim that earns the fifth slab; better to take its die."""
+    game = game_at(
+        dice=(2, 2, 2),
+        left=["pilgrim", "artist"],
+        lead=1,
+        mine={"pilgrim": 6, "temple": 9, "gold": 1, "gifted": 6, "easel": ["bamboo"]},
+        theirs={"pilgrim": 26, "temple": 4, "gold": 4, "coins": 8},
+    )
+    assert searched(game, 1)[0] in (IDS["artist:A2"], IDS["artist:A7"])
+    assert searched(game, 2) == (IDS["pilgrim"], 1.0)
+    assert perfect(after(game, "pilgrim")) == 1
+    assert perfect(after(game, "artist:A2")) == perfect(after(game, "artist:A7")) == -1
+
+
+@pytest.mark.parametrize(
+    ("moves", "changes"),
+    [
+        (("merchant:M2", "draw"), {"mine": {"merchant": "M1", "wares": {"fan": 1}}}),
+        (("merchant:M3", "draw"), {"mine": {"merchant": "M2", "wares": {"fan": 3}}}),
+        (("artist:A1", "paint"), {"theirs": {"pilgrim": 1, "merchant": "M2"}}),
+    ],
+)
+def test_samples_of_what_comes_up_have_the_right_average(
+    moves: tuple[str, str], changes: dict[str, Any]
+) -> None:
+    """Where the same action is best for all keys, the mean over keys is the exact expectation."""
+    game = game_at(dice=(1, 1, 1), **changes)
+    move, effect = moves
+    play(game, move)
+    n = 20 if INTERPRETED else 4000
+    keys = np.random.default_rng(0).integers(2**64, size=n, dtype=np.uint64)
+    states, masks = np.repeat(game.states, n), np.full(n, game.legal_mask, np.uint64)
+    actions, values = ExpectimaxAgent(1).search(game.boards, states, masks, keys)
+    assert set(actions.tolist()) == {IDS[effect]}
+    wanted = expected(after(game, effect), 0, exact=True)
+    assert 0 < values.std() < 0.1
+    assert abs(values.mean() - wanted) <= 4 * values.std() / n**0.5
+
+
+# How it is to be trusted
+
+
+def some_games(n: int) -> Batch:
+    batch = Batch(n, ["shikoku"])
+    batch.reset(seed=0)
+    one = ExpectimaxAgent(1)
+    for i in range(60):
+        batch.decide(one, np.arange(i * n // 60, n))
+    return batch
+
+
+def choices(agent: ExpectimaxAgent, batch: Batch, games: npt.NDArray[np.int64]) -> list[int]:
+    keys, states = batch.keys(games), batch.states[games]
+    return agent.act(batch.boards_of(games), states, batch.legal[games], keys).tolist()
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_batch_is_its_games_one_by_one_and_any_threads(depth: int) -> None:
+    agent, batch = ExpectimaxAgent(depth), some_games(3 if INTERPRETED else 24)
+    games = np.arange(len(batch))
+    before, threads = batch.states.copy(), numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        together = choices(agent, batch, games)
+        assert choices(agent, batch, games) == together
+        one_by_one = [choices(agent, batch, games[i : i + 1])[0] for i in games]
+    finally:
+        numba.set_num_threads(threads)
+    assert one_by_one == together
+    assert choices(agent, batch, games) == together
+    agent.games_at_once = 5
+    assert choices(agent, batch, games) == together
+    assert (batch.states == before).all()
+    assert all(int(batch.legal[i]) >> action & 1 for i, action in enumerate(together))
+
+
+def test_games_on_different_boards_at_once(tmp_path: Path) -> None:
+    board = write_board(tmp_path / "other.toml", other_board_data())
+    batch = Batch(6, ["shikoku", board])
+    batch.reset(seed=0)
+    agent, games = ExpectimaxAgent(1), np.arange(6)
+    together = choices(agent, batch, games)
+    assert [choices(agent, batch, games[i : i + 1])[0] for i in games] == together
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_the_spec_makes_the_agent(depth: int) -> None:
+    agent = make(f"expectimax:depth={depth}")
+    assert isinstance(agent, ExpectimaxAgent)
+    assert (agent.spec, agent.depth) == (f"expectimax:depth={depth}", depth)
+
+
+@pytest.mark.parametrize("depth", ["0", "5", "deep"])
+def test_other_depths_are_refused(depth: str) -> None:
+    with pytest.raises(AgentError, match="depth: expected an integer from 1 to 4"):
+        make(f"expectimax:depth={depth}")
+
+
+def test_depths_3_and_4_play_the_last_round_out() -> None:
+    """From two picks to go, every depth from 2 is the same search."""
+    for game, _ in itertools.islice(close_endings(), 4):
+        assert searched(game, 2) == searched(game, 3) == searched(game, 4)

@@ -1,0 +1,305 @@
+"""The heuristic's terms against a slow count from `Game.to_dict`, its symmetry, and its play."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from evaluated import BOARD, swapped, terms_of, value_of
+
+from tokaido_env import Batch, Game
+from tokaido_env.agents import make
+from tokaido_env.agents.heuristic import (
+    GUIDE,
+    N_TERMS,
+    TAPER,
+    TERMS,
+    WEIGHTS_FILE,
+    guide_of,
+    guides_of,
+    load_weights,
+)
+from tokaido_env.arena.tournament import play_match
+from tokaido_env.core.box import WARES
+from tokaido_env.core.state import CHANCE_PHASES, Phase
+
+NAMES = [name for name, _ in TERMS]
+
+
+def positions(games: int = 12) -> Iterator[Game]:
+    """Positions of random games at every phase that terms are counted in."""
+    for seed in range(games):
+        game, rng = Game(seed=seed, chance="explicit"), np.random.default_rng(seed)
+        while not game.is_over:
+            if game.phase in CHANCE_PHASES:
+                labels, odds = zip(*game.outcomes(), strict=True)
+                if game.phase != Phase.SETUP:
+                    yield game
+                game.play(labels[rng.choice(len(labels), p=odds)])
+                continue
+            if game.phase != Phase.EFFECT and rng.random() < 0.2:
+                yield game
+            labels = game.legal_labels()
+            wanted = [label for label in labels if label != "pass"]
+            game.play(wanted[rng.integers(len(wanted))] if wanted else labels[0])
+
+
+def test_terms_are_what_a_slow_count_of_the_position_gives() -> None:
+    phases = set()
+    for game in positions():
+        terms, _ = terms_of(game.state)
+        for seat in range(2):
+            told = dict(zip(NAMES, terms[seat].tolist(), strict=True))
+            assert told == slow_terms(game, seat)
+        phases.add(game.phase)
+    assert {Phase.ROLL, Phase.MOVE, Phase.DRAW, Phase.REVEAL} <= phases
+
+
+def slow_terms(game: Game, seat: int) -> dict[str, int]:
+    """`TERMS` of a seat, from the position as plain Python and the board's file."""
+    position = game.to_dict()
+    mine, theirs = (position["players"][who] for who in (seat, 1 - seat))
+    terms = dict.fromkeys(NAMES, 0)
+    terms |= {key: game.scores()[seat][key] for key in ("faith", "commerce", "culture")}
+    terms |= {key: mine[key] for key in ("temple", "garden", "gold", "gifted", "coins")}
+    held = sum(mine["wares"].values())
+    best = {ware: max(price for w, price in BOARD.boutiques if w == ware) for ware in WARES}
+    terms["wares"] = sum(best[ware] * number for ware, number in mine["wares"].items())
+    terms["held"] = held
+    terms["easel"] = len(mine["easel"])
+    terms["hot_spring"] = int(position["hot_spring"] == seat)
+    for wave in position["waves"].values():
+        terms[wave["side"]] = int(wave["owner"] == seat)
+    dice = len(position["dice_left"])
+    leads = position["lead"] == seat
+    picks = {3: 2 if leads else 1, 2: 1, 1: int(leads), 0: 0}[dice]
+    terms["picks"] = (2 if leads else 1) if position["phase"] == "ROLL" else picks
+    share = 0 if position["phase"] == "ROLL" or not dice else 6 * picks // dice
+    if position["phase"] == "DRAW" and picker(position) == seat:
+        terms["drawing"] = min(position["pending"], 6 - held)
+    if position["phase"] == "REVEAL" and picker(position) == seat:
+        terms["revealing"] = position["pending"]
+    _count_pilgrim(position, mine, share, terms)
+    _count_merchant(position, mine, theirs, share, terms)
+    _count_artist(position, mine, share, terms)
+    return terms
+
+
+def picker(position: dict[str, Any]) -> int:
+    taken = 3 - len(position["dice_left"]) - (position["die"] is not None)
+    return int(position["lead"]) ^ int(taken == 1)
+
+
+def _count_pilgrim(
+    position: dict[str, Any], mine: dict[str, Any], share: int, terms: dict[str, int]
+) -> None:
+    if "pilgrim" not in position["dice_left"]:
+        return
+    ring = BOARD.stations
+    station = ring[(mine["pilgrim"] + position["dice"]["pilgrim"]) % len(ring)]
+    if station == "temple" and mine["temple"] < 9:
+        terms["temple_now"] = share * mine["garden"]
+    if station == "garden" and mine["garden"] < 6:
+        terms["garden_now"] = share * mine["temple"]
+    terms["seashore_now"] = share * (station == "seashore")
+    terms["spring_now"] = share * (station == "hot spring")
+
+
+def _count_merchant(
+    position: dict[str, Any],
+    mine: dict[str, Any],
+    theirs: dict[str, Any],
+    share: int,
+    terms: dict[str, int],
+) -> None:
+    links: dict[str, list[str]] = {}
+    for a, b in BOARD.routes:
+        links.setdefault(a, []).append(b)
+        links.setdefault(b, []).append(a)
+    room = max(5 - sum(mine["wares"].values()), 0)
+
+    def most_drawn(die: int) -> int:
+        ends = {path[-1] for path in paths(links, mine["merchant"], die)}
+        mountains = [BOARD.mountain_numbers[int(town[1]) - 1] for town in ends if town[0] == "M"]
+        return min(max(mountains, default=0), room)
+
+    if "merchant" not in position["dice_left"]:
+        terms["draw_next"] = sum(most_drawn(die) for die in BOARD.faces[1])
+        return
+    die = position["dice"]["merchant"]
+    closed = {BOARD.stations[player["pilgrim"]] for player in position["players"]}
+    closed.add(theirs["merchant"])
+    ends = {path[-1] for path in paths(links, mine["merchant"], die)} - closed
+    sales = [position["boutiques"][town] for town in ends if town[0] == "C"]
+    terms["sale_now"] = share * max((mine["wares"][w] * price for w, price in sales), default=0)
+    terms["draw_now"] = share * most_drawn(die)
+
+
+def _count_artist(
+    position: dict[str, Any], mine: dict[str, Any], share: int, terms: dict[str, int]
+) -> None:
+    areas = {f"A{i + 1}": [f"A{j + 1}" for j in near] for i, near in enumerate(BOARD.neighbours)}
+    icons = {f"A{i + 1}": icon for i, icon in enumerate(BOARD.area_icons)}
+    inspired = position["waves"]["artist"]["side"] == "inspired" and bool(terms["inspired"])
+
+    def reached(icon: str, die: int) -> bool:
+        walks = paths(areas, mine["artist"], die)
+        return any(icon in {icons[a] for a in (w if inspired else w[-1:])} for w in walks)
+
+    easel = mine["easel"]
+    points = BOARD.culture[mine["gifted"] + 1] - BOARD.culture[mine["gifted"]] if easel else 0
+    if len(easel) > 1:
+        terms["second_next"] = points * sum(reached(easel[1], die) for die in BOARD.faces[2])
+    if "artist" in position["dice_left"]:
+        die = position["dice"]["artist"]
+        terms["gift_now"] = share * points * (bool(easel) and reached(easel[0], die))
+        ends = {walk[-1] for walk in paths(areas, mine["artist"], die)}
+        crowd = max(crowd_around(position, area) for area in ends)
+        terms["paint_now"] = share * min(crowd, sum(mine["hidden"].values()))
+    elif easel:
+        terms["gift_next"] = points * sum(reached(easel[0], die) for die in BOARD.faces[2])
+
+
+def crowd_around(position: dict[str, Any], area: str) -> int:
+    """The characters in and around an area, the artist who would come here not counted twice."""
+    number = int(area[1])
+    coasts = (f"C{number}", f"C{number % 8 + 1}")
+    ring = BOARD.stations
+    first, last = ring.index(coasts[0]), ring.index(coasts[1])
+    stations = {first, last}
+    at = first
+    while at != last:
+        stations.add(at)
+        at = (at + 1) % len(ring)
+    crowd = 0
+    for player in position["players"]:
+        crowd += player["pilgrim"] in stations
+        crowd += player["merchant"] in BOARD.borders[number - 1]
+        crowd += player["artist"] == area
+    return crowd
+
+
+def paths(links: dict[str, list[str]], start: str, steps: int) -> list[list[str]]:
+    """All simple paths of so many steps."""
+    found = [[start]]
+    for _ in range(steps):
+        found = [[*path, to] for path in found for to in links[path[-1]] if to not in path]
+    return found
+
+
+def test_the_evaluation_is_the_weighted_sum_as_a_chance_of_winning() -> None:
+    weights = np.rint(load_weights() * 4096) / 4096
+    for game in positions(4):
+        terms, progressed = terms_of(game.state)
+        taper, ahead = progressed / TAPER, terms[0].astype(int) - terms[1]
+        log_odds = ahead @ (weights[0] * (1 - taper) + weights[1] * taper)
+        assert value_of(game.state) == pytest.approx(np.tanh(log_odds / 2), abs=2e-4)
+
+
+def test_what_is_good_for_one_is_as_bad_for_the_other() -> None:
+    for game in positions(6):
+        assert value_of(swapped(game.state)) == -value_of(game.state)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_game_that_is_over_is_worth_its_result(seed: int) -> None:
+    game = Game(seed=seed)
+    while not game.is_over:
+        game.play(game.legal_actions()[-1])
+    expected = {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
+    assert value_of(game.state) == expected
+
+
+def test_the_agent_takes_the_action_with_the_best_effect_behind_it() -> None:
+    agent, checked = make("heuristic"), 0
+    for game in positions(6):
+        if game.phase in CHANCE_PHASES:
+            continue
+        sign = 1 - 2 * game.player
+        values = [best_behind(game, action, sign) for action in game.legal_actions()]
+        legal, key = np.array([game.legal_mask], np.uint64), np.zeros(1, np.uint64)
+        action = int(agent.act(game.boards, game.state, legal, key)[0])
+        assert values[game.legal_actions().index(action)] == max(values)
+        checked += 1
+    assert checked > 50
+
+
+def best_behind(game: Game, action: int, sign: int) -> float:
+    after = game.copy()
+    after.play(action)
+    if after.phase != Phase.EFFECT:
+        return sign * value_of(after.state)
+    values = []
+    for effect in after.legal_actions():
+        last = after.copy()
+        last.play(effect)
+        values.append(sign * value_of(last.state))
+    return max(values)
+
+
+def test_many_games_are_as_each_alone_and_boards_may_differ(tmp_path: Path) -> None:
+    batch = Batch(1500, observation=None)
+    batch.reset(seed=1)
+    for _ in range(30):
+        batch.play("random")
+    games = np.flatnonzero(batch.legal)
+    states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
+    agent = make("heuristic")
+    together = agent.act(batch.boards, states, legal, keys)
+    boards = np.repeat(batch.boards, len(games))
+    assert (together == agent.act(boards, states, legal, keys)).all()
+    for j in range(0, len(games), 100):
+        one = slice(j, j + 1)
+        assert together[j] == agent.act(batch.boards, states[one], legal[one], keys[one])[0]
+
+
+def test_the_heuristic_beats_greedy() -> None:
+    assert play_match(make("heuristic"), make("greedy"), 200, seed=0).interval[0] > 0.6
+
+
+# Weights
+
+
+def test_the_weights_are_two_numbers_for_each_term() -> None:
+    assert load_weights().shape == (2, N_TERMS)
+    guide = guide_of(BOARD, load_weights())
+    assert guide.dtype == GUIDE
+    assert (guide["weights"] == guides_of(BOARD.record)["weights"]).all()
+
+
+def test_a_weights_file_that_lacks_a_term_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "weights.toml"
+    path.write_text("[weights]\nfaith = [1.0, 2.0]\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="weights: missing or unknown: coins, commerce"):
+        load_weights(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "coins = [",
+            "coins = [0.5, ",
+            "coins: expected two numbers from -7.99 to 7.99, got .0.5",
+        ),
+        ("coins = [", "coins = 7 #", "coins: expected two numbers from -7.99 to 7.99, got 7"),
+        ("coins = [", "coins = [nan, 1] #", "coins: expected two numbers .* got .nan, 1"),
+        ("coins = [", "coins = [true, 8.0] #", "coins: expected two numbers .* got .True, 8.0"),
+        ("coins = [", "coins = {}  #", "coins: expected two numbers .* got {}"),
+        ("[weights]", "[wages]", r"expected a table \[weights\]"),
+        ("[weights]", "weights = 3\n[x]", r"expected a table \[weights\]"),
+        ("[weights]", "[weights", "not a TOML file"),
+        ("[weights]", "x = " + "[" * 9999, "not a TOML file: nested too deeply"),
+    ],
+)
+def test_a_damaged_weights_file_is_refused(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "weights.toml"
+    text = WEIGHTS_FILE.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"weights.toml: (weights: )?{message}") as refused:
+        load_weights(path)
+    assert len(str(refused.value)) < 500

@@ -1,0 +1,84 @@
+"""The card of the data is true of every file and column (`make release-check` loads it, too)."""
+
+import copy
+import hashlib
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import ROOT
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import croissant
+
+Data = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def card() -> Data:
+    data: Data = json.loads((ROOT / "croissant.json").read_text(encoding="utf-8"))
+    return data
+
+
+def test_it_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    assert croissant.main(["--check"]) == 0
+    assert capsys.readouterr().out == "croissant.json: up to date\n"
+
+
+def test_files_are_those_that_are_here(card: Data) -> None:
+    for file in card["distribution"]:
+        content = (ROOT / file["contentUrl"]).read_bytes()
+        assert file["sha256"] == hashlib.sha256(content).hexdigest()
+        assert file["contentSize"] == f"{len(content)} B"
+    told = {file["contentUrl"] for file in card["distribution"]}
+    data = [*(ROOT / "agents").rglob("*.json"), *(ROOT / "agents").rglob("*.npz")]
+    data += (ROOT / "tokaido_env" / "boards").glob("*.toml")
+    assert {path.relative_to(ROOT).as_posix() for path in data} <= told
+
+
+def test_columns_are_those_of_the_files(card: Data) -> None:
+    sets = {
+        one["name"]: {field["name"]: field for field in one["field"]} for one in card["recordSet"]
+    }
+    with (ROOT / "tests/golden/games.jsonl").open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    assert {*sets["games"], "start"} == set(rows[0])
+    assert [part["name"] for part in sets["games"]["scores"]["subField"]] == [*rows[0]["scores"][0]]
+    kinds = {"sc:Text": str, "sc:Integer": int, "sc:Float": float}
+    for name, field in sets["games"].items():
+        if "subField" not in field:
+            values = [row[name] for row in rows if row[name] is not None]
+            flat = [part for v in values for part in (v if field.get("repeated") else [v])]
+            assert {type(part) for part in flat} == {kinds[field["dataType"]]}, name
+    matches = json.loads((ROOT / "tokaido_env/arena/ladder.json").read_text(encoding="utf-8"))[
+        "matches"
+    ]
+    assert list(sets["ladder-matches"]) == list(matches[0])
+    with np.load(ROOT / "tokaido_env/study/regret.npz", allow_pickle=False) as arrays:
+        shapes = {name: ",".join(map(str, arrays[name].shape)) for name in arrays.files}
+    assert {name: field["arrayShape"] for name, field in sets["regret-set"].items()} == shapes
+
+
+def test_version_and_address_are_those_of_the_project(card: Data) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert card["version"] == project["version"]
+    assert card["url"] == project["urls"]["Repository"]
+
+
+def test_a_changed_file_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, card: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = copy.deepcopy(card)
+    other["distribution"][0]["sha256"] = "0" * 64
+    path = tmp_path / "croissant.json"
+    path.write_text(json.dumps(other, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    monkeypatch.setattr(croissant, "CARD", path)
+    assert croissant.main(["--check"]) == 1
+    assert "not up to date" in capsys.readouterr().out
+    assert croissant.main([]) == 0
+    assert json.loads(path.read_text(encoding="utf-8")) == card

@@ -1,0 +1,387 @@
+"""`dataset`: each row is what the environment shows when the game is played again."""
+
+import json
+import random
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from positions import other_board_data, position, shikoku_data, write_board
+
+from tokaido_env import Game, raw_env
+from tokaido_env.__main__ import main
+from tokaido_env.cli import columns, dataset
+from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
+from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, SCALES, encode_game
+from tokaido_env.record import Record, RecordError, load, replay, save
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
+ROWS = sum(sum(event in IDS for event in record.events) for record in load(GOLDEN))
+
+Row = dict[str, Any]
+Output = pytest.CaptureFixture[str]
+
+
+def played_again(number: int, record: Record) -> list[Row]:
+    """The rows of a recorded game, naively: through the environment, with the luck of its seed."""
+    env = raw_env(board=record.board)
+    env.reset(seed=record.seed)
+    rows: list[Row] = []
+    for event in record.events:
+        if event not in IDS:
+            if rows:
+                rows[-1]["chance"].append(event)
+            continue
+        agent = env.agent_selection
+        seen = env.observe(agent)
+        row = {"game": number, "seed": record.seed, "step": len(rows), "action": IDS[event]}
+        row |= {"seat": int(agent[-1]), "player": record.players[int(agent[-1])], "chance": []}
+        row |= {"board": record.board, "board_hash": record.board_hash}
+        row |= {"observation": seen["observation"].copy(), "mask": seen["action_mask"].copy()}
+        if rows:
+            rows[-1]["next_player"] = row["seat"]
+        rows.append(row)
+        env.step(IDS[event])
+    rows[-1]["next_player"] = -1
+    waiting = {0, 1}
+    for row in reversed(rows):
+        agent, last = f"player_{row['seat']}", row["seat"] in waiting
+        waiting -= {row["seat"]}
+        row["return"] = env.rewards[agent]
+        row["reward"] = row["return"] * last
+        row["terminated"] = last and env.terminations[agent]
+        row["truncated"] = last and env.truncations[agent]
+    return rows
+
+
+def finished(seed: int, choose: Callable[[list[int]], int], board: str = "shikoku") -> Record:
+    game = Game(board, seed=seed)
+    while not game.is_over:
+        game.play(choose(game.legal_actions()))
+    return game.record(["first", "second"])
+
+
+def seen_by(game: Game, seat: int) -> npt.NDArray[np.float32]:
+    out = np.empty(N_FEATURES, np.float32)
+    encode_game(game.boards, game.states, 0, seat, out)
+    return out
+
+
+def check_rows(rows: list[Row], expected: list[Row]) -> None:
+    assert len(rows) == len(expected)
+    for row, right in zip(rows, expected, strict=True):
+        for name in ("observation", "mask"):
+            assert np.array_equal(row.pop(name), right.pop(name)), (name, row)
+        row["chance"] = list(row["chance"])
+        assert row == right
+
+
+def rows_of_npz(path: Path) -> list[Row]:
+    """The rows of an npz file in the order of the decisions, by the names of the columns."""
+    with np.load(path) as arrays:
+        a = dict(arrays)
+    rows = []
+    for episode, first in enumerate(a["episode_starts"][:-1]):
+        for i in range(first, a["episode_starts"][episode + 1]):
+            labels = a["chance"][a["chance_starts"][i] : a["chance_starts"][i + 1]]
+            rows.append(
+                {
+                    "game": a["episode_games"][episode],
+                    "seed": a["episode_seeds"][episode],
+                    "step": a["steps"][i],
+                    "seat": a["episode_seats"][episode],
+                    "player": a["episode_players"][episode],
+                    "board": a["episode_boards"][episode],
+                    "board_hash": a["episode_board_hashes"][episode],
+                    "observation": a["observations"][i],
+                    "mask": a["action_masks"][i],
+                    "action": a["actions"][i],
+                    "reward": a["rewards"][i],
+                    "return": a["returns"][i],
+                    "terminated": a["terminations"][i],
+                    "truncated": a["truncations"][i],
+                    "chance": [str(a["chance_labels"][label]) for label in labels],
+                    "next_player": a["next_players"][i],
+                }
+            )
+    return sorted(rows, key=lambda row: (row["game"], row["step"]))
+
+
+def rows_of_parquet(path: Path) -> list[Row]:
+    rows: list[Row] = pd.read_parquet(path).to_dict("records")
+    return rows
+
+
+def rows_of(path: Path) -> list[Row]:
+    return rows_of_npz(path) if path.suffix == ".npz" else rows_of_parquet(path)
+
+
+def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
+# What is in a row
+
+
+@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+def test_rows_are_what_the_environment_shows(tmp_path: Path, suffix: str) -> None:
+    rng = random.Random(0)
+    choosers: list[Callable[[list[int]], int]] = [rng.choice] * 3 + [min]
+    records = [finished(seed, choose) for seed, choose in enumerate(choosers, start=5)]
+    records.append(finished(3, choosers[0], "family:7"))
+    save(records, tmp_path / "games.jsonl")
+    out = tmp_path / f"games{suffix}"
+    expected = [
+        row
+        for number, record in enumerate(records, start=1)
+        for row in played_again(number, record)
+    ]
+    assert {row["return"] for row in expected} == {-1, 0, 1}
+    assert sum(row["truncated"] for row in expected) == 2  # the cap
+    assert sum(row["terminated"] for row in expected) == 8
+    assert dataset.export(tmp_path / "games.jsonl", out) == (len(expected), 5)
+    check_rows(rows_of(out), expected)
+
+
+def test_columns_have_the_types_of_the_table(tmp_path: Path) -> None:
+    dataset.export(GOLDEN, tmp_path / "games.parquet")
+    shown = (dataset.__doc__ or "").split("|---|---|---|\n")[1].split("\n\n")[0]
+    documented = [line.split("|")[1].strip() for line in shown.splitlines()]
+    schema = pq.read_schema(tmp_path / "games.parquet")
+    assert schema.names == documented
+    types = {field.name: str(field.type) for field in schema}
+    assert types["observation"] == f"fixed_size_list<element: float>[{N_FEATURES}]"
+    assert types["mask"] == f"fixed_size_list<element: int8>[{N_ACTIONS}]"
+    assert (types["action"], types["reward"], types["seat"]) == ("int64", "float", "int8")
+
+
+def test_arrays_have_minaris_names_and_lengths(tmp_path: Path) -> None:
+    dataset.export(GOLDEN, tmp_path / "games.npz")
+    a = arrays_of(tmp_path / "games.npz")
+    starts = a["episode_starts"]
+    assert (starts[0], starts[-1], len(starts)) == (0, ROWS, 13)
+    assert a["episode_seats"].tolist() == [0, 1] * 6
+    for name in ("observations", "actions", "rewards", "terminations", "truncations"):
+        assert len(a[name]) == ROWS
+    # The one flag of an episode is in its last row.
+    ends = np.flatnonzero(a["terminations"] | a["truncations"])
+    assert ends.tolist() == (starts[1:] - 1).tolist()
+    assert a["final_observations"].shape == (12, N_FEATURES)
+    records = load(GOLDEN)
+    for episode, seen in enumerate(a["final_observations"]):
+        played = replay(records[a["episode_games"][episode] - 1])
+        game = Game.from_dict(played.position(len(played.states) - 1))
+        assert np.array_equal(seen, seen_by(game, int(a["episode_seats"][episode])))
+
+
+@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+def test_raw_values_divided_by_the_scales_are_the_observation(tmp_path: Path, suffix: str) -> None:
+    raw, out = tmp_path / f"raw{suffix}", tmp_path / f"games{suffix}"
+    dataset.export(GOLDEN, raw, dtype="uint8")
+    dataset.export(GOLDEN, out)
+    for row, right in zip(rows_of(raw), rows_of(out), strict=True):
+        assert row["observation"].dtype == np.uint8
+        observation = row["observation"] / SCALES
+        assert np.allclose(observation, right["observation"], rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_files_say_what_they_are(tmp_path: Path, dtype: str) -> None:
+    for suffix in columns.SUFFIXES:
+        dataset.export(GOLDEN, tmp_path / f"games{suffix}", dtype=dtype)
+    in_npz = json.loads(str(arrays_of(tmp_path / "games.npz")["metadata"]))
+    in_parquet = json.loads(pq.read_schema(tmp_path / "games.parquet").metadata[b"tokaido_env"])
+    assert in_npz == in_parquet
+    assert (in_npz["layout"], in_npz["observation"]) == (LAYOUT_HASH, dtype)
+
+
+# Games of other kinds
+
+
+def unfinished(moves: int) -> Record:
+    game = Game(seed=4)
+    for _ in range(moves):
+        game.play(game.legal_actions()[-1])
+    return game.record(["a", "b"])
+
+
+@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+def test_a_game_without_an_end_is_truncated_and_has_no_return(tmp_path: Path, suffix: str) -> None:
+    save([unfinished(0), unfinished(1), unfinished(9)], tmp_path / "games.jsonl")
+    out = tmp_path / f"games{suffix}"
+    assert dataset.export(tmp_path / "games.jsonl", out) == (10, 3)
+    rows = rows_of(out)
+    assert [row["game"] for row in rows] == [2] + [3] * 9
+    assert all(np.isnan(row["return"]) and row["reward"] == 0 for row in rows)
+    assert not any(row["terminated"] for row in rows)
+    seats = [row["seat"] for row in rows]
+    assert [row["truncated"] for row in rows[1:]] == [
+        seat not in seats[i + 1 :] for i, seat in enumerate(seats) if i
+    ]
+    game = Game(seed=4)
+    for row in rows[1:]:
+        assert row["seat"] == game.player
+        game.play(int(row["action"]))
+        assert row["next_player"] == game.player
+
+
+def test_a_seat_that_decided_nothing_has_no_episode(tmp_path: Path) -> None:
+    save([unfinished(1)], tmp_path / "games.jsonl")
+    dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz")
+    arrays = arrays_of(tmp_path / "games.npz")
+    assert arrays["episode_starts"].tolist() == [0, 1]
+    assert arrays["episode_players"].tolist() == ["a"]
+    assert arrays["final_observations"].shape == (1, N_FEATURES)
+
+
+def test_a_game_from_a_position_that_stops_at_chance(tmp_path: Path) -> None:
+    game = Game.from_dict(position(left=["pilgrim"]), chance="explicit")
+    before = seen_by(game, 0)
+    while game.player is not None:
+        game.play("pass" if "pass" in game.legal_labels() else game.legal_actions()[0])
+    save([game.record()], tmp_path / "games.jsonl")
+    dataset.export(tmp_path / "games.jsonl", tmp_path / "games.parquet")
+    rows = rows_of(tmp_path / "games.parquet")
+    assert np.array_equal(rows[0]["observation"], before)
+    assert (rows[0]["seed"], rows[0]["player"], rows[-1]["next_player"]) == (-1, "?", -1)
+    assert [LABELS[row["action"]] for row in rows] == list(game.record().events)
+    assert [list(row["chance"]) for row in rows] == [[]] * len(rows)
+
+
+def test_a_board_of_ones_own(tmp_path: Path) -> None:
+    board = write_board(tmp_path / "other.toml", other_board_data())
+    game = Game(board, seed=1)
+    game.play(game.legal_actions()[0])
+    save([game.record()], tmp_path / "games.jsonl")
+    with pytest.raises(RecordError, match="line 1: board: unknown board 'other'"):
+        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz")
+    assert dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz", board) == (1, 1)
+
+
+# Files
+
+
+@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+def test_the_same_games_give_the_same_bytes(tmp_path: Path, suffix: str) -> None:
+    first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
+    for out in (first, second):
+        dataset.export(GOLDEN, out)
+    assert first.read_bytes() == second.read_bytes()
+    assert sorted(tmp_path.iterdir()) == [first, second]
+
+
+def test_how_many_rows_are_held_at_once_makes_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once, in_turn = tmp_path / "at_once.parquet", tmp_path / "in_turn.parquet"
+    dataset.export(GOLDEN, at_once)
+    monkeypatch.setattr(columns, "GROUP", 500)
+    dataset.export(GOLDEN, in_turn)
+    assert pq.read_metadata(at_once).num_row_groups == 1
+    assert 1 < pq.read_metadata(in_turn).num_row_groups <= 6
+    assert pq.read_table(at_once).equals(pq.read_table(in_turn))
+
+
+def broken(path: Path) -> Path:
+    """A record file with a wrong event in its second line."""
+    first, second = GOLDEN.read_text(encoding="utf-8").splitlines()[:2]
+    wrong = json.loads(second)
+    wrong["events"][100] = "pilgrim:swim"
+    path.write_text(f"{first}\n{json.dumps(wrong)}\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+def test_a_broken_record_leaves_the_old_file_and_nothing_else(tmp_path: Path, suffix: str) -> None:
+    records, out = broken(tmp_path / "games.jsonl"), tmp_path / f"games{suffix}"
+    out.write_text("old", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"games.jsonl, line 2: event 101 of .*pilgrim:swim"):
+        dataset.export(records, out)
+    assert out.read_text(encoding="utf-8") == "old"
+    assert sorted(tmp_path.iterdir()) == sorted([records, out])
+
+
+def test_numbers_that_do_not_fit(tmp_path: Path) -> None:
+    board = write_board(tmp_path / "long.toml", shikoku_data() | {"max_rounds": 300})
+    game = Game(board, seed=1)
+    game.play(game.legal_actions()[0])
+    save([game.record()], tmp_path / "games.jsonl")
+    with pytest.raises(ValueError, match="max_rounds 300 does not fit 'uint8'"):
+        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz", board, "uint8")
+
+
+@pytest.mark.parametrize(
+    ("records", "out", "message"),
+    [
+        (GOLDEN, "games.csv", "expected a name that ends in .parquet or .npz"),
+        (GOLDEN, "nowhere/games.npz", "there is no folder"),
+        (GOLDEN, "folder.npz", "expected a file or nothing there, it is a folder"),
+        (GOLDEN.with_name("nowhere.jsonl"), "games.npz", "nowhere.jsonl"),
+        (GOLDEN.parent, "games.npz", str(GOLDEN.parent)),
+        (Path(__file__), "games.npz", "line 1: not a whole line of JSON"),
+        ("empty", "games.npz", "expected games with decisions, found none"),
+        ("bytes", "games.parquet", "not a text file"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_line_and_status_1(
+    tmp_path: Path, capsys: Output, records: str | Path, out: str, message: str
+) -> None:
+    (tmp_path / "folder.npz").mkdir()
+    (tmp_path / "empty").touch()
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe{}\n")
+    before = sorted(tmp_path.iterdir())
+    assert main(["export", str(tmp_path / records), str(tmp_path / out)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("export: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_a_dataset_does_not_replace_its_records(
+    tmp_path: Path, capsys: Output, suffix: str
+) -> None:
+    games = tmp_path / f"games{suffix}"
+    shutil.copy(GOLDEN, games)
+    assert main(["export", str(games), str(games)]) == 1
+    assert "is read too: expected another file to write" in capsys.readouterr().err
+    assert games.read_bytes() == GOLDEN.read_bytes()
+
+
+def test_a_name_of_a_megabyte_is_refused(tmp_path: Path) -> None:
+    """Each row of a table of names would be as long: 11 GiB for 1,400 games."""
+    record = json.loads(GOLDEN.read_text(encoding="utf-8").splitlines()[0])
+    record["players"][1] = "x" * 10**6
+    (tmp_path / "games.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    message = "line 1: players: expected names of at most 1000 characters, got one of 1000000$"
+    with pytest.raises(RecordError, match=message):
+        dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz")
+    with pytest.raises(RecordError, match=message[8:]):
+        Game(seed=1).record(["a", "x" * 10**6])
+
+
+def test_without_pyarrow_there_is_npz(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["export", str(GOLDEN), str(tmp_path / "games.parquet")]) == 1
+    assert "pip install '.[data]'" in capsys.readouterr().err
+    assert main(["export", str(GOLDEN), str(tmp_path / "games.npz")]) == 0
+
+
+def test_a_file_that_grows_meanwhile_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset, "count_decisions", lambda path: ROWS - 1)
+    with pytest.raises(ValueError, match=f"expected {ROWS - 1} decisions"):
+        dataset.export(GOLDEN, tmp_path / "games.npz")
+    assert not list(tmp_path.iterdir())

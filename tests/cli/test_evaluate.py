@@ -1,0 +1,454 @@
+"""`tokaido evaluate`: what it writes, that it writes it again, and what it says when it cannot."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tokaido_env.arena.ladder import LADDER
+from tokaido_env.cli.evaluate import main
+from tokaido_env.record import load
+
+ROOT = Path(__file__).resolve().parents[2]
+MATCH = {"a", "b", "games", "wins", "draws", "losses", "score", "ci95", "mean"}
+POINTS = ["faith", "commerce", "culture", "total"]
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_train_ends_with_the_rating_on_the_ladder(tmp_path: Path) -> None:
+    """What matches of three agents give is another scale: the figure to quote comes last."""
+    asked = ["make", "-n", "train", f"RUN={tmp_path}/run"]
+    told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    last = [line.split("evaluate.py ")[1] for line in told.splitlines() if "evaluate.py" in line]
+    policy = f"policy:{tmp_path}/run"
+    assert last == [f"{policy} random greedy --games 1000", f"rate {policy}"]
+
+
+def results(path: Path, *arguments: str) -> dict[str, Any]:
+    assert main([*arguments, "--json", str(path)]) == 0
+    written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return written
+
+
+def test_the_results_as_json(tmp_path: Path) -> None:
+    agents = ["greedy", "random", "random"]
+    written = results(tmp_path / "r.json", *agents, "--games", "20", "--seed", "3")
+    assert list(written) == [
+        *("version", "seed", "board", "link", "anchor", "agents"),
+        *("standings", "matches", "ratings"),
+    ]
+    assert (written["version"], written["seed"], written["board"]) == (2, 3, "shikoku")
+    assert (written["link"], written["anchor"]) == ("probit", "random")
+    assert written["agents"] == agents
+    assert [(m["a"], m["b"]) for m in written["matches"]] == [
+        *(("greedy", "random"), ("greedy", "random"), ("random", "random")),
+    ]
+    for match in written["matches"]:
+        assert set(match) == MATCH
+        assert match["games"] == match["wins"] + match["draws"] + match["losses"] == 20
+        assert match["score"] == (match["wins"] + match["draws"] / 2) / 20
+        low, high = match["ci95"]
+        assert 0 <= low <= match["score"] <= high <= 1
+        for mean in match["mean"].values():
+            assert list(mean) == POINTS
+            assert mean["total"] == pytest.approx(sum(mean[key] for key in POINTS[:3]))
+    assert set(written["matches"][0]["mean"]) == {"a", "b"}
+    assert written["matches"][0]["score"] > 0.7  # greedy is the better one
+
+
+def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
+    command = ["random", "greedy", "--games", "10"]
+    written = []
+    for name, seed in (("a", "0"), ("b", "0"), ("c", "1")):
+        results(tmp_path / name, *command, "--seed", seed)
+        written.append((tmp_path / name).read_bytes())
+    assert written[0] == written[1] != written[2]
+
+
+def test_the_table_has_each_agent_with_its_interval_and_the_number_of_games(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["greedy", "random", "--games", "10", "--seed", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "10 games a pair, seats swapped, seed 2, board shikoku" in shown
+    assert "95 % interval" in shown
+    standings, matches = shown.split("Matches")
+    scores = {
+        row[0]: float(row[3].rstrip("%"))
+        for row in (line.split() for line in matches.splitlines())
+        if row[1:2] == ["10"]
+    }
+    assert scores["greedy"] + scores["random"] == pytest.approx(100)
+    ranked = [line.split()[:4] for line in standings.splitlines() if line[:5].strip().isdigit()]
+    best, last = sorted(scores, key=lambda agent: -scores[agent])
+    assert ranked == [
+        ["1", best, "10", f"{scores[best]}%"],
+        ["2", last, "10", f"{scores[last]}%"],
+    ]
+
+
+def test_the_standings_stand_first_with_ratings_relative_to_each_other(
+    capsys: Output, tmp_path: Path
+) -> None:
+    written = results(tmp_path / "r.json", "random", "greedy", "greedy", "--games", "10")
+    assert len(written["matches"]) == 3
+    rated = {rating["agent"]: rating for rating in written["ratings"]}
+    assert set(rated) == {"random", "greedy"}
+    assert rated["greedy"]["games"] == rated["random"]["games"] == 10  # each game counted once
+    assert rated["greedy"]["elo"] > rated["random"]["elo"]
+    assert [(row["rank"], row["agent"]) for row in written["standings"]] == [
+        *((1, "greedy"), (2, "random")),
+    ]
+    for row in written["standings"]:
+        rating = rated[row["agent"]]
+        assert row["rating"] == {"elo": rating["elo"], "ci95": rating["ci95"]}
+        match = written["matches"][0]
+        assert row["score"] == (
+            match["score"] if row["agent"] == match["a"] else 1 - match["score"]
+        )
+    shown = capsys.readouterr().out.partition("Matches")[0]
+    assert "95 % interval" in shown
+    assert "Elo is relative, within these matches alone (probit, random = 0)" in shown
+
+
+def test_the_matches_of_many_agents_are_printed_when_asked_for(capsys: Output) -> None:
+    agents = ["random", "greedy", *(f"greedy:epsilon=0.{i}" for i in range(1, 5))]
+    command = [*agents, "--games", "2"]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert all(agent in shown for agent in agents)
+    assert "15 matches: --all-matches prints them, --report and --json hold them" in shown
+    assert "commerce" not in shown
+    assert main([*command, "--until-decided"]) == 0
+    assert "0 of 15 matches are decided, error at most 0.05 each" in capsys.readouterr().out
+    assert main([*command, "--all-matches"]) == 0
+    shown = capsys.readouterr().out
+    assert "prints them" not in shown
+    assert shown.partition("Matches")[2].count("greedy:epsilon=0.4") == 5
+
+
+def test_an_agent_against_itself_has_no_rating(tmp_path: Path) -> None:
+    written = results(tmp_path / "r.json", "random", "random", "--games", "2")
+    assert written["ratings"] == []
+    assert written["matches"][0]["score"] == 0.5
+
+
+def test_agents_are_called_by_their_canonical_specs(tmp_path: Path) -> None:
+    agents = ["python:outsiders:Highest", "greedy"]
+    written = results(tmp_path / "r.json", *agents, "--games", "2", "--crew", "here")
+    assert written["agents"] == agents == [written["matches"][0][key] for key in "ab"]
+
+
+# Records, and commands that are stopped
+
+DICE = ["python:outsiders:Dice", "random", "greedy"]
+QUICK = ["--games", "8", "--seed", "2", "--crew", "here"]
+
+
+def test_records_hold_every_game_and_give_the_same_results_again(
+    tmp_path: Path, capsys: Output
+) -> None:
+    records = tmp_path / "games.jsonl"
+    command = [*DICE, *QUICK, "--records", str(records)]
+    first = results(tmp_path / "a.json", *command)
+    written = records.read_bytes()
+    assert written.count(b"\n") == 24
+    capsys.readouterr()
+    assert results(tmp_path / "b.json", *command) == first
+    assert "evaluate: 24 games taken over" in capsys.readouterr().err
+    assert records.read_bytes() == written
+    for game, match in zip(load(records), [0] * 8 + [1] * 8 + [2] * 8, strict=True):
+        told = first["matches"][match]
+        assert set(game.players) == {told["a"], told["b"]}
+    won = [game.players[game.winner] for game in load(records)[:8] if game.winner is not None]
+    assert won.count(first["matches"][0]["a"]) == first["matches"][0]["wins"]
+
+
+@pytest.mark.parametrize(("agent", "status"), [("Interrupts,at=700", 130), ("Fails,how=none", 1)])
+def test_what_was_played_before_a_stop_is_saved(
+    tmp_path: Path, capsys: Output, agent: str, status: int
+) -> None:
+    files = ["--json", str(tmp_path / "r.json"), "--records", str(tmp_path / "g.jsonl")]
+    command = ["greedy", "random", f"python:outsiders:{agent}", "--on-failure=stop", *QUICK, *files]
+    assert main(command) == status
+    shown = capsys.readouterr()
+    played = len(load(tmp_path / "g.jsonl"))
+    assert 8 <= played < 24
+    assert f"evaluate: {played} of 24 games were played, all in " in shown.err
+    if status == 1:
+        assert "game 1 of 8, seed" in shown.err
+    else:
+        assert "evaluate: interrupted\n" in shown.err
+    written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert sum(match["games"] for match in written["matches"]) == played // 2 * 2
+    assert written["matches"][0]["games"] == 8
+    assert "greedy" in shown.out
+
+
+@pytest.mark.slow
+def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    """Ctrl-C in a shell goes to all processes; half a line is lost with the power."""
+    agents = ["python:outsiders:Dice", "greedy"]
+    whole, parts = (
+        [
+            *(*agents, "--games", "24", "--json", str(tmp_path / f"{name}.json")),
+            *("--records", str(tmp_path / f"{name}.jsonl"), "--crew"),
+        ]
+        for name in "ab"
+    )
+    assert main([*whole, "here"]) == 0
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    environment = os.environ | {"PYTHONPATH": path, "SECONDS_A_DECISION": "0.01"}
+    running = subprocess.Popen(
+        [sys.executable, str(ROOT / "evaluate.py"), *parts, "processes:2"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    while not (tmp_path / "b.jsonl").is_file() or not (tmp_path / "b.jsonl").stat().st_size:
+        assert running.poll() is None
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGINT)
+    _, error = running.communicate()
+    assert running.returncode == 130
+    assert b"Traceback" not in error
+    assert b" of 24 games were played, all in " in error
+    with (tmp_path / "b.jsonl").open("ab") as file:
+        file.write(b'{"format": "tokaido-duo", "version": 1, "ru')
+    assert main([*parts, "here"]) == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_processes_whose_command_was_killed_end_silently(tmp_path: Path) -> None:
+    records = tmp_path / "games.jsonl"
+    options = ["--games", "200", "--records", str(records), "--crew", "processes:2"]
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    with subprocess.Popen(
+        [sys.executable, str(ROOT / "evaluate.py"), "python:outsiders:Dice", "greedy", *options],
+        env=os.environ | {"PYTHONPATH": path, "SECONDS_A_DECISION": "0.001"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as running:
+        while not records.is_file() or not records.stat().st_size:
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.kill()
+        _, error = running.communicate(timeout=60)  # until the last of them has ended
+    assert error == b""
+
+
+def test_foreign_records_are_refused_and_left_alone(tmp_path: Path, capsys: Output) -> None:
+    file = tmp_path / "games.jsonl"
+    options = ["--games", "2", "--records", str(file)]
+    assert main(["random", "greedy", *options]) == 0
+    before = file.read_bytes()
+    capsys.readouterr()
+    assert main(["random", "greedy", *options, "--seed", "1"]) == 1
+    assert "games.jsonl, line 1: " in capsys.readouterr().err
+    assert file.read_bytes() == before
+
+
+# Until it is decided
+
+
+def test_a_match_stops_when_it_is_decided(tmp_path: Path, capsys: Output) -> None:
+    command = ["greedy", "random", "random", "--until-decided"]
+    written = results(tmp_path / "r.json", *command, "--games", "400")
+    for match in written["matches"]:
+        assert set(match) == MATCH | {"decided"}
+        games = {"a": 100, "b": 100, None: 400}
+        assert match["games"] >= games[match["decided"]]
+        better = {"a": match["score"] > 0.5, "b": match["score"] < 0.5}
+        assert match["decided"] is None or better[match["decided"]]
+    assert (written["matches"][0]["decided"], written["matches"][0]["games"]) == ("a", 100)
+    shown = capsys.readouterr().out
+    assert "greedy is better than random: decided after 100 games, error at most 0.05" in shown
+    assert "at most 400 games a pair" in shown
+    longer = results(tmp_path / "s.json", *command, "--games", "800")
+    assert longer["matches"][0] == written["matches"][0]
+
+
+def test_equal_agents_stay_undecided(tmp_path: Path, capsys: Output) -> None:
+    command = ["random", "random", "--until-decided", "--error", "0.2", "--games", "300"]
+    written = results(tmp_path / "r.json", *command)
+    assert (written["matches"][0]["decided"], written["matches"][0]["games"]) == (None, 300)
+    assert "random and random: undecided after 300 games" in capsys.readouterr().out
+
+
+# Figures and pages
+
+
+def test_figures_and_a_report_are_written(tmp_path: Path) -> None:
+    plots, page = tmp_path / "plots", tmp_path / "report.html"
+    command = ["greedy", "random", "--games", "4", "--plots", str(plots), "--report", str(page)]
+    assert main(command) == 0
+    assert list(plots.iterdir())
+    text = page.read_text(encoding="utf-8")
+    assert "greedy" in text
+    assert "--games 4" in text
+
+
+def test_the_agents_are_listed(capsys: Output) -> None:
+    assert main(["--list"]) == 0
+    shown = capsys.readouterr().out
+    for usage in ("random", "greedy[:epsilon=E]", "heuristic", "policy:PATH[,temperature=T]"):
+        assert f"{usage}\n    " in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("greedy", "nobody"), "unknown agent 'nobody': expected one of random, greedy["),
+        (("greedy", "policy"), "policy:PATH"),
+        (("greedy", "policy:nowhere"), "nowhere: no such policy file"),
+        (("greedy", "random", "--games", "7"), "games: expected an even number from 2"),
+        (("greedy", "random", "--replays", "2"), "--replays: expected together with --report"),
+        (
+            ("greedy", "random", "--report", "r.html", "--replays", "101"),
+            "--replays: expected 0 to 100 games of a match, got 101",
+        ),
+        (("greedy", "random", "--games", "0"), "games: expected an even number from 2"),
+        (("greedy", "random", "--seed", "-1"), "seed: expected an integer from 0"),
+        (("greedy", "random", "--board", "honshu"), "unknown board 'honshu'"),
+        (("greedy", "random", "--json", "/nowhere/r.json"), "/nowhere/r.json: there is no folder"),
+        (("greedy", "random", "--records", "/nowhere/g"), "/nowhere/g: there is no folder"),
+        (("greedy", "random", "--report", "/nowhere/g"), "/nowhere/g: there is no folder"),
+        (("greedy", "random", "--plots", "/nowhere/g"), "/nowhere/g: there is no folder"),
+        (("greedy", "random", "--json", "/"), "/: expected a file or nothing there, it is"),
+        (("greedy", "random", "--plots", __file__), "expected a folder, it is none"),
+        (("greedy", "random", "--json", "x", "--records", "x"), "a name of its own"),
+        (
+            ("greedy", "random", "--crew", "processes:0"),
+            "crew: expected here, processes[:N] or ",
+        ),
+        (("greedy", "random", "--error", "0.1"), "--error: expected together with --until-dec"),
+        (("greedy", "random", "--until-decided", "--error", "2"), "expected a rate from 1e-9 to"),
+        (("greedy", "python:no_bots:Bot"), "no module 'no_bots'"),
+        (("rate", "greedy", "--ladder", "/nowhere/l.json"), "/nowhere/l.json: no such ladder"),
+        (("rate", "greedy", "--json", str(LADDER)), f"{LADDER}: is read too: expected another"),
+        (("ladder", "greedy", "random", "--ladder", "/"), "/: expected a file or nothing there"),
+        (("greedy", "random", "--json", os.devnull), "expected a file or nothing there, it is a d"),
+        (("greedy", "random", "--records", os.devnull), "nothing there, it is a device"),
+        (("rate", "greedy", "--ladder", "no.json"), "no.json: no such ladder"),
+        (("ladder", "greedy", "nobody", "--ladder", "l.json"), "unknown agent 'nobody'"),
+    ],
+)
+def test_an_error_is_one_line_and_status_1(
+    capsys: Output, arguments: tuple[str, ...], message: str
+) -> None:
+    assert main(list(arguments)) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("evaluate: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("agents", [[], ["greedy"]])
+def test_one_agent_is_too_few(capsys: Output, agents: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(agents)
+    assert stopped.value.code == 2
+    assert (
+        "expected two or more agents, as: tokaido evaluate greedy random" in capsys.readouterr().err
+    )
+
+
+def test_nothing_is_played_if_the_results_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tokaido_env.arena.playing.Batch", None)
+    assert main(["greedy", "random", "--json", "/nowhere/r.json"]) == 1
+
+
+def test_no_bar_where_there_is_no_terminal(capsys: Output) -> None:
+    assert main(["greedy", "random", "--games", "2"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+# Ladders
+
+
+def test_luck_is_taken_off_where_it_is_asked_for(tmp_path: Path, capsys: Output) -> None:
+    command = ["greedy", "heuristic", "random", "--games", "60"]
+    plain = results(tmp_path / "plain.json", *command)
+    told = results(tmp_path / "told.json", *command, "--luck")
+    assert "With luck taken off" in capsys.readouterr().out
+    adjusted = [match.pop("adjusted") for match in told["matches"]]
+    assert told == plain
+    low, high = adjusted[0]["ci95"]
+    assert low <= adjusted[0]["score"] <= high
+    assert adjusted[0]["factor"] > 0.8
+    assert adjusted[2] is None  # all games were won
+
+
+def test_a_ladder_is_made_and_an_agent_placed_on_it(tmp_path: Path, capsys: Output) -> None:
+    ladder = ["--ladder", str(tmp_path / "ladder.json"), "--games", "10"]
+    assert main(["ladder", "greedy", "random", *ladder]) == 0
+    rate = ["rate", "python:outsiders:HighestAtOnce", *ladder]
+    written = results(tmp_path / "r.json", *rate)
+    assert [rating["agent"] for rating in written["ratings"]] == [rate[1]]
+    assert {(match["a"], match["b"]) for match in written["matches"]} == {
+        (rate[1], "greedy"),
+        (rate[1], "random"),
+    }
+    shown = capsys.readouterr().out
+    assert rate[1] in shown
+    assert "above the next" in shown
+    assert "P(row above column)" in shown
+    assert "probit, random = 0" in shown
+    assert (written["link"], written["anchor"]) == ("probit", "random")
+    assert f"on ladder {json.loads(Path(ladder[1]).read_text())['hash']}" in shown
+
+
+def test_a_ladder_is_rated_by_another_link_and_anchor_and_written_down(
+    tmp_path: Path, capsys: Output
+) -> None:
+    path, told, tables = (tmp_path / name for name in ("l.json", "told.json", "tables.md"))
+    agents = ["random", "greedy:epsilon=0.5", "greedy:epsilon=0.2", "greedy", "heuristic"]
+    command = ["ladder", *agents, "--ladder", str(path), "--games", "20"]
+    assert main(command) == 0
+    first = json.loads(path.read_text(encoding="utf-8"))
+    assert (first["version"], first["link"], first["anchor"]) == (2, "probit", "random")
+    assert first["fit"]["df"] == 10 - 4
+    capsys.readouterr()
+    files = ["--json", str(told), "--markdown", str(tables)]
+    assert main([*command, *files, "--link", "logistic", "--anchor", "greedy"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    again = json.loads(path.read_text(encoding="utf-8"))
+    assert (again["link"], again["anchor"]) == ("logistic", "greedy")
+    assert again["matches"] == first["matches"]
+    told_of = json.loads(told.read_text(encoding="utf-8"))
+    assert told_of["ladder"] == again["hash"]
+    assert told_of["fit"] == again["fit"]
+    assert {one["agent"] for one in told_of["differences"]} <= {"greedy", "heuristic"}
+    assert told_of["rungs"]["anchor"] == "greedy"
+    assert {one["agent"] for one in told_of["rungs"]["agents"]} == set(agents) - {"heuristic"}
+    for text in (shown.out, tables.read_text(encoding="utf-8")):
+        assert "A share of moves at random, a scale of its own: logistic, greedy = 0" in text
+        assert "on 6 degrees of freedom" in text
+    assert main([*command, "--anchor", "mcts"]) == 1
+    assert "--anchor: expected one of 'random'" in capsys.readouterr().err
+
+
+def test_ratings_by_either_link(tmp_path: Path) -> None:
+    command = ["greedy", "random", "heuristic", "--games", "20"]
+    probit = results(tmp_path / "p.json", *command)
+    logistic = results(tmp_path / "l.json", *command, "--link", "logistic")
+    assert (probit["link"], logistic["link"]) == ("probit", "logistic")
+    assert probit["matches"] == logistic["matches"]
+    assert probit["ratings"] != logistic["ratings"]

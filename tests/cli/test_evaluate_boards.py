@@ -1,0 +1,271 @@
+"""`tokaido evaluate generalise`: what it writes, that it writes it again, and what it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tokaido_env.cli.evaluate import main
+from tokaido_env.record import load
+
+ROOT = Path(__file__).resolve().parents[2]
+OPPONENT = "greedy:epsilon=0.2"
+SMALL = ["--opponent", OPPONENT, "--boards", "3", "--pairs", "2"]
+
+Output = pytest.CaptureFixture[str]
+
+
+def results(path: Path, *arguments: str) -> dict[str, Any]:
+    assert main(["generalise", *arguments, *SMALL, "--json", str(path)]) == 0
+    written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return written
+
+
+def test_the_results_as_json_and_as_a_table(tmp_path: Path, capsys: Output) -> None:
+    written = results(tmp_path / "r.json", "greedy", "--seed", "3")
+    assert (written["agent"], written["opponent"], written["seed"]) == ("greedy", OPPONENT, 3)
+    for kind, first in (("test", 2_000_000), ("train", 0)):
+        scores = written[kind]
+        assert (scores["pool"], scores["boards"], scores["pairs"]) == (f"family:{kind}/3", 3, 2)
+        assert [one["board"] for one in scores["each"]] == [f"family:{first + i}" for i in range(3)]
+        for one in (scores["mean"], scores["iqm"], scores["above_even"], *scores["each"]):
+            low, high = one["ci95"]
+            assert 0 <= low <= one["value"] <= high <= 1
+    gap = written["test"]["mean"]["value"] - written["train"]["mean"]["value"]
+    assert written["gap"]["value"] == pytest.approx(gap, abs=2e-6)
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert f"greedy against {OPPONENT}, seed 3" in shown.out
+    value = f"{100 * written['test']['mean']['value']:.1f} % ("
+    (row,) = (line for line in shown.out.splitlines() if line.strip().startswith("family:test/3"))
+    assert value in row
+    assert "Gap, family:test/3 less family:train/3 (boards of train, which" in shown.out
+
+
+def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name, seed in (("a", "0"), ("b", "0"), ("c", "1")):
+        results(tmp_path / name, "greedy", "--seed", seed, "--plots", str(tmp_path / f"p{name}"))
+    a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
+    assert a == b != c
+    pictures = sorted(path.name for path in (tmp_path / "pa").iterdir())
+    assert pictures == ["boards.png", "boards.svg"]
+    for name in pictures:
+        one, again, other = ((tmp_path / f"p{run}" / name).read_bytes() for run in "abc")
+        assert one == again != other
+
+
+def test_records_of_both_sides_are_in_one_file_and_gone_on_with(
+    tmp_path: Path, capsys: Output
+) -> None:
+    file = tmp_path / "games.jsonl"
+    first = results(tmp_path / "a", "greedy", "--records", str(file))
+    whole = file.read_bytes()
+    boards = [record.board for record in load(file)]
+    assert boards == [f"family:{number}" for number in (2000000, 2000001, 2000002, 0, 1, 2)
+                      for _ in range(4)]  # fmt: skip
+    ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
+    for cut in (ends[5] + 9, ends[13]):
+        file.write_bytes(whole[:cut])
+        capsys.readouterr()
+        assert results(tmp_path / "b", "greedy", "--records", str(file)) == first
+        assert f"{whole[:cut].count(10)} games taken over" in capsys.readouterr().err
+        assert file.read_bytes() == whole
+
+
+def test_more_boards_take_over_the_games_on_fewer(tmp_path: Path, capsys: Output) -> None:
+    file = tmp_path / "games.jsonl"
+    few = results(tmp_path / "a", "greedy", "--records", str(file))
+    capsys.readouterr()
+    command = ["generalise", "greedy", *SMALL[:2], "--boards", "4", "--pairs", "2"]
+    more = ["--records", str(file), "--json", str(tmp_path / "b")]
+    assert main([*command, *more]) == 0
+    assert "24 games taken over" in capsys.readouterr().err
+    many = json.loads((tmp_path / "b").read_text(encoding="utf-8"))
+    assert many["test"]["each"][:3] == few["test"]["each"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path, how: signal.Signals) -> None:
+    whole, parts = (
+        [
+            *("generalise", "python:outsiders:Dice", "--opponent", "greedy", "--boards", "3"),
+            *("--pairs", "3", "--json", str(tmp_path / f"{name}.json")),
+            *("--records", str(tmp_path / f"{name}.jsonl"), "--crew"),
+        ]
+        for name in "ab"
+    )
+    assert main([*whole, "here"]) == 0
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    running = subprocess.Popen(
+        [sys.executable, str(ROOT / "evaluate.py"), *parts, "processes:2"],
+        env=os.environ | {"PYTHONPATH": path, "SECONDS_A_DECISION": "0.01"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    records = tmp_path / "b.jsonl"
+    while not records.is_file() or not records.stat().st_size:
+        assert running.poll() is None
+        time.sleep(0.01)
+    os.killpg(running.pid, how)
+    _, error = running.communicate(timeout=120)
+    assert b"Traceback" not in error
+    assert not (tmp_path / "b.json").exists()
+    if how is signal.SIGINT:
+        assert running.returncode == 130
+        assert b" of 36 games were played, all in " in error
+    assert main([*parts, "here"]) == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert (tmp_path / "a.jsonl").read_bytes() == records.read_bytes()
+
+
+# Several results
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Results of agents that say they were trained on 1 and 10 boards, and of one that does not."""
+    folder = tmp_path_factory.mktemp("several")
+    files = [str(folder / f"{name}.json") for name in "abc"]
+    for file, more in zip(files, (["--train", "1"], ["--train", "10"], []), strict=True):
+        assert main(["generalise", "greedy", *SMALL, *more, "--json", file]) == 0
+    return files
+
+
+def test_results_are_compared(several: list[str], tmp_path: Path, capsys: Output) -> None:
+    table, plots = tmp_path / "table.md", tmp_path / "plots"
+    command = ["generalise", "--table", *several]
+    assert main([*command, "--markdown", str(table), "--plots", str(plots)]) == 0
+    shown = capsys.readouterr().out
+    assert f"against {OPPONENT} on family:test/3: 3 boards, 2 pairs on each" in shown
+    lines = table.read_text(encoding="utf-8").splitlines()
+    assert [line.count("|") for line in lines] == [8] * 5
+    for file, line in zip(several, lines[2:], strict=True):
+        told = json.loads(Path(file).read_text(encoding="utf-8"))
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert cells[:2] == ["greedy", told["trained_on"] or ""]
+        low, high = (100 * end for end in told["test"]["mean"]["ci95"])
+        mean = 100 * told["test"]["mean"]["value"]
+        assert cells[2] == f"{mean:.1f} % ({low:.1f} to {high:.1f})"
+        assert cells[6].split(" ")[0].lstrip("+−") == f"{abs(100 * told['gap']['value']):.1f}"
+    assert sorted(path.name for path in plots.iterdir()) == ["curve.png", "curve.svg"]
+    before = {path.name: path.read_bytes() for path in [table, *plots.iterdir()]}
+    assert main([*command, "--markdown", str(table), "--plots", str(plots)]) == 0
+    assert before == {path.name: path.read_bytes() for path in [table, *plots.iterdir()]}
+
+
+def test_results_of_other_games_are_not_compared(
+    several: list[str], tmp_path: Path, capsys: Output
+) -> None:
+    other = tmp_path / "other.json"
+    assert main(["generalise", "greedy", *SMALL, "--seed", "1", "--json", str(other)]) == 0
+    assert main(["generalise", "--table", several[0], str(other)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"evaluate: {other}: expected results as those of {several[0]}, ")
+    assert "seed 0; got " in error
+
+
+def test_there_is_no_curve_of_agents_that_tell_nothing(
+    several: list[str], tmp_path: Path, capsys: Output
+) -> None:
+    plots = str(tmp_path / "plots")
+    assert main(["generalise", "--table", several[2], "--plots", plots]) == 1
+    assert "no curve: of none of these agents it is known on how many" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nobody",), "unknown agent 'nobody'"),
+        (("greedy", "--opponent", "nobody"), "unknown agent 'nobody'"),
+        (("greedy", "--boards", "101"), "boards: expected 2 to 100, as many as family:test has"),
+        (("greedy", "--boards", "1"), "boards: expected 2 to 100"),
+        (("greedy", "--pairs", "0"), "pairs: expected 1 to"),
+        (("greedy", "--split", "tests"), "split: expected one of 'train', 'valid', 'test'"),
+        (("greedy", "--train", "0"), "family:train/0: expected 1 to"),
+        (("greedy", "--seed", "-1"), "seed: expected an integer from 0"),
+        (
+            ("greedy", "--crew", "process"),
+            "crew: expected here, processes[:N] or ",
+        ),
+        (("greedy", "--json", "/nowhere/r.json"), "/nowhere/r.json: there is no folder"),
+        (("greedy", "--plots", __file__), "expected a folder, it is none"),
+        (("greedy", "--json", "x", "--records", "x"), "a name of its own"),
+        (("greedy", "--markdown", "x.md"), "--markdown: expected together with --table"),
+        (("greedy", "--table", "x.json"), "--table: expected files of results, and neither"),
+        (("--table", "x.json"), "x.json: no such results"),
+        (("--table", "x.json", "--markdown", "x.json"), "x.json: is read too"),
+    ],
+)
+def test_an_error_is_one_line_and_status_1(
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["generalise", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("evaluate: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_agent_is_asked_for(capsys: Output) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["generalise"])
+    assert stopped.value.code == 2
+    assert "expected an agent, as: tokaido evaluate generalise greedy" in capsys.readouterr().err
+
+
+# The other commands on pools
+
+
+def test_a_match_on_a_pool(tmp_path: Path, capsys: Output) -> None:
+    board = ["--board", "family:test/3"]
+    records = ["--records", str(tmp_path / "g.jsonl"), "--json", str(tmp_path / "r.json")]
+    report = ["--report", str(tmp_path / "r.html"), "--luck"]
+    assert main(["greedy", "random", "--games", "12", *board, *records, *report]) == 0
+    assert "board family:test/3" in capsys.readouterr().out
+    written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert written["board"] == "family:test/3"
+    assert "family:test/3" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    read = load(tmp_path / "g.jsonl")
+    assert {record.board for record in read} <= {f"family:{2000000 + i}" for i in range(3)}
+    assert len({record.board for record in read}) > 1
+
+
+def test_ladder_and_rate_on_a_pool(tmp_path: Path, capsys: Output) -> None:
+    path, told = str(tmp_path / "l.json"), tmp_path / "r.json"
+    options = ["--games", "20", "--board", "family:valid/4"]
+    assert main(["ladder", "random", "greedy", "--ladder", path, *options]) == 0
+    assert "board family:valid/4" in capsys.readouterr().out
+    rate = ["rate", "heuristic", "--ladder", path, "--json", str(told)]
+    assert main([*rate, *options]) == 0
+    first = told.read_bytes()
+    # Of another pool of the family: on the boards of the ladder, the same games.
+    assert main([*rate, "--games", "20", "--board", "family:train/7"]) == 0
+    assert told.read_bytes() == first
+    assert json.loads(first)["board"] == "family:valid/4"
+    assert main([*rate, "--games", "20"]) == 1
+    assert "board_hash: expected" in capsys.readouterr().err
+
+
+def test_rate_on_boards_of_the_family_takes_the_ladder_of_the_family(
+    tmp_path: Path, capsys: Output
+) -> None:
+    told = tmp_path / "r.json"
+    options = ["--games", "10", "--opponents", "1", "--board", "family:train/7"]
+    assert main(["rate", "random", "--json", str(told), *options]) == 0
+    assert json.loads(told.read_text(encoding="utf-8"))["board"] == "family:valid"
+    assert "ladder-family.json" in capsys.readouterr().out

@@ -1,0 +1,143 @@
+"""Games that a report links: the pages hold the very games that the links name."""
+
+import re
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+from browsers import Browser
+
+from tokaido_env.agents import make
+from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.tournament import Sheet, play
+from tokaido_env.cli.evaluate import main
+from tokaido_env.cli.game_pages import choose_games, write_games
+from tokaido_env.record import load
+
+AGENTS = ["random", "greedy", "heuristic"]
+
+
+class Links(HTMLParser):
+    """The links of a page that lead out of it, with their text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+        self.inside = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        href = dict(attrs).get("href") or "#"
+        self.inside = tag == "a" and not href.startswith("#")
+        if self.inside:
+            self.found.append((href, ""))
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.found[-1] = (self.found[-1][0], data)
+            self.inside = False
+
+
+def test_the_closest_and_the_clearest_games_are_chosen() -> None:
+    games = np.zeros((3, 2), GAME)
+    games["points"][:, :, 0, 0] = [[50, 10], [31, 30], [0, 34]]
+    games["points"][:, :, 1, 1] = 30  # a is ahead by 20, -20, 1, 0, -30 and 4 points
+    match = Match("a", "b", games, np.zeros((3, 2, 1), np.int8))
+    assert choose_games(match, 1) == [3]
+    assert choose_games(match, 2) == [3, 4]
+    assert choose_games(match, 3)[::2] == [3, 4]
+    assert choose_games(match, 6) == choose_games(match, 100) == [3, 2, 5, 0, 1, 4]
+
+
+@pytest.fixture(scope="module")
+def tournament(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a report whose name is awkward in an address, and the records."""
+    folder = tmp_path_factory.mktemp("a report")
+    files = ["--report", str(folder / "50% #1.html"), "--records", str(folder / "games.jsonl")]
+    assert main([*AGENTS, "--games", "6", "--seed", "2", *files]) == 0
+    return folder
+
+
+def test_every_link_leads_to_a_page_and_there_are_two_of_each_match(tournament: Path) -> None:
+    links = Links((tournament / "50% #1.html").read_text(encoding="utf-8")).found
+    files = [unquote(href.partition("#")[0]) for href, _ in links]
+    assert len(files) == 2 * len(set(files)) == 6
+    for name in files:
+        assert (tournament / name).stat().st_size < 200_000
+    written = {f"50% #1-games/{path.name}" for path in (tournament / "50% #1-games").iterdir()}
+    assert written == set(files)
+    assert {href.partition("#")[2] for href, _ in links} == {"game=1", "game=2"}
+
+
+def test_a_click_shows_the_game_that_the_link_tells_of(browser: Browser, tournament: Path) -> None:
+    records = load(tournament / "games.jsonl")
+    told = {
+        f"{r.players[0]} {r.scores[0]['total']} – {r.players[1]} {r.scores[1]['total']}, "
+        f"{r.rounds} rounds": r
+        for r in records
+    }
+    report = tournament / "50% #1.html"
+    for number in range(6):
+        browser.get(report.as_uri())
+        link = browser.find_elements("css selector", ".match li a")[number]
+        record = told[link.text]
+        link.click()
+        shown = browser.execute_async_script(SHOWN)
+        assert shown["names"] == list(record.players)
+        assert shown["totals"] == [str(score["total"]) for score in record.scores]
+
+
+# When the game is unpacked: who plays, and the points at its end.
+SHOWN = """
+const done = arguments[0];
+const wait = setInterval(() => {
+  if (!document.querySelectorAll("thead th").length) return;
+  clearInterval(wait);
+  document.getElementById("last").click();
+  const text = (e) => e.textContent;
+  done({
+    names: [...document.querySelectorAll("thead th")].map(text),
+    totals: [...document.querySelectorAll("tbody tr:last-child td")].map(text),
+  });
+}, 20);
+"""
+
+
+def test_reports_of_records_link_their_games_and_none_if_none_are_wanted(
+    tournament: Path, tmp_path: Path
+) -> None:
+    records = str(tournament / "games.jsonl")
+    command = ["--from-records", records, "--report"]
+    assert main([*command, str(tmp_path / "a.html"), "--replays", "1"]) == 0
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert len(Links(page).found) == len(list((tmp_path / "a-games").iterdir())) == 3
+    assert main([*command, str(tmp_path / "b.html"), "--replays", "0"]) == 0
+    assert Links((tmp_path / "b.html").read_text(encoding="utf-8")).found == []
+    assert not (tmp_path / "b-games").exists()
+
+
+def test_a_match_that_used_only_some_games_of_its_sheet(tmp_path: Path) -> None:
+    """As with --until-decided, where the records hold more games than decide."""
+    sheet = Sheet("greedy", "random", 8, 3, "shikoku")
+    play(sheet, make("greedy"), make("random"))
+    match = sheet.match(4)
+    (links,) = write_games([match], [sheet], tmp_path / "r.html", 4)
+    page = (tmp_path / "r-games" / "match-1.html").read_text(encoding="utf-8")
+    choices = [unescape(text) for text in re.findall(r"<option>(.*?)</option>", page)]
+    for choice, place in zip(choices, links, strict=True):
+        game = match.games.reshape(-1)[place]
+        assert f"{int(game['rounds'])} rounds" in choice
+        first = "random" if game["seat_of_a"] else "greedy"
+        assert re.match(rf"\d\. {first} against", choice)
+
+
+def test_a_file_where_the_folder_should_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "r-games").write_text("mine", encoding="utf-8")
+    assert main(["greedy", "random", "--games", "2", "--report", str(tmp_path / "r.html")]) == 1
+    assert "r-games: expected a folder, it is none" in capsys.readouterr().err
+    assert (tmp_path / "r-games").read_text(encoding="utf-8") == "mine"

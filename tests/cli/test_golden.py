@@ -1,0 +1,141 @@
+"""What programs have made: nothing without a command, and made anew it is what it was."""
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_records import records, replayed, stamped
+from processes import ROOT, run_script
+
+from tokaido_env import ACTIONS, Game
+from tokaido_env.arena.ladder_file import hash_of
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import golden
+
+FOLDER = ROOT / "tests" / "golden"
+
+
+def games() -> list[dict[str, Any]]:
+    text = (FOLDER / "games.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_golden_records_made_anew_are_what_they_were() -> None:
+    made = records(FOLDER)
+    assert set(made) == {path.name for path in FOLDER.iterdir()}
+    for name, text in made.items():
+        assert text == (FOLDER / name).read_text(encoding="utf-8"), name
+
+
+@pytest.mark.parametrize("line", [0, 5])
+def test_a_game_whose_decisions_are_legal_no_more_goes_on_to_its_end(line: int) -> None:
+    """As after a change of a rule: here the decisions are those of another game."""
+    data, other = games()[line], games()[1]
+    record = replayed(data | {"events": other["events"]})
+    assert record.end in ("triggers", "cap")
+    assert (record.seed, record.start) == (data["seed"], data["start"])
+    game = Game(seed=record.seed)
+    if record.start is not None:
+        game = Game.from_dict(record.start, seed=record.seed, chance="sampled")
+    for event in record.events:
+        if event in ACTIONS:
+            game.play(event)
+    assert game.record(record.players) == record
+
+
+def test_a_stamp_is_for_the_boards_of_today_and_true() -> None:
+    data = json.loads((FOLDER / "small-suite.json").read_text(encoding="utf-8"))
+    old = data | {"rules": 0, "default": data["default"] | {"hash": "0" * 16}, "hash": "0" * 16}
+    assert stamped(old) == data
+    assert data["hash"] == hash_of({key: data[key] for key in data if key != "hash"})
+
+
+def test_every_file_that_a_program_has_made_has_a_command() -> None:
+    """Of figures, weights, results and pictures: found by their names, whoever made them."""
+    patterns = (
+        *("tokaido_env/**/*.json", "tokaido_env/**/*.npz", "tokaido_env/**/*.safetensors"),
+        *("tokaido_env/agents/*.toml", "benchmarks/*.json", "docs/pictures/*", "tests/golden/*"),
+        *("*.json",),
+    )
+    found = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    assert len(found) > 25
+    told = [path for made in golden.MADE for path in golden.files_of(made)]
+    assert found <= set(told)
+    assert len(told) == len(set(told)), "made twice"
+    assert all(golden.files_of(made) for made in golden.MADE)
+
+
+HELP = """
+import contextlib, io, json, runpy, sys
+from pathlib import Path
+told = {}
+for name, (kind, program, *words) in json.loads(PROGRAMS).items():
+    sys.argv = [program, *words, "--help"]
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        if kind == "-m":
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            sys.path.insert(0, str(Path(program).parent))
+            runpy.run_path(program, run_name="__main__")
+    told[name] = out.getvalue()
+print(json.dumps(told))
+"""
+
+
+def program_of(made: golden.Made) -> list[str]:
+    """Return how Python runs the program of a command, [] if it has no options."""
+    words = made.command.split()
+    if not words or words[1].endswith("make_pictures.py"):
+        return []
+    if words[0] == "tokaido":
+        return ["-m", "tokaido_env", *words[1:3]]
+    return words[1:3] if words[1] == "-m" else ["script", words[1]]
+
+
+def test_a_command_is_one_that_there_is() -> None:
+    """The program is here and has every option; without a command a page describes it."""
+    needs_torch = {"scale"} if find_spec("torch") is None else set()
+    programs = {made.name: program_of(made) for made in golden.MADE if program_of(made)}
+    programs = {name: program for name, program in programs.items() if name not in needs_torch}
+    shown = json.loads(run_script(HELP.replace("PROGRAMS", repr(json.dumps(programs)))))
+    for made in golden.MADE:
+        assert made.command or made.page
+        assert not made.page or (ROOT / made.page).is_file()
+        if made.name in programs:
+            text = shown[made.name].replace("\n", " ").replace("]", " ")
+            for option in (word for word in made.command.split() if word.startswith("--")):
+                assert f"{option} " in text, (made.name, option)
+
+
+def test_the_page_has_the_table() -> None:
+    page = (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
+    assert golden.filled(page, golden.table()) == page
+
+
+def test_what_fails_or_has_no_command_is_told(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert golden.main(["--only", "champion"]) == 2
+    assert "docs/champion.md" in capfd.readouterr().err
+    wrong = golden.Made("wrong", ("README.md",), "python -c 'raise SystemExit(3)'", golden.QUICK)
+    monkeypatch.setattr(golden, "MADE", (wrong,))
+    assert golden.main([]) == 3
+    assert "wrong: failed" in capfd.readouterr().out
+
+
+def test_a_file_that_changes_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(golden, "ROOT", tmp_path)
+    (tmp_path / "a.txt").write_text("1")
+    (tmp_path / "b.txt").write_text("1")
+    command = """python -c 'open("b.txt", "w").write("2")'"""
+    made = golden.Made("letters", ("*.txt",), command, golden.QUICK)
+    assert golden.make(made) == 0
+    assert golden.make(made) == 0
+    assert capfd.readouterr().out == "letters: b.txt\nletters: as it was\n"

@@ -1,0 +1,333 @@
+"""`tokaido`: the table of commands, replay, and the table of features."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from positions import other_board_data, write_board
+
+from tokaido_env import FEATURES, Game
+from tokaido_env.__main__ import COMMANDS, main
+from tokaido_env.cli.program import program
+from tokaido_env.core.actions import LABELS
+from tokaido_env.core.board_features import BOARD_FEATURES
+from tokaido_env.core.entities import ENTITY_FEATURES
+from tokaido_env.record import Forfeit, Record, load, save
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "games.jsonl"
+
+Output = pytest.CaptureFixture[str]
+
+
+def test_replay_prints_every_event_with_round_and_player(capsys: Output) -> None:
+    assert main(["replay", str(GOLDEN), "--game", "4"]) == 0
+    header, *lines, result = capsys.readouterr().out.splitlines()
+    record = load(GOLDEN)[3]
+    assert header == "game 4: random against random, shikoku, seed 1003"
+    assert [line.split()[2] for line in lines] == list(record.events)
+    rounds = [int(line.split()[0]) for line in lines]
+    assert rounds == sorted(rounds)
+    assert (rounds[0], rounds[-1]) == (0, record.rounds)
+    rolls = [number for number, line in zip(rounds, lines, strict=True) if "roll:" in line]
+    assert rolls == list(range(1, record.rounds + 1))
+    assert {line.split()[1] for line in lines} == {"chance", "player_0", "player_1"}
+    assert f"ended after round {record.rounds}, won by player_{record.winner}" in result
+    assert all(str(score["total"]) in result for score in record.scores)
+
+
+def test_replay_of_a_file_prints_every_game(capsys: Output) -> None:
+    assert main(["replay", str(GOLDEN), "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines[::2]] == [f"game {n}" for n in range(1, 7)]
+    assert len(lines) == 12
+    assert "reached the cap of 200 rounds, nobody wins" in lines[-1]
+
+
+def test_replay_of_an_unfinished_game(tmp_path: Path, capsys: Output) -> None:
+    save([Game(seed=1).record(["a", "b"])], tmp_path / "games.jsonl")
+    assert main(["replay", str(tmp_path / "games.jsonl")]) == 0
+    shown = capsys.readouterr().out
+    assert "unfinished in round 1" in shown
+    assert "won" not in shown
+
+
+def forfeited() -> Record:
+    """A game that player_0 forfeited at its first decision."""
+    record = Game(seed=1).record(["a", "b"])
+    seat = Game(seed=1).player
+    why = Forfeit(seat, "crash", "it </script> failed")
+    return replace(record, forfeit=why, end="forfeit", winner=1 - seat)
+
+
+def test_replay_of_a_game_that_was_forfeited(tmp_path: Path, capsys: Output) -> None:
+    games = tmp_path / "games.jsonl"
+    save([forfeited()], games)
+    assert main(["replay", str(games)]) == 0
+    shown = capsys.readouterr().out
+    seat = Game(seed=1).player
+    assert f"ended in round 1, player_{seat} forfeits (crash: it </script> failed)" in shown
+    page = tmp_path / "games.html"
+    assert main(["replay", str(games), "--html", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "it </script> failed" not in text
+    assert text.count(f"{'ab'[seat]} forfeits (crash: it ") >= 2  # in the list, and at the end
+
+
+def test_replay_on_a_board_of_ones_own(tmp_path: Path, capsys: Output) -> None:
+    board = write_board(tmp_path / "other.toml", other_board_data())
+    save([Game(board, seed=1).record()], tmp_path / "games.jsonl")
+    assert main(["replay", str(tmp_path / "games.jsonl")]) == 1
+    assert "line 1: board: unknown board 'other'" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path / "games.jsonl"), "--board", str(board)]) == 0
+
+
+def test_a_broken_file_is_refused_with_its_line_and_prints_nothing(
+    tmp_path: Path, capsys: Output
+) -> None:
+    first, second = GOLDEN.read_text(encoding="utf-8").splitlines()[:2]
+    wrong = json.loads(second)
+    wrong["events"][100] = "pilgrim:swim"
+    path = tmp_path / "games.jsonl"
+    path.write_text(f"{first}\n{json.dumps(wrong)}\n", encoding="utf-8")
+    assert main(["replay", str(path)]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"replay: {path}, line 2: event 101 of ")
+    assert shown.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere.jsonl",), "nowhere.jsonl"),
+        ((str(GOLDEN), "--game", "7"), "--game: expected 1 to 6, got 7"),
+        ((str(GOLDEN), "--game", "0"), "--game: expected 1 to 6, got 0"),
+        ((str(GOLDEN.parent),), str(GOLDEN.parent)),
+        ((str(GOLDEN), "--board", "honshu"), "unknown board 'honshu'"),
+        ((__file__,), "line 1: not a whole line of JSON"),
+        ((str(GOLDEN), "--html", str(GOLDEN)), "games.jsonl: is read too: expected another file"),
+        ((str(GOLDEN), "--gif", str(GOLDEN), "--game", "1"), "games.jsonl: is read too"),
+        ((str(GOLDEN), "--html", os.devnull), "expected a file or nothing there, it is a device"),
+        ((str(GOLDEN), "--html", "/nowhere/a"), "/nowhere/a: there is no folder /nowhere"),
+    ],
+)
+def test_what_cannot_be_replayed_is_one_line_and_status_1(
+    capsys: Output, arguments: tuple[str, ...], message: str
+) -> None:
+    assert main(["replay", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("replay: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_export_says_what_it_wrote(tmp_path: Path, capsys: Output) -> None:
+    out = tmp_path / "games.npz"
+    assert main(["export", str(GOLDEN), str(out), "--board", "shikoku", "--uint8"]) == 0
+    with np.load(out) as arrays:
+        rows, kind = len(arrays["actions"]), arrays["observations"].dtype
+    assert capsys.readouterr().out == f"{out}: {rows} decisions of 6 games\n"
+    assert kind == np.uint8
+
+
+def test_the_tables_of_features_are_the_layouts(capsys: Output) -> None:
+    assert main(["features"]) == 0
+    tables = capsys.readouterr().out.split("\n\n")
+    layouts = [FEATURES, BOARD_FEATURES, *ENTITY_FEATURES.values()]
+    for table, layout in zip(tables, layouts, strict=False):
+        _, _, *rows, last = table.splitlines()
+        shown = []
+        for row in rows:
+            start, end, scale, name, meaning = row.split(maxsplit=4)
+            shown.append((name, int(start), int(end) - int(start) + 1, int(scale), meaning))
+        assert shown == [tuple(feature) for feature in layout]
+        assert last.startswith(f"{sum(feature.size for feature in layout)} numbers")
+    masks, actions = tables[len(layouts) :]
+    assert masks.splitlines()[0] == "token_mask: 61, 0 or 1"
+    _, _, *rows, last = actions.splitlines()
+    assert [tuple(row.split()) for row in rows if row.startswith("merchant:M")] == [
+        (f"merchant:M{i}", str(48 + i), "towns", str(7 + i)) for i in (1, 2, 3, 4)
+    ]
+    assert [row.split()[0] for row in rows] == list(LABELS)
+    assert last == "61 tokens: 1 globals, 40 stations, 12 towns, 8 areas"
+
+
+def test_the_page_of_actions_is_what_the_command_prints(capsys: Output) -> None:
+    assert main(["actions"]) == 0
+    page = (ROOT / "docs" / "actions.md").read_text(encoding="utf-8")
+    assert page.split("```\n")[1] == capsys.readouterr().out
+
+
+def test_the_table_of_actions_has_every_action_and_outcome(capsys: Output) -> None:
+    """Against `ACTIONS` and the outcomes of a game with explicit chance."""
+    assert main(["actions"]) == 0
+    actions, outcomes = capsys.readouterr().out.split("\n\n")
+    rows = [row.split(maxsplit=2) for row in actions.splitlines()[1:]]
+    assert [(int(number), label) for number, label, _ in rows] == list(enumerate(LABELS))
+    assert len({meaning for _, _, meaning in rows}) == len(LABELS)
+    words = {(phase, label) for phase, *_, label in map(str.split, outcome_heads(outcomes))}
+    game, seen = Game(seed=3, chance="explicit"), set()
+    rng = np.random.default_rng(0)
+    while not game.is_over:
+        for label, _ in game.outcomes():
+            seen.add((game.phase.name, written(label)))
+        moves = game.legal_actions() or [label for label, _ in game.outcomes()]
+        game.play(moves[int(rng.integers(len(moves)))])
+    assert seen == words
+
+
+def outcome_heads(table: str) -> list[str]:
+    """Phase, ids and label of each row."""
+    return [row[:42] for row in table.splitlines()[1:]]
+
+
+def written(label: str) -> str:
+    """A label as the table writes it: what depends on the board, or are 216, once."""
+    if label.startswith("boutique:"):
+        return "boutique:TOWN=WARE/PRICE"
+    return "roll:P/M/A" if label.startswith("roll:") else label
+
+
+def test_the_roll_of_an_id_is_as_the_table_tells() -> None:
+    game = Game(seed=3, chance="explicit")
+    while game.phase.name != "ROLL":
+        game.play(game.outcomes()[0][0])
+    for number in (0, 7, 40, 100):
+        pilgrim, merchant, artist = map(int, game.label(number).removeprefix("roll:").split("/"))
+        assert number == 36 * (pilgrim - 1) + 6 * (merchant - 1) + artist - 1
+
+
+def test_a_module_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tokaido_env", "replay", str(GOLDEN), "--quiet"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 12
+
+
+def test_all_commands_are_listed(capsys: Output) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    lines = {line.split()[0] for line in shown.splitlines() if line.startswith("  ")}
+    assert lines == COMMANDS.keys()
+    assert COMMANDS.keys() == {
+        *(
+            "play",
+            "review",
+            "replay",
+            "export",
+            "features",
+            "actions",
+            "train",
+            "evaluate",
+            "bench",
+            "certify",
+            "warmup",
+        ),
+    }
+    assert main([]) == 2
+    assert capsys.readouterr().err == shown
+
+
+def test_the_version_is_that_of_the_project(capsys: Output) -> None:
+    """`__version__` stands in the package, what is installed in `pyproject.toml`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tokaido_env {project['version']}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_tells_how_it_is_called(capsys: Output, command: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: tokaido {command} ")
+
+
+@pytest.mark.parametrize(
+    ("command", "nearest"), [("evalute", "evaluate"), ("sing", "train"), ("ex" * 300, "export")]
+)
+def test_an_unknown_command_is_one_line_with_the_nearest(
+    capsys: Output, command: str, nearest: str
+) -> None:
+    assert main([command, "greedy"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"tokaido: unknown command '{command[:40]}'")
+    assert f"the nearest is '{nearest}'" in error
+    assert error.count("\n") == 1
+    assert len(error) < 200
+
+
+def test_a_command_without_what_it_needs_is_refused_with_its_usage(capsys: Output) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["replay"])
+    assert stopped.value.code == 2
+    assert "usage: tokaido replay" in capsys.readouterr().err
+
+
+# The program's name
+
+
+@pytest.mark.parametrize(
+    ("started", "command", "name"),
+    [
+        ("/home/me/bin/tokaido", "train", "tokaido train"),
+        ("/home/me/tokaido_env/__main__.py", "train", "python -m tokaido_env train"),
+        ("/home/me/tokaido_env/__main__.py", "", "python -m tokaido_env"),
+        ("train.py", "train", "python train.py"),
+        ("train.py", "evaluate", "tokaido evaluate"),
+        ("/home/me/pytest/__main__.py", "bench", "tokaido bench"),
+        ("", "", "tokaido"),
+    ],
+)
+def test_messages_name_what_the_user_called(
+    monkeypatch: pytest.MonkeyPatch, started: str, command: str, name: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", [started, "--help"])
+    assert program(command) == name
+
+
+@pytest.mark.parametrize(
+    ("command", "call"),
+    [
+        ("train", ["train.py"]),
+        ("evaluate", ["evaluate.py"]),
+        ("train", ["-m", "tokaido_env", "train"]),
+    ],
+)
+def test_scripts_and_the_module_are_the_command(
+    capsys: Output, command: str, call: list[str]
+) -> None:
+    """They differ in their name, which stands in the usage and in all examples."""
+    done = subprocess.run(
+        [sys.executable, *call, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    name = " ".join(["python", *call])
+    assert done.stdout.startswith(f"usage: {name} ")
+    assert done.stdout.count(name) > 4
+    assert done.stdout.replace(name, f"tokaido {command}").split() == shown.split()
+
+
+@pytest.mark.parametrize("method", ["scale", "zero"])
+def test_help_of_a_method_names_the_command_that_was_called(capsys: Output, method: str) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(SystemExit):
+        main(["train", "--method", method, "--help"])
+    shown = capsys.readouterr().out
+    name = f"tokaido train --method {method}"
+    assert shown.startswith(f"usage: {name} ")
+    assert shown.count(f"{name} --run ") >= 2  # the examples
+    assert "python" not in shown

@@ -1,0 +1,148 @@
+"""Games as a dataset of Minari: what it loads is what `TokaidoDuo-v0` shows."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+pytest.importorskip("minari")
+pytest.importorskip("h5py")
+import minari
+
+import tokaido_env  # noqa: F401  registers the environment
+from tokaido_env import Board
+from tokaido_env.__main__ import main
+from tokaido_env.cli.dataset import count_decisions
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.record import load
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+
+
+@pytest.fixture
+def match(tmp_path: Path) -> Path:
+    """Games of `random` against the opponent that `TokaidoDuo-v0` has by default."""
+    path = tmp_path / "games.jsonl"
+    assert main(["evaluate", "random", "greedy", "--games", "8", "--records", str(path)]) == 0
+    return path
+
+
+def test_an_episode_is_what_the_environment_shows(match: Path) -> None:
+    assert main(["export", str(match), "minari:tokaido/random-v0"]) == 0
+    dataset = minari.load_dataset("tokaido/random-v0")
+    records = load(match)
+    assert dataset.total_episodes == 2 * len(records)
+    assert dataset.total_steps == count_decisions(match)
+    recovered = dataset.recover_environment()
+    assert recovered.spec is not None
+    assert recovered.spec.kwargs == {"board": "shikoku"}
+    played = 0
+    for episode in dataset:
+        seat, game = int(episode.infos["seat"][0]), int(episode.infos["game"][0])
+        record = records[game - 1]
+        if record.players[seat] != "random":
+            continue
+        env = gymnasium.make("TokaidoDuo-v0", opponent="greedy", seat=seat)
+        seen, info = env.reset(seed=record.seed)
+        for t, action in enumerate(episode.actions.tolist()):
+            assert np.array_equal(episode.observations[t], seen)
+            assert np.array_equal(episode.infos["action_mask"][t], info["action_mask"])
+            seen, *told, info = env.step(action)
+            assert told == [episode.rewards[t], episode.terminations[t], episode.truncations[t]]
+        assert np.array_equal(episode.observations[-1], seen)
+        assert not episode.infos["action_mask"][-1].any()
+        assert episode.observations.shape[0] == len(episode.actions) + 1
+        played += 1
+    assert played == len(records)
+
+
+def test_what_it_tells_of_itself(match: Path) -> None:
+    assert main(["export", str(match), "minari:tokaido/raw-v3", "--uint8"]) == 0
+    dataset = minari.load_dataset("tokaido/raw-v3")
+    assert dataset.storage.metadata["algorithm_name"] == "random, greedy"
+    about = json.loads(dataset.storage.metadata["description"].partition(". ")[2])
+    assert about["players"] == ["random", "greedy"]
+    assert about["boards"] == ["shikoku"]
+    assert dataset.observation_space.dtype == np.uint8
+    assert isinstance(dataset.action_space, gymnasium.spaces.Discrete)
+    assert dataset.action_space.n == N_ACTIONS
+    assert dataset[0].observations.dtype == np.uint8
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("not a name!", "Malformed dataset ID"), ("../outside-v0", "Malformed dataset ID")],
+)
+def test_a_name_that_minari_does_not_have(
+    name: str, error: str, match: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(match), f"minari:{name}"]) == 1
+    assert error in capsys.readouterr().err
+    assert minari.list_local_datasets() == {}
+
+
+def test_a_name_that_is_taken(match: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(match), "minari:mine-v0"]) == 0
+    assert main(["export", str(match), "minari:mine-v0"]) == 1
+    assert "there is such a dataset" in capsys.readouterr().err
+    assert minari.load_dataset("mine-v0").total_episodes == 16
+
+
+def test_damaged_records_leave_nothing(
+    tmp_path: Path, match: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines: list[Any] = match.read_text().splitlines()
+    damaged = json.loads(lines[5])
+    damaged["events"][40] = "merchant:M1"
+    damaged["events"][41] = "merchant:M1"
+    (tmp_path / "bad.jsonl").write_text("\n".join([*lines[:5], json.dumps(damaged)]) + "\n")
+    assert main(["export", str(tmp_path / "bad.jsonl"), "minari:bad-v0"]) == 1
+    assert "line 6" in capsys.readouterr().err
+    assert minari.list_local_datasets() == {}
+    assert main(["export", str(tmp_path / "none.jsonl"), "minari:bad-v0"]) == 1
+
+
+def test_a_path_in_a_record_is_not_opened(match: Path, tmp_path: Path) -> None:
+    own, path = tmp_path / "own.toml", tmp_path / "hostile.jsonl"
+    Board.load().save(own)
+    events = json.loads(match.read_text().splitlines()[0])
+    path.write_text(json.dumps(events | {"board": str(own)}) + "\n")
+    opened: list[str] = []
+    sys.addaudithook(lambda event, told: opened.append(str(told[0])) if event == "open" else None)
+    assert main(["export", str(path), "minari:tokaido/random-v0"]) == 1
+    assert str(path) in opened
+    assert str(own) not in opened
+
+
+def test_players_of_a_file_are_told_and_never_made(match: Path, tmp_path: Path) -> None:
+    text = match.read_text().replace('"greedy"', '"python:os:abort"')
+    (tmp_path / "named.jsonl").write_text(text)
+    assert main(["export", str(tmp_path / "named.jsonl"), "minari:named-v0"]) == 0
+    dataset = minari.load_dataset("named-v0")
+    assert "python:os:abort" in dataset.storage.metadata["algorithm_name"]
+    assert "python" not in str(dataset.env_spec)
+    dataset.recover_environment()
+
+
+def test_many_boards_have_no_board_in_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "games.jsonl"
+    arguments = ["evaluate", "random", "greedy", "--games", "4", "--board", "family:valid/2"]
+    assert main([*arguments, "--records", str(path)]) == 0
+    assert main(["export", str(path), "minari:family-v0"]) == 0
+    spec = minari.load_dataset("family-v0").env_spec
+    assert spec is not None
+    assert "board" not in spec.kwargs
+
+
+def test_golden_games_are_taken() -> None:
+    assert main(["export", str(GOLDEN), "minari:golden-v0"]) == 0
+    assert minari.load_dataset("golden-v0").total_steps == count_decisions(GOLDEN)

@@ -1,0 +1,86 @@
+"""The table of regret, and how many games replace how many positions."""
+
+import sys
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import ROOT
+from regrets import drawn_sums, small_set, truth_of
+
+from tokaido_env.agents.registry import make
+from tokaido_env.report import regret as report
+from tokaido_env.study.regret import difference, figures, measure
+from tokaido_env.study.regret_set import RegretSet
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import regret_table
+
+
+@pytest.fixture(scope="module")
+def told() -> RegretSet:
+    rng, made = np.random.default_rng(0), small_set()
+    return replace(made, sums=drawn_sums(made, truth_of(made, rng, 0.3), rng))
+
+
+@pytest.fixture(scope="module")
+def found(told: RegretSet) -> list[dict[str, Any]]:
+    agents = [make(spec) for spec in ("greedy", "random")]
+    return [figures(told, measure(agent, told), timed=True) for agent in agents]
+
+
+def test_costs_are_what_the_errors_ask_for(told: RegretSet, found: list[dict[str, Any]]) -> None:
+    """So many pairs that the score is two errors from a half, so many positions alike."""
+    counts = [60, 10, 20, 5, 5]
+    order = [one["agent"] for one in report.in_order(found)]
+    ladder = {
+        "board": "shikoku",
+        "agents": [{"agent": name} for name in (order[0], "heuristic", order[1])],
+        "matches": [{"a": order[1], "b": order[0], "pairs": counts}],
+    }
+    (cost,) = regret_table.costs(told, found, ladder)
+    scores = np.repeat([0, 0.25, 0.5, 0.75, 1], counts)
+    assert abs(scores.mean() - 0.5) == pytest.approx(2 * scores.std() / sqrt(cost.pairs))
+    assert [cost.better, cost.worse] == order
+    one, other = (measure(make(spec), told) for spec in order)
+    more = difference(told, other, one, "shikoku")
+    there = regret_table.positions_on(told, "shikoku")
+    assert 0 < there < len(told)
+    error = (more["ci95"][1] - more["ci95"][0]) / 2 / 1.959964
+    assert abs(more["mean"]) == pytest.approx(2 * error * sqrt(there / cost.positions), rel=1e-4)
+    assert cost.seconds[0] / cost.seconds[1] == pytest.approx(151 * cost.pairs / cost.positions)
+    (row,) = regret_table.costs_table([cost], 10**9).rows
+    assert row[-1] != "–"
+    (row,) = regret_table.costs_table([cost], 1).rows
+    assert row[-3:] == ("more than 1", f"{report.seconds(cost.seconds[0])} / –", "–")
+    assert regret_table.costs(told, found, ladder | {"matches": []}) == []
+
+
+def test_the_order_is_compared_with_that_of_the_ladder() -> None:
+    names = {"a": 3.0, "b": 2.0, "c": 1.0, "d": -5.0}
+    ladder = {"board": "x", "agents": [{"agent": n, "elo": elo} for n, elo in names.items()]}
+
+    def measured(**regret: float) -> str:
+        found = [{"agent": n, "boards": {"x": {"mean": r}}} for n, r in regret.items()]
+        return regret_table.order_of(found, ladder)
+
+    assert "Of the 6 pairs" in (same := measured(a=1, b=2, c=3, d=9, unrated=0))
+    assert "orders 6 as their ratings do; rank correlation 1.00, linear 1.000." in same
+    assert "orders 5 as their ratings do; rank correlation 0.80, " in measured(a=2, b=1, c=3, d=9)
+    assert "orders 0 as their ratings do; rank correlation -1.00" in measured(d=1, c=2, b=3, a=9)
+
+
+def test_tables_and_picture(found: list[dict[str, Any]], told: RegretSet, tmp_path: Path) -> None:
+    table = report.main_table("set", found)
+    assert len({len(row) for row in (table.headers, *table.rows)}) == 1
+    lines = report.markdown_of(table).splitlines()
+    assert lines[2].startswith("| `")
+    files = report.write_plot("set", found, tmp_path)
+    first = [file.read_bytes() for file in files]
+    assert [file.read_bytes() for file in report.write_plot("set", found, tmp_path)] == first
+    for key in ("boards", "phase", "rounds"):
+        assert len(report.groups_table(key, found).rows) == 2

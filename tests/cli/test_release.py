@@ -1,0 +1,249 @@
+"""Releases: what is told of one in many places is one, and a check that should fail does."""
+
+import ast
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+from processes import ROOT
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import release_build
+import release_check
+from release_build import absolute
+from release_check import CHECKS, FailedError, Place, SkippedError
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+HOME = "https://forge.example/a/b"
+POSIX_ALONE = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readline", "syslog"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "work").mkdir()
+    return Place(tmp_path / "work", tmp_path / "dist", tmp_path / "tools", None)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what tells versions and addresses, as if released."""
+    folder = tmp_path / "project"
+    (folder / "tokaido_env").mkdir(parents=True)
+    names = ("pyproject.toml", "CITATION.cff", "croissant.json", "tokaido_env/__init__.py")
+    for name in names:
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    version, cited = PROJECT["version"], (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (date,) = re.findall(r"^date-released: (\S+)", cited, re.MULTILINE)
+    (folder / "CHANGELOG.md").write_text(f"# Changelog\n\n## {version} ({date})\n")
+    for module in (release_build, release_check):
+        monkeypatch.setattr(module, "ROOT", folder)
+    return folder
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+# What is told in several places
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("tokaido_env/__init__.py", '__version__ = "', '__version__ = "9'),
+        ("CITATION.cff", "\nversion: ", "\nversion: 9"),
+        ("CHANGELOG.md", "## ", "## 9"),
+        ("croissant.json", '\n "version": "', '\n "version": "9'),
+        ("CHANGELOG.md", " (20", " (19"),
+    ],
+)
+def test_a_version_that_is_another_is_told(
+    project: Path, place: Place, name: str, old: str, new: str
+) -> None:
+    assert release_check.versions(place).startswith(PROJECT["version"])
+    edit(project / name, old, new)
+    with pytest.raises(FailedError, match=re.escape(name)):
+        release_check.versions(place)
+
+
+def test_a_tag_of_another_version_is_told(project: Path, place: Place) -> None:
+    place.tag = f"v{PROJECT['version']}"
+    assert release_check.versions(place)
+    place.tag = "v9.9.9"
+    with pytest.raises(FailedError, match=r"the tag has 9\.9\.9"):
+        release_check.versions(place)
+
+
+def test_an_address_is_that_of_the_forge(
+    project: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = PROJECT["urls"]["Repository"]
+    server, _, name = home.rpartition("/")
+    server, _, owner = server.rpartition("/")
+    monkeypatch.setenv("GITHUB_SERVER_URL", server)
+    monkeypatch.setenv("GITHUB_REPOSITORY", f"{owner}/{name}")
+    assert release_check.addresses(place) == home
+    monkeypatch.setenv("GITHUB_REPOSITORY", f"{owner}/another")
+    with pytest.raises(FailedError, match="confirm the address"):
+        release_check.addresses(place)
+    edit(project / "CITATION.cff", f"repository-code: {home}", f"repository-code: {HOME}")
+    with pytest.raises(FailedError, match="to be confirmed: CITATION"):
+        release_check.addresses(place)
+
+
+def test_every_python_that_is_allowed_is_a_classifier() -> None:
+    prefix = "Programming Language :: Python :: 3."
+    told = {c.removeprefix(prefix) for c in PROJECT["classifiers"] if c.startswith(prefix)}
+    allowed = Requirement(f"python{PROJECT['requires-python']}").specifier
+    assert told == {str(minor) for minor in range(50) if allowed.contains(f"3.{minor}.1")}
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    (row,) = re.findall(r'os: .*\n\s+python: \["(.*)"\]', workflow)
+    assert {version.removeprefix("3.") for version in row.split('", "')} == told
+
+
+def test_the_oldest_versions_are_the_lower_bounds() -> None:
+    lines = (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8").splitlines()
+    oldest = dict(line.split("==") for line in lines if "==" in line and line[0] != "#")
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    bounds: dict[str, set[Version]] = {}
+    for wanted in (Requirement(text) for group in groups for text in group):
+        lower = [Version(s.version) for s in wanted.specifier if s.operator == ">="]
+        bounds.setdefault(wanted.name, set()).update(lower)
+    required = {Requirement(text).name for text in PROJECT["dependencies"]}
+    assert required < set(oldest)
+    assert set(oldest) - set(bounds) == {"pyparsing"}  # Matplotlib's
+    for name in set(oldest) & set(bounds):
+        assert bounds[name] == {Version(oldest[name])}, name
+
+
+# Where POSIX is not
+
+
+def imports_at_once(path: Path) -> Iterator[str]:
+    """The modules that a file imports whatever the system, when it is imported."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_nothing_that_only_posix_has_is_imported_at_once() -> None:
+    files = list((ROOT / "tokaido_env").rglob("*.py"))
+    assert len(files) > 150
+    wrong = [(path, name) for path in files for name in imports_at_once(path)]
+    assert [(path, name) for path, name in wrong if name in POSIX_ALONE] == []
+
+
+# What is built
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[a](docs/a.md#b)", f"[a]({HOME}/blob/v1.0/docs/a.md#b)"),
+        ("[a](./LICENSE)", f"[a]({HOME}/blob/v1.0/LICENSE)"),
+        ("![a](docs/a.svg)", f"![a]({HOME}/raw/v1.0/docs/a.svg)"),
+        ('<img src="a.png" alt="b">', f'<img src="{HOME}/raw/v1.0/a.png" alt="b">'),
+        ('<source srcset="a.svg">', f'<source srcset="{HOME}/raw/v1.0/a.svg">'),
+        *((same, same) for same in ("[a](#b)", "[a](https://x.example/y)", "a.md", "f(docs/a.md)")),
+    ],
+)
+def test_links_of_the_readme_become_absolute(text: str, told: str) -> None:
+    assert absolute(text, HOME, "1.0") == told
+
+
+def test_the_readme_of_a_release_links_to_what_is_there() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    made = absolute(text, HOME, "1.0")
+    places = re.findall(rf"{HOME}/(?:blob|raw)/v1\.0/([^#)\"\s]+)", made)
+    assert [place for place in places if not (ROOT / place).exists()] == []
+
+
+def built(place: Place, changed: dict[str, bytes | None]) -> None:
+    """Lay the files of the checkout into a wheel, but for some: other bytes, or None for none."""
+    files: dict[str, bytes | None] = {"tokaido_env-1.dist-info/licenses/LICENSE": b"MIT"}
+    for path in (ROOT / "tokaido_env").rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            files[path.relative_to(ROOT).as_posix()] = b""
+    with zipfile.ZipFile(place.dist / "tokaido_env-1-py3-none-any.whl", "w") as archive:
+        for name, content in (files | changed).items():
+            if content is not None:
+                archive.writestr(name, content)
+
+
+def test_a_wheel_has_all_files_and_no_other(place: Place) -> None:
+    with pytest.raises(SkippedError, match="was not built"):
+        release_check.wheel(place)
+    built(place, {})
+    assert "no links" in release_check.wheel(place)
+    for name, content, message in (
+        ("tokaido_env/boards/shikoku.toml", None, r"missing: \['tokaido_env/boards/shikoku.toml'"),
+        ("tests/test_game.py", b"", r"unexpected: \['tests/test_game.py'"),
+        ("tokaido_env-1.dist-info/licenses/LICENSE", None, "no licence"),
+    ):
+        built(place, {name: content})
+        with pytest.raises(FailedError, match=message):
+            release_check.wheel(place)
+
+
+@pytest.mark.slow
+def test_the_sdist_gives_the_wheel_of_the_tree(place: Place) -> None:
+    """Built for this: the README's links are absolute in both, tests are in neither."""
+    assert release_check.packages(place)
+    assert release_check.sdist(place) == "the same wheel"
+    assert release_check.wheel(place)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    with tarfile.open(place.one("*.tar.gz")) as archive:
+        names = archive.getnames()
+        (readme,) = (name for name in names if name.endswith("/README.md"))
+        content = archive.extractfile(readme)
+        assert content is not None
+        home, version = PROJECT["urls"]["Repository"], PROJECT["version"]
+        assert content.read().decode() == absolute(text, home, version)
+    assert not [name for name in names if "/tests" in name]
+    assert f"tokaido_env-{PROJECT['version']}/CITATION.cff" in names
+
+
+# What is told
+
+
+def test_lines_say_what_passed_failed_and_was_skipped(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(place: Place) -> str:
+        raise FailedError("why")
+
+    assert release_check.tell("a", lambda place: "so", place)
+    assert not release_check.tell("b", fails, place)
+    assert release_check.tell("c", CHECKS["citation"], place)
+    told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert told[0].startswith("a passed: so (")
+    assert told[1].startswith("b FAILED: why (")
+    assert told[2].startswith("c skipped: there is no check-jsonschema: make release-check")
+
+
+def test_a_command_that_fails_is_quoted_and_one_without_network_is_skipped() -> None:
+    with pytest.raises(FailedError, match="it broke"):
+        release_check.run(sys.executable, "-c", "raise SystemExit('it broke')")
+    with pytest.raises(SkippedError, match="no network"):
+        release_check.run(sys.executable, "-c", "raise SystemExit('NewConnectionError: x')")
+
+
+def test_the_script_tells_its_checks() -> None:
+    script = ROOT / "benchmarks" / "release_check.py"
+    command = [sys.executable, str(script), "--only", "nothing"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("What only the forge can tell")

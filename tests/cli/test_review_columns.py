@@ -1,0 +1,283 @@
+"""`tokaido review --data`, and many games: columns against single reviews, totals, and Ctrl-C."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from processes import ROOT
+from test_review_command import QUICK, Output, recorded, reviewed
+
+from tokaido_env import Game, Record
+from tokaido_env.__main__ import main
+from tokaido_env.cli import columns, review as command, review_columns
+from tokaido_env.core.actions import IDS
+from tokaido_env.record import save
+from tokaido_env.report.tables import MOST
+from tokaido_env.study.review import MARKS
+
+NAMES = [("a", "b"), ("b", "a"), ("", "Søren | x")]
+
+
+@pytest.fixture
+def records() -> list[Record]:
+    unfinished = Game("family:7", seed=4)
+    for _ in range(30):
+        unfinished.play(unfinished.legal_actions()[0])
+    whole = [recorded(seed, names) for seed, names in enumerate(NAMES, start=1)]
+    return [*whole, unfinished.record(("one", "one"))]
+
+
+@pytest.fixture
+def games(records: list[Record], tmp_path: Path) -> Path:
+    file = tmp_path / "games.jsonl"
+    save(records, file)
+    return file
+
+
+def told_of(path: Path) -> pd.DataFrame:
+    """A file of columns as a table with words."""
+    if path.suffix == ".parquet":
+        frame = pq.read_table(path).to_pandas()
+        words = [name for name in frame if frame[name].dtype == "category"]
+        assert set(words) == {
+            name for name, kind in review_columns.COLUMNS.items() if kind == "word"
+        }
+        return frame.astype(dict.fromkeys(words, object))
+    with np.load(path) as arrays:
+        told = dict(arrays)
+    words = {name for name in told if f"{name}_words" in told}
+    return pd.DataFrame(
+        {
+            name: told[f"{name}_words"][told[name]].astype(object) if name in words else told[name]
+            for name in review_columns.COLUMNS
+        }
+    )
+
+
+def expected_rows(number: int, record: Record) -> list[dict[str, Any]]:
+    """The rows of a game from its review as JSON, and from `Game` played again."""
+    told, game = reviewed(record).to_dict(), Game(record.board, seed=record.seed, chance="explicit")
+    rows = []
+    for event, of in enumerate(told["events"], start=1):
+        position = game.to_dict()
+        game.play(of["event"])
+        if "best" not in of and "luck" not in of:
+            continue
+        seat = of.get("player", 0)
+        row = {"game": number, "seed": record.seed, "event": event, "label": of["event"]}
+        row |= {"board": record.board, "board_hash": record.board_hash, "wins": of["wins"]}
+        row |= {"round": position["round"], "phase": position["phase"]}
+        row |= {"name": record.players[seat], "opponent": record.players[1 - seat]}
+        row |= {"player": of.get("player", -1), "best": of.get("best", "")}
+        row |= {"loss": of.get("loss", np.nan), "error": of.get("error", np.nan)}
+        row |= {"mark": of.get("mark") or "", "luck": of.get("luck", 0.0)}
+        rows.append(row | {"result": told["players"][0]["result"]})
+    return rows
+
+
+@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+def test_rows_are_what_single_reviews_tell(
+    games: Path, records: list[Record], tmp_path: Path, suffix: str
+) -> None:
+    out = tmp_path / f"out{suffix}"
+    assert main(["review", str(games), *QUICK, "--data", str(out)]) == 0
+    expected = pd.DataFrame(
+        [row for n, record in enumerate(records, start=1) for row in expected_rows(n, record)]
+    )
+    told = told_of(out)
+    pd.testing.assert_frame_equal(told, expected[list(told)], check_dtype=False, rtol=0, atol=1e-6)
+    kinds = {name: kind for name, kind in review_columns.COLUMNS.items() if kind != "word"}
+    assert {name: str(told[name].dtype) for name in kinds} == kinds
+    assert set(told["phase"]) >= {"SETUP", "ROLL", "MOVE", "EFFECT", "DRAW", "REVEAL"}
+
+
+def test_totals_of_the_columns_are_those_of_the_reviews(
+    games: Path, records: list[Record], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.parquet"
+    assert main(["review", str(games), *QUICK, "--data", str(out)]) == 0
+    told = told_of(out)
+    for number, record in enumerate(records, start=1):
+        one = told[told["game"] == number]
+        luck = one["luck"].sum()
+        for seat, totals in enumerate(reviewed(record).totals()):
+            own = one[one["player"] == seat]
+            assert len(own) == totals["choices"]
+            assert own["label"].isin(IDS).all()
+            assert own["loss"].mean() == pytest.approx(totals["loss"], abs=1e-6)
+            still = own.query("0.1 <= wins <= 0.9")
+            assert len(still) == totals["open_choices"]
+            assert still["loss"].mean() == pytest.approx(totals["open_loss"], abs=1e-6)
+            assert (own["label"] == own["best"]).mean() == pytest.approx(totals["agreed"], abs=1e-6)
+            assert {mark: (own["mark"] == mark).sum() for mark in MARKS} == {
+                mark: totals[mark] for mark in MARKS
+            }
+            assert (1 - 2 * seat) * luck == pytest.approx(totals["luck"], abs=1e-6)
+            result = one["result"].iloc[0]
+            assert totals["result"] == pytest.approx((result, 1 - result)[seat], abs=1e-6)
+
+
+@pytest.mark.parametrize(("suffix", "other"), [(".parquet", "processes:2"), (".npz", "here")])
+def test_the_bytes_are_the_same_by_any_crew(
+    games: Path, tmp_path: Path, suffix: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = [tmp_path / f"{name}{suffix}" for name in ("here", "two")]
+    for path, crew in zip(out, ("here", other), strict=True):
+        assert main(["review", str(games), *QUICK, "--data", str(path), "--crew", crew]) == 0
+    assert out[0].read_bytes() == out[1].read_bytes()
+    if suffix == ".parquet":
+        monkeypatch.setattr(columns, "GROUP", 100)
+        assert main(["review", str(games), *QUICK, "--data", str(out[1])]) == 0
+        assert pq.read_metadata(out[1]).num_row_groups > 1
+        pd.testing.assert_frame_equal(told_of(out[1]), told_of(out[0]))
+
+
+def test_files_tell_how_they_were_made_and_have_the_columns_of_the_docs(
+    games: Path, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
+    shown = page.split("| column | type | |\n|---|---|---|\n")[1].split("\n\n")[0]
+    cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in shown.splitlines()]
+    assert {name.strip("`"): kind for name, kind in cells} == review_columns.COLUMNS
+    for suffix in columns.SUFFIXES:
+        out = tmp_path / f"out{suffix}"
+        assert main(["review", str(games), *QUICK, "--seed", "5", "--data", str(out)]) == 0
+        if suffix == ".npz":
+            with np.load(out) as arrays:
+                text = str(arrays["metadata"])
+        else:
+            text = pq.read_schema(out).metadata[b"tokaido_env"]
+            assert pq.read_schema(out).names == list(review_columns.COLUMNS)
+        told = json.loads(text)
+        assert (told["format"], told["version"]) == ("tokaido-duo-review", 1)
+        assert (told["judge"], told["values_by"]) == ("mcts:sims=50", "champion")
+        assert (told["draws"], told["seed"]) == (4, 5)
+
+
+@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+def test_no_game_is_a_table_without_rows(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "none.jsonl").touch()
+    out = tmp_path / f"out{suffix}"
+    assert main(["review", str(tmp_path / "none.jsonl"), *QUICK, "--data", str(out)]) == 0
+    assert len(told_of(out)) == 0
+
+
+# Many games
+
+
+def test_of_many_games_totals_are_printed(
+    games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "MANY", 3)
+    out = tmp_path / "out.npz"
+    assert main(["review", str(games), *QUICK, "--data", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "The worst decisions" not in shown
+    assert "4 games" in shown
+    own = told_of(out).query("name == 'a' and player >= 0")
+    (line, marks, later) = (line for line in shown.splitlines() if line.split()[:1] == ["a"])
+    assert line.split()[1:3] == [str(len(own)), f"{own['loss'].mean():.2%}"]
+    assert marks.split()[1:] == [str((own["mark"] == mark).sum()) for mark in MARKS]
+    assert later.split()[1] == "2"
+    assert later.count("±") == 3
+    assert len([line for line in shown.splitlines() if line.split()[:1] == ["?"]]) == 3
+    monkeypatch.setattr(command, "MANY", 4)
+    assert main(["review", str(games), *QUICK]) == 0
+    assert "4 games" not in capsys.readouterr().out
+
+
+def test_many_names_do_not_flood_the_terminal(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "MANY", 1)
+    monkeypatch.setattr(command, "MOST_NAMES", 2)
+    games = [recorded(1, ("x" * 900, "twice")), recorded(2, ("\x1b[2J", "twice"))]
+    save(games, tmp_path / "games.jsonl")
+    assert main(["review", str(tmp_path / "games.jsonl"), *QUICK]) == 0
+    shown = capsys.readouterr().out
+    assert "the 2 of 3 players with most of them" in shown
+    assert "\x1b[2J" not in shown
+    assert len(shown) < 20 * MOST
+
+
+def test_a_small_file_without_choices_is_told(tmp_path: Path, capsys: Output) -> None:
+    save([Game(seed=1).record(("a", "b"))] * 11, tmp_path / "games.jsonl")
+    assert main(["review", str(tmp_path / "games.jsonl"), *QUICK]) == 0
+    assert "–" in capsys.readouterr().out
+
+
+def test_ctrl_c_leaves_nothing(
+    games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def add(self: object, *_: object) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(command.Tally, "add", add)
+    files = ["--data", str(tmp_path / "o.parquet"), "--json", str(tmp_path / "o.json")]
+    assert main(["review", str(games), *QUICK, *files]) == 130
+    assert capsys.readouterr().err == "review: interrupted\n"
+    assert list(tmp_path.iterdir()) == [games]
+
+
+def test_a_file_that_changes_meanwhile_is_refused(
+    games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = command._games_of
+    monkeypatch.setattr(command, "_games_of", lambda o: real(o)._replace(number=5))
+    assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.npz")]) == 1
+    assert "expected 5 games as read before, it changed" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [games]
+
+
+def test_a_broken_line_is_told_before_any_game_is_reviewed(games: Path, capsys: Output) -> None:
+    first, *_, last = games.read_text(encoding="utf-8").splitlines()
+    games.write_text(f"{first}\n{last[:-1]}\n", encoding="utf-8")
+    assert main(["review", str(games), *QUICK]) == 1
+    told = capsys.readouterr()
+    assert f"{games}, line 2: not a whole line of JSON" in told.err
+    assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--data", "o.csv"], "o.csv: expected a name that ends in .parquet or .npz"),
+        (["--data", "o.npz", "--json", "o.npz"], "each output needs a name of its own"),
+        (["--data", "no/folder/o.npz"], "there is no folder"),
+        (["--crew", "nobody"], "crew: expected here, processes[:N] or ray[:ADDRESS]"),
+        (["--judge", "greedy", "--crew", "processes:1"], "review: 'greedy' does not tell"),
+        (["--html", "o.html"], "a page: expected 1 to 100 games, got 101"),
+    ],
+)
+def test_what_cannot_be_is_told_before_work_is_done(
+    tmp_path: Path,
+    options: list[str],
+    error: str,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save([Game(seed=1).record(("a", "b"))] * 101, "games.jsonl")
+    assert main(["review", "games.jsonl", *options]) == 1
+    told = capsys.readouterr().err
+    assert error in told
+    assert told.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["games.jsonl"]
+
+
+def test_without_pyarrow_there_is_npz(
+    games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.parquet")]) == 1
+    assert "pip install '.[data]'" in capsys.readouterr().err
+    assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.npz")]) == 0

@@ -1,0 +1,133 @@
+"""`tokaido review`: what is printed, its files, and what is refused; the review on a page."""
+
+import json
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tokaido_env import Game, Record
+from tokaido_env.__main__ import main
+from tokaido_env.agents import make
+from tokaido_env.record import load, replay, save
+from tokaido_env.study.review import Review, review
+from tokaido_env.web.replay_page import replay_page
+from tokaido_env.web.review_section import remark_of, worst_of
+
+Output = pytest.CaptureFixture[str]
+QUICK = ["--judge", "mcts:sims=50", "--draws", "4"]
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+def recorded(seed: int, names: tuple[str, str] = ("a", "b")) -> Record:
+    game, rng = Game(seed=seed), np.random.default_rng(seed)
+    while not game.is_over:
+        game.play(int(rng.choice(game.legal_actions())))
+    return game.record(names)
+
+
+def reviewed(record: Record) -> Review:
+    return review(replay(record), make("mcts:sims=50"), make("champion"), draws=4)
+
+
+@pytest.fixture
+def games(tmp_path: Path) -> Path:
+    file = tmp_path / "games.jsonl"
+    save([recorded(1), recorded(2, ("one", "other"))], file)
+    return file
+
+
+def test_the_command_tells_and_writes_what_the_review_found(
+    games: Path, tmp_path: Path, capsys: Output
+) -> None:
+    out, page = tmp_path / "review.json", tmp_path / "review.html"
+    assert main(["review", str(games), *QUICK, "--json", str(out), "--html", str(page)]) == 0
+    told = capsys.readouterr().out
+    records = load(games)
+    found = [reviewed(record) for record in records]
+    data = json.loads(out.read_text())
+    assert data["version"] == 1
+    assert [game["names"] for game in data["games"]] == [["a", "b"], ["one", "other"]]
+    for game, record, one in zip(data["games"], records, found, strict=True):
+        assert {"names": list(record.players), "board": record.board, **one.to_dict()} == game
+    assert page.read_text() == replay_page(records, reviews=found)
+    assert told.count("The worst decisions") == 2
+    worst = worst_of(found[0])[0]
+    assert found[0].loss[worst] == max(
+        found[0].loss[row] for row in found[0].choices() if found[0].mark(row)
+    )
+    line = next(line for line in told.splitlines() if line.split()[:1] == [str(worst + 1)])
+    assert found[0].mark(worst) in line.split()
+    assert main(["review", str(games), *QUICK, "--game", "2", "--json", str(out)]) == 0
+    assert json.loads(out.read_text())["games"] == data["games"][1:]
+
+
+def test_a_page_leads_to_the_worst_moves() -> None:
+    record = recorded(3, (HOSTILE, "b"))
+    found = reviewed(record)
+    page = replay_page([record], reviews=[found])
+    assert HOSTILE not in page
+    (film,) = re.findall(r'<script type="application/json">(.*?)</script>', page)
+    film = json.loads(film)
+    links = re.findall(r'href="([^"]+)">Move (\d+)</a> ([^<]*)</li>', film["review"])
+    assert [int(number) - 1 for _, number, _ in links] == worst_of(found)
+    assert len(links) > 5
+    for target, number, words in links:
+        assert unescape(target) == f"#game=1&move={number}"
+        assert unescape(words) == film["moves"][int(number) - 1][2]
+        assert words.endswith(remark_of(found, int(number) - 1))
+    assert "<img" not in film["review"]
+    judged = film["cells"][-1][-2:]
+    assert judged == {0: ["100%", "0%"], 1: ["0%", "100%"]}[record.winner or 0]
+    assert (
+        json.loads(replay_page([record]).split('application/json">')[1].split("</script>")[0])[
+            "review"
+        ]
+        == ""
+    )
+
+
+def test_a_game_without_a_mistake_says_so() -> None:
+    record = recorded(4)
+    found = reviewed(record)
+    clean = replace(found, loss=np.where(np.isnan(found.loss), np.nan, 0.0))
+    page = replay_page([record], reviews=[clean])
+    assert "No decision is shown to have lost anything." in page
+
+
+def test_reviews_are_of_the_games_of_the_page() -> None:
+    record = recorded(5)
+    with pytest.raises(ValueError, match="reviews: expected one of each of 2 games"):
+        replay_page([record, record], reviews=[reviewed(record)])
+    with pytest.raises(ValueError, match="and no policy"):
+        replay_page([record], policy="greedy", reviews=[reviewed(record)])
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--game", "3"], "--game: expected 1 to 2, got 3"),
+        (["--judge", "greedy"], "'greedy' does not tell what results it expects"),
+        (["--judge", "nobody"], "unknown agent 'nobody'"),
+        (["--draws", "2"], "draws: expected 4 or more, got 2"),
+        (["--json", "no/such/folder.json"], "there is no folder"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_line(
+    games: Path, options: list[str], error: str, capsys: Output
+) -> None:
+    assert main(["review", str(games), *options]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("review: ")
+    assert error in told
+    assert told.count("\n") == 1
+
+
+def test_a_record_is_not_overwritten(games: Path, capsys: Output) -> None:
+    before = games.read_bytes()
+    assert main(["review", str(games), "--json", str(games)]) == 1
+    assert "is read too" in capsys.readouterr().err
+    assert games.read_bytes() == before

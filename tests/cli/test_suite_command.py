@@ -1,0 +1,158 @@
+"""`tokaido evaluate suite` and `verify`, and the script that measures all agents by it."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tokaido_env.arena.suite_file import load_suite
+from tokaido_env.cli.evaluate import main
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ROOT / "tests" / "golden" / "small-suite.json"
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import tokaido_bench_1  # noqa: E402  the path has just been told
+
+Output = pytest.CaptureFixture[str]
+
+
+def measured(folder: Path, agent: str = "heuristic", *more: str) -> dict[str, bytes]:
+    """The submission of an agent and its records."""
+    files = [f"--{key}={folder / name}" for key, name in NAMES.items()]
+    assert main(["suite", agent, f"--suite={SMALL}", *files, *more]) == 0
+    return {key: (folder / name).read_bytes() for key, name in NAMES.items() if key != "timing"}
+
+
+NAMES = {"json": "mine.json", "records": "mine.jsonl", "timing": "mine.timing.json"}
+
+
+def test_two_runs_give_the_same_bytes_however_one_was_stopped(
+    tmp_path: Path, capsys: Output
+) -> None:
+    first = measured(tmp_path)
+    shown = capsys.readouterr().out
+    for text in ("TB-1, the default board", "TB-G, the test boards", "core-seconds a move"):
+        assert text in shown
+    lines = first["records"].splitlines(keepends=True)
+    (tmp_path / "mine.jsonl").write_bytes(b"".join(lines[10:14]) + b"".join(lines[:5]))
+    (tmp_path / "mine.json").unlink()
+    assert measured(tmp_path, "heuristic", "--crew", "here") == first
+    assert "9 games taken over" in capsys.readouterr().err
+    timing = json.loads((tmp_path / "mine.timing.json").read_text(encoding="utf-8"))
+    assert timing["suite"] == load_suite(SMALL).hash
+    assert timing["moves"] > 100
+    assert 0 < timing["seconds_a_move"] < 1
+
+
+def test_a_submission_is_verified_and_compared(tmp_path: Path, capsys: Output) -> None:
+    measured(tmp_path)
+    path = str(tmp_path / "mine.json")
+    verify = ["verify", path, "--suite", str(SMALL), "--share", "1", "--agent", "heuristic"]
+    assert main(verify) == 0
+    assert "verified: 24 games replayed, " in capsys.readouterr().out
+    other = tmp_path / "other.json"
+    shutil.copy(path, other)
+    markdown = tmp_path / "table.md"
+    table = ["suite", "--suite", str(SMALL), "--table", path, str(other)]
+    assert main([*table, "--markdown", str(markdown)]) == 0
+    rows = markdown.read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "| agent | TB-1 | TB-G | worst board | core-seconds a move |"
+    timed, untimed = (row.split(" | ") for row in rows[2:])
+    assert timed[:4] == untimed[:4]
+    assert timed[4] != untimed[4] == " |"
+    assert main([*verify[:2], "--share", "0"]) == 1  # of tokaido-bench-1 it is not
+    assert "suite: expected tokaido-bench-1" in capsys.readouterr().err
+
+
+def test_an_agent_that_fails_is_named_and_its_finished_games_are_kept(
+    tmp_path: Path, capsys: Output
+) -> None:
+    records = tmp_path / "games.jsonl"
+    command = ["suite", "python:outsiders:Fails,how=raises", "--suite", str(SMALL)]
+    assert main([*command, "--records", str(records)]) == 1
+    error = capsys.readouterr().err
+    assert "outsiders:Fails" in error
+    assert "RuntimeError: cannot decide" in error
+    assert f"games were played, all in {records}: call again to go on" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("suite", "greedy", "--suite", "no.json"), "no.json: no such suite"),
+        (("suite", "greedy", "--json", "/nowhere/x"), "/nowhere/x: there is no folder"),
+        (("suite", "greedy", "--markdown", "x.md"), "--markdown: expected together with --table"),
+        (("suite", "greedy", "--table", "x.json"), "--table: expected submissions, and neither"),
+        (("suite", "nobody"), "unknown agent 'nobody'"),
+        (("verify", "no.json"), "no.json: no such submission"),
+        (("verify", str(SMALL)), "a submission: expected an object with the keys version, suite"),
+    ],
+)
+def test_an_error_is_one_line_and_status_1(
+    capsys: Output, arguments: tuple[str, ...], message: str
+) -> None:
+    assert main(list(arguments)) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("evaluate: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_an_agent_is_asked_for(capsys: Output) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["suite"])
+    assert stopped.value.code == 2
+    assert "expected an agent, as: tokaido evaluate suite greedy" in capsys.readouterr().err
+
+
+# The script
+
+
+@pytest.mark.slow
+def test_the_script_measures_all_agents_once_and_fills_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- table -->\nold\n<!-- end of table -->\nafter\n")
+    monkeypatch.setattr(tokaido_bench_1, "PAGE", page)
+    monkeypatch.setattr(tokaido_bench_1, "AGENTS", {"greedy": "greedy"})
+    results = tmp_path / "results"
+    command = ["--results", str(results), "--suite", str(SMALL), "--docs"]
+    assert tokaido_bench_1.main(command) == 0
+    table = (results / "table.md").read_text(encoding="utf-8")
+    assert table.count("\n") == 3
+    assert page.read_text() == (f"before\n<!-- table -->\n{table}<!-- end of table -->\nafter\n")
+    capfd.readouterr()
+    assert tokaido_bench_1.main(command) == 0
+    assert "suite greedy" not in capfd.readouterr().out
+
+
+def test_the_commands_of_the_script(capsys: Output) -> None:
+    assert tokaido_bench_1.main(["--list", "--only", "4000"]) == 0
+    folder = "runs/tokaido-bench-1/mcts-4000"
+    assert capsys.readouterr().out == (
+        f"python evaluate.py suite mcts:sims=4000 --json {folder}.json --records {folder}.jsonl "
+        f"--timing {folder}.timing.json\n"
+    )
+
+
+def test_a_suite_is_written_with_what_its_opponents_are_worth(tmp_path: Path) -> None:
+    def ladder(name: str, **elo: float) -> Path:
+        agents: list[dict[str, Any]] = [{"agent": spec, "elo": x} for spec, x in elo.items()]
+        path = tmp_path / name
+        path.write_text(json.dumps({"agents": agents}), encoding="utf-8")
+        return path
+
+    suite = tmp_path / "suite.json"
+    shutil.copy(SMALL, suite)
+    before = load_suite(suite)
+    one, other = ladder("a", random=-2.0, greedy=1.0, more=0.0), ladder("b", greedy=3.0, random=4.0)
+    tokaido_bench_1.write_suite(suite, one, other)
+    after = load_suite(suite)
+    assert (after.default.elo, after.test.elo) == ((1.0, -2.0), (3.0, 4.0))
+    assert after.hash != before.hash
+    assert after.test.pool.hash == before.test.pool.hash

@@ -1,0 +1,115 @@
+"""`benchmarks/tune_with_ray.py`: its trials are runs of `train.py`, and weights pass between them.
+
+Needs Ray Tune: `make certify-rllib`.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray.tune", reason="no Ray Tune: make certify-rllib", exc_type=ImportError)
+pytest.importorskip("sb3_contrib")
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import tune_with_ray  # noqa: E402  the path has just been told
+from ray.tune.result import TRIAL_INFO  # noqa: E402
+
+from tokaido_env.learn import ppo  # noqa: E402
+from tokaido_env.learn.settings import Settings, load_settings  # noqa: E402
+
+DRAWN = {"learning_rate": 1e-3, "entropy": 0.01, "clip": 0.2, "gae_lambda": 0.95}
+SMALL = {
+    **{"games": 16, "rollout": 8, "minibatch": 128, "width": 16, "slots": 4, "epochs": 1},
+    **{"rating_games": 2, "agents": "greedy", "pool_size": 2},
+}
+
+
+class Told:
+    """What Tune tells a trial of itself."""
+
+    def __init__(self, trial_id: str) -> None:
+        self.trial_id = trial_id
+
+
+def trial(folder: Path, name: str, **changed: float) -> Any:
+    config = {"run": str(folder), "round_steps": 128, "fixed": SMALL, **DRAWN, **changed}
+    return tune_with_ray.Training({**config, TRIAL_INFO: Told(name)})
+
+
+def saved(training: Any, folder: Path) -> str:
+    folder.mkdir()
+    training.save_checkpoint(str(folder))
+    return str(folder)
+
+
+def test_a_trial_is_the_run_of_its_settings(tmp_path: Path) -> None:
+    """Rounds one by one, with a restart between, give the bytes of one run of that length."""
+    training = trial(tmp_path, "a")
+    first = training.train()
+    assert (first["training_iteration"], first["steps"]) == (1, 128)
+    assert first["low"] <= first["elo"] <= first["high"]
+    again = trial(tmp_path, "a")
+    again.load_checkpoint(saved(training, tmp_path / "kept"))
+    again._iteration = 1  # as Tune restores it
+    second = again.train()
+    whole = Settings(
+        **SMALL, **DRAWN, steps=256, refit_games=0, rate_every=2**53 - 1, checkpoint_every=2**53 - 1
+    )
+    ppo.begin(tmp_path / "whole", whole)
+    ppo.train(tmp_path / "whole")
+    assert Path(second["policy"]).read_bytes() == (tmp_path / "whole" / "last").read_bytes()
+
+
+def test_a_trial_takes_on_the_weights_of_another(tmp_path: Path) -> None:
+    best, worst = trial(tmp_path, "best"), trial(tmp_path, "worst")
+    worst.train()
+    best.train()
+    kept = saved(best, tmp_path / "kept")
+    changed = trial(tmp_path, "worst", learning_rate=2e-3)
+    changed.load_checkpoint(kept)
+    changed._iteration = 1
+    told = changed.train()
+    assert told["steps"] == 256
+    folder = Path(told["policy"]).parent
+    assert folder == tmp_path / "trials" / "worst" / "1"
+    settings = load_settings(folder)
+    assert (settings.steps, settings.learning_rate) == (128, 2e-3)
+    assert Path(settings.start_from).read_bytes() == (Path(kept) / "last").read_bytes()
+    ppo.begin(tmp_path / "whole", settings)
+    ppo.train(tmp_path / "whole")
+    assert (folder / "last").read_bytes() == (tmp_path / "whole" / "last").read_bytes()
+    assert (folder / "last").read_bytes() != Path(settings.start_from).read_bytes()
+
+
+def test_a_folder_goes_on_with_the_same_options_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tune_with_ray._differing(tmp_path, {"trials": 8, "method": "asha"}) == ""
+    assert tune_with_ray.main(["--run", str(tmp_path), "--trials", "4"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"tune: {tmp_path}: begun with --trials 8, ")
+    assert error.count("\n") == 1
+
+
+def test_settings_that_are_changed_stay_in_their_range() -> None:
+    assert tune_with_ray.within(DRAWN) == DRAWN
+    wide = dict.fromkeys(DRAWN, 5.0)
+    assert tune_with_ray.within(wide) == {
+        name: domain.upper for name, domain in tune_with_ray.SPACE.items()
+    }
+
+
+def test_the_table_has_most_rounds_first_then_the_highest() -> None:
+    rating = {"low": -10.0, "high": 10.0, "games": 60}
+    rows = [
+        {"trial_id": name, "training_iteration": rounds, "elo": elo, "config": DRAWN, **rating}
+        for name, rounds, elo in (("a", 1, 90.0), ("b", 2, 5.0), ("c", 2, 70.0))
+    ]
+    lines = tune_with_ray.table(rows).split("\n")
+    assert [line.split()[1] for line in lines[2:]] == ["c", "b", "a"]
+    assert json.dumps(lines[2]).count("|") == lines[0].count("|")

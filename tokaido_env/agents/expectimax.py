@@ -1,0 +1,303 @@
+"""Expectimax: every pick looked through to its end, a few picks deep, over the odds of chance.
+
+The depth counts picks: a die taken, its effect, and the repeat by the hot spring token. Depth 1 is
+the best own pick, depth 2 the best reply to it too, and so on, into the next round. Whoever decides
+takes what is best for itself, however often in a row; behind the last pick stands the evaluation.
+
+- Rolls are exact: all that differ, by their odds.
+- Of the wares or paintings that come up together the first is exact; those after it are sampled
+  from the key of the decision, the same numbers for all actions that are compared.
+- Wares that are returned inside the search go one by one, by the evaluation alone.
+
+What cannot change the choice is not searched: alpha-beta at decisions, and at chance the same with
+the bounds of a result (Star1; Ballard 1983, "The *-minimax search procedure for trees containing
+chance nodes").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agent import Agent
+from tokaido_env.agents.heuristic import SCRATCH, best_action, evaluate, guides_of
+from tokaido_env.core.bits import highest
+from tokaido_env.core.box import Mask, Row
+from tokaido_env.core.jit import int64, kernel, pooled, subroutine
+from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, sample
+from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, outcome_weights
+from tokaido_env.core.state import DISCARD, DRAW, MOVE, NOBODY, OVER, REVEAL, ROLL, STATE
+
+MAX_DEPTH = 4
+
+# A pick is at most a move, an effect, chance and four wares returned, all of it twice by the hot
+# spring token: 14 rows. Four picks, a roll and the root.
+_ROWS = 60
+
+# A position on the line that is searched. Its value for player_0 is wanted only as far as it lies
+# between two bounds, which close in as actions or outcomes are searched.
+NODE = np.dtype(
+    [
+        ("low", "<f8"),  # player_0 is sure of this much, here or elsewhere
+        ("high", "<f8"),  # player_1 can hold it to this, here or elsewhere
+        ("total", "<f8"),  # at chance: of the values so far, by weight
+        ("rest", "<f8"),  # at chance: the weight of what is not searched yet
+        ("whole", "<f8"),  # at chance: the weight of all outcomes
+        ("odds", "<i8", MAX_OUTCOMES),  # at chance
+        ("mask", "<u8"),  # actions not searched yet
+        ("picks", "<i4"),  # to be searched behind the one that has begun
+        ("player", "i1"),  # who decides; NOBODY at chance and at a leaf
+        ("leaf", "i1"),
+        ("move", "<i2"),  # the action or outcome that is searched, -1 before the first
+        ("best", "<i2"),  # the best action so far
+    ]
+)
+WORK = np.dtype(
+    [
+        ("states", STATE, _ROWS),  # the line that is searched, the root first
+        ("nodes", NODE, _ROWS),
+        ("luck", LUCK),
+        ("scratch", SCRATCH),
+    ]
+)
+"""What a search writes to."""
+
+_SAMPLED = 30  # purpose of random numbers
+_ALL = 2.0  # more than any result
+_GAMES_AT_ONCE = (4096, 1024, 128, 16)  # by depth, so that Ctrl-C is heard
+
+
+class ExpectimaxAgent(Agent):
+    """The best action by a search of a fixed number of picks.
+
+    Args:
+        depth: picks, 1 to `MAX_DEPTH`; one that has begun counts.
+    """
+
+    may_fail = False
+
+    def __init__(self, depth: int = 2) -> None:
+        self.depth = depth
+        self.spec = f"expectimax:depth={depth}"
+        self.games_at_once = _GAMES_AT_ONCE[depth - 1]
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`."""
+        return self.search(boards, states, legal, keys)[0]
+
+    def search(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return actions, int64 (n,), and what player_0 can expect of each, float64 (n,).
+
+        Arguments as for `act`. Ties go to the highest id. With one legal action there is nothing to
+        search, and its value is NaN.
+        """
+        actions, values = np.empty(len(states), np.int64), np.empty(len(states))
+        guides = guides_of(boards)
+        for first in range(0, len(states), self.games_at_once):
+            part = slice(first, first + self.games_at_once)
+            each = part if len(boards) > 1 else slice(None)
+            _search_each(
+                len(actions[part]),
+                actions[part],
+                values[part],
+                boards[each],
+                guides[each],
+                states[part],
+                legal[part],
+                keys[part],
+                self.depth,
+            )
+        return actions, values
+
+
+@pooled(at_least=2)
+def _search_each(
+    first: int,
+    last: int,
+    actions: Any,
+    values: Any,
+    boards: Any,
+    guides: Any,
+    states: Any,
+    masks: Any,
+    keys: Any,
+    depth: int,
+) -> None:
+    """Write the best actions of games and their values."""
+    work = np.empty(1, WORK)[0]
+    for i in range(first, last):
+        which = i if len(boards) > 1 else 0
+        actions[i], values[i] = _search(
+            boards[which], guides[which], states[i], masks[i], keys[i], depth, work
+        )
+
+
+@subroutine
+def _search(
+    board: Row, guide: Row, position: Row, mask: Mask, key: np.uint64, depth: int, work: Row
+) -> tuple[int, float]:
+    """Return the best action at a decision, and its value for player_0."""
+    if mask & (mask - np.uint64(1)) == np.uint64(0):
+        return highest(mask), np.nan
+    nodes = work["nodes"]
+    states = work["states"]
+    states[0] = position
+    picks = depth - int64(int(position["phase"]) != MOVE)  # one that has begun is one of them
+    _enter(board, states[0], nodes[0], mask, picks, -_ALL, _ALL)
+    at = 0
+    while True:
+        node = nodes[at]
+        if int(node["leaf"]):
+            value = float(evaluate(board, guide, states[at], work["scratch"]))
+        elif _go_on(board, guide, key, work, at):
+            at += 1
+            continue
+        elif at == 0:
+            return int64(node["best"]), _value(node)
+        else:
+            value = _value(node)
+        at -= 1
+        _take(nodes[at], value)
+
+
+@kernel
+def _enter(board: Row, s: Row, node: Row, mask: Mask, picks: int, low: float, high: float) -> None:
+    """Begin to search a position.
+
+    Args:
+        mask: what is legal there.
+        picks: to be searched from here on, but for one that has begun.
+        low, high: bounds of interest.
+    """
+    phase = int(s["phase"])
+    node["low"] = low
+    node["high"] = high
+    node["mask"] = mask
+    node["player"] = s["player"]
+    node["picks"] = picks - int64(phase == MOVE)
+    node["leaf"] = phase == OVER or (picks == 0 and phase in (MOVE, ROLL))
+    node["move"] = -1
+    if mask == np.uint64(0) and not int(node["leaf"]):
+        _enter_chance(board, s, node)
+
+
+@subroutine
+def _enter_chance(board: Row, s: Row, node: Row) -> None:
+    whole = 0
+    for outcome in range(outcome_weights(board, s, node["odds"])):
+        whole += int64(node["odds"][outcome])
+    node["total"] = 0.0
+    node["whole"] = whole
+    node["rest"] = whole
+
+
+@kernel
+def _go_on(board: Row, guide: Row, key: np.uint64, work: Row, at: int) -> bool:
+    """Enter the next action or outcome of a row, unless the value is known or a bound."""
+    node = work["nodes"][at]
+    if node["low"] >= node["high"]:
+        return False
+    if int(node["player"]) == NOBODY:
+        return node["rest"] > 0.0 and _enter_outcome(board, key, work, at)
+    return node["mask"] != np.uint64(0) and _enter_action(board, guide, work, at)
+
+
+@subroutine
+def _enter_action(board: Row, guide: Row, work: Row, at: int) -> bool:
+    node = work["nodes"][at]
+    s = work["states"][at]
+    mask = node["mask"]
+    action = highest(mask)  # ids ascend with what is best as a rule
+    node["mask"] = mask ^ np.uint64(1) << np.uint64(action)
+    if int(s["phase"]) == DISCARD and at > 0:
+        action = best_action(board, guide, s, mask, work["scratch"])
+        node["mask"] = 0
+    node["move"] = action
+    work["states"][at + 1] = s
+    after = work["states"][at + 1]
+    mask = apply(board, after, action)
+    _enter(
+        board, after, work["nodes"][at + 1], mask, int64(node["picks"]), node["low"], node["high"]
+    )
+    return True
+
+
+@subroutine
+def _enter_outcome(board: Row, key: np.uint64, work: Row, at: int) -> bool:
+    """Enter the next outcome; wares and paintings that come up after the first are sampled."""
+    node = work["nodes"][at]
+    outcome = int64(node["move"]) + 1
+    while int(node["odds"][outcome]) == 0:
+        outcome += 1
+    node["move"] = outcome
+    node["rest"] -= node["odds"][outcome]
+    low, high = _bounds(node)
+    work["states"][at + 1] = work["states"][at]
+    after = work["states"][at + 1]
+    mask = apply_outcome(board, after, outcome)
+    luck = work["luck"]
+    begin_luck(luck, hash_bits(key, _SAMPLED, int64(node["picks"]), outcome))
+    while int(after["phase"]) in (DRAW, REVEAL):
+        mask = apply_outcome(board, after, sample(board, after, luck))
+    _enter(board, after, work["nodes"][at + 1], mask, int64(node["picks"]), low, high)
+    return True
+
+
+@kernel
+def _take(node: Row, value: float) -> None:
+    """Let the value of what was entered last count."""
+    player = int(node["player"])
+    if player == NOBODY:
+        _take_outcome(node, value)
+    elif player == 0 and value > node["low"]:
+        node["low"] = value
+        node["best"] = node["move"]
+    elif player == 1 and value < node["high"]:
+        node["high"] = value
+        node["best"] = node["move"]
+
+
+@kernel
+def _take_outcome(node: Row, value: float) -> None:
+    """Add a value to the average; close the bounds if the average cannot lie between them."""
+    low, high = _bounds(node)
+    if value <= low:
+        node["high"] = node["low"]
+    elif value >= high:
+        node["low"] = node["high"]
+    node["total"] += value * np.float64(node["odds"][node["move"]])
+
+
+@kernel
+def _bounds(node: Row) -> tuple[float, float]:
+    """Return between which values of the outcome that is searched the average can lie in bounds.
+
+    The outcomes that are not searched yet are worth at least -1 and at most 1.
+    """
+    weight = np.float64(node["odds"][node["move"]])
+    low = (node["whole"] * node["low"] - node["total"] - node["rest"]) / weight
+    high = (node["whole"] * node["high"] - node["total"] + node["rest"]) / weight
+    return low, high
+
+
+@kernel
+def _value(node: Row) -> float:
+    """Return the value of a position that has been searched, or the bound that it does not beat."""
+    player = int(node["player"])
+    if player == NOBODY and node["low"] < node["high"]:
+        return float(node["total"] / node["whole"])
+    return float(node["high"] if player == 1 else node["low"])

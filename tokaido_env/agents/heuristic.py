@@ -1,0 +1,438 @@
+"""A hand-written evaluation of any position, and the agent that plays by it one move ahead.
+
+The evaluation is linear in a few terms with names (`TERMS`), each counted for both players in whole
+numbers. Every term has two weights, one for the opening and one for the ending; between them they
+shift as the nearest end trigger comes closer (a tapered evaluation, as chess programs have). The
+sum is the log-odds of winning. `heuristic.toml` holds the weights, `tune.py` makes them.
+
+    evaluate(board, guide, s, scratch)    the expected result of player_0, in [-1, 1]
+
+The terms, the weights and what else follows from a board are `guide.py`'s.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agent import Agent
+from tokaido_env.agents.guide import (
+    ANY_DIE,
+    GUIDE,
+    N_TERMS,
+    SIXTHS,
+    TERMS,
+    WEIGHT_UNIT,
+    WEIGHTS_FILE,
+    guide_of,
+    guides_of,
+    load_weights,
+)
+from tokaido_env.core.bits import highest, lowest, spread
+from tokaido_env.core.box import (
+    ARTIST,
+    CAPACITY,
+    GARDEN,
+    HOT_SPRING,
+    INSPIRED,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    MERCHANT,
+    PAINTINGS,
+    PILGRIM,
+    SEASHORE,
+    TEMPLE,
+    Action,
+    Mask,
+    Row,
+    Seat,
+)
+from tokaido_env.core.jit import index, int64, kernel, pooled, subroutine
+from tokaido_env.core.rules import (
+    apply,
+    coast_at,
+    legal,
+    paintings_hidden,
+    picker,
+    picks_left,
+    reward,
+    score,
+    wares_held,
+)
+from tokaido_env.core.state import DRAW, EFFECT, OVER, REVEAL, ROLL, STATE
+
+__all__ = [
+    "GUIDE",
+    "LAST_TAPER",
+    "N_TERMS",
+    "SCRATCH",
+    "TAPER",
+    "TERMS",
+    "WEIGHTS_FILE",
+    "WEIGHT_UNIT",
+    "HeuristicAgent",
+    "balance",
+    "best_action",
+    "count_terms",
+    "crowds_of",
+    "evaluate",
+    "final_result",
+    "guide_of",
+    "guides_of",
+    "largest_crowd",
+    "load_weights",
+    "progress",
+    "quieted",
+    "result_of",
+    "value_of_action",
+]
+
+TAPER = 180
+"""Steps from opening to ending: 9 temple and 6 garden pegs, 60 coins and 10 gifts divide it."""
+
+LAST_TAPER = 170  # before a trigger is pulled
+_TAPER_TEMPLE, _TAPER_GARDEN = TAPER // LAST_TEMPLE, TAPER // LAST_GARDEN
+_TAPER_COINS, _TAPER_GIFTS = TAPER // (10 * LAST_SLAB), TAPER // PAINTINGS
+_ODDS_UNIT = np.float32(WEIGHT_UNIT / TAPER)
+
+_FAITH, _COMMERCE, _CULTURE, _TEMPLE, _GARDEN, _GOLD, _GIFTED = range(7)
+_COINS, _WARES, _HELD, _EASEL = range(7, 11)
+_TEMPLE_NOW, _GARDEN_NOW, _SEASHORE_NOW, _SPRING_NOW = range(11, 15)
+_SALE_NOW, _DRAW_NOW, _DRAW_NEXT = range(15, 18)
+_GIFT_NOW, _GIFT_NEXT, _SECOND_NEXT, _PAINT_NOW = range(18, 22)
+_WAVES = 22  # + 2 * character + side
+_HOT_SPRING, _PICKS, _DRAWING, _REVEALING = range(28, 32)
+
+_PILGRIM_DIE, _MERCHANT_DIE, _ARTIST_DIE = 1, 2, 4  # bits of dice_left
+_COASTS = 0xFF
+
+SCRATCH = np.dtype([("states", STATE, 4), ("terms", "<i2", (2, N_TERMS))])
+"""What the kernels here write to: one for each thread."""
+
+
+class HeuristicAgent(Agent):
+    """The action after which the evaluation is best, with the best effect that a move leads to."""
+
+    spec = "heuristic"
+    may_fail = False
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`; nothing in them is random."""
+        actions = np.empty(len(states), np.int64)
+        _choose(len(states), actions, boards, guides_of(boards), states, legal)
+        return actions
+
+
+@subroutine
+def evaluate(board: Row, guide: Row, s: Row, scratch: Row) -> np.float32:
+    """Return the result that player_0 can expect, in [-1, 1], at any phase.
+
+    Args:
+        board: a row of `BOARD`.
+        guide: a row of `GUIDE`.
+        s: a row of `STATE`.
+        scratch: a row of `SCRATCH`; its last state and its terms are overwritten.
+    """
+    quiet = quieted(board, s, scratch)
+    if int(quiet["phase"]) == OVER:
+        return final_result(board, quiet)
+    return result_of(balance(board, guide, quiet, scratch))
+
+
+@kernel
+def balance(board: Row, guide: Row, s: Row, scratch: Row) -> int:
+    """Return the log-odds of winning for player_0, in whole numbers; no effect is being chosen."""
+    count_terms(board, guide, s, scratch["terms"])
+    return _weighed(guide, scratch["terms"], progress(s))
+
+
+@kernel
+def result_of(balance: int) -> np.float32:
+    """Return the result that player_0 can expect by a `balance`."""
+    return _squash(np.float32(balance) * _ODDS_UNIT)
+
+
+@kernel
+def quieted(board: Row, s: Row, scratch: Row) -> Row:
+    """Return the position to count terms in: after the likeliest effect, if one is to be chosen.
+
+    Args:
+        board: a row of `BOARD`.
+        s: a row of `STATE`.
+        scratch: a row of `SCRATCH`; its last state is overwritten.
+    """
+    if int(s["phase"]) != EFFECT:
+        return s
+    scratch["states"][3] = s
+    quiet = scratch["states"][3]
+    # Ids ascend with what is best as a rule: pass, visit, take, draw, sell, paint, gift.
+    apply(board, quiet, highest(legal(board, quiet)))
+    return quiet
+
+
+@kernel
+def final_result(board: Row, s: Row) -> np.float32:
+    """Return the result of player_0 in a game that is over: 1, 0 or -1."""
+    return np.float32(reward(board, s, 0, False))
+
+
+@kernel
+def best_action(board: Row, guide: Row, s: Row, mask: Mask, scratch: Row) -> Action:
+    """Return the action with the best evaluation for the player who decides.
+
+    A move counts with the best effect that it leads to. Ties go to the lowest id.
+    """
+    best = np.float32(-2.0)
+    choice = lowest(mask)
+    if mask & (mask - np.uint64(1)) == np.uint64(0):
+        return choice
+    while mask != np.uint64(0):
+        action = lowest(mask)
+        mask &= mask - np.uint64(1)
+        value = value_of_action(board, guide, s, action, scratch)
+        if value > best:
+            best = value
+            choice = action
+    return choice
+
+
+@subroutine
+def value_of_action(board: Row, guide: Row, s: Row, action: Action, scratch: Row) -> np.float32:
+    """Return the evaluation, for the player who decides, of an action and the best effect."""
+    mover = int64(s["player"])
+    sign = np.float32(1 - 2 * mover)
+    scratch["states"][0] = s
+    after = scratch["states"][0]
+    mask = apply(board, after, action)
+    if int(after["phase"]) != EFFECT:
+        return sign * evaluate(board, guide, after, scratch)
+    best = np.float32(-2.0)
+    while mask != np.uint64(0):
+        scratch["states"][1] = after
+        apply(board, scratch["states"][1], lowest(mask))
+        mask &= mask - np.uint64(1)
+        best = max(best, sign * evaluate(board, guide, scratch["states"][1], scratch))
+    return best
+
+
+@kernel
+def progress(s: Row) -> int:
+    """Return how near the nearest end trigger is, 0 to `TAPER`, which is: one was pulled."""
+    most = 0
+    for seat in range(2):
+        slabs = 10 * int64(s["gold"][seat]) + int64(s["coins"][seat])
+        most = max(most, _TAPER_TEMPLE * int64(s["temple"][seat]))
+        most = max(most, _TAPER_GARDEN * int64(s["garden"][seat]))
+        most = max(most, _TAPER_COINS * slabs)
+        most = max(most, _TAPER_GIFTS * int64(s["gifted"][seat]))
+    return TAPER if int(s["end_triggered"]) else min(most, LAST_TAPER)
+
+
+@kernel
+def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
+    """Write `TERMS` of both players, int16 (2, N_TERMS); no effect is being chosen."""
+    out[:] = 0
+    closed = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
+    crowds = crowds_of(board, s)
+    for seat in range(2):
+        terms = out[seat]
+        share = _share_of_dice(s, seat, terms)
+        _count_progress(board, s, seat, terms)
+        _count_pilgrim(board, s, seat, share, terms)
+        _count_merchant(board, guide, s, seat, share, closed, terms)
+        _count_artist(board, guide, s, seat, share, crowds, terms)
+        _count_tokens(s, seat, terms)
+    _count_pending(s, out)
+
+
+@kernel
+def _weighed(guide: Row, terms: Any, taper: int) -> int:
+    """Return the weighted sum, in whole numbers, which the processor adds in any order."""
+    weights = guide["weights"]
+    opening = 0
+    ending = 0
+    for k in range(N_TERMS):
+        ahead = int64(terms[0, k]) - int64(terms[1, k])
+        opening += ahead * int64(weights[0, k])
+        ending += ahead * int64(weights[1, k])
+    return opening * (TAPER - taper) + ending * taper
+
+
+@kernel
+def _squash(log_odds: np.float32) -> np.float32:
+    """Return tanh(log_odds / 2), the expected result, to 1e-4: by Lambert's continued fraction."""
+    x = max(np.float32(-4.9), min(np.float32(4.9), log_odds * np.float32(0.5)))
+    y = x * x
+    above = x * (np.float32(135135.0) + y * (np.float32(17325.0) + y * (np.float32(378.0) + y)))
+    below = np.float32(62370.0) + y * (np.float32(3150.0) + y * np.float32(28.0))
+    value = above / (np.float32(135135.0) + y * below)
+    return max(np.float32(-1.0), min(np.float32(1.0), value))
+
+
+@kernel
+def _share_of_dice(s: Row, seat: Seat, terms: Any) -> int:
+    """Return what share of the dice left a seat will pick, in sixths; note its picks."""
+    leads = int64(int(s["lead"]) == seat)
+    if int(s["phase"]) == ROLL:
+        terms[_PICKS] = 1 + leads
+        return 0
+    dice = picks_left(s)
+    picks = (dice + leads) // 2
+    terms[_PICKS] = picks
+    return SIXTHS * picks // max(dice, 1)
+
+
+@kernel
+def _count_progress(board: Row, s: Row, seat: Seat, terms: Any) -> None:
+    faith, commerce, culture = score(board, s, seat)
+    terms[_FAITH] = faith
+    terms[_COMMERCE] = commerce
+    terms[_CULTURE] = culture
+    terms[_TEMPLE] = s["temple"][seat]
+    terms[_GARDEN] = s["garden"][seat]
+    terms[_GOLD] = s["gold"][seat]
+    terms[_GIFTED] = s["gifted"][seat]
+    terms[_COINS] = s["coins"][seat]
+
+
+@kernel
+def _count_pilgrim(board: Row, s: Row, seat: Seat, share: int, terms: Any) -> None:
+    if int(s["dice_left"]) & _PILGRIM_DIE == 0:
+        return
+    station = int64(s["pilgrim"][seat]) + int64(s["dice"][PILGRIM])
+    size = int64(board["ring_size"])
+    kind = int64(board["station_kind"][index(station - size if station >= size else station)])
+    temple = int64(s["temple"][seat])
+    garden = int64(s["garden"][seat])
+    if kind == TEMPLE and temple < LAST_TEMPLE:
+        step = int64(board["temple"][temple + 1]) - int64(board["temple"][temple])
+        terms[_TEMPLE_NOW] = share * step * int64(board["garden"][garden])
+    elif kind == GARDEN and garden < LAST_GARDEN:
+        step = int64(board["garden"][garden + 1]) - int64(board["garden"][garden])
+        terms[_GARDEN_NOW] = share * step * int64(board["temple"][temple])
+    terms[_SEASHORE_NOW] = share * int64(kind == SEASHORE)
+    terms[_SPRING_NOW] = share * int64(kind == HOT_SPRING)
+
+
+@kernel
+def _count_merchant(
+    board: Row, guide: Row, s: Row, seat: Seat, share: int, closed: int, terms: Any
+) -> None:
+    town = index(s["merchant"][seat])
+    wares = s["wares"][seat]
+    prices = guide["best_price"]
+    value = int64(wares[0]) * int64(prices[0]) + int64(wares[1]) * int64(prices[1])
+    value += int64(wares[2]) * int64(prices[2]) + int64(wares[3]) * int64(prices[3])
+    held = int64(wares_held(s, seat))
+    room = max(CAPACITY - held, 0)
+    terms[_WARES] = value
+    terms[_HELD] = held
+    if int(s["dice_left"]) & _MERCHANT_DIE:
+        die = index(s["dice"][MERCHANT])
+        closed |= 1 << int64(s["merchant"][1 - seat])
+        towns = int64(board["town_reach"][die, town]) & _COASTS & ~closed
+        terms[_SALE_NOW] = share * _best_sale(board, s, seat, towns)
+        terms[_DRAW_NOW] = share * min(int64(guide["most_drawn"][die, town]), room)
+    else:
+        terms[_DRAW_NEXT] = guide["draw_faces"][index(room), town]
+
+
+@kernel
+def _best_sale(board: Row, s: Row, seat: Seat, towns: int) -> int:
+    """Return the coins of the best sale in one of the coastal towns, given as bits."""
+    best = 0
+    while towns != 0:
+        kind = index(s["boutiques"][lowest(np.uint64(towns))])
+        towns &= towns - 1
+        held = int64(s["wares"][seat, index(board["kind_ware"][kind])])
+        best = max(best, held * int64(board["kind_price"][kind]))
+    return best
+
+
+@kernel
+def _count_artist(
+    board: Row, guide: Row, s: Row, seat: Seat, share: int, crowds: np.uint64, terms: Any
+) -> None:
+    area = index(s["artist"][seat])
+    size = int64(s["easel_size"][seat])
+    easel = int64(s["easel"][seat])
+    gifted = index(s["gifted"][seat])
+    terms[_EASEL] = size
+    inspired = index(
+        int(s["wave_owner"][ARTIST]) == seat and int(s["wave_side"][ARTIST]) == INSPIRED
+    )
+    points = 0
+    if size > 0:
+        points = int64(board["culture"][gifted + index(1)]) - int64(board["culture"][gifted])
+    faces = guide["gift_faces"][inspired]
+    if size > 1:
+        terms[_SECOND_NEXT] = points * int64(faces[ANY_DIE, area, index(easel >> 2 & 3)])
+    if int(s["dice_left"]) & _ARTIST_DIE:
+        die = index(s["dice"][ARTIST])
+        reached = int64(faces[die, area, index(easel & 3)]) // SIXTHS
+        terms[_GIFT_NOW] = share * points * reached
+        most = largest_crowd(crowds, int64(board["area_reach"][die, area]))
+        terms[_PAINT_NOW] = share * min(most, paintings_hidden(s, seat))
+    else:
+        terms[_GIFT_NEXT] = points * int64(faces[ANY_DIE, area, index(easel & 3)])
+
+
+@kernel
+def crowds_of(board: Row, s: Row) -> np.uint64:
+    """Return how many characters are in and around each area, a byte each (R3.3)."""
+    crowds = np.uint64(0)
+    for seat in range(2):
+        crowds += spread(1 << int64(s["artist"][seat]))
+        crowds += spread(int64(board["station_areas"][s["pilgrim"][seat]]))
+        crowds += spread(int64(board["town_areas"][s["merchant"][seat]]))
+    return crowds
+
+
+@kernel
+def largest_crowd(crowds: np.uint64, areas: int) -> int:
+    """Return the most characters around one of the areas, given as bits, the artist left out."""
+    most = 0
+    while areas != 0:
+        area = lowest(np.uint64(areas))
+        areas &= areas - 1
+        most = max(most, int64(crowds >> np.uint64(8 * area) & np.uint64(7)))
+    return most
+
+
+@kernel
+def _count_tokens(s: Row, seat: Seat, terms: Any) -> None:
+    for character in range(3):
+        side = max(int64(s["wave_side"][character]), 0)
+        terms[index(_WAVES + 2 * character + side)] = int(s["wave_owner"][character]) == seat
+    terms[_HOT_SPRING] = int(s["hot_spring"]) == seat
+
+
+@kernel
+def _count_pending(s: Row, out: Any) -> None:
+    phase = int(s["phase"])
+    if phase == DRAW:
+        seat = index(picker(s))
+        room = CAPACITY + 1 - int64(wares_held(s, seat))
+        out[seat, _DRAWING] = min(int64(s["pending"]), room)
+    elif phase == REVEAL:
+        out[index(picker(s)), _REVEALING] = s["pending"]
+
+
+@pooled(at_least=128)
+def _choose(
+    first: int, last: int, actions: Any, boards: Any, guides: Any, states: Any, masks: Any
+) -> None:
+    """Write `best_action` of games, int64 (n,)."""
+    scratch = np.empty(1, SCRATCH)[0]
+    for i in range(first, last):
+        which = index(i if len(boards) > 1 else 0)
+        actions[i] = best_action(boards[which], guides[which], states[i], masks[i], scratch)

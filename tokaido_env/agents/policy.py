@@ -1,0 +1,479 @@
+"""Policies: trained networks as files that hold numbers only, and the agent that plays one.
+
+A network has a trunk, two layers that read the position (`inputs`), and three heads on it:
+
+- a number for each action: `action`;
+- a score of each legal move: a layer that reads its result beside the trunk and the move itself,
+  the same for all moves (`result`, `context`, `move`), and its outlook times a factor (`outlook`);
+- the value of the position for the player to decide, -1 to 1 (`value`).
+
+A network may also read the board it plays on: then the features of the board (`board_features`) add
+to the first layer (`board`).
+
+The logit of an action is the sum of the first two. Layers are followed by max(0, x), the value by
+tanh. The forward pass is compiled (`inference`), so playing needs no PyTorch.
+
+A policy file is in safetensors format: float32 tensors named as in `shapes_of`, and a header of
+strings that says for which inputs, actions and rules it was trained. One that reads the board is of
+a later version, and says which features. Loading one runs no code.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.heuristic import N_TERMS
+from tokaido_env.agents.inference import (
+    Floats,
+    Network,
+    Weights,
+    choose,
+    evaluate_all,
+)
+from tokaido_env.agents.inputs import (
+    INPUTS_HASH,
+    LARGEST,
+    N_RESULT,
+    N_SIGHTED,
+    N_TRUNK,
+    SIGHTED_HASH,
+)
+from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
+from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
+from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
+from tokaido_env.core.extras import missing
+from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.files import FILE, FOLDER, NOTHING, parse_json, standing, whole_file
+
+FORMAT = "tokaido-duo-policy"
+# The second with a tensor `board.weight`; the third with sight, and with that tensor or not.
+VERSION, BOARD_VERSION, SIGHTED_VERSION = 2, 3, 4
+
+_MODELS = (".zip", ".pt", ".pth", ".ckpt", ".onnx")  # suffixes of models of other libraries
+MOST_FILE = 48 << 20  # bytes: a first layer of 4096 units, copied for every thread
+BOARD = "board.weight"  # the tensor that networks have or not
+_VALUE_TRUNK = "value.0.weight"
+
+MOST = 1e30  # far below float32's largest, so that the last sums cannot pass it either
+
+
+class PolicyError(AgentError):
+    """A policy file that cannot be used here: the message says what was expected."""
+
+
+class Sizes(NamedTuple):
+    """How wide the layers of a network are."""
+
+    first: int = 256
+    second: int = 64
+    move: int = 32
+
+    @classmethod
+    def of_width(cls, width: int) -> Sizes:
+        """Return the sizes in proportion to the first layer's, a multiple of 8."""
+        return cls(width, width // 4, width // 8)
+
+
+class SightedSizes(NamedTuple):
+    """How wide the layers of a network with sight are."""
+
+    first: int = 256
+    second: int = 64
+    move: int = 32
+    value_first: int = 256
+    value_second: int = 64
+
+    @classmethod
+    def of_width(cls, width: int) -> SightedSizes:
+        """Return the sizes in proportion to the first layer's, a multiple of 8."""
+        return cls(width, width // 4, width // 8, width, width // 4)
+
+
+def shapes_of(sizes: Sizes | SightedSizes, sees_board: bool = False) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each tensor of a network, (outputs, inputs) where it is a matrix."""
+    if isinstance(sizes, SightedSizes):
+        return _sighted_shapes(sizes, sees_board)
+    shapes: dict[str, tuple[int, ...]] = {
+        "trunk.0.weight": (sizes.first, N_TRUNK),
+        "trunk.0.bias": (sizes.first,),
+        "trunk.1.weight": (sizes.second, sizes.first),
+        "trunk.1.bias": (sizes.second,),
+        "action.weight": (N_ACTIONS, sizes.second),
+        "action.bias": (N_ACTIONS,),
+        "result.weight": (sizes.move, N_TERMS),
+        "context.weight": (sizes.move, sizes.second),
+        "move.bias": (N_ACTIONS, sizes.move),
+        "move.weight": (sizes.move,),
+        "outlook.weight": (1,),
+        "value.weight": (1, sizes.second),
+        "value.bias": (1,),
+    }
+    return shapes | ({BOARD: (sizes.first, N_BOARD_FEATURES)} if sees_board else {})
+
+
+def _sighted_shapes(sizes: SightedSizes, sees_board: bool) -> dict[str, tuple[int, ...]]:
+    units = sizes.first + sizes.value_first
+    shapes = shapes_of(Sizes(*sizes[:3]))
+    del shapes["value.weight"], shapes["value.bias"]
+    shapes |= {
+        "trunk.0.weight": (units, N_SIGHTED),
+        "trunk.0.bias": (units,),
+        "result.weight": (sizes.move, N_RESULT),
+        "value.0.weight": (sizes.value_second, sizes.value_first),
+        "value.0.bias": (sizes.value_second,),
+        "value.1.weight": (1, sizes.value_second),
+        "value.1.bias": (1,),
+    }
+    return shapes | ({BOARD: (units, N_BOARD_FEATURES)} if sees_board else {})
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A network and where it comes from.
+
+    Attributes:
+        tensors: float32, with the names and shapes of `shapes_of`.
+        training: what its maker says of it, such as steps and settings: JSON types.
+    """
+
+    tensors: dict[str, Floats]
+    training: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> Sizes | SightedSizes:
+        """How wide its layers are."""
+        return _sizes_of(self.tensors)
+
+    @property
+    def sees_board(self) -> bool:
+        """Whether its network reads the board as a whole."""
+        return BOARD in self.tensors
+
+    @property
+    def _version(self) -> int:
+        if self.has_sight:
+            return SIGHTED_VERSION
+        return BOARD_VERSION if self.sees_board else VERSION
+
+    @property
+    def has_sight(self) -> bool:
+        """Whether its network reads `SIGHT`, and has a value with a trunk of its own."""
+        return _VALUE_TRUNK in self.tensors
+
+    @property
+    def value_layer(self) -> str:
+        """What the tensors of the value's own layer are called."""
+        return "value.1" if self.has_sight else "value"
+
+    def network(self) -> Network:
+        """Return the network for the kernels, with copies for as many threads as there may be."""
+        t = self.tensors
+        own = t["trunk.1.weight"].shape[1]  # units of the first layer that the policy reads
+        one = Weights(
+            first=_turned(t["trunk.0.weight"][:own]),
+            first_bias=t["trunk.0.bias"],
+            second=_turned(t["trunk.1.weight"]),
+            second_bias=t["trunk.1.bias"],
+            **self._heads(),
+            **self._value_trunk(own),
+            results=_turned(t["result.weight"]),
+            moves=t["move.bias"],
+            move_out=t["move.weight"],
+            outlook=t["outlook.weight"],
+        )
+        return Network(one, _turned(t[BOARD]) if self.sees_board else None)
+
+    def _heads(self) -> dict[str, Floats]:
+        """Return the heads of the trunk; of a value with a trunk of its own it has none."""
+        t = self.tensors
+        weights, biases = [t["action.weight"], t["context.weight"]], [t["action.bias"]]
+        biases.append(np.zeros(self.sizes.move, np.float32))  # `moves` has one for each action
+        if not self.has_sight:
+            weights.append(t["value.weight"])
+            biases.append(t["value.bias"])
+        return {"heads": _turned(np.concatenate(weights)), "heads_bias": np.concatenate(biases)}
+
+    def _value_trunk(self, own: int) -> dict[str, Floats]:
+        t = self.tensors
+        if not self.has_sight:
+            shapes = {"value_first": (0, 0), "value_second": (0, 0), "value_bias": (1,)}
+            shapes |= {"value_second_bias": (0,), "value_out": (0,)}
+            return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+        return {
+            "value_first": _turned(t["trunk.0.weight"][own:]),
+            "value_second": _turned(t["value.0.weight"]),
+            "value_second_bias": t["value.0.bias"],
+            "value_out": t["value.1.weight"][0],
+            "value_bias": t["value.1.bias"],
+        }
+
+    def evaluate(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+    ) -> tuple[Floats, Floats]:
+        """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for who decides.
+
+        Args:
+            boards: `BOARD` (1,) for all, or (n,).
+            states: `STATE` (n,), with a decision to take.
+            legal: uint64 (n,), the legal actions as bits, not 0.
+        """
+        return evaluate_all(self.network(), boards, states, legal)
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy file: whole or not at all."""
+        from safetensors.numpy import save
+
+        path = Path(path)
+        tensors = {name: np.ascontiguousarray(tensor) for name, tensor in self.tensors.items()}
+        header = _header(self._version, self.sees_board)
+        header["training"] = json.dumps(self.training)
+        with whole_file(path) as file:
+            file.write(_in_order(save(tensors, header)))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Read a policy file, or the best policy of a run folder.
+
+        Raises:
+            PolicyError: if the file is none, is broken, or was made for other inputs or rules.
+        """
+        path = Path(path)
+        if standing(path) == FOLDER:
+            path = path / "best"
+        where = brief(path, MOST_PATH)
+        header, tensors = _read(path, where)
+        training = _check_header(where, header)
+        check_tensors(where, tensors, _sees_board(header))
+        return cls(tensors, training)
+
+
+class PolicyAgent(Agent):
+    """Plays a policy, one forward pass a decision.
+
+    Args:
+        path: a policy file, or a run folder for its best.
+        temperature: 0 takes the likeliest action; above, actions are drawn from
+            softmax(logits / temperature).
+
+    Attributes:
+        policy: that it plays.
+        network: the policy's, for the kernels.
+        temperature: as given.
+    """
+
+    may_fail = False
+
+    def __init__(self, path: str, temperature: float = 0.0) -> None:
+        if not 0.0 <= temperature <= 10.0:
+            raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
+        self._begin(Policy.load(path), temperature)
+        suffix = f",temperature={str(temperature).removesuffix('.0')}" if temperature else ""
+        self.spec = f"policy:{path_in_spec(str(path))}{suffix}"
+
+    @classmethod
+    def of(cls, policy: Policy, spec: str, temperature: float = 0.0) -> PolicyAgent:
+        """Make an agent from a policy in memory."""
+        agent = cls.__new__(cls)
+        agent._begin(policy, temperature)
+        agent.spec = spec
+        return agent
+
+    def act(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return actions, as `Agent.act`."""
+        logits, _ = evaluate_all(self.network, boards, states, legal)
+        actions = np.empty(len(states), np.int64)
+        choose(actions, logits, legal, keys, self.temperature)
+        return actions
+
+    def judge(
+        self,
+        boards: npt.NDArray[np.void],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> tuple[Floats, Floats]:
+        """Return the policy and the value, as `Agent.judge`: without the temperature."""
+        logits, values = evaluate_all(self.network, boards, states, legal)
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        sign = 1 - 2 * states["player"].astype(np.float32)
+        return odds / odds.sum(axis=1, keepdims=True), sign * values
+
+    def _begin(self, policy: Policy, temperature: float) -> None:
+        self.policy = policy
+        self.temperature = temperature
+        self.network = policy.network()
+
+
+def path_in_spec(path: str) -> str:
+    """Return a path as it stands in a spec: in double quotes where it would be read otherwise."""
+    names = '"', "path=", "temperature=", "sims=", "dice=", "chance="
+    ambiguous = "," in path or path.startswith(names)
+    return json.dumps(path, ensure_ascii=False) if ambiguous else path
+
+
+# The file
+
+
+def _header(version: int, sees_board: bool) -> dict[str, str]:
+    """Return what the header of a policy says beside its training."""
+    known: dict[str, str | int] = {
+        "format": FORMAT,
+        "version": version,
+        "rules": RULES_VERSION,
+        "actions": ACTION_TABLE_VERSION,
+        "inputs": SIGHTED_HASH if version == SIGHTED_VERSION else INPUTS_HASH,
+    }
+    known |= {"board": BOARD_LAYOUT_HASH} if sees_board else {}
+    return {key: str(value) for key, value in known.items()}
+
+
+def _turned(weight: Floats) -> Floats:
+    """Return a matrix (outputs, inputs) as (inputs, outputs)."""
+    return np.ascontiguousarray(weight.T)
+
+
+def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ModuleNotFoundError as error:
+        raise PolicyError(str(missing("policies need", error.name, "policies"))) from None
+    found = standing(path)
+    if found == NOTHING:
+        raise PolicyError(f"{where}: no such policy file")
+    if found != FILE:
+        raise PolicyError(f"{where}: expected a policy file, it is {found}")
+    if path.stat().st_size > MOST_FILE:
+        raise PolicyError(f"{where}: too large: expected at most {MOST_FILE >> 20} MiB")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    # TypeError: a kind of number that NumPy has not; ValueError: more dimensions than it has.
+    except (SafetensorError, TypeError, ValueError) as error:
+        why = plain(str(error), 200)
+        if path.suffix in _MODELS:
+            why = "a model of another library plays as python:MODULE:CLASS, see docs/agents.md"
+        raise PolicyError(f"{where}: not a policy file: {why}") from None
+
+
+def _sees_board(header: dict[str, str]) -> bool:
+    """Return whether a network reads the board: one of some version, or with sight and told so."""
+    version = header.get("version")
+    return version == str(BOARD_VERSION) or (version == str(SIGHTED_VERSION) and "board" in header)
+
+
+def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
+    """Check for whom the policy was trained; return what it says of its training."""
+    if header.get("format") != FORMAT:
+        raise PolicyError(f"{where}: not a policy of this project: no header {FORMAT!r}")
+    versions = [str(version) for version in (VERSION, BOARD_VERSION, SIGHTED_VERSION)]
+    told = header.get("version", "")
+    version = int(told) if told in versions else VERSION
+    for key, known in _header(version, _sees_board(header)).items():
+        if header.get(key) != known:
+            own = ", ".join(map(repr, versions)) if key == "version" else repr(known)
+            raise PolicyError(
+                f"{where}: made for {key} {shown(header.get(key))}, "
+                f"this version has {own}: train it again, or use the version it was made with"
+            )
+    try:
+        training = parse_json(header.get("training", "{}"))
+    except ValueError as error:
+        raise PolicyError(f"{where}: training: expected JSON: {error}") from None
+    return training if isinstance(training, dict) else {"summary": training}
+
+
+def check_tensors(where: str, tensors: dict[str, Floats], sees_board: bool) -> None:
+    """Check that tensors are those of a network whose numbers are finite in any position.
+
+    Args:
+        where: they stand, for the message.
+        tensors: by their names.
+        sees_board: whether the network reads the board.
+
+    Raises:
+        PolicyError: saying what was expected.
+    """
+    sizes = _sizes_of(tensors)
+    wanted = shapes_of(sizes, sees_board)
+    if sorted(tensors) != sorted(wanted):
+        wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
+        raise PolicyError(f"{where}: tensors missing or unknown: {plain(wrong, 200)}")
+    if min(sizes) < 1:
+        raise PolicyError(f"{where}: expected layers of one unit or more, got {tuple(sizes)}")
+    for name, shape in wanted.items():
+        tensor = tensors[name]
+        if tensor.shape != shape or tensor.dtype != np.float32 or not np.isfinite(tensor).all():
+            got = f"{tensor.dtype} of shape {tensor.shape}, "
+            got += f"{int((~np.isfinite(tensor)).sum())} not finite"
+            raise PolicyError(
+                f"{where}: {name}: expected finite float32 numbers of shape {shape}, got {got}"
+            )
+    if _largest(tensors) > MOST:
+        raise PolicyError(
+            f"{where}: weights so large that its numbers could pass float32's: expected at most "
+            f"{MOST:.0e} in a forward pass, up to {_largest(tensors):.0e} are possible"
+        )
+
+
+def _largest(tensors: dict[str, Floats]) -> float:
+    """Return what no number of a forward pass exceeds: the largest inputs, and no sign."""
+    t = {name: np.abs(tensor.astype(np.float64)) for name, tensor in tensors.items()}
+    first = t["trunk.0.weight"].sum(axis=1) * LARGEST + t["trunk.0.bias"]
+    if BOARD in t:
+        first += t[BOARD].sum(axis=1)  # the features of a board lie in [0, 1]
+    own = t["trunk.1.weight"].shape[1]
+    second = t["trunk.1.weight"] @ first[:own] + t["trunk.1.bias"]
+    hidden = t["result.weight"].sum(axis=1) * LARGEST + t["context.weight"] @ second
+    hidden += t["move.bias"].max(axis=0)
+    actions = t["action.weight"] @ second + t["action.bias"]
+    logit = actions.max() + t["move.weight"] @ hidden + t["outlook.weight"][0] * LARGEST
+    last, name = second, "value"
+    if _VALUE_TRUNK in t:
+        last, name = t[_VALUE_TRUNK] @ first[own:] + t["value.0.bias"], "value.1"
+    value = t[f"{name}.weight"] @ last + t[f"{name}.bias"]
+    return float(max(first.max(), second.max(), last.max(), hidden.max(), logit, value[0]))
+
+
+def _sizes_of(tensors: dict[str, Floats]) -> Sizes | SightedSizes:
+    """Return the sizes that the biases tell; where they tell none, the default ones."""
+
+    def told(name: str, default: int) -> int:
+        known = name in tensors and tensors[name].ndim == 1
+        return int(tensors[name].shape[0]) if known else default
+
+    names = ("trunk.0.bias", "trunk.1.bias", "move.weight")
+    first, second, move = map(told, names, Sizes())
+    if _VALUE_TRUNK not in tensors:
+        return Sizes(first, second, move)
+    value_second = told("value.0.bias", SightedSizes().value_second)
+    weight = tensors[_VALUE_TRUNK]
+    value_first = weight.shape[1] if weight.ndim == 2 else SightedSizes().value_first
+    return SightedSizes(first - value_first, second, move, value_first, value_second)
+
+
+def _in_order(file: bytes) -> bytes:
+    """Sort the header of a safetensors file, whose writer leaves the order to chance.
+
+    The format: the header's length in eight bytes, the header as JSON, the tensors.
+    """
+    end = 8 + int.from_bytes(file[:8], "little")
+    header = json.dumps(json.loads(file[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + file[end:]

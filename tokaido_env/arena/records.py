@@ -1,0 +1,329 @@
+"""Matches as record files: games are appended as they finish, and taken over by a later run.
+
+Once all are there, their lines are put into the order of the games: the file is the same, whatever
+was stopped, in however many processes the games were played.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.arena.luck import note_luck
+from tokaido_env.arena.match import POINTS, note_played
+from tokaido_env.arena.playing import Finished, Numbers
+from tokaido_env.arena.tournament import Sheet
+from tokaido_env.boards.board import Board
+from tokaido_env.boards.reader import BoardError
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.state import ENDS
+from tokaido_env.files import lock, naming, sync, sync_folder, whole_file
+from tokaido_env.record import FORFEIT, FORMAT, Record, RecordError, replay
+from tokaido_env.trajectory import in_parts, labels_of
+
+HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
+
+_OTHERS = -1  # as the number of a sheet: of games of others, whose first comes after all
+
+AT_ONCE = 4096  # lines read, so that a large file needs little memory
+
+
+class Records:
+    """The record file of some matches.
+
+    Args:
+        path: the file; it is made if there is none.
+        sheets: the matches. Games that the file holds are filled in; those that are played then
+            come with their events.
+        players: games of others than these may stand in the file, and stay; None: none may.
+
+    Attributes:
+        taken: how many games of these matches the file held.
+        others: how many games of other players it holds.
+        dropped: how many bytes of a half-written line were cut off its end.
+
+    Raises:
+        RecordError: if the file holds anything else than games of these matches; it is left as it
+            was.
+        InUseError: if another command writes it: it is kept as long as this object lives.
+    """
+
+    def __init__(
+        self, path: Path, sheets: Sequence[Sheet], players: Sequence[str] | None = None
+    ) -> None:
+        weakref.finalize(self, lock(path))
+        text = path.read_bytes() if path.exists() else b""
+        whole, _, rest = text.rpartition(b"\n")
+        if rest and not (rest.startswith(HEAD) or HEAD.startswith(rest)):
+            raise RecordError(f"{path}: not a record file: it ends with {rest[:40]!r}")
+        lines = whole.split(b"\n") if whole else []
+        self._path = path
+        self._sheets = list(sheets)
+        for sheet in sheets:
+            sheet.events = True
+        self._firsts = np.cumsum([0, *map(len, sheets)])
+        taken = np.array(_take_over(path, lines, sheets, players), np.int64).reshape(-1, 2)
+        self.others = int((taken[:, 0] == _OTHERS).sum())
+        self.taken = len(lines) - self.others
+        # Where the line of each game, of all matches and then of others, begins and ends in the
+        # file; 0, 0: nowhere.
+        self._lines = np.zeros((int(self._firsts[-1]) + self.others, 2), np.int64)
+        games = self._firsts[taken[:, 0]] + taken[:, 1]
+        self._note(games, np.array([len(line) + 1 for line in lines], np.int64))
+        self.dropped = len(rest)
+        path.touch()
+        self._write(b"")
+        sync_folder(path.resolve().parent)
+
+    def append(self, sheet: Sheet, finished: Finished) -> None:
+        """Write finished games of a match and see them on the disk."""
+        assert finished.events is not None
+        lines = []
+        for number, events in zip(finished.numbers.tolist(), finished.events, strict=True):
+            labels = labels_of(_board_of(sheet, sheet.games[number]), events)
+            lines.append((_record(sheet, number, labels).to_json() + "\n").encode())
+        self._write(b"".join(lines))
+        games = self._first(sheet) + finished.numbers
+        self._note(games, np.array([len(line) for line in lines], np.int64))
+
+    def sort(self) -> None:
+        """Put the lines into the order of the games; those of others come last."""
+        there = np.flatnonzero(self._lines[:, 1])
+        lines = self._lines[there]
+        if (np.diff(lines[:, 0]) > 0).all():
+            return
+        with whole_file(self._path.resolve()) as new, self._path.open("rb") as old:
+            for begin, end in lines.tolist():
+                old.seek(begin)
+                new.write(old.read(end - begin))
+        self._lines[:] = 0
+        self._note(there, np.diff(lines)[:, 0])
+
+    @property
+    def _size(self) -> int:
+        """How many bytes of the file are whole lines."""
+        return int(self._lines.max(initial=0))
+
+    def _first(self, sheet: Sheet) -> int:
+        """Return the number, among the games of all matches, of the first of a match."""
+        place = next(i for i, one in enumerate(self._sheets) if one is sheet)
+        return int(self._firsts[place])
+
+    def _note(self, games: Numbers, sizes: Numbers) -> None:
+        """Note lines that follow the others in the file: at once, Ctrl-C may come any time."""
+        ends = self._size + np.cumsum(sizes)
+        self._lines[games] = np.stack([ends - sizes, ends], axis=1)
+
+    def _write(self, lines: bytes) -> None:
+        """Write after the last whole line, whatever an interrupted write has left there."""
+        with naming(self._path), self._path.open("r+b") as file:
+            file.seek(self._size)
+            file.truncate()
+            file.write(lines)
+            sync(file)
+
+
+def read_records(path: Path, sheets: Sequence[Sheet]) -> int:
+    """Fill the games of a record file into the matches that they belong to, each verified.
+
+    The file is left as it is.
+
+    Returns:
+        How many games it holds.
+
+    Raises:
+        RecordError: if it holds anything else than games of these matches, naming the line.
+    """
+    text = path.read_bytes()
+    if text and not text.endswith(b"\n"):
+        raise RecordError(f"{path}: its last line is cut short: expected whole lines")
+    lines = text.split(b"\n")[:-1]
+    return len(_take_over(path, lines, sheets))
+
+
+def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
+    """Return the records of finished games of a match, which are replayed.
+
+    The players are called by their specs.
+    """
+    _, events = _replayed(sheet, numbers, sheet.actions[numbers])
+    each = zip(numbers.tolist(), events, strict=True)
+    return [_record(sheet, number, labels) for number, labels in each]
+
+
+def _replayed(
+    sheet: Sheet, numbers: Numbers, actions: npt.NDArray[np.int8]
+) -> tuple[npt.NDArray[np.void], list[tuple[str, ...]]]:
+    """Return what happened in some games of a match, `GAME` (k,), and their events by label."""
+    games, events = sheet.games[numbers], [tuple[str, ...]()] * len(numbers)
+    for some, played in in_parts(sheet.pool, games["seed"], actions, games["board"]):
+        note_played(games, some, played)
+        if sheet.luck:
+            note_luck(games, some, played)
+        for place, game in enumerate(some.tolist()):
+            events[game] = played.labels(place)
+    return games, events
+
+
+def _take_over(
+    path: Path, lines: list[bytes], sheets: Sequence[Sheet], players: Sequence[str] | None = None
+) -> list[tuple[int, int]]:
+    """Fill the games of some lines into the sheets that they belong to, each verified.
+
+    Returns:
+        Which game each line is: sheet, and number within it; of games of others than `players`,
+        which are not looked at, `_OTHERS` and how many such came before.
+    """
+    places = _places(sheets) if lines else {}
+    taken: list[tuple[int, int]] = []
+    others = 0
+    for first in range(0, len(lines), AT_ONCE):
+        found: dict[int, list[_Found]] = defaultdict(list)  # by sheet
+        for i, line in enumerate(lines[first : first + AT_ONCE], start=first + 1):
+            where = f"{path}, line {i}"
+            record = _read(where, line)
+            if players is not None and not set(record.players) <= set(players):
+                taken.append((_OTHERS, others))
+                others += 1
+                continue
+            _check_board(where, record, sheets)
+            games = places.get((record.players, record.seed, record.board))
+            if not games:
+                players = " against ".join(map(shown, record.players))
+                on = "" if len(sheets[0].pool) == 1 else f" on {shown(record.board)}"
+                raise RecordError(
+                    f"{where}: {players}{on}, seed {record.seed}, is no game of these matches, or "
+                    "comes twice: other agents, another --seed or fewer --games; name another file"
+                )
+            sheet, game = games.pop(0)
+            taken.append((sheet, game))
+            found[sheet].append(_Found(game, record, where))
+        for sheet in sorted(found):
+            _fill_in(sheets[sheet], found[sheet])
+    return taken
+
+
+class _Found(NamedTuple):
+    """A game of a sheet that stands in a record file."""
+
+    number: int
+    record: Record
+    where: str
+
+
+def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
+    for each in found:
+        if each.record.end is None:
+            raise RecordError(f"{each.where}: expected a game that is over, got an unfinished one")
+        if each.record.forfeit is not None:
+            _check_forfeit(each, _board_of(sheet, sheet.games[each.number]))
+    numbers = np.array([each.number for each in found])
+    chosen = [[IDS[e] for e in each.record.events if e in IDS] for each in found]
+    actions = np.full((len(found), max(map(len, chosen))), -1, np.int8)
+    for row, played in zip(actions, chosen, strict=True):
+        row[: len(played)] = played
+    games, events = _replayed(sheet, numbers, actions)
+    for each, labels in zip(found, events, strict=True):
+        if labels != each.record.events:
+            _refuse(each, _board_of(sheet, sheet.games[each.number]))
+    forfeits = {each.number: each.record.forfeit for each in found if each.record.forfeit}
+    sheet.put(Finished.forfeited(numbers, games, actions, None, forfeits))
+    for each in found:
+        if each.record != _record(sheet, each.number, each.record.events):
+            _refuse(each, _board_of(sheet, sheet.games[each.number]))
+
+
+def _check_forfeit(found: _Found, board: Board) -> None:
+    """Refuse a game that a seat cannot have forfeited: it had nothing to decide."""
+    try:
+        replay(found.record, board)
+    except RecordError as error:
+        raise RecordError(f"{found.where}: {error}") from None
+
+
+def _refuse(found: _Found, board: Board) -> None:
+    """Raise an error for a game that is not what its seed and actions give."""
+    why = "its outcomes are not those of its seed"
+    try:
+        replay(found.record, board)
+    except RecordError as error:
+        why = str(error)
+    raise RecordError(f"{found.where}: {why}")
+
+
+def _read(where: str, line: bytes) -> Record:
+    try:
+        return Record.from_json(line.decode())
+    except (RecordError, UnicodeDecodeError) as error:
+        raise RecordError(f"{where}: {error}") from None
+
+
+def _check_board(where: str, record: Record, sheets: Sequence[Sheet]) -> None:
+    """Refuse a game on a board that is none of the matches'."""
+    board = _named(record.board, sheets)
+    if board is None or record.board_hash != board.hash:
+        own = sheets[0].pool
+        right = own[0] if len(own) == 1 else board
+        expected = repr(own.name) if right is None else f"{right.name!r} ({right.hash})"
+        raise RecordError(
+            f"{where}: a game on board {shown(record.board)} ({plain(str(record.board_hash))}), "
+            f"these matches are on {expected}: name another file"
+        )
+
+
+def _named(name: str, sheets: Sequence[Sheet]) -> Board | None:
+    """Return the board of a name that one of the matches is played on, None if none is."""
+    for pool in {id(sheet.pool): sheet.pool for sheet in sheets}.values():
+        try:
+            return pool[pool.index(name)]
+        except BoardError:
+            continue
+    return None
+
+
+def _board_of(sheet: Sheet, game: np.void) -> Board:
+    return sheet.pool[int(game["board"])]
+
+
+def _places(
+    sheets: Sequence[Sheet],
+) -> dict[tuple[tuple[str, ...], int | None, str], list[tuple[int, int]]]:
+    """Return by players, seed and board which games they are: (sheet, number)."""
+    places: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+    for i, sheet in enumerate(sheets):
+        columns = sheet.games[["seed", "board", "seat_of_a"]].tolist()
+        for game, (seed, board, seat) in enumerate(columns):
+            places[_players(sheet, seat), seed, sheet.pool[board].name].append((i, game))
+    return places
+
+
+def _players(sheet: Sheet, seat_of_a: int) -> tuple[str, str]:
+    return (sheet.b, sheet.a) if seat_of_a else (sheet.a, sheet.b)
+
+
+def _record(sheet: Sheet, number: int, events: tuple[str, ...]) -> Record:
+    game, forfeit = sheet.games[number], sheet.forfeits.get(number)
+    seat_of_a, result = int(game["seat_of_a"]), float(game["result"])
+    points = game["points"].tolist()
+    scores = [dict(zip(POINTS, [*p, sum(p)], strict=True)) for p in points]
+    board = _board_of(sheet, game)
+    return Record(
+        board=board.name,
+        board_hash=board.hash,
+        seed=int(game["seed"]),
+        start=None,
+        players=_players(sheet, seat_of_a),
+        events=events,
+        scores=tuple(scores[::-1] if seat_of_a else scores),
+        winner=None if result == 0.5 else seat_of_a ^ int(result == 0.0),
+        end=ENDS[game["end"]] if forfeit is None else FORFEIT,
+        rounds=int(game["rounds"]),
+        forfeit=forfeit,
+    )

@@ -1,0 +1,304 @@
+"""Matches: paired games between agents, played as big batches, by any crew.
+
+Each pair is the same luck twice with seats swapped, so that neither dice nor seat favour anyone.
+The seeds of the pairs lie in a domain of their own: no agent has trained on them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agent import Agent, as_agent
+from tokaido_env.arena.apart import Limits
+from tokaido_env.arena.crew import (
+    Crew,
+    Here,
+    Make,
+    cut,
+    portions,
+    wanted_of,
+)
+from tokaido_env.arena.match import MOST_GAMES, Match, games_to_play
+from tokaido_env.arena.playing import (
+    Finished,
+    Forfeits,
+    Job,
+    Numbers,
+    play_games,
+    widened,
+)
+from tokaido_env.arena.workers import Processes
+from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import BoardPool, Boards
+from tokaido_env.core.checks import check_seed
+from tokaido_env.core.luck import arena_seed
+
+CHUNK = 4096  # games at once
+
+Report = Callable[[int], None]
+
+
+def play_match(
+    a: Agent,
+    b: Agent,
+    games: int,
+    seed: int,
+    board: Boards = "shikoku",
+    *,
+    progress: Report = lambda games: None,
+    crew: Crew | None = None,
+) -> Match:
+    """Play paired games between two agents.
+
+    Args:
+        a: one agent.
+        b: the other.
+        games: how many, even and positive.
+        seed: of the match, 0 to 2**53 - 1; the same seed gives the same games to any two agents.
+        board: as for `Game`; of a pool each pair is played on the board that its seed draws.
+        progress: called with the number of games finished now and then.
+        crew: as for `play`.
+
+    Raises:
+        IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
+    """
+    a, b = as_agent(a), as_agent(b)
+    sheet = Sheet(a.spec, b.spec, games, seed, board)
+    play(sheet, a, b, progress=progress, crew=crew)
+    return sheet.match()
+
+
+class Sheet:
+    """The games of a match as they are filled in while it is played.
+
+    Games have numbers: number 2 p + s is pair p with seats swapped s times, 0 or 1.
+
+    Args:
+        a: spec of one agent.
+        b: spec of the other.
+        games: how many there will be, even and positive.
+        seed: of the match.
+        board: as for `play_match`.
+
+    Attributes:
+        a: spec of one agent.
+        b: spec of the other.
+        pool: the boards; `games["board"]` are indices into it.
+        games: `GAME` (games,); of those that are not finished only seed, board and seat.
+        actions: int8 (games, longest), as in `Match`; -1 throughout where not finished.
+        forfeits: of those that were forfeited, by number.
+        events: whether whoever plays hands over the events of games too, for records.
+        luck: whether whoever plays counts the luck of games.
+    """
+
+    events = False
+    luck = False
+
+    def __init__(self, a: str, b: str, games: int, seed: int, board: Boards) -> None:
+        if not 2 <= games <= MOST_GAMES or games % 2:
+            raise ValueError(
+                f"games: expected an even number from 2 to {MOST_GAMES:,}, seats are swapped; "
+                f"got {games}"
+            )
+        check_seed(seed)
+        pool = BoardPool.load(board)
+        seeds = seeds_of_pairs(seed, games // 2)
+        self._begin(a, b, pool, seeds, pool.indices(seeds))
+
+    @classmethod
+    def of_pairs(
+        cls,
+        a: str,
+        b: str,
+        pool: BoardPool,
+        seeds: npt.NDArray[np.int64],
+        which: npt.NDArray[np.int64],
+    ) -> Sheet:
+        """Make the sheet of a match whose pairs name their seeds and boards.
+
+        Args:
+            a: spec of one agent.
+            b: spec of the other.
+            pool: the boards.
+            seeds: int64 (pairs,).
+            which: int64 (pairs,), indices into the pool.
+        """
+        sheet = cls.__new__(cls)
+        sheet._begin(a, b, pool, seeds, which)
+        return sheet
+
+    @classmethod
+    def by_board(
+        cls, a: str, b: str, pool: BoardPool, pairs: int, seed_of: Callable[[str], int]
+    ) -> Sheet:
+        """Make the sheet of a match with as many pairs on each board, board after board.
+
+        Args:
+            a: spec of one agent.
+            b: spec of the other.
+            pool: the boards.
+            pairs: on each of them.
+            seed_of: returns the seed of the games on a board, by its name.
+        """
+        seeds = [seeds_of_pairs(seed_of(name), pairs) for name in pool.names.tolist()]
+        which = np.repeat(np.arange(len(pool)), pairs)
+        return cls.of_pairs(a, b, pool, np.concatenate(seeds), which)
+
+    def _begin(
+        self,
+        a: str,
+        b: str,
+        pool: BoardPool,
+        seeds: npt.NDArray[np.int64],
+        which: npt.NDArray[np.int64],
+    ) -> None:
+        self.a, self.b, self.pool = a, b, pool
+        seats = np.arange(2 * len(seeds)) % 2
+        self.games = games_to_play(np.repeat(seeds, 2), seats, np.repeat(which, 2))
+        self.actions = np.full((len(self.games), 0), -1, np.int8)
+        self.forfeits: Forfeits = {}
+
+    def __len__(self) -> int:
+        return len(self.games)
+
+    @property
+    def finished(self) -> npt.NDArray[np.bool_]:
+        """Which games are finished: bool (games,)."""
+        return np.asarray((self.games["decisions"] > 0) | (self.games["forfeit"] > 0))
+
+    def put(self, finished: Finished) -> None:
+        """Fill in finished games."""
+        numbers, actions = finished.numbers, finished.actions
+        self.actions = widened(self.actions, actions.shape[1])
+        self.actions[numbers, : actions.shape[1]] = actions
+        self.games[numbers] = finished.games
+        self.forfeits |= finished.forfeits
+
+    def boards_of(self, numbers: Numbers) -> Sequence[Board]:
+        """Return the boards of some games: one if there is but one in the pool, else of each."""
+        if len(self.pool) == 1:
+            return [self.pool[0]]
+        return [self.pool[which] for which in self.games["board"][numbers].tolist()]
+
+    def match(self, games: int | None = None) -> Match:
+        """Return the match of all finished pairs, among the first `games` if given."""
+        pairs = self.finished[:games:2] & self.finished[1:games:2]
+        played = self.games[:games].reshape(-1, 2)[pairs]
+        longest = int(played["decisions"].max(initial=0))
+        actions = self.actions[:games].reshape(len(pairs), 2, -1)[pairs, :, :longest]
+        return Match(self.a, self.b, played, actions)
+
+
+def play(
+    sheet: Sheet,
+    a: Agent,
+    b: Agent,
+    *,
+    games: int | None = None,
+    progress: Report = lambda games: None,
+    crew: Crew | None = None,
+) -> None:
+    """Play the games of a sheet that are not finished, and fill them in.
+
+    When an agent fails or Ctrl-C comes, what was finished until then is filled in.
+
+    Args:
+        sheet: of the match.
+        a: the agent `sheet.a`.
+        b: the agent `sheet.b`.
+        games: play only the first so many.
+        progress: called with the number of games finished now and then.
+        crew: who plays; the games are the same. None: this process, or one for each processor if
+            an agent plays one game at a time, which no batch makes faster. In other processes
+            agents are made anew from their specs.
+
+    Raises:
+        IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
+    """
+    for finished in finished_games(sheet, a, b, games=games, crew=crew):
+        progress(len(finished.numbers))
+
+
+def finished_games(
+    sheet: Sheet, a: Agent, b: Agent, *, games: int | None = None, crew: Crew | None = None
+) -> Iterator[Finished]:
+    """Play as `play` does; yield games as they have finished and are filled in, each once.
+
+    Ctrl-C waits until what was yielded is done with.
+    """
+    a, b = as_agent(a), as_agent(b)
+    with crew_for(a, b, crew) as chosen:
+        for _, finished in chosen.run(_units(sheet, a, b, games, chosen.workers), (a, b)):
+            new = finished.part(~sheet.finished[finished.numbers])
+            if len(new.numbers):
+                sheet.put(new)
+                yield new
+
+
+@contextmanager
+def crew_for(a: Agent, b: Agent, crew: Crew | None = None) -> Iterator[Crew]:
+    """Give the crew that was chosen, or one that suits two agents, which is closed."""
+    if crew is not None:
+        yield crew
+        return
+    own: Crew = Here() if a.batched and b.batched else Processes()
+    try:
+        yield own
+    finally:
+        own.close()
+
+
+class GamesUnit(NamedTuple):
+    """Games of a match, as work for a crew: its parts are `Finished`.
+
+    Attributes:
+        agents: of the two what `crew.Make` needs.
+        jobs: the games, those of each played at once.
+    """
+
+    agents: tuple[tuple[str, str, Limits | None], ...]
+    jobs: tuple[Job, ...]
+
+    def run(self, make: Make) -> Iterator[Finished]:
+        """Play the games: see `Unit.run`."""
+        a, b = (make(*agent) for agent in self.agents)
+        for job in self.jobs:
+            yield from play_games(a, b, job)
+
+    def __str__(self) -> str:
+        first, more = self.jobs[0], sum(len(job.numbers) for job in self.jobs) - 1
+        return f"game {first.numbers[0] + 1} of {first.total} and {more} more"
+
+
+def _units(sheet: Sheet, a: Agent, b: Agent, games: int | None, workers: int) -> list[GamesUnit]:
+    """Cut the first so many games of a sheet that are not finished into work for a crew."""
+    missing = np.flatnonzero(~sheet.finished[:games])
+    at_once = max(min(CHUNK, a.games_at_once, b.games_at_once), 1)
+    agents = wanted_of(a), wanted_of(b)
+    return [
+        GamesUnit(agents, tuple(_job(sheet, part) for part in cut(some, at_once)))
+        for some in portions(missing, workers)
+    ]
+
+
+def _job(sheet: Sheet, numbers: Numbers) -> Job:
+    games = sheet.games[numbers]
+    used, which = np.unique(games["board"], return_inverse=True)
+    boards = [sheet.pool[number] for number in used.tolist()]
+    return Job(numbers, games, boards, which, len(sheet), sheet.events, sheet.luck)
+
+
+def seeds_of_pairs(seed: int, pairs: int) -> npt.NDArray[np.int64]:
+    """Return the seeds of the pairs of a match, int64 (pairs,)."""
+    return np.array([arena_seed(seed, pair) for pair in range(pairs)], np.int64)
+
+
+def round_robin(agents: int) -> list[tuple[int, int]]:
+    """Return every two of a number of agents, by index, each pair once."""
+    return list(itertools.combinations(range(agents), 2))

@@ -1,0 +1,118 @@
+"""`tokaido actions`: what players decide and what chance decides, by id and label."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tokaido_env.cli.program import program
+from tokaido_env.core.actions import IDS, LABELS
+from tokaido_env.core.box import (
+    CHARACTERS,
+    ICONS,
+    SIDES,
+    WARES,
+)
+
+_WAVE = ", with the wave held"
+
+# By the first word of a label; {} is what follows it.
+_MEANINGS = {
+    "pilgrim": "take the pilgrim's die and walk on by it (R5.1)",
+    "merchant": "take the merchant's die and go to {} (R4.1)",
+    "artist": "take the artist's die and go to area {} (R3.1)",
+    "pass": "decline the effect, or the repeat by the hot spring token (R6.1)",
+    "visit": "use the station where the pilgrim stands (R5.2-R5.5)",
+    "take": "at a seashore: take the wave of the {}, from the board or the opponent (R5.5)",
+    "draw": "draw wares in a mountain town (R4.3)",
+    "sell": "sell {} in a coastal town (R4.4)",
+    "paint": "reveal paintings (R3.3)",
+    "gift": "give the front painting (R3.5)",
+    "discard": "return a {} to the bag, one too many is held (R4.3, R7.4)",
+}
+# With the wave, what it changes, by the first word of the label.
+_WAVES = {
+    "pilgrim": ": one step fewer, never under 1, or one more (R7.1)",
+    "draw": ": one more (R7.3)",
+    "sell": ": one coin more for each (R7.3)",
+    "paint": ": one more (R7.2)",
+}
+
+
+class Outcomes(NamedTuple):
+    """Outcomes of a chance phase, or of a step of the set-up."""
+
+    phase: str
+    ids: str
+    label: str
+    meaning: str
+
+
+_OUTCOMES = (
+    Outcomes(
+        "SETUP",
+        "0 on",
+        "boutique:TOWN=WARE/PRICE",
+        "a boutique token for C1, then C2 to C8 (R1.2); the ids number the kinds of token of the "
+        "board that differ",
+    ),
+    *(
+        Outcomes("SETUP", str(i), f"side:{who}={side}", f"the side of the {who}'s wave (R1.4)")
+        for who, sides in zip(CHARACTERS, SIDES, strict=True)
+        for i, side in enumerate(sides)
+    ),
+    Outcomes(
+        "ROLL",
+        "0 to 215",
+        "roll:P/M/A",
+        "faces of the dice, pilgrim's first: the id is 36 (P - 1) + 6 (M - 1) + A - 1 (R2.1)",
+    ),
+    *(
+        Outcomes("DRAW", str(i), f"ware:{ware}", f"a {ware} comes out of the bag (R4.3)")
+        for i, ware in enumerate(WARES)
+    ),
+    *(
+        Outcomes("REVEAL", str(i), f"tile:{icon}", f"the next painting shows {icon} (R3.3)")
+        for i, icon in enumerate(ICONS)
+    ),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables; return the exit status."""
+    argparse.ArgumentParser(
+        program("actions"),
+        description="Print the actions, which players decide on, and the outcomes of chance: id, "
+        "label, and what it is, with the number of its rule in docs/rules.md.",
+    ).parse_args(arguments)
+    print("\n\n".join(tables()))
+    return 0
+
+
+def tables() -> list[str]:
+    """Return the two tables as text: actions, outcomes of chance."""
+    actions = [f"{'id':>3}  {'action':<16} meaning"]
+    actions += [f"{IDS[label]:>3}  {label:<16} {meaning_of(label)}" for label in LABELS]
+    outcomes = [f"{'phase':<7} {'ids':<9} {'outcome':<25} meaning"]
+    outcomes += [f"{o.phase:<7} {o.ids:<9} {o.label:<25} {o.meaning}" for o in _OUTCOMES]
+    return ["\n".join(actions), "\n".join(outcomes)]
+
+
+def meaning_of(label: str) -> str:
+    """Return what the action of a label is."""
+    word, *details = label.split(":")
+    if details == ["stay"]:
+        rule = {"merchant": "R4.2", "artist": "R3.7"}[word]
+        return f"take the {word}'s die and stay: no way has its length ({rule})"
+    wave = _WAVES[word] if "wave" in details else ""
+    what = next(_things(word, details), "")
+    return _MEANINGS[word].format(what) + (f"{_WAVE}{wave}" if wave else "")
+
+
+def _things(word: str, details: Sequence[str]) -> Iterator[str]:
+    for detail in details:
+        if word == "sell" and detail.isdigit():
+            yield f"{detail} ware{'s' if detail != '1' else ''}"
+        elif detail != "wave":
+            yield detail

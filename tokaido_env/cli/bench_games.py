@@ -1,0 +1,274 @@
+"""What `tokaido bench` measures of games: random play and search, through every interface.
+
+Each function measures once, or returns what does.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import tokaido_env
+from tokaido_env.batch import Batch
+from tokaido_env.boards.board import Board
+
+GAMES = 4096
+_SEARCHED = 64  # games
+_BOARDS = 200
+
+
+@dataclass(frozen=True)
+class Done:
+    """How many things were done, counted by what came of them, and how long they took."""
+
+    count: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """How many a second."""
+        return self.count / self.seconds
+
+
+def random_play(observation: str | None, **options: Any) -> Callable[[], Done]:
+    """Return a measure of random play of a batch, one kernel call a ply, in decisions.
+
+    Args:
+        observation, options: of the batch; `copy` is False by default.
+    """
+
+    @cache
+    def begun() -> Batch:
+        batch = Batch(GAMES, **{"observation": observation, "copy": False, **options})
+        batch.reset(seed=0)
+        for _ in range(400):  # games at all stages
+            batch.play("random")
+        return batch
+
+    def measure() -> Done:
+        batch = begun()
+        last: list[Any] = []
+
+        def ply() -> None:
+            last[:] = [batch.play("random")]  # held while the next is played, as loops hold it
+
+        plies = _repeated(ply)
+        return Done(len(batch) * plies.count, plies.seconds)
+
+    return measure
+
+
+def draw_boards() -> float:
+    """Return how long a board of the family takes, drawn and compiled, in ms."""
+    began = time.perf_counter()
+    for number in range(_BOARDS):
+        Board.generate(number).record.tobytes()
+    return 1e3 * (time.perf_counter() - began) / _BOARDS
+
+
+def searching(spec: str) -> Callable[[], Done]:
+    """Return a measure of an agent in positions of games by `greedy`.
+
+    In simulations, which are the visits that it found; in decisions if it does not search.
+    """
+
+    @cache
+    def begun() -> tuple[Any, Batch, npt.NDArray[np.int64]]:
+        from tokaido_env.agents import make
+
+        agent = make(spec)
+        games = _SEARCHED if agent.cost else GAMES
+        batch = Batch(games, observation=None, autoreset=False)
+        batch.reset(seed=0)
+        for _ in range(60):
+            batch.play("greedy")
+        several = batch.legal & (batch.legal - np.uint64(1)) != 0  # one action is not searched
+        return agent, batch, np.flatnonzero(several)
+
+    def measure() -> Done:
+        from tokaido_env.agents.heuristic import guides_of
+        from tokaido_env.agents.search import SearchAgent
+
+        agent, batch, games = begun()
+        states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
+        began = time.perf_counter()
+        if isinstance(agent, SearchAgent):
+            guides = guides_of(batch.boards)
+            found = agent.search(batch.boards, guides, states, legal, keys).visits
+            return Done(int(found.sum()), time.perf_counter() - began)
+        actions = agent.act(batch.boards, states, legal, keys)
+        return Done(len(actions), time.perf_counter() - began)
+
+    return measure
+
+
+def stepping() -> Callable[[], Done]:
+    """Return a measure of `step` with actions chosen outside, checked, in decisions."""
+
+    @cache
+    def begun() -> tuple[Batch, Any]:
+        batch = Batch(GAMES, observation=None, copy=False)
+        return batch, batch.reset(seed=0)
+
+    def measure() -> Done:
+        batch, turn = begun()
+        decisions, seconds = 0, 0.0
+        for _ in range(100):
+            actions = turn.mask.argmax(axis=1)
+            began = time.perf_counter()
+            turn = batch.step(actions)
+            seconds += time.perf_counter() - began
+            decisions += int((turn.player >= 0).sum())
+        return Done(decisions, seconds)
+
+    return measure
+
+
+def game_play() -> Done:
+    """Play whole games through `Game` at random; return the decisions."""
+    rng = random.Random(0)
+    decisions, began = 0, time.perf_counter()
+    for seed in range(50):
+        game = tokaido_env.Game(seed=seed)
+        while not game.is_over:
+            actions = game.legal_actions()
+            game.play(actions[int(rng.random() * len(actions))])
+            decisions += 1
+    return Done(decisions, time.perf_counter() - began)
+
+
+def aec_play(make: Callable[[], Any], games: int) -> Callable[[], Done]:
+    """Return a measure of a PettingZoo loop: `last()`, a legal action of the mask, `step()`."""
+
+    def measure() -> Done:
+        env = make()
+        rng = random.Random(0)
+        steps, began = 0, time.perf_counter()
+        for seed in range(games):
+            env.reset(seed=seed)
+            while env.agents:
+                observation, _, terminated, truncated, _ = env.last()
+                if terminated or truncated:
+                    env.step(None)
+                    continue
+                actions = observation["action_mask"].nonzero()[0]
+                env.step(int(actions[int(rng.random() * len(actions))]))
+                steps += 1
+        return Done(steps, time.perf_counter() - began)
+
+    return measure
+
+
+def connect_four() -> Any:
+    """Make PettingZoo's connect four."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    from pettingzoo.classic import connect_four_v3
+
+    return connect_four_v3.env()
+
+
+def deep_copies() -> float:
+    """Copy a running `env()`; return microseconds a copy."""
+    env = tokaido_env.env()
+    env.reset(seed=0)
+    for _ in range(50):
+        env.step(env.game.legal_actions()[0])
+    return 1e6 / _repeated(lambda: copy.deepcopy(env)).rate
+
+
+def gym_play() -> Done:
+    """Play whole episodes of `TokaidoDuo-v0` against the random bot; return the steps."""
+    import gymnasium
+
+    env = gymnasium.make("TokaidoDuo-v0", opponent="random")
+    rng = random.Random(0)
+    steps, began = 0, time.perf_counter()
+    for seed in range(20):
+        _, info = env.reset(seed=seed)
+        done = False
+        while not done:
+            actions = info["action_mask"].nonzero()[0]
+            action = int(actions[int(rng.random() * len(actions))])
+            _, _, terminated, truncated, info = env.step(action)
+            done = terminated or truncated
+            steps += 1
+    return Done(steps, time.perf_counter() - began)
+
+
+def open_spiel_play(name: str, *, tensor: bool) -> Callable[[], Done]:
+    """Return a measure of random play of an OpenSpiel game from Python, in decisions."""
+
+    def measure() -> Done:
+        import pyspiel
+
+        importlib.import_module("tokaido_env.openspiel")  # registers tokaido_duo
+        game = pyspiel.load_game(name)
+        rng = random.Random(0)
+        decisions, began = 0, time.perf_counter()
+        while time.perf_counter() - began < 0.5:
+            state = game.new_initial_state()
+            while not state.is_terminal():
+                if state.is_chance_node():
+                    outcomes, odds = zip(*state.chance_outcomes(), strict=True)
+                    state.apply_action(rng.choices(outcomes, odds)[0])
+                    continue
+                if tensor:
+                    state.observation_tensor()
+                state.apply_action(rng.choice(state.legal_actions()))
+                decisions += 1
+        return Done(decisions, time.perf_counter() - began)
+
+    return measure
+
+
+def pgx_play(name: str) -> Callable[[], Done]:
+    """Return a measure of random play of a Pgx game, `GAMES` at once, in decisions."""
+
+    @cache
+    def begun() -> tuple[Any, Any]:
+        import jax
+        import pgx
+        from pgx.experimental import auto_reset
+
+        env = pgx.make(name)
+        begin, step = jax.vmap(env.init), jax.vmap(auto_reset(env.step, env.init))
+
+        def ply(state: Any, key: Any) -> Any:
+            choose, go_on = jax.random.split(key)
+            odds = jax.numpy.where(state.legal_action_mask, 0.0, -jax.numpy.inf)
+            actions = jax.random.categorical(choose, odds, axis=-1)
+            return step(state, actions, jax.random.split(go_on, GAMES))
+
+        return jax.jit(ply), jax.jit(begin)(jax.random.split(jax.random.PRNGKey(0), GAMES))
+
+    def measure() -> Done:
+        import jax
+
+        ply, state = begun()
+        keys = jax.random.split(jax.random.PRNGKey(1), 30)
+        began = time.perf_counter()
+        for key in keys:
+            state = ply(state, key)
+        state.current_player.block_until_ready()
+        return Done(len(state.current_player) * len(keys), time.perf_counter() - began)
+
+    return measure
+
+
+def _repeated(action: Callable[[], Any], seconds: float = 0.4) -> Done:
+    """Do an action again and again for so long."""
+    count, began = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - began) < seconds:
+        action()
+        count += 1
+    return Done(count, elapsed)

@@ -1,0 +1,139 @@
+"""What `tokaido bench` measures in processes of their own: learning, and how a process begins."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from tokaido_env.core.actions import N_ACTIONS
+
+LEARNERS = ("free", "kernel", "pool")
+_OPENING = 30  # decisions, so that as many actions are legal as in games
+
+_TIMED = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
+
+
+class Learning:
+    """Speeds of MaskablePPO in a process of its own, where PyTorch's threads can be set.
+
+    Each process measures all of `LEARNERS` in turn; their figures are handed out one by one.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, list[float]] = {name: [] for name in LEARNERS}
+
+    def of(self, name: str) -> Callable[[], float]:
+        """Return a measure of one of `LEARNERS`, in steps of the learner/s."""
+
+        def measure() -> float:
+            if not self._waiting[name]:
+                for each, figure in child(
+                    "from tokaido_env.cli.bench_processes import learn; learn()"
+                ).items():
+                    self._waiting[each].append(figure)
+            return self._waiting[name].pop(0)
+
+        return measure
+
+
+def learn() -> None:
+    """Train on each kind of environment in turn and print the steps/s as JSON."""
+    import torch
+
+    from tokaido_env.learn.settings import Settings
+
+    torch.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    settings = Settings()
+    models = {name: _learner(name, settings) for name in LEARNERS}
+    steps = settings.games * settings.rollout
+    done, seconds = dict.fromkeys(LEARNERS, 0), dict.fromkeys(LEARNERS, 0.0)
+    for turn, name in itertools.product(range(4), LEARNERS):
+        before, began = models[name].num_timesteps, time.perf_counter()
+        models[name].learn(steps, reset_num_timesteps=False)
+        if turn > 0:
+            done[name] += models[name].num_timesteps - before
+            seconds[name] += time.perf_counter() - began
+    print(json.dumps({name: done[name] / seconds[name] for name in LEARNERS}))
+
+
+def _learner(name: str, settings: Any) -> Any:
+    """Make a learner as training does, with opponents of a kind."""
+    from tokaido_env.learn.ppo_policy import learner_env, new_learner
+
+    env = learner_env(settings, "greedy")
+    if name == "free":
+        env = _free(env)
+    model = new_learner(env, settings)
+    if name == "pool":
+        env.assign(_pool(model))
+    return model
+
+
+def _free(env: Any) -> Any:
+    """Return an environment whose steps cost nothing: it shows the same positions all the time."""
+    env.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(_OPENING):
+        env.step(np.where(env.action_masks(), rng.random((env.num_envs, N_ACTIONS)), -1).argmax(1))
+    seen, masks = env.observe(), env.action_masks()
+    infos: list[dict[str, Any]] = [{} for _ in seen]
+    outcomes = np.zeros(len(seen), np.float32), np.zeros(len(seen), np.bool_), infos
+    env.reset = lambda: seen
+    env.observe = lambda: seen
+    env.step_wait = lambda: (seen, *outcomes)
+    env.action_masks = lambda: masks
+    return env
+
+
+def _pool(model: Any, size: int = 4) -> list[Any]:
+    """Return opponents with networks of the learner's size."""
+    from tokaido_env.agents.policy import Policy, PolicyAgent
+    from tokaido_env.learn.ppo_policy import policy_of
+
+    policy: Policy = policy_of(model)
+    return [PolicyAgent.of(policy, f"network {i}", 1.0) for i in range(size)]
+
+
+def import_seconds() -> float:
+    """Import the package in a new process; return seconds."""
+    return float(child(_TIMED.format("import tokaido_env")))
+
+
+def first_decision(*, cold: bool) -> Callable[[], float]:
+    """Return a measure of the first decision of a new process, imports included, in seconds."""
+    script = _TIMED.format(
+        "from tokaido_env import Game; game = Game(seed=0); game.play(game.legal_actions()[0])"
+    )
+
+    def measure() -> float:
+        if not cold:
+            return float(child(script))
+        with tempfile.TemporaryDirectory() as folder:
+            return float(child(script, NUMBA_CACHE_DIR=folder))
+
+    return measure
+
+
+def child(script: str, **environment: str) -> Any:
+    """Run Python in a new process; return what it printed, JSON."""
+    settings = {"OMP_WAIT_POLICY": "PASSIVE"} | environment  # as `tools.train`
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"a measured process failed:\n{done.stderr}")
+    return json.loads(done.stdout)

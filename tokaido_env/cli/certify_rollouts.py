@@ -1,0 +1,262 @@
+"""What `tokaido certify` lets libraries do that have no test of their own: play, and look at it.
+
+Each function plays some games by random legal actions through a library, checks what is seen
+against this package, and returns how fast it was.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tokaido_env
+from tokaido_env.core.actions import N_ACTIONS
+
+STEPS = 3000
+
+
+def speed(steps: int, since: float) -> str:
+    """Return a rate in the words of all rows, from `time.process_time` at the beginning."""
+    return f"{steps / (time.process_time() - since):,.0f} steps/CPU-s"
+
+
+def drawn(mask: Any, rng: np.random.Generator) -> int:
+    """Return one of the legal actions of a mask, each equally likely."""
+    return int(rng.choice(np.flatnonzero(mask)))
+
+
+def gymnasium_rollout() -> str:
+    """Play `TokaidoDuo-v0`, many games in one process."""
+    import gymnasium
+
+    envs = gymnasium.make_vec("TokaidoDuo-v0", num_envs=64, opponent="random")
+    _, infos = envs.reset(seed=1)
+    rng, since = np.random.default_rng(1), time.process_time()
+    for _ in range(STEPS // 10):
+        scores = np.where(infos["action_mask"], rng.random((64, N_ACTIONS)), -1.0)
+        _, rewards, _, _, infos = envs.step(scores.argmax(axis=1))
+        _require(set(np.unique(rewards)) <= {-1.0, 0.0, 1.0}, "rewards of -1, 0 and 1")
+    return speed(64 * (STEPS // 10), since)
+
+
+def sb3_learns() -> str:
+    """Let MaskablePPO learn for some rollouts."""
+    from sb3_contrib import MaskablePPO
+
+    from tokaido_env.sb3 import TokaidoVecEnv
+
+    env = TokaidoVecEnv(64, ["greedy"], seed=1)
+    model = MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=512, seed=1, device="cpu")
+    since = time.process_time()
+    model.learn(3 * 64 * 32)
+    _require(model.num_timesteps == 3 * 64 * 32, "as many steps as were asked for")
+    return speed(model.num_timesteps, since)
+
+
+def openspiel_playouts() -> str:
+    """Play by OpenSpiel's states; the returns of both seats sum to zero."""
+    import random
+
+    import pyspiel
+
+    import tokaido_env.openspiel
+
+    game = pyspiel.load_game(tokaido_env.openspiel.SHORT_NAME)
+    rng, steps, since = random.Random(1), 0, time.process_time()
+    for _ in range(10):
+        state = game.new_initial_state()
+        while not state.is_terminal():
+            if state.is_chance_node():
+                outcomes, weights = zip(*state.chance_outcomes(), strict=True)
+                state.apply_action(rng.choices(outcomes, weights)[0])
+            else:
+                state.apply_action(rng.choice(state.legal_actions()))
+                steps += 1
+        _require(sum(state.returns()) == 0, "returns that sum to zero")
+    return speed(steps, since)
+
+
+def shimmy_plays() -> str:
+    """Play our OpenSpiel game as Shimmy makes it an environment of PettingZoo."""
+    from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0
+
+    import tokaido_env.openspiel
+
+    env = OpenSpielCompatibilityV0(game_name=tokaido_env.openspiel.SHORT_NAME)
+    env.reset(seed=1)
+    rng, steps, since = np.random.default_rng(1), 0, time.process_time()
+    for _ in env.agent_iter():
+        _, _, terminated, truncated, info = env.last()
+        if over := terminated or truncated:
+            _require(len(env.agents) < 2 or sum(env.rewards.values()) == 0, "a sum of zero")
+        env.step(None if over else drawn(info["action_mask"], rng))
+        steps += not over
+    return speed(steps, since)
+
+
+def supersuit_wraps() -> str:
+    """Stack frames of the form in boxes, and run PettingZoo's test on it."""
+    import supersuit
+    from pettingzoo.test import api_test
+
+    def make() -> Any:
+        return supersuit.frame_stack_v1(tokaido_env.env(observation="box"), 2)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        api_test(make(), num_cycles=200)
+    env = make()
+    env.reset(seed=1)
+    rng, steps, since = np.random.default_rng(1), 0, time.process_time()
+    for _ in env.agent_iter(STEPS):
+        _, _, terminated, truncated, info = env.last()
+        over = terminated or truncated
+        env.step(None if over else drawn(info["action_mask"], rng))
+        steps += not over
+    return speed(steps, since)
+
+
+def tianshou_collects() -> str:
+    """Let Tianshou's collector play both seats by its own random agent, which reads the mask."""
+    from tianshou.algorithm.multiagent.marl import MultiAgentPolicy
+    from tianshou.algorithm.random import MARLRandomDiscreteMaskedOffPolicyAlgorithm
+    from tianshou.data import Collector, VectorReplayBuffer
+    from tianshou.env import DummyVectorEnv, PettingZooEnv
+
+    def make() -> Any:
+        return PettingZooEnv(tokaido_env.env())
+
+    envs = DummyVectorEnv([make for _ in range(4)])
+    space = make().action_space
+    policies = {
+        agent: MARLRandomDiscreteMaskedOffPolicyAlgorithm(space).policy
+        for agent in ("player_0", "player_1")
+    }
+    buffer = VectorReplayBuffer(20_000, 4)
+    collector = Collector(MultiAgentPolicy(policies), envs, buffer)
+    collector.reset()
+    since = time.process_time()
+    result = collector.collect(n_episode=8)
+    data = buffer.sample(0)[0]
+    chosen = data.obs.mask[np.arange(len(data)), data.act]
+    _require(bool(chosen.all()), "legal actions alone")
+    _require(bool((data.rew[data.done].sum(axis=1) == 0).all()), "rewards that sum to zero")
+    return speed(int(result.n_collected_steps), since)
+
+
+def agilerl_learns() -> str:
+    """Let AgileRL's DQN play with masks in our vector environment, and learn."""
+    import gymnasium
+    from agilerl.algorithms.dqn import DQN
+    from agilerl.components.replay_buffer import ReplayBuffer
+    from tensordict import TensorDict
+
+    envs = gymnasium.make_vec("TokaidoDuo-v0", num_envs=16, opponent="random")
+    agent = DQN(envs.single_observation_space, envs.single_action_space, batch_size=64)
+    memory = ReplayBuffer(max_size=4096)
+    seen, infos = envs.reset(seed=1)
+    since = time.process_time()
+    for step in range(100):
+        mask = infos["action_mask"]
+        actions = np.asarray(agent.get_action(seen, epsilon=0.5, action_mask=mask))
+        _require(bool(mask[np.arange(16), actions].all()), "legal actions alone")
+        after, rewards, terminated, truncated, infos = envs.step(actions)
+        kept = {"obs": seen, "action": actions, "reward": rewards.astype(np.float32)[:, None]}
+        kept |= {"next_obs": after, "done": (terminated | truncated).astype(np.float32)[:, None]}
+        memory.add(TensorDict(kept, batch_size=[16]))
+        if step % 10 == 9:
+            agent.learn(memory.sample(64))
+        seen = after
+    return speed(1600, since)
+
+
+def skrl_wraps() -> str:
+    """Play our environment as skrl wraps it, by tensors."""
+    import gymnasium
+    import torch
+    from skrl.envs.wrappers.torch import wrap_env
+
+    env = wrap_env(gymnasium.make("TokaidoDuo-v0", opponent="random"))
+    _, info = env.reset()
+    rng, since = np.random.default_rng(1), time.process_time()
+    for _ in range(STEPS):
+        action = drawn(info["action_mask"], rng)
+        _, reward, terminated, truncated, info = env.step(torch.tensor([[action]]))
+        _require(tuple(reward.shape) == (1, 1), "a reward of the shape (1, 1)")
+        if bool(terminated) or bool(truncated):
+            _, info = env.reset()
+    return speed(STEPS, since)
+
+
+def minari_exports() -> str:
+    """Write games as a dataset of Minari, in a folder of their own, and load it again."""
+    return _in_a_folder(_export_and_load)
+
+
+def textarena_plays() -> str:
+    """Play TextArena's loop by a stand-in for a model that answers with prose around."""
+    import textarena
+
+    import tokaido_env.textarena
+
+    env = textarena.make(tokaido_env.textarena.NAME)
+    rng, steps, since = np.random.default_rng(1), 0, time.process_time()
+    for seed in range(3):
+        env.reset(num_players=2, seed=seed)
+        done = False
+        while not done:
+            _, prompt = env.get_observation()
+            legal = prompt.rpartition("Legal actions: ")[2].splitlines()[0].split(", ")
+            done, _ = env.step(f'I think: {{"action": "{rng.choice(legal)}"}}')
+            steps += 1
+        rewards, infos = env.close()
+        _require(sum(rewards.values()) == 0, "rewards that sum to zero")
+        _require(not any(one["invalid_move"] for one in infos.values()), "legal answers")
+    return speed(steps, since)
+
+
+def _export_and_load(folder: str) -> str:
+    import minari
+
+    from tokaido_env import Game, record
+    from tokaido_env.agents import make
+    from tokaido_env.cli import minari_dataset
+
+    games, agent = [], make("random")
+    for seed in range(20):
+        game = Game(seed=seed)
+        while not game.is_over:
+            game.play(agent.choose(game, seed))
+        games.append(game.record(("random", "random")))
+    record.save(games, f"{folder}/games.jsonl")
+    since = time.process_time()
+    rows, _ = minari_dataset.export(f"{folder}/games.jsonl", "tokaido/certify-v0")
+    dataset = minari.load_dataset("tokaido/certify-v0")
+    _require(dataset.total_steps == rows, "as many steps as were exported")
+    _require(dataset.total_episodes == 40, "an episode a seat")
+    return speed(rows, since)
+
+
+def _in_a_folder(work: Callable[[str], str]) -> str:
+    import os
+    import tempfile
+
+    key = "MINARI_DATASETS_PATH"
+    before = os.environ.get(key)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[key] = folder
+        try:
+            return work(folder)
+        finally:
+            del os.environ[key]
+            if before is not None:
+                os.environ[key] = before
+
+
+def _require(holds: bool, expected: str) -> None:
+    if not holds:
+        raise AssertionError(f"expected {expected}")

@@ -1,0 +1,49 @@
+"""`tokaido export`: recorded games as a dataset."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tokaido_env.cli import games_table, minari_dataset
+from tokaido_env.cli.dataset import export
+from tokaido_env.cli.minari_dataset import PREFIX
+from tokaido_env.cli.program import program
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the dataset; return the exit status."""
+    parser = argparse.ArgumentParser(
+        program("export"),
+        description="Write recorded games as a dataset.",
+    )
+    parser.add_argument("file", help="a record file, JSON Lines")
+    parser.add_argument("out", help="the dataset to write: .parquet, .npz, or minari:NAME-v0")
+    parser.add_argument(
+        "--board", help="the board file of the games, if neither built in nor of the family"
+    )
+    parser.add_argument(
+        "--rows",
+        choices=("decisions", "games"),
+        default="decisions",
+        help="what a row is; docs/records.md has the columns (default: decisions)",
+    )
+    parser.add_argument("--uint8", action="store_true", help="observations as raw values")
+    options = parser.parse_args(arguments)
+    dtype = "uint8" if options.uint8 else "float32"
+    try:
+        if options.rows == "games":
+            count = games_table.export(options.file, options.out, options.board)
+            print(f"{options.out}: {count} games")
+            return 0
+        if options.out.startswith(PREFIX):
+            name = options.out.removeprefix(PREFIX)
+            rows, games = minari_dataset.export(options.file, name, options.board, dtype)
+        else:
+            rows, games = export(options.file, options.out, options.board, dtype)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"export: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.out}: {rows} decisions of {games} games")
+    return 0

@@ -1,0 +1,76 @@
+"""`tokaido features`: the layouts of what agents see."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from tokaido_env.cli.program import program
+from tokaido_env.core.actions import LABELS
+from tokaido_env.core.board_features import BOARD_FEATURES
+from tokaido_env.core.entities import (
+    ACTION_ENTITY,
+    ENTITY_FEATURES,
+    ENTITY_SHAPES,
+    N_TOKENS,
+    TOKENS,
+)
+from tokaido_env.core.features import Feature, width
+from tokaido_env.core.observation import FEATURES
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables; return the exit status."""
+    argparse.ArgumentParser(
+        program("features"),
+        description="Print the layouts of what agents see: the observation, the board block, "
+        "entities, and which entity each action is about.",
+    ).parse_args(arguments)
+    print("\n\n".join(tables()))
+    return 0
+
+
+def tables() -> list[str]:
+    """Return the tables as text: observation, board block, each kind of entity, actions."""
+    shapes = {name: " x ".join(map(str, shape)) for name, shape in ENTITY_SHAPES.items()}
+    entities = [
+        table_of(f"{kind}: {shapes[kind]}, a kind of entity", features)
+        for kind, features in ENTITY_FEATURES.items()
+    ]
+    return [
+        table_of("observation", FEATURES),
+        table_of("board block, with see_board=True", BOARD_FEATURES),
+        *entities,
+        "\n".join(f"{name}: {shapes[name]}, 0 or 1" for name in list(shapes)[len(TOKENS) :]),
+        actions_table(),
+    ]
+
+
+def table_of(title: str, features: tuple[Feature, ...]) -> str:
+    """Return a layout as text."""
+    rows = [title, f"{'from':>4} {'to':>4} {'scale':>5}  {'name':<20} meaning"]
+    for feature in features:
+        last = feature.start + feature.size - 1
+        where = f"{feature.start:>4} {last:>4} {feature.scale:>5}"
+        rows.append(f"{where}  {feature.name:<20} {feature.meaning}")
+    rows.append(f"{width(features)} numbers, each a raw value / scale, in [0, 1]")
+    return "\n".join(rows)
+
+
+def actions_table() -> str:
+    """Return `ACTION_ENTITY` as text."""
+    rows = ["ACTION_ENTITY", f"{'action':<20} token"]
+    for label, token in zip(LABELS, ACTION_ENTITY.tolist(), strict=True):
+        kind, place = _entity(token)
+        rows.append(f"{label:<20} {token:>5}  {kind} {place}")
+    rows.append(f"{N_TOKENS} tokens: " + ", ".join(f"{n} {kind}" for kind, n in TOKENS.items()))
+    return "\n".join(rows)
+
+
+def _entity(token: int) -> tuple[str, int]:
+    """Return the kind of a token and its place among those of the kind."""
+    for kind, number in TOKENS.items():
+        if token < number:
+            return kind, token
+        token -= number
+    raise ValueError(f"token: expected one of {N_TOKENS}, got {token} more")

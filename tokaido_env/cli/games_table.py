@@ -1,0 +1,156 @@
+"""Recorded games as a table, a row a game: `tokaido export FILE OUT --rows games`.
+
+| column | type | meaning |
+|---|---|---|
+| game | int64 | which line of the record file, from 1, as in the table of decisions |
+| seed | int64 | of the game, -1 if its record has none |
+| board, board_hash | string | what it was played on |
+| player_0, player_1 | string | what the record calls the seats |
+| winner | int8 | 0 or 1; -1 for a shared victory and for a game without a winner |
+| end | string | "triggers", "cap", "forfeit", or "" if it was not finished |
+| margin | int16 | points of player_0 less those of player_1 |
+| faith_0, commerce_0, culture_0, total_0, … | int16 | points of each seat |
+| rounds | int16 | how many were begun |
+| decisions_0, decisions_1 | int32 | of each seat |
+| trigger | string | what made the round the last: "temple", "garden", "gold", "gifted", or "" |
+| trigger_seat | int8 | whose it was, -1 for nobody's |
+| trigger_round | int16 | in which round, 0 for none |
+| forfeit_seat | int8 | who failed to play on, -1 for nobody |
+| forfeit_reason | string | why, "" for no reason |
+
+The table is parquet, for `pandas.read_parquet`, or .npz with an array a column. Both have
+`metadata` as the table of decisions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from tokaido_env.boards.pool import Boards
+from tokaido_env.cli.columns import check_format, npz_archive, parquet_rows, write_member
+from tokaido_env.core.box import LASTS
+from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.files import check_outputs, whole_file
+from tokaido_env.record import Record, read_each
+from tokaido_env.trajectory import Trajectory
+
+FORMAT = "tokaido-duo-games"
+VERSION = 1
+
+_POINTS = ("faith", "commerce", "culture", "total")
+
+COLUMNS: dict[str, type | np.dtype[Any]] = {
+    "game": np.dtype(np.int64),
+    "seed": np.dtype(np.int64),
+    **dict.fromkeys(("board", "board_hash", "player_0", "player_1"), str),
+    "winner": np.dtype(np.int8),
+    "end": str,
+    "margin": np.dtype(np.int16),
+    **{f"{name}_{seat}": np.dtype(np.int16) for seat in range(2) for name in _POINTS},
+    "rounds": np.dtype(np.int16),
+    **{f"decisions_{seat}": np.dtype(np.int32) for seat in range(2)},
+    "trigger": str,
+    "trigger_seat": np.dtype(np.int8),
+    "trigger_round": np.dtype(np.int16),
+    "forfeit_seat": np.dtype(np.int8),
+    "forfeit_reason": str,
+}
+"""The columns in order, and what is in them."""
+
+
+def export(records: str | Path, out: str | Path, board: Boards | None = None) -> int:
+    """Write a record file as a table of games, verified as they are read; return how many.
+
+    Args:
+        records: a record file, JSON Lines.
+        out: the file to write, .parquet or .npz: whole or not at all.
+        board: as for `record.load`.
+
+    Raises:
+        RecordError, ValueError, OSError, ModuleNotFoundError: as `dataset.export`.
+    """
+    source, target = Path(records), Path(out)
+    check_format(target)
+    check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
+    rows = list(read(source, board))
+    if not rows:
+        raise ValueError(f"{source}: expected games, found none")
+    columns = {name: [row[name] for row in rows] for name in COLUMNS}
+    arrays = {name: np.array(columns[name], kind) for name, kind in COLUMNS.items()}
+    with whole_file(target) as file:
+        if target.suffix == ".npz":
+            _write_npz(file, arrays)
+        else:
+            _write_parquet(file, arrays)
+    return len(rows)
+
+
+def read(path: Path, board: Boards | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the row of each game of a record file, verified, by the names of the columns."""
+    for number, record, played in read_each(path, board):
+        yield _row(number, record, played)
+
+
+def _row(number: int, record: Record, played: Trajectory) -> dict[str, Any]:
+    movers = played.movers[played.decided]
+    first, second = record.scores
+    forfeit = record.forfeit
+    row = {
+        "game": number,
+        "seed": -1 if record.seed is None else record.seed,
+        "board": record.board,
+        "board_hash": record.board_hash,
+        "winner": -1 if record.winner is None else record.winner,
+        "end": record.end or "",
+        "margin": first["total"] - second["total"],
+        "rounds": record.rounds,
+        "forfeit_seat": -1 if forfeit is None else forfeit.seat,
+        "forfeit_reason": "" if forfeit is None else forfeit.reason,
+    }
+    for seat, points in enumerate(record.scores):
+        row |= {f"{name}_{seat}": points[name] for name in _POINTS}
+        row |= {f"player_{seat}": record.players[seat]}
+        row |= {f"decisions_{seat}": int((movers == seat).sum())}
+    return row | _trigger(played)
+
+
+def _trigger(played: Trajectory) -> dict[str, Any]:
+    """Return what made the round the last, whose it was, and which round."""
+    triggered = np.flatnonzero(played.states["end_triggered"])
+    if len(triggered):
+        state = played.states[triggered[0]]
+        for name, last in LASTS.items():
+            for seat in np.flatnonzero(state[name] >= last).tolist():
+                found = {"trigger": name, "trigger_seat": seat}
+                return found | {"trigger_round": int(state["round"])}
+    return {"trigger": "", "trigger_seat": -1, "trigger_round": 0}
+
+
+def _metadata() -> str:
+    return json.dumps({"format": FORMAT, "version": VERSION, "rules": RULES_VERSION})
+
+
+def _write_npz(file: IO[bytes], arrays: dict[str, Any]) -> None:
+    with npz_archive(file) as archive:
+        for name, array in arrays.items():
+            write_member(archive, name, array)
+        write_member(archive, "metadata", np.array(_metadata()))
+
+
+def _write_parquet(file: IO[bytes], arrays: dict[str, Any]) -> None:
+    import pyarrow as pa
+
+    kinds = {
+        name: pa.string() if kind is str else pa.from_numpy_dtype(kind)
+        for name, kind in COLUMNS.items()
+    }
+    fields = [pa.field(name, kind, nullable=False) for name, kind in kinds.items()]
+    schema = pa.schema(fields, metadata={"tokaido_env": _metadata()})
+    texts = {name: column.tolist() for name, column in arrays.items() if COLUMNS[name] is str}
+    with parquet_rows(file, schema) as add:
+        add(arrays | texts)

@@ -1,0 +1,255 @@
+"""`tokaido evaluate rate` and `ladder`: agents placed on a ladder, and one made and told of."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tokaido_env.agents import make
+from tokaido_env.agents.registry import policy_of
+from tokaido_env.arena import placing
+from tokaido_env.arena.crews import check_crew
+from tokaido_env.arena.ladder import (
+    Ladder,
+    Play,
+    games_in_order,
+    is_rung,
+    ladder_for,
+    make_ladder,
+    rungs_of,
+)
+from tokaido_env.arena.match import Match
+from tokaido_env.arena.ratings import (
+    ANCHORS,
+    Differences,
+    Fit,
+    Rating,
+    fit,
+    rate_differences,
+    rate_matches,
+    rate_steps,
+)
+from tokaido_env.arena.series import Result
+from tokaido_env.arena.tournament import Sheet, play
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.cli.matches import Scale, add_common, add_link, bar, chosen_crew, save_results
+from tokaido_env.cli.program import program
+from tokaido_env.core.checks import check_choice, check_seed
+from tokaido_env.files import check_outputs, write_text
+from tokaido_env.report import tables
+
+VERSION = 1
+
+
+class Rungs(NamedTuple):
+    """Agents that err at random, rated by the matches between them.
+
+    Attributes:
+        anchor: the agent without errors.
+        ratings: best first.
+        steps: as from `ratings.rate_steps`.
+        fit: of their matches alone.
+    """
+
+    anchor: str
+    ratings: list[Rating]
+    steps: list[Rating]
+    fit: Fit
+
+
+class Told(NamedTuple):
+    """What there is to tell of a ladder.
+
+    Attributes:
+        ladder: a finished one.
+        ratings: of its agents, but for those that err at random if these have their own scale.
+        steps: as from `ratings.rate_steps`.
+        fit: of all its matches.
+        differences: between all agents that do not err at random.
+        rungs: None if there are none.
+    """
+
+    ladder: Ladder
+    ratings: list[Rating]
+    steps: list[Rating]
+    fit: Fit
+    differences: Differences
+    rungs: Rungs | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as plain JSON types."""
+        rungs = self.rungs
+        return {
+            "version": VERSION,
+            "ladder": self.ladder.hash,
+            "board": self.ladder.board,
+            "link": self.ladder.link,
+            "anchor": self.ladder.anchor,
+            "fit": self.fit.to_dict(),
+            "differences": self.differences.to_dict(),
+            "rungs": rungs
+            and {
+                "anchor": rungs.anchor,
+                "fit": rungs.fit.to_dict(),
+                "agents": [rating.to_dict() for rating in rungs.ratings],
+            },
+        }
+
+    def tables(self) -> list[tuple[tables.Table, str]]:
+        """Return tables, each with what is to be said below it."""
+        first = tables.ladder_table(self.ladder, self.ratings, self.steps)
+        told = [(first, f"All matches: {tables.fit_line(self.fit)}")]
+        if self.rungs is not None:
+            scale = tables.scale_of(self.ladder.link, self.rungs.anchor)
+            title = f"A share of moves at random, a scale of its own: {scale}"
+            table = tables.steps_table(title, self.rungs.ratings, self.rungs.steps)
+            told.append((table, f"Their matches: {tables.fit_line(self.rungs.fit)}"))
+        return told + [(table, "") for table in tables.differences_tables(self.differences)]
+
+
+def told_of(ladder: Ladder) -> Told:
+    """Return what there is to tell of a finished ladder."""
+    found = rungs_of(ladder)
+    rungs = None
+    if found is not None:
+        matches, anchor = found
+        rungs = Rungs(
+            anchor,
+            rate_matches(matches, anchor=anchor, link=ladder.link, seed=ladder.seed),
+            rate_steps(matches, link=ladder.link, seed=ladder.seed),
+            fit(matches, link=ladder.link),
+        )
+    apart = [r.agent for r in ladder.agents if rungs is not None and is_rung(r.agent)]
+    kept = [rating for rating in ladder.agents if rating.agent not in apart]
+    differences = rate_differences(ladder.matches, link=ladder.link, seed=ladder.seed)
+    return Told(
+        ladder,
+        kept,
+        rate_steps(ladder.matches, link=ladder.link, seed=ladder.seed),
+        fit(ladder.matches, link=ladder.link),
+        differences.among([rating.agent for rating in kept]),
+        rungs,
+    )
+
+
+def tell(ladder: Ladder, as_json: Path | None, as_markdown: Path | None) -> None:
+    """Print what there is to tell of a finished ladder, and write it where that is asked for."""
+    told = told_of(ladder)
+    for table, below in told.tables():
+        tables.print_table(table)
+        if below:
+            print(below)
+    if as_json is not None:
+        write_text(as_json, json.dumps(told.to_dict(), indent=1) + "\n")
+    if as_markdown is not None:
+        write_text(as_markdown, _markdown(told.tables()))
+
+
+def _markdown(told: Sequence[tuple[tables.Table, str]]) -> str:
+    parts = [
+        f"{table.title}\n\n{tables.markdown(table.headers, table.rows)}"
+        + f"\n{below}\n" * (below != "")
+        for table, below in told
+    ]
+    return "\n".join(parts)
+
+
+def place_agent(arguments: list[str]) -> int:
+    """Place an agent on a ladder."""
+    parser = argparse.ArgumentParser(f"{program('evaluate')} rate", description=place_agent.__doc__)
+    add = parser.add_argument
+    add("agent", metavar="AGENT", help=f"a spec string, see {program('evaluate')} --list")
+    add("--ladder", type=Path, metavar="FILE", help="(ours for the board)")
+    add("--opponents", type=int, default=placing.OPPONENTS, help="how many to meet")
+    add("--thorough", action="store_true", help="meet slow agents too")
+    add(
+        "--trust",
+        nargs="+",
+        default=[],
+        metavar="AGENT",
+        help="agents on the ladder that run your own code, or policies outside its folder",
+    )
+    options, board = _ladder_options(parser, arguments)
+    options.ladder = options.ladder or ladder_for(board)
+    policy = policy_of(options.agent)
+    check_outputs(options.json, read=[options.ladder, options.board, policy])
+    spec = make(options.agent).spec
+    trusted = [spec, options.agent, *options.trust]
+    loaded = Ladder.load(options.ladder, board, trusted)
+    with _player(options, loaded.pool) as play_two:
+        rated = placing.rate(
+            *(spec, loaded),
+            play=play_two,
+            seed=options.seed,
+            opponents=options.opponents,
+            thorough=options.thorough,
+        )
+    if options.json is not None:
+        results = [Result(match, None) for match in rated.matches]
+        scale = Scale(loaded.link, loaded.anchor)
+        save_results(options, loaded.pool, [spec], results, [rated.rating], scale)
+    title = f"seed {options.seed}, board {loaded.pool.name}"
+    tables.print_table(tables.matches_table(rated.matches, title))
+    scale_of = tables.scale_of(loaded.link, loaded.anchor)
+    tables.print_table(tables.ratings_table([rated.rating], scale_of))
+    print(f"on ladder {rated.ladder}, {options.ladder}")
+    return 0
+
+
+def build_ladder(arguments: list[str]) -> int:
+    """Make a ladder of agents, weakest first, and write their matches and ratings to a file."""
+    parser = argparse.ArgumentParser(
+        f"{program('evaluate')} ladder", description=build_ladder.__doc__
+    )
+    add = parser.add_argument
+    add("agents", nargs="+", metavar="AGENT", help=f"see {program('evaluate')} --list")
+    add("--ladder", type=Path, required=True, metavar="FILE")
+    add("--reach", type=int, default=1000, help="meet only so many places away")
+    add("--anchor", metavar="AGENT", help=f"the one at 0 ({' or '.join(ANCHORS)})")
+    add("--markdown", type=Path, metavar="FILE", help="write the tables to a file")
+    add_link(parser)
+    options, board = _ladder_options(parser, arguments)
+    policies = map(policy_of, options.agents)
+    outputs = options.json, options.markdown, options.ladder
+    check_outputs(*outputs, read=[options.board, *policies])
+    specs = [make(spec).spec for spec in options.agents]
+    if options.anchor is not None:
+        check_choice("--anchor", options.anchor, specs)
+    games = games_in_order(specs, options.games, options.reach)
+    with _player(options, board) as play_two:
+        made = make_ladder(
+            *(specs, games, options.seed, board, play_two, options.ladder),
+            link=options.link,
+            anchor=options.anchor,
+        )
+    tell(made, options.json, options.markdown)
+    return 0
+
+
+def _ladder_options(
+    parser: argparse.ArgumentParser, arguments: list[str]
+) -> tuple[argparse.Namespace, BoardPool]:
+    add_common(parser, games=1000)
+    options = parser.parse_args(arguments)
+    check_seed(options.seed)
+    check_crew(options.crew)
+    return options, BoardPool.load(options.board)
+
+
+@contextmanager
+def _player(options: argparse.Namespace, board: BoardPool) -> Iterator[Play]:
+    """Give what plays a match of two specs: at most so many games, with a seed."""
+
+    def play_two(a: str, b: str, games: int, seed: int) -> Match:
+        agents = make(a), make(b)
+        sheet = Sheet(a, b, min(games, options.games), seed, board)
+        with bar(sheet, "") as progress:
+            play(sheet, *agents, progress=progress, crew=crew)
+        return sheet.match()
+
+    with chosen_crew(options.crew) as crew:
+        yield play_two

@@ -1,0 +1,182 @@
+"""What the commands that play matches have in common: options, records, what stopped them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tokaido_env.agent import Agent
+from tokaido_env.arena.crew import Crew
+from tokaido_env.arena.crews import KINDS, open_crew
+from tokaido_env.arena.links import LINKS
+from tokaido_env.arena.ratings import LINK, Rating
+from tokaido_env.arena.records import Records
+from tokaido_env.arena.series import Result, play_series
+from tokaido_env.arena.tournament import Report, Sheet
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.checks import plain
+from tokaido_env.files import write_text
+from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
+from tokaido_env.report.as_json import results_to_dict
+from tokaido_env.report.progress import match_bar
+from tokaido_env.report.standings import Standing
+
+INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
+
+
+def add_common(parser: argparse.ArgumentParser, games: int) -> None:
+    """Add the options of all commands that play matches; `games` is the default of one."""
+    add = parser.add_argument
+    add("--games", type=int, default=games, help=f"for each two agents, even ({games})")
+    add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
+    add("--board", default="shikoku", help="a built-in board, a file, or a pool (shikoku)")
+    add("--json", type=Path, metavar="FILE", help="write the results to a file")
+    add_crew(parser)
+
+
+_OF_MATCHES = "here; for agents that play one game at a time, processes"
+
+
+def add_crew(parser: argparse.ArgumentParser, usual: str = _OF_MATCHES) -> None:
+    """Add the option that chooses who plays; `usual` tells who does without it."""
+    parser.add_argument("--crew", help=f"who plays: {KINDS} ({usual})")
+
+
+@contextmanager
+def chosen_crew(text: str | None) -> Iterator[Crew | None]:
+    """Give the crew that was chosen by its option, None where none was, and close it."""
+    if text is None:
+        yield None
+        return
+    with open_crew(text) as crew:
+        yield crew
+
+
+def add_link(parser: argparse.ArgumentParser) -> None:
+    """Add the option that chooses the link of ratings."""
+    parser.add_argument(
+        "--link",
+        choices=tuple(LINKS),
+        default=LINK,
+        help=f"what share of points a difference in rating is worth ({LINK})",
+    )
+
+
+class Scale(NamedTuple):
+    """What ratings are on: the link, and the agent at 0, None if there are no ratings."""
+
+    link: str
+    anchor: str | None
+
+
+def save_results(
+    options: argparse.Namespace,
+    board: BoardPool,
+    agents: list[str],
+    results: list[Result],
+    ratings: list[Rating],
+    scale: Scale,
+    ranked: Sequence[Standing] | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the results, with more keys if there are any: whole or not at all."""
+    data = results_to_dict(
+        *(results, ratings, agents),
+        seed=None if getattr(options, "from_records", None) else options.seed,
+        board=board.name,
+        link=scale.link,
+        anchor=scale.anchor,
+        decided=getattr(options, "until_decided", False),
+        adjusted=getattr(options, "luck", False),
+        ranked=ranked,
+        extra=extra,
+    )
+    write_text(options.json, json.dumps(data, indent=1) + "\n")
+
+
+def bar(sheet: Sheet, number: str) -> AbstractContextManager[Report]:
+    """Return the bar of a match, which a number stands before."""
+    title = f"{number} {sheet.a} – {sheet.b}"
+    return match_bar(title, len(sheet), int(sheet.finished.sum()))
+
+
+def play_kept(
+    pairs: Sequence[tuple[Agent, Agent]],
+    sheets: Sequence[Sheet],
+    records: Path | None,
+    *,
+    crew: str | None,
+    note: Callable[[Sheet], str],
+) -> BaseException | None:
+    """Play matches to their end, with the games of a record file, if there is one, taken over.
+
+    Args:
+        pairs: the two agents of each match.
+        sheets: of the matches, which are filled in.
+        records: the file; games are appended as they finish, and sorted once all are there.
+        crew: as for `chosen_crew`.
+        note: returns what else there is to say of the games of a match that are finished.
+
+    Returns:
+        What has stopped playing, as `play_series`.
+    """
+    kept = None if records is None else Records(records, sheets)
+    if kept is not None:
+        tell_taken(kept)
+
+    with chosen_crew(crew) as chosen:
+        _, stopped = play_series(
+            *(pairs, sheets),
+            records=kept,
+            watch=lambda sheet, number: match_bar(
+                f"{number}/{len(sheets)} {sheet.pool.name}",
+                len(sheet),
+                int(sheet.finished.sum()),
+                lambda: note(sheet),
+            ),
+            crew=chosen,
+        )
+    if stopped is None and kept is not None:
+        kept.sort()
+    return stopped
+
+
+def tell_taken(records: Records) -> None:
+    """Say how many games a record file held."""
+    if records.dropped:
+        print("evaluate: the last line of the records was cut short: dropped", file=sys.stderr)
+    if records.others:
+        print(f"evaluate: {records.others:,} games of others stay in the file", file=sys.stderr)
+    if records.taken:
+        print(f"evaluate: {records.taken:,} games taken over", file=sys.stderr)
+
+
+def tell_forfeits(sheets: Sequence[Sheet]) -> None:
+    """Say who has forfeited games, how many, and why the first."""
+    found: dict[str, list[Forfeit]] = defaultdict(list)
+    for sheet in sheets:
+        for number, forfeit in sorted(sheet.forfeits.items()):
+            own = forfeit.seat == sheet.games["seat_of_a"][number]
+            found[sheet.a if own else sheet.b].append(forfeit)
+    for name, forfeits in found.items():
+        counts = Counter(forfeit.reason for forfeit in forfeits)
+        why = ", ".join(f"{reason} {counts[reason]:,}" for reason in REASONS if counts[reason])
+        first = plain(forfeits[0].detail, MOST_DETAIL)
+        games = "1 game" if len(forfeits) == 1 else f"{len(forfeits):,} games"
+        print(f"evaluate: {plain(name)} forfeits {games} ({why}): {first}", file=sys.stderr)
+
+
+def tell_stopped(stopped: BaseException, sheets: Sequence[Sheet], records: Path | None) -> int:
+    """Say what has stopped matches and how far they are; return the exit status."""
+    interrupted = isinstance(stopped, KeyboardInterrupt)
+    played, total = sum(int(s.finished.sum()) for s in sheets), sum(map(len, sheets))
+    kept = "" if records is None else f", all in {records}: call again to go on"
+    print(f"evaluate: {'interrupted' if interrupted else stopped}", file=sys.stderr)
+    print(f"evaluate: {played:,} of {total:,} games were played{kept}", file=sys.stderr)
+    return INTERRUPTED if interrupted else 1

@@ -1,0 +1,151 @@
+"""Recorded games as a dataset of Minari (Farama Foundation): `tokaido export FILE minari:ID`.
+
+An episode is one seat's view of one game, as `TokaidoDuo-v0` shows it to who plays that seat:
+observations, one more than actions; the reward comes with the last one. Of each episode `infos` has
+
+| name | shape | meaning |
+|---|---|---|
+| action_mask | int8 (T + 1, N_ACTIONS) | 1 = legal; zeros behind the last action |
+| game | int64 (T + 1,) | which line of the record file, from 1 |
+| seat | int64 (T + 1,) | whose view it is |
+
+`recover_environment()` gives `TokaidoDuo-v0` on the board of the games, if they have one board that
+has a name, against its default opponent: who played is told in the metadata and is never made from
+a file. Where datasets lie is Minari's rule: its variable MINARI_DATASETS_PATH.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from tokaido_env.boards.board import Board
+from tokaido_env.boards.pool import Boards
+from tokaido_env.boards.reader import BoardError
+from tokaido_env.cli.dataset import Played, count_decisions, read
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.extras import require
+from tokaido_env.core.observation import LAYOUT_HASH
+from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.record import records_of
+
+if TYPE_CHECKING:
+    from minari.data_collector.episode_buffer import EpisodeBuffer
+
+PREFIX = "minari:"
+
+_ENVIRONMENT = "TokaidoDuo-v0"
+
+
+def export(
+    records: str | Path, dataset_id: str, board: Boards | None = None, dtype: str = "float32"
+) -> tuple[int, int]:
+    """Write the games of a record file as a dataset of Minari, whole or not at all.
+
+    Args:
+        records: a record file, JSON Lines.
+        dataset_id: its name there, `namespace/name-v0`; there must be none of that name.
+        board: as for `record.load`.
+        dtype: of the observations, "float32" or "uint8".
+
+    Returns:
+        The numbers of decisions and of games.
+
+    Raises:
+        RecordError: naming the line and the event that is wrong.
+        ValueError: if there are no decisions, the name is none of Minari's, or it is taken.
+        ModuleNotFoundError: if Minari is missing.
+    """
+    require("datasets of Minari need", "minari", "minari", "h5py")
+    import minari
+    from minari.dataset.minari_dataset import parse_dataset_id
+
+    source = Path(records)
+    parse_dataset_id(dataset_id)
+    if dataset_id in minari.list_local_datasets():
+        raise ValueError(f"{PREFIX}{dataset_id}: there is such a dataset: choose another version")
+    rows = count_decisions(source)
+    if not rows:
+        raise ValueError(f"{source}: expected games with decisions, found none")
+    players, boards = _told_of(source)
+    games: list[int] = []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of an author and a link: there are none
+            minari.create_dataset_from_buffers(
+                dataset_id,
+                _episodes(source, board, dtype, games),
+                env=_environment(boards, dtype),
+                algorithm_name=", ".join(players),
+                description=_described(players, boards),
+                requirements=["tokaido-env"],
+            )
+    except BaseException:
+        with contextlib.redirect_stdout(io.StringIO()):  # it tells what it has deleted
+            minari.delete_dataset(dataset_id)
+        raise
+    return rows, len(games)
+
+
+def _told_of(source: Path) -> tuple[list[str], list[str]]:
+    """Return who plays in the records, and the names of the boards."""
+    players: dict[str, None] = {}
+    boards: dict[str, None] = {}
+    for _, record in records_of(source):
+        players |= dict.fromkeys(record.players)
+        boards[record.board] = None
+    return list(players), list(boards)
+
+
+def _environment(boards: list[str], dtype: str) -> Any:
+    """Return the environment that Minari notes: on the board of the games, if it can be named."""
+    options: dict[str, Any] = {} if dtype == "float32" else {"observation": dtype}
+    if len(boards) == 1:
+        with contextlib.suppress(BoardError):
+            options["board"] = Board.named(boards[0]).name
+    return gymnasium.make(_ENVIRONMENT, **options)
+
+
+def _described(players: list[str], boards: list[str]) -> str:
+    about = {"players": players, "boards": boards, "rules": RULES_VERSION, "layout": LAYOUT_HASH}
+    return f"Games of Tokaido Duo, an episode a seat. {json.dumps(about)}"
+
+
+def _episodes(
+    source: Path, board: Boards | None, dtype: str, games: list[int]
+) -> Iterator[EpisodeBuffer]:
+    """Yield the episodes of all games; their lines are added to `games`."""
+    for played in read(source, board, dtype):
+        games.append(played.game)
+        for seat in np.unique(played.seats).tolist():
+            yield _episode(played, seat)
+
+
+def _episode(played: Played, seat: int) -> EpisodeBuffer:
+    from minari.data_collector.episode_buffer import EpisodeBuffer
+
+    own = np.flatnonzero(played.seats == seat)
+    rows = {name: column[own] for name, column in played.rows.items()}
+    count = len(own) + 1
+    nothing = np.zeros((1, N_ACTIONS), np.int8)
+    return EpisodeBuffer(
+        seed=played.seed if played.seed >= 0 else None,
+        observations=np.concatenate([rows["observation"], played.last[seat][None]]),
+        actions=rows["action"],
+        rewards=rows["reward"].tolist(),
+        terminations=rows["terminated"].tolist(),
+        truncations=rows["truncated"].tolist(),
+        infos={
+            "action_mask": np.concatenate([rows["mask"], nothing]),
+            "game": np.full(count, played.game),
+            "seat": np.full(count, seat),
+        },
+    )

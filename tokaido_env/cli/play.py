@@ -1,0 +1,123 @@
+"""Play: against an agent, against each other, or beside the game on the table.
+
+tokaido play
+tokaido play --terminal
+tokaido play --terminal --against champion:sims=64 --seat 1 --seed 7
+tokaido play --terminal --save game.jsonl
+tokaido play --terminal --table --against human
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tokaido_env.agents.registry import check_from_file
+from tokaido_env.cli.program import described, program
+from tokaido_env.cli.terminal import Terminal
+from tokaido_env.core.checks import Chance
+from tokaido_env.core.extras import missing
+from tokaido_env.files import check_outputs
+from tokaido_env.record import Record, RecordError, records_of
+from tokaido_env.web.session import HUMAN, Session
+
+_LONG = 3.0  # seconds after which it is said why nothing is there yet
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        check_outputs(options.save)
+        with _saying("compiling: once, up to a minute", after=_LONG):
+            session, earlier = _session(options)
+        if not options.terminal:
+            return _serve(session, earlier, options)
+        terminal = Terminal(session, options.save, options.advice, earlier, every=options.every)
+        return terminal.run()
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"play: {error}", file=sys.stderr)
+        return 1
+
+
+@contextmanager
+def _saying(what: str, after: float) -> Iterator[None]:
+    """Say on stderr why it takes long, once it has."""
+    timer = threading.Timer(after, print, (what,), {"file": sys.stderr, "flush": True})
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        program("play"),
+        description=described(__doc__, "play"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--terminal", action="store_true", help="play in this terminal, not in a browser")
+    add("--port", type=int, default=0, help="of the page (one that is free)")
+    add("--no-browser", action="store_true", help="print the address of the page, open nothing")
+    add("--against", metavar="SPEC", help="an agent, or human (champion)")
+    add("--you", metavar="SPEC", help="an agent in your place (human)")
+    add("--seat", type=int, choices=(0, 1), help="yours: 0 or 1 (0)")
+    add("--board", help="a built-in board, a file, family:NUMBER or a pool (shikoku)")
+    add("--seed", type=int, help="of the luck (drawn)")
+    add("--table", action="store_true", help="you tell what dice and bag bring")
+    add("--save", metavar="FILE", help="keep games in a record file; go on with its last")
+    add("--advice", default="champion:sims=400", metavar="SPEC", help="(champion:sims=400)")
+    add("--every", action="store_true", help="in a terminal: ask where there is no choice too")
+    return parser
+
+
+def _serve(session: Session, earlier: list[Record], options: argparse.Namespace) -> int:
+    """Serve the page until Ctrl-C, and open a browser on it."""
+    try:
+        from tokaido_env.web.server import address, listen, new_token, serve
+    except ModuleNotFoundError as error:
+        raise missing("--terminal needs nothing, the page needs", error.name, "play") from None
+    from tokaido_env.web.table import Table
+
+    listener, token = listen(options.port), new_token()
+    file = None if options.save is None else Path(options.save)
+    table = Table(session, file, options.advice, earlier=earlier)
+    page = address(listener.getsockname()[1], token)
+    print(f"{page}\nCtrl-C ends it", flush=True)
+    if not options.no_browser and not webbrowser.open(page):
+        print("no browser was found: open the address yourself", file=sys.stderr)
+    serve(table, listener, token)
+    return 0
+
+
+def _session(options: argparse.Namespace) -> tuple[Session, list[Record]]:
+    """Return the game to play, a new one or the last of the file, and what stands before it."""
+    if options.save is not None and Path(options.save).exists():
+        return _resumed(Path(options.save), options)
+    you, other = options.you or HUMAN, options.against or "champion"
+    seats = (other, you) if options.seat else (you, other)
+    chance: Chance = "explicit" if options.table else "sampled"
+    return Session(seats, options.board or "shikoku", options.seed, chance), []
+
+
+def _resumed(file: Path, options: argparse.Namespace) -> tuple[Session, list[Record]]:
+    """Return the last game of a file, played by those that it names, and the games before it."""
+    for name in ("against", "you", "seat", "seed", "table"):
+        if getattr(options, name) not in (None, False):
+            raise RecordError(f"{file}: has a game, which goes on: --{name} is for a new one")
+    records = [record for _, record in records_of(file)]
+    if not records:
+        raise RecordError(f"{file}: expected a game to go on with, got none")
+    *earlier, record = records  # the earlier ones may be of other boards, and are kept as they are
+    named = [
+        name if name == HUMAN else check_from_file(name, str(file), file.parent)
+        for name in record.players
+    ]
+    return Session.resumed(record, named, options.board), earlier

@@ -1,0 +1,158 @@
+"""`tokaido replay`: recorded games move by move, as text, as a page or as a GIF."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tokaido_env.cli.program import program
+from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.state import CHANCE_PHASES, Phase
+from tokaido_env.files import check_outputs, write_text
+from tokaido_env.record import Record, RecordError, load, replay
+
+Games = dict[int, Record]
+"""Records by their lines, from 1."""
+
+_SHOWN = 10  # names in an error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        check_outputs(options.html, options.gif, read=[options.file, options.board])
+        if options.policy is not None and options.html is None:
+            raise RecordError("--policy: expected with --html")
+        games = _chosen(load(options.file, options.board), options)
+        if options.gif is not None:
+            return _animate(games, options)
+        if options.html is not None:
+            return _write_page(games, options)
+        for number, record in games.items():
+            _print_game(number, record, options)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"replay: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        program("replay"), description="Print recorded games move by move, verified."
+    )
+    add = parser.add_argument
+    add("file", help="a record file, JSON Lines")
+    add("--board", help="the board file of the games, if neither built in nor of the family")
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--game", type=int, help="only the game on this line, from 1")
+    some.add_argument("--games", metavar="A-B", help="only the games on these lines")
+    add("--lost-by", metavar="NAME", help="only games that this player has lost")
+    add("--quiet", action="store_true", help="verify and print results only")
+    written = parser.add_mutually_exclusive_group()
+    written.add_argument("--gif", metavar="OUT", help="write a game as an animated GIF instead")
+    written.add_argument("--html", metavar="OUT", help="write a page to step through instead")
+    add("--policy", metavar="SPEC", help="an agent: the page shows its judgement")
+    return parser
+
+
+def _chosen(records: Sequence[Record], options: argparse.Namespace) -> Games:
+    """Return the games that were asked for, by their lines from 1."""
+    first, last = 1, len(records)
+    if options.game is not None:
+        first = last = options.game
+        if not 1 <= first <= len(records):
+            raise RecordError(f"--game: expected 1 to {len(records)}, got {options.game}")
+    elif options.games is not None:
+        first, last = _range(options.games, len(records))
+    games = dict(zip(range(first, last + 1), records[first - 1 : last], strict=True))
+    if options.lost_by is None:
+        return games
+    names = sorted({name for record in records for name in record.players})
+    if options.lost_by not in names:
+        listed = ", ".join(plain(name) for name in names[:_SHOWN])
+        raise RecordError(f"--lost-by: expected one of {listed}, got {shown(options.lost_by)}")
+    return {number: one for number, one in games.items() if _loser(one) == options.lost_by}
+
+
+def _range(text: str, count: int) -> tuple[int, int]:
+    found = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text)
+    first, last = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= first <= last <= count:
+        raise RecordError(f"--games: expected A-B, lines from 1 to {count}, got {shown(text)}")
+    return first, last
+
+
+def _loser(record: Record) -> str | None:
+    return None if record.winner is None else record.players[1 - record.winner]
+
+
+def _animate(games: Games, options: argparse.Namespace) -> int:
+    from tokaido_env.render.gif import frames_of, write_gif
+    from tokaido_env.render.words import shown_names
+
+    if len(games) != 1:
+        raise RecordError(f"--gif: expected one game, got {len(games)}: choose it with --game")
+    ((number, record),) = games.items()
+    played, names = replay(record, options.board), shown_names(record.players)
+    scenes = frames_of(played.board, played.states, played.events, names)
+    frames = write_gif(scenes, options.gif)
+    print(f"{options.gif}: game {number} in {frames} frames")
+    return 0
+
+
+def _write_page(games: Games, options: argparse.Namespace) -> int:
+    from tokaido_env.web.replay_page import MAX_GAMES, replay_page
+
+    if len(games) > MAX_GAMES:
+        raise RecordError(
+            f"--html: expected up to {MAX_GAMES} games, got {len(games)}: choose some with "
+            "--games A-B or --lost-by NAME"
+        )
+    out = Path(options.html)
+    page = replay_page(games.values(), options.board, policy=options.policy)
+    write_text(out, page)
+    print(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB")
+    return 0
+
+
+def _print_game(number: int, record: Record, options: argparse.Namespace) -> None:
+    seed = "" if record.seed is None else f", seed {record.seed}"
+    names = " against ".join(map(plain, record.players))
+    print(f"game {number}: {names}, {plain(record.board)}{seed}")
+    if not options.quiet:
+        played = replay(record, options.board)
+        for event, state in zip(played.labels(), played.states, strict=False):
+            print("  " + _line(state, event))
+    print("  " + _result(record))
+
+
+def _line(state: np.void, event: str) -> str:
+    """Return an event with its round and who did it; chance is indented less far."""
+    rounds = int(state["round"])
+    if state["phase"] in CHANCE_PHASES:
+        return f"{rounds + (state['phase'] == Phase.ROLL):>3}  {'chance':<9} {event}"
+    player = f"player_{state['player']}"
+    return f"{rounds:>3}  {player:<9}   {event}"
+
+
+def _result(record: Record) -> str:
+    parts = []
+    for seat, score in enumerate(record.scores):
+        split = ", ".join(f"{key} {score[key]}" for key in ("faith", "commerce", "culture"))
+        parts.append(f"player_{seat} {score['total']} ({split})")
+    if record.forfeit is not None:
+        how = record.forfeit.told(("player_0", "player_1"))
+        return f"ended in round {record.rounds}, {how}: {'; '.join(parts)}"
+    won = "shared" if record.winner is None else f"won by player_{record.winner}"
+    ends = {
+        "triggers": f"ended after round {record.rounds}, {won}",
+        "cap": f"reached the cap of {record.rounds} rounds, nobody wins",
+        None: f"unfinished in round {record.rounds}",
+    }
+    return f"{ends[record.end]}: {'; '.join(parts)}"

@@ -1,0 +1,275 @@
+"""Review recorded games: what each decision lost, and what chance gave.
+
+tokaido review games.jsonl
+tokaido review games.jsonl --game 3 --html review.html
+tokaido review games.jsonl --judge mcts:sims=4000 --json review.json
+tokaido review games.jsonl --data review.parquet --crew processes
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tokaido_env.agents import make
+from tokaido_env.arena.crews import KINDS, check_crew, open_crew
+from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.cli.columns import check_format
+from tokaido_env.cli.program import described, program
+from tokaido_env.cli.review_columns import review_file
+from tokaido_env.core.actions import LABELS
+from tokaido_env.core.checks import plain
+from tokaido_env.files import check_outputs, whole_file, write_text
+from tokaido_env.record import Record, RecordError, read_each
+from tokaido_env.render.words import shown_names
+from tokaido_env.report.progress import match_bar
+from tokaido_env.report.tables import Table, print_table
+from tokaido_env.study.estimates import Figure
+from tokaido_env.study.review import DRAWS, MARKS, Review, check_draws
+from tokaido_env.study.reviews import Asked, Tally, review_each
+from tokaido_env.trajectory import Trajectory
+
+VERSION = 1
+MANY = 10
+"""With more games totals for each name are printed instead of each game."""
+
+MOST_NAMES = 30
+"""Names that totals are printed for."""
+
+INTERRUPTED = 130  # exit status
+
+_LISTED = 10  # decisions of a game
+
+Take = Callable[[int, Record, Review], None]
+
+
+class _Games(NamedTuple):
+    """Games of a file, or one of them.
+
+    Attributes:
+        path: of the record file.
+        board: as for `record.load`.
+        only: the line of the one that is asked for, from 1, None for all.
+        number: how many they are.
+    """
+
+    path: Path
+    board: BoardPool | None
+    only: int | None
+    number: int
+
+    def each(self) -> Iterator[tuple[int, Record, Trajectory]]:
+        """Yield the line of each game, from 1, its record, and what was played, verified."""
+        for line, record, played in read_each(self.path, self.board):
+            if self.only in (None, line):
+                yield line, record, played
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        outputs = options.html, options.json, options.data
+        check_outputs(*outputs, read=[options.file, options.board])
+        if options.data is not None:
+            check_format(options.data)
+        check_crew(options.crew)
+        check_draws(options.draws)
+        asked = Asked(make(options.judge), make(options.values_by), options.draws, options.seed)
+        _review(_games_of(options), asked, options)
+    except (ValueError, OSError, ModuleNotFoundError, AgentFailed) as error:
+        print(f"review: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("review: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        program("review"),
+        description=described(__doc__, "review"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("file", help="a record file, JSON Lines")
+    add("--game", type=int, help="only the game on this line, from 1")
+    add("--board", help="the board file of the games, if neither built in nor of the family")
+    add("--judge", default="champion:sims=400", metavar="SPEC", help="(champion:sims=400)")
+    add("--values-by", default="champion", metavar="SPEC", help="who judges chance (champion)")
+    add("--draws", type=int, default=DRAWS, help=f"of chance behind each action ({DRAWS})")
+    add("--seed", type=int, default=0, help="of these draws (0)")
+    add("--json", type=Path, metavar="OUT", help="write what was found")
+    add("--data", type=Path, metavar="OUT", help="write a row an event: .parquet or .npz")
+    add("--html", type=Path, metavar="OUT", help="write a page to step through")
+    add("--crew", default="here", help=f"who reviews, each a game at a time: {KINDS} (here)")
+    return parser
+
+
+def _games_of(options: argparse.Namespace) -> _Games:
+    """Return the games that are asked for: all of the file are verified, none is kept."""
+    board = None if options.board is None else BoardPool.load(options.board)
+    lines = sum(1 for _ in read_each(options.file, board))
+    if options.html is not None and options.game is None:
+        from tokaido_env.web.replay_page import check_number
+
+        check_number(lines)
+    if options.game is None:
+        return _Games(Path(options.file), board, None, lines)
+    if not 1 <= options.game <= lines:
+        raise RecordError(f"--game: expected 1 to {lines}, got {options.game}")
+    return _Games(Path(options.file), board, options.game, 1)
+
+
+# Reviewing
+
+
+def _review(games: _Games, asked: Asked, options: argparse.Namespace) -> None:
+    """Review games and tell of them; what is to be written is written as they come."""
+    tally, page = Tally(), _Page()
+    many = games.number > MANY
+    with ExitStack() as stack:
+        takes: list[Take] = [] if many else [lambda _, record, found: _print(record, found)]
+        takes.append(lambda _, record, found: tally.add(record.players, found))
+        if options.json is not None:
+            takes.append(stack.enter_context(_json_file(options.json)))
+        if options.data is not None:
+            takes.append(stack.enter_context(review_file(options.data, asked)))
+        if options.html is not None:
+            takes.append(page.add)
+        if many:
+            finished = stack.enter_context(match_bar("review", games.number, 0))
+            takes.append(lambda *_: finished(1))
+        _review_all(games, asked, options.crew, takes)
+        if tally.games != games.number:
+            raise ValueError(
+                f"{games.path}: expected {games.number} games as read before, it changed"
+            )
+    if many:
+        for table in _totals_tables(tally):
+            print_table(table)
+    if options.html is not None:
+        page.write(options.html, games.board)
+
+
+def _review_all(games: _Games, asked: Asked, crew: str, takes: Sequence[Take]) -> None:
+    """Review games by a crew, and hand each over with its line and its record."""
+    begun: deque[tuple[int, Record]] = deque()
+
+    def each() -> Iterator[Trajectory]:
+        for line, record, played in games.each():
+            begun.append((line, record))
+            yield played
+
+    def take(found: Review) -> None:
+        line, record = begun.popleft()
+        for each_take in takes:
+            each_take(line, record, found)
+
+    with open_crew(crew) as reviewers:
+        review_each(each(), asked, take, reviewers)
+
+
+# On a terminal
+
+
+def _print(record: Record, found: Review) -> None:
+    from tokaido_env.web.review_section import totals_rows, worst_of
+
+    first, second = shown_names(record.players)
+    title = f"{first} against {second}, {plain(record.board)}"
+    print_table(Table(title, ("", first, second), totals_rows(found)))
+    labels, worst = found.played.labels(), worst_of(found, _LISTED)
+    rows = [
+        (
+            *(str(row + 1), (first, second)[found.played.movers[row]], labels[row]),
+            *(LABELS[found.best[row]], str(found.mark(row))),
+            f"{found.loss[row]:.1%} ± {found.error[row]:.1%}",
+        )
+        for row in worst
+    ]
+    if rows:
+        headers = ("move", "player", "played", "better", "", "loss")
+        print_table(Table("The worst decisions", headers, rows))
+
+
+def _totals_tables(tally: Tally) -> Iterator[Table]:
+    """Yield what games come to for each name, of those with most games if there are many names."""
+    figures = sorted(tally.figures().items(), key=lambda one: -one[1]["games"])
+    title = f"{tally.games:,} games"
+    if len(figures) > MOST_NAMES:
+        title += f", the {MOST_NAMES} of {len(figures):,} players with most of them"
+    named = [(name.strip() or "?", of) for name, of in figures[:MOST_NAMES]]
+    headers = ("player", "choices", "loss a choice", "both could win", "as the judge")
+    decisions = [
+        (
+            *(name, f"{of['choices']:,}", _with_error(of["loss"], ".2%")),
+            *(_with_error(of["open_loss"], ".2%"), _with_error(of["agreed"], ".0%")),
+        )
+        for name, of in named
+    ]
+    yield Table(title, headers, decisions)
+    marks = [(name, *(f"{of[mark]:,}" for mark in MARKS)) for name, of in named]
+    yield Table("Marks", ("player", "blunders", "mistakes", "inaccuracies"), marks)
+    keys = {"luck": "+.1%", "result": ".1%", "result_less_luck": ".1%"}
+    chance = [
+        (name, f"{of['games']:,}", *(_with_error(of[key], form) for key, form in keys.items()))
+        for name, of in named
+    ]
+    yield Table("A game", ("player", "games", "luck", "result", "less luck"), chance)
+
+
+def _with_error(figure: Figure, form: str) -> str:
+    """Return a mean with half its interval of 95 %, which is symmetric."""
+    if figure["mean"] is None:
+        return "–"
+    told = format(figure["mean"], form)
+    if figure["ci95"] is None:
+        return told
+    low, high = figure["ci95"]
+    return f"{told} ± {format((high - low) / 2, form.lstrip('+'))}"
+
+
+# In files
+
+
+@contextmanager
+def _json_file(path: Path) -> Iterator[Take]:
+    """Give what takes the games of a JSON file, which is whole."""
+    with whole_file(path) as file:
+        file.write(f'{{"version": {VERSION}, "games": ['.encode())
+        between = ""
+
+        def take(line: int, record: Record, found: Review) -> None:
+            nonlocal between
+            told = {"names": record.players, "board": record.board, **found.to_dict()}
+            file.write((between + json.dumps(told, ensure_ascii=False)).encode())
+            between = ", "
+
+        yield take
+        file.write(b"]}\n")
+
+
+class _Page:
+    """The page of games, which needs all of them at once."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+        self._reviews: list[Review] = []
+
+    def add(self, line: int, record: Record, found: Review) -> None:
+        self._records.append(record)
+        self._reviews.append(found)
+
+    def write(self, path: Path, board: BoardPool | None) -> None:
+        from tokaido_env.web.replay_page import replay_page
+
+        write_text(path, replay_page(self._records, board, reviews=self._reviews))

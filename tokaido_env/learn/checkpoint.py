@@ -1,0 +1,279 @@
+"""Checkpoints: all that a run needs to go on exactly, in files that hold data only.
+
+A checkpoint is a folder of four files and their checksums. It is on the disk, whole, before it has
+its name, and has lost its name before it is deleted: no kill and no power cut leaves half of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from tokaido_env.core.checks import plain, shown
+from tokaido_env.files import FOLDER, NOTHING, UNFINISHED, read_json, standing, sync, sync_folder
+from tokaido_env.learn.arrays import check_file, read_arrays
+from tokaido_env.learn.declared import RunError
+
+KEPT = 2
+MOST = 256 << 20  # bytes of a file of a checkpoint: the widest network's optimizer takes 60 MB
+_LEARNER, _OPTIMIZER = "learner.safetensors", "optimizer.safetensors"
+_GAMES, _STATE = "games.npz", "state.json"
+_SUMS = "SHA256SUMS"  # of the others, as `sha256sum --check` reads it
+
+_KEYS = 624  # of the Mersenne Twister
+_TORCH = "torch_rng"  # the name of its random state
+
+# What reading a cut, foreign or incomplete checkpoint can raise.
+BROKEN = (
+    *(OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError),
+    *(AttributeError, IndexError, OverflowError),
+    *(BadZipFile, SafetensorError),
+)
+
+
+class Checkpoint(NamedTuple):
+    """What a run needs to go on exactly, beside the random states of PyTorch and NumPy.
+
+    Attributes:
+        steps: decisions of the learner so far.
+        updates: passes over the decisions of an update so far.
+        weights: of the learner, by name.
+        moments: of Adam, by parameter number and name.
+        games: of the learner, as arrays.
+        counters: of the run, as JSON types.
+    """
+
+    steps: int
+    updates: int
+    weights: Mapping[str, torch.Tensor]
+    moments: Mapping[int, Mapping[str, torch.Tensor]]
+    games: Mapping[str, Any]
+    counters: Mapping[str, Any]
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the finished checkpoints of a run, oldest first."""
+    return sorted(path for path in (folder / "checkpoints").glob("*") if path.name.isdigit())
+
+
+def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint of a run, whole or not at all, and drop all but the newest.
+
+    The random states of PyTorch and NumPy, as they are now, are part of it.
+
+    Raises:
+        RunError: if it cannot be written; those before are as they were.
+    """
+    final = folder / "checkpoints" / f"{checkpoint.steps:09d}"
+    unfinished = final.with_name(final.name + UNFINISHED)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        unfinished.mkdir(parents=True)
+        sync_folder(folder)
+        _write(unfinished, checkpoint)
+        unfinished.replace(final)
+        sync_folder(final.parent)
+    except OSError as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise RunError(
+            f"{final}: not saved: {error.strerror or error}: the checkpoints before it are whole: "
+            "make room, then go on with --resume"
+        ) from None
+    drop_old(folder)
+
+
+def drop_old(folder: Path) -> None:
+    """Delete all but the newest checkpoints of a run."""
+    for old in checkpoints(folder)[:-KEPT]:
+        _delete(old)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint; the random states of PyTorch and NumPy become those that it holds.
+
+    Raises:
+        One of `BROKEN`.
+    """
+    counters = _read_state(path)
+    weights = _read_tensors(path / _LEARNER)
+    tensors = _read_tensors(path / _OPTIMIZER)
+    games = read_arrays(_checked(path / _GAMES), MOST)
+    torch.set_rng_state(tensors.pop(_TORCH))
+    _set_numpy_state(counters["numpy"])
+    moments: dict[int, dict[str, torch.Tensor]] = {}
+    for key, tensor in tensors.items():
+        number, name = key.split(".")
+        moments.setdefault(int(number), {})[name] = tensor
+    return Checkpoint(int(path.name), counters["updates"], weights, moments, games, counters)
+
+
+def snapshots_needed(folder: Path) -> set[str]:
+    """Return the names of the opponents without which no checkpoint can be gone on from.
+
+    Raises:
+        RunError: if a checkpoint is broken.
+    """
+    needed: set[str] = set()
+    for path in checkpoints(folder):
+        try:
+            pool = _read_state(path)["pool"]
+            needed |= {*pool["snapshots"], *pool["seated"]}  # one that was dropped may still sit
+        except BROKEN as error:
+            raise broken(path, error, "delete it") from None
+    return needed
+
+
+def broken(path: Path, error: Exception, advice: str) -> RunError:
+    """Return what is to be said of a checkpoint that cannot be read."""
+    said = str(error) if isinstance(error, ValueError | SafetensorError) else repr(error)
+    what = plain(f"no key {error}" if isinstance(error, KeyError) else said, 300)
+    return RunError(f"{path}: broken checkpoint: {what}: {advice}")
+
+
+def check_links(folder: Path) -> None:
+    """Refuse a run whose parts lie elsewhere: what is too old is deleted from them.
+
+    Raises:
+        RunError: naming the link.
+    """
+    parts = [folder / name for name in ("checkpoints", "pool", "tb")]
+    parts += [*(folder / "checkpoints").glob("*"), *(folder / "pool").glob("*")]
+    for path in parts:
+        if path.is_symlink():
+            raise RunError(f"{path}: is a link: expected a part of the run itself")
+    for path in parts[:3]:
+        if standing(path) not in (FOLDER, NOTHING):
+            raise RunError(f"{path}: expected a folder, it is {standing(path)}")
+
+
+def _write(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write the files of a checkpoint, the sums last, and see them on the disk."""
+    state = dict(checkpoint.counters)
+    state |= {"updates": checkpoint.updates, "numpy": _numpy_state()}
+    _write_file(folder / _LEARNER, save(dict(checkpoint.weights)))
+    _write_file(folder / _OPTIMIZER, save(_optimizer_tensors(checkpoint)))
+    _write_file(folder / _GAMES, _npz(checkpoint.games))
+    _write_file(folder / _STATE, json.dumps(state, indent=1).encode())
+    sums = "".join(_sum(folder / name) + "\n" for name in (_LEARNER, _OPTIMIZER, _GAMES, _STATE))
+    _write_file(folder / _SUMS, sums.encode())
+    sync_folder(folder)
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        sync(file)
+
+
+def _delete(path: Path) -> None:
+    """Delete a checkpoint, its name first."""
+    unnamed = path.with_name(path.name + UNFINISHED)
+    shutil.rmtree(unnamed, ignore_errors=True)
+    path.replace(unnamed)
+    sync_folder(path.parent)
+    shutil.rmtree(unnamed)
+
+
+def _checked(path: Path) -> Path:
+    """Return the path of a file of a checkpoint that is as it was written.
+
+    Checkpoints from before there were sums are taken as they are.
+
+    Raises:
+        ValueError: naming the file, if it was changed.
+    """
+    sums = path.with_name(_SUMS)
+    check_file(path, MOST)
+    if standing(sums) == NOTHING:
+        return path
+    check_file(sums, MOST)
+    if _sum(path).encode() not in sums.read_bytes().splitlines():
+        raise ValueError(f"{path.name}: was changed: its SHA-256 is not the one in {_SUMS}")
+    return path
+
+
+def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(_checked(path))
+    except SafetensorError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    """Return the counters of a checkpoint."""
+    counters = read_json(_checked(path / _STATE))
+    if not isinstance(counters, dict) or not {"updates", "numpy"} <= set(counters):
+        raise ValueError(f"{_STATE}: expected an object with updates, numpy and others")
+    if type(counters["updates"]) is not int:
+        raise ValueError(f"{_STATE}: updates: expected a count, got {shown(counters['updates'])}")
+    return counters
+
+
+def check_moments(
+    parameters: Sequence[torch.Tensor], moments: Mapping[int, Mapping[str, torch.Tensor]]
+) -> None:
+    """Check that moments are Adam's of such parameters.
+
+    Raises:
+        ValueError: naming the tensor.
+    """
+    for number, own in moments.items():
+        if number >= len(parameters) or set(own) != {"step", "exp_avg", "exp_avg_sq"}:
+            raise ValueError(f"{_OPTIMIZER}: {number}: expected what Adam keeps of a parameter")
+        for name, tensor in own.items():
+            shape = () if name == "step" else tuple(parameters[number].shape)
+            right = tuple(tensor.shape) == shape and tensor.dtype == torch.float32
+            if not right or not bool(torch.isfinite(tensor).all()):
+                raise ValueError(
+                    f"{_OPTIMIZER}: {number}.{name}: expected finite float32 numbers of shape "
+                    f"{shape}, got {tensor.dtype} of shape {tuple(tensor.shape)}"
+                )
+            if name != "exp_avg" and bool((tensor < 0).any()):
+                raise ValueError(f"{_OPTIMIZER}: {number}.{name}: expected none below 0")
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}"
+
+
+def _npz(arrays: Mapping[str, Any]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def _optimizer_tensors(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
+    """Return Adam's moments by parameter number, and PyTorch's random state."""
+    tensors = {_TORCH: torch.get_rng_state()}
+    for number, moments in checkpoint.moments.items():
+        for name, tensor in moments.items():
+            tensors[f"{number}.{name}"] = tensor.clone()
+    return tensors
+
+
+def _numpy_state() -> list[Any]:
+    """Return NumPy's global random state, which SB3 shuffles minibatches with, as JSON types."""
+    name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
+    return [str(name), [int(key) for key in keys], position, has_gauss, gauss]
+
+
+def _set_numpy_state(state: list[Any]) -> None:
+    name, keys, position, has_gauss, gauss = state
+    right = isinstance(keys, list) and len(keys) == _KEYS and type(position) is int
+    if not right or not 0 <= position <= _KEYS:  # NumPy does not look at the place
+        raise ValueError(
+            f"{_STATE}: numpy: expected {_KEYS} keys and a place in them, got {shown(position)}"
+        )
+    np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002

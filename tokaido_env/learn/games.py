@@ -1,0 +1,277 @@
+"""Games of a network against itself, played to their end: what a learner learns from.
+
+Whole games, since what drops games that take long would teach that games are short; both players
+are the network, so that every decision is a sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.inference import choose
+from tokaido_env.agents.inputs import read_moves, viewer
+from tokaido_env.batch import Batch
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.jit import entry, index
+from tokaido_env.core.rules import apply, is_chance, score
+from tokaido_env.core.state import copy_rows
+from tokaido_env.learn.samples import legal_rows
+from tokaido_env.learn.sighted import Moves, SightedNetwork
+
+STEP = 512
+"""Matrices have a multiple of so many rows: PyTorch plans a product anew for each new size."""
+
+NO_MOVE = -1e9  # the logit of what is illegal
+
+
+class Decisions(NamedTuple):
+    """All decisions of some games, those of a game in their order."""
+
+    inputs: torch.Tensor
+    """(n, N_SIGHTED)."""
+    results: torch.Tensor
+    """(k, N_RESULT), of the legal actions of all, in their order."""
+    legal: npt.NDArray[np.uint64]
+    """(n,), as bits."""
+    board: npt.NDArray[np.int64]
+    """(n,), its place in the pool."""
+    game: npt.NDArray[np.int64]
+    """(n,)."""
+    mover: npt.NDArray[np.int8]
+    """(n,)."""
+    round: npt.NDArray[np.int16]
+    """(n,), rolls made."""
+    action: npt.NDArray[np.int64]
+    """(n,), that was taken."""
+    log_odds: npt.NDArray[np.float32]
+    """(n,), the logarithm of its probability."""
+    value: npt.NDArray[np.float32]
+    """(n,), for player_0."""
+    chance: npt.NDArray[np.int64]
+    """(n,), the row of `Chances` that it led to, -1 for none."""
+
+
+class Chances(NamedTuple):
+    """All nodes at chance that a decision of these games led to."""
+
+    inputs: torch.Tensor
+    """(m, N_SIGHTED)."""
+    decision: npt.NDArray[np.int64]
+    """(m,), which led there."""
+    viewer: npt.NDArray[np.int8]
+    """(m,), whom the inputs are seen by."""
+    value: npt.NDArray[np.float32]
+    """(m,), for player_0."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """Games that ended.
+
+    Attributes:
+        decisions, chances: of all.
+        results: float32 (games,), of player_0.
+        ends: int16 (games, 8): faith, commerce and culture of player_0, those of player_1, the
+            rounds, and which trigger ended it: 0 none, 1 temple, 2 garden, 3 slabs,
+            4 gifts.
+    """
+
+    decisions: Decisions
+    chances: Chances
+    results: npt.NDArray[np.float32]
+    ends: npt.NDArray[np.int16]
+
+
+def play_games(network: SightedNetwork, pool: BoardPool, games: int, seed: int) -> Played:
+    """Play games to their end; actions are drawn by the policy.
+
+    Args:
+        network: both players.
+        pool: the boards; that of each game follows from its seed.
+        games: how many.
+        seed: of the first game, the others follow.
+    """
+    batch = Batch(games, pool, observation=None, autoreset=False, copy=False)
+    batch.reset(seed=seed)
+    which = batch.slots["board"].astype(np.int64)
+    notes = _Notes(network, pool)
+    running = np.flatnonzero(~batch.over)
+    with network.playing():
+        while len(running):
+            states, keys = copy_rows(batch.states, running), batch.keys(running)
+            actions = notes.decide(running, which[running], states, batch.legal[running], keys)
+            batch.advance(running, actions, check=False)
+            running = running[~batch.over[running]]
+    ends = np.zeros((games, 8), np.int16)
+    _note_ends(ends, pool.records, which, batch.states)
+    return notes.played(batch.rewards(np.arange(games))[:, 0], ends)
+
+
+class _Notes:
+    """Takes decisions by a network, and notes them."""
+
+    def __init__(self, network: SightedNetwork, pool: BoardPool) -> None:
+        self._network = network
+        self._boards, self._guides = pool.records, guides_of(pool.records)
+        self._decisions: list[Decisions] = []
+        self._chances: list[Chances] = []
+        self._count = 0
+
+    def decide(
+        self,
+        games: npt.NDArray[np.int64],
+        which: npt.NDArray[np.int64],
+        states: npt.NDArray[np.void],
+        legal: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+    ) -> npt.NDArray[np.int64]:
+        """Return the actions (n,) of games with a decision to take."""
+        network = self._network
+        judged = judge(network, self._boards, self._guides, which, states, legal)
+        logits, values, inputs, results = judged
+        actions = np.empty(len(legal), np.int64)
+        choose(actions, logits.cpu().numpy(), legal, keys, 1.0)
+        rows = network.tensor(actions)[:, None]
+        log_odds = torch.log_softmax(logits, 1).gather(1, rows)[:, 0].cpu().numpy()
+        mover = states["player"].copy()
+        own = _for_player_0(values, mover)
+        chance = self._look_behind(which, states, actions)
+        self._decisions.append(
+            Decisions(
+                *(inputs, results, legal, which, games, mover, states["round"].copy()),
+                *(actions, log_odds, own, chance),
+            )
+        )
+        self._count += len(legal)
+        return actions
+
+    def _look_behind(
+        self,
+        which: npt.NDArray[np.int64],
+        states: npt.NDArray[np.void],
+        actions: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.int64]:
+        """Note the nodes at chance behind actions; return which row each is, or -1."""
+        after = copy_rows(states)
+        seats = np.full(len(states), -1, np.int8)
+        _apply_each(seats, self._boards, which, after, actions)
+        at = np.flatnonzero(seats >= 0)
+        rows = np.full(len(states), -1, np.int64)
+        if len(at) == 0:
+            return rows
+        none = np.zeros(len(at), np.uint64)
+        behind = copy_rows(after, at)
+        trunk, _ = read_moves(self._boards, self._guides, which[at], behind, none, STEP)
+        inputs = self._network.tensor(trunk, self._network.dtype)
+        board = padded(self._network.tensor(which[at]), len(inputs))
+        values = self._network.values(inputs, board)[0][: len(at)]
+        inputs, own = inputs[: len(at)], _for_player_0(values, seats[at])
+        begin = sum(len(one.decision) for one in self._chances)
+        rows[at] = begin + np.arange(len(at))
+        self._chances.append(Chances(inputs, self._count + at, seats[at], own))
+        return rows
+
+    def played(self, results: npt.NDArray[np.float32], ends: npt.NDArray[np.int16]) -> Played:
+        """Return what was noted, of games with such ends."""
+        decisions = Decisions(*(_joined(column) for column in zip(*self._decisions, strict=True)))
+        chances = Chances(*(_joined(column) for column in zip(*self._chances, strict=True)))
+        return Played(decisions, chances, results, ends)
+
+
+class Judged(NamedTuple):
+    """What a network says of n positions, and what it was told of them."""
+
+    logits: torch.Tensor
+    """(n, N_ACTIONS), `NO_MOVE` where illegal."""
+    values: torch.Tensor
+    """(n,), as log odds / 2 for who decides."""
+    inputs: torch.Tensor
+    """(n, N_SIGHTED)."""
+    results: torch.Tensor
+    """(k, N_RESULT), of the legal actions of all, in their order."""
+
+
+def judge(
+    network: SightedNetwork,
+    boards: npt.NDArray[np.void],
+    guides: npt.NDArray[np.void],
+    which: npt.NDArray[np.int64],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+) -> Judged:
+    """Ask a network what it says of positions; takes what `read_moves` takes."""
+    trunk, moves = read_moves(boards, guides, which, states, legal, STEP)
+    n, k = len(legal), int(np.bitwise_count(legal).sum())
+    inputs, results = (network.tensor(array, network.dtype) for array in (trunk, moves))
+    board = padded(network.tensor(which), len(inputs))
+    position, action = (padded(network.tensor(x), len(results)) for x in moves_of(legal))
+    scores, values, _ = network(inputs, Moves(results, position, action), board)
+    logits = spread(scores[:k], position[:k], action[:k], n)
+    return Judged(logits, values[:n], inputs[:n], results[:k])
+
+
+def _for_player_0(values: torch.Tensor, seats: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
+    """Return values that are log odds / 2 for a seat as those in [-1, 1] for player_0."""
+    own = torch.tanh(values).cpu().numpy() * (1 - 2 * seats)
+    return np.asarray(own, np.float32)
+
+
+def moves_of(
+    legal: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return of which position each legal action is, and its number: int64 (k,) both."""
+    position, action = legal_rows(legal).nonzero()
+    return position, action
+
+
+def padded(numbers: torch.Tensor, rows: int) -> torch.Tensor:
+    """Return numbers (n,) with zeros behind them, (rows,)."""
+    return torch.nn.functional.pad(numbers, (0, rows - len(numbers)))
+
+
+def spread(
+    scores: torch.Tensor, position: torch.Tensor, action: torch.Tensor, n: int
+) -> torch.Tensor:
+    """Return scores of legal actions as logits (n, N_ACTIONS), `NO_MOVE` where illegal."""
+    logits = torch.full((n, N_ACTIONS), NO_MOVE, device=scores.device)
+    return logits.index_put((position, action), scores)
+
+
+def _joined(parts: Any) -> Any:
+    return torch.cat(parts) if isinstance(parts[0], torch.Tensor) else np.concatenate(parts)
+
+
+@entry
+def _apply_each(seats: Any, boards: Any, which: Any, states: Any, actions: Any) -> None:
+    """Carry out actions; write by whom the state is seen if it is at chance then."""
+    for i in range(len(seats)):
+        apply(boards[index(which[i])], states[i], actions[i])
+        if is_chance(states[i]):
+            seats[i] = viewer(states[i])
+
+
+@entry
+def _note_ends(ends: Any, boards: Any, which: Any, states: Any) -> None:
+    for i in range(len(ends)):
+        board, s = boards[index(which[i])], states[i]
+        for seat in range(2):
+            ends[i, 3 * seat], ends[i, 3 * seat + 1], ends[i, 3 * seat + 2] = score(board, s, seat)
+        ends[i, 6] = s["round"]
+        trigger = 0
+        for seat in range(2):
+            if s["temple"][seat] == 9:
+                trigger = 1
+            elif s["garden"][seat] == 6:
+                trigger = 2
+            elif s["gold"][seat] == 6:
+                trigger = 3
+            elif s["gifted"][seat] == 10:
+                trigger = 4
+        ends[i, 7] = trigger

@@ -1,0 +1,270 @@
+"""Generalisation as tables and pictures: the scores of an agent on many boards, and of several.
+
+Same results, same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokaido_env.arena.generalisation import Estimate, Generalisation, Scores
+from tokaido_env.arena.generalisation_file import boards_trained_on
+from tokaido_env.core.checks import plain
+from tokaido_env.report.canvas import new_axes, new_figure, save_figure
+from tokaido_env.report.style import FAINT, INK, PALETTE, WIDTH, drawing
+from tokaido_env.report.tables import Table, markdown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST = 60  # characters of a spec in a title
+TEST_COLOUR, TRAIN_COLOUR = PALETTE[0], PALETTE[5]
+
+_HEIGHT = 5.4  # inches
+_JITTER = 1.08  # between runs with as many boards
+
+
+# Tables
+
+
+def result_table(result: Generalisation) -> Table:
+    """Return what an agent scores on boards it has not seen, and on others."""
+    title = f"{result.agent} against {result.opponent}, seed {result.seed}"
+    headers = ("boards", "", "games", "mean score", "interquartile mean", "better than even")
+    rows = []
+    for scores in (result.test, result.train):
+        if scores is not None:
+            cells = [with_interval(x) for x in (scores.mean, scores.iqm, scores.above_even)]
+            number = f"{len(scores.each):,}", f"{scores.games:,}"
+            rows.append((scores.pool, *number, *cells))
+    return Table(title, headers, rows)
+
+
+def meaning(result: Generalisation) -> str:
+    """Return what the gap is, in a sentence."""
+    if result.train is None or result.gap is None:
+        return "No gap: these are the boards that agents are trained on."
+    known = "boards that it was trained on"
+    if result.trained_on is None or boards_trained_on(result) is None:
+        known = "boards of train, which it has not seen either as far as is known"
+    gap = with_interval(result.gap, sign=True)
+    return f"Gap, {result.test.pool} less {result.train.pool} ({known}): {gap}"
+
+
+COMPARED = (
+    *("agent", "trained on", "score on test", "interquartile mean", "better than even"),
+    *("score on train", "gap"),
+)  # fmt: skip
+
+
+def compared_table(results: Sequence[Generalisation]) -> Table:
+    """Return several results side by side, in the order given: without the interquartile mean."""
+    first = results[0]
+    pairs = f"{len(first.test.each)} boards, {first.test.pairs} pairs on each"
+    title = f"In %, against {first.opponent} on {first.test.pool}: {pairs}"
+    rows = [
+        (agent, known, *(cell.replace(" %", "") for cell in (mean, above, train, gap)))
+        for agent, known, mean, _, above, train, gap in _compared_rows(results)
+    ]
+    return Table(title, (*COMPARED[:3], *COMPARED[4:]), rows)
+
+
+def markdown_table(results: Sequence[Generalisation]) -> str:
+    """Return several results side by side as a table in Markdown."""
+    return markdown(COMPARED, _compared_rows(results))
+
+
+def with_interval(estimate: Estimate, *, sign: bool = False) -> str:
+    """Return a share with its interval, in per cent."""
+    form = "+.1f" if sign else ".1f"
+    value, low, high = (f"{100 * x:{form}}" for x in (estimate.value, *estimate.ci95))
+    return f"{value} % ({low} to {high})".replace("-", "−")
+
+
+def check_comparable(results: Mapping[str, Generalisation]) -> None:
+    """Check that results, by their names, are of games on the same boards and with one opponent.
+
+    Raises:
+        ValueError: naming the first that is not.
+    """
+    names, each = list(results), [_protocol(result) for result in results.values()]
+    for name, protocol in zip(names, each, strict=True):
+        if protocol != each[0]:
+            theirs, ours = (", ".join(map(plain, map(str, one))) for one in (protocol, each[0]))
+            raise ValueError(
+                f"{name}: expected results as those of {names[0]}, {ours}; got {theirs}"
+            )
+
+
+def _protocol(result: Generalisation) -> tuple[str, ...]:
+    test = result.test
+    pairs = f"{len(test.each)} boards of hash {test.hash}", f"{test.pairs} pairs on each"
+    return f"against {result.opponent}", *pairs, f"seed {result.seed}"
+
+
+def _compared_rows(results: Sequence[Generalisation]) -> list[tuple[str, ...]]:
+    rows = []
+    for result in results:
+        test, train = result.test, result.train
+        cells = [with_interval(x) for x in (test.mean, test.iqm, test.above_even)]
+        cells.append("" if train is None else with_interval(train.mean))
+        cells.append("" if result.gap is None else with_interval(result.gap, sign=True))
+        rows.append((result.agent, result.trained_on or "", *cells))
+    return rows
+
+
+# Figures
+
+
+def write_result_plots(result: Generalisation, folder: str | Path) -> list[Path]:
+    """Draw the scores of an agent on each board, as PNG and as SVG; return the files."""
+    return _write({"boards": lambda: _draw_boards(result)}, Path(folder))
+
+
+def write_curve_plots(results: Sequence[Generalisation], folder: str | Path) -> list[Path]:
+    """Draw scores and gaps against the number of boards trained on; return the files.
+
+    Raises:
+        ValueError: if of no agent this number is known.
+    """
+    trained = [(boards_trained_on(result), result) for result in results]
+    known = [(boards, result) for boards, result in trained if boards is not None]
+    if not known:
+        raise ValueError(
+            "no curve: of none of these agents it is known on how many boards of the family it "
+            "was trained"
+        )
+    return _write({"curve": lambda: _draw_curve(known)}, Path(folder))
+
+
+def _write(figures: Mapping[str, Callable[[], Figure]], folder: Path) -> list[Path]:
+    paths = []
+    with drawing():
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, draw in figures.items():
+            paths += save_figure(draw(), folder, name)
+    return paths
+
+
+def _draw_boards(result: Generalisation) -> Figure:
+    sides = [(result.test, "boards it has not seen", TEST_COLOUR)]
+    if result.train is not None:
+        new = boards_trained_on(result) is None
+        what = "other boards" if new else "boards it was trained on"
+        sides.append((result.train, what, TRAIN_COLOUR))
+    games = sum(scores.games for scores, _, _ in sides)
+    title = f"{plain(result.agent, MOST)}, board by board"
+    figure = new_figure(_HEIGHT, title, f"{games:,} games")
+    room = (WIDTH - 0.85) / len(sides)
+    for i, (scores, what, colour) in enumerate(sides):
+        left = 0.85 + i * room
+        axes = new_axes(figure, left, 1.0, WIDTH - left - room + 0.25, 0.35)
+        _draw_scores(axes, scores, colour)
+        axes.set_title(f"{what}: {plain(scores.pool, MOST)}", fontsize=11, loc="left")
+        if i == 0:
+            axes.set_ylabel(f"% of points won against {plain(result.opponent, 30)}")
+        else:
+            axes.tick_params(labelleft=False)
+    note = (
+        "a dot is a board, its line the 95 % interval; the band is that of the mean of all boards"
+    )
+    figure.text(0.85 / WIDTH, 0.2 / _HEIGHT, note, fontsize=10)
+    return figure
+
+
+def _draw_scores(axes: Axes, scores: Scores, colour: str) -> None:
+    """Draw the scores on boards from the lowest to the highest."""
+    order = np.argsort([one.score.value for one in scores.each], kind="stable")
+    each = [scores.each[i].score for i in order]
+    places = np.arange(1, len(each) + 1)
+    lows, highs = (100 * np.array([score.ci95[end] for score in each]) for end in (0, 1))
+    axes.vlines(places, lows, highs, color=colour, alpha=0.35, linewidth=max(1.0, 60 / len(each)))
+    values = [100 * score.value for score in each]
+    axes.plot(places, values, "o", color=colour, ms=max(3.0, 7 - len(each) / 20), clip_on=False)
+    low, high = (100 * end for end in scores.mean.ci95)
+    axes.axhspan(low, high, color=colour, alpha=0.18, linewidth=0)
+    axes.axhline(100 * scores.mean.value, color=colour, linewidth=1.2)
+    _even(axes)
+    axes.set_ylim(0, 100)
+    axes.set_xlim(0, len(each) + 1)
+    text = f"mean {with_interval(scores.mean)}"
+    place: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 10}
+    axes.text(0.98, 0.04, text, weight="bold", ha="right", **place)
+    axes.set_xlabel("boards, from its worst to its best")
+    axes.locator_params(axis="x", integer=True)
+
+
+def _even(axes: Axes) -> None:
+    axes.axhline(50, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+
+
+def _draw_curve(known: Sequence[tuple[int, Generalisation]]) -> Figure:
+    opponent = plain(known[0][1].opponent, 30)
+    runs = "1 agent" if len(known) == 1 else f"{len(known)} agents"
+    figure = new_figure(
+        2 * _HEIGHT - 2.6, "More boards to train on, better play on new ones?", runs
+    )
+    height = float(figure.get_size_inches()[1])
+    above = new_axes(figure, 0.95, height / 2 + 0.1, 0.3, 0.45)
+    below = new_axes(figure, 0.95, 0.95, 0.3, height / 2 - 0.3)
+    kinds: list[tuple[Axes, str, Callable[[Generalisation], Estimate | None], str]] = [
+        (above, "on boards it has not seen", lambda one: one.test.mean, TEST_COLOUR),
+        (
+            above,
+            "on boards it was trained on",
+            _train_mean,
+            TRAIN_COLOUR,
+        ),
+        (below, "gap", lambda one: one.gap, INK),
+    ]
+    for axes, label, value, colour in kinds:
+        _draw_runs(axes, [(x, value(one)) for x, one in known], label, colour)
+    _even(above)
+    below.axhline(0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    above.set_ylabel(f"% of points won\nagainst {opponent}")
+    below.set_ylabel("gap in points:\nnew less trained")
+    above.legend(frameon=False, fontsize=10, loc="best")
+    for axes in (above, below):
+        _number_axis(axes, sorted({x for x, _ in known}))
+    below.set_xlabel("boards that the agent was trained on")
+    note = (
+        "a dot is a trained agent with its 95 % interval; the line joins the means of those alike"
+    )
+    figure.text(0.95 / WIDTH, 0.2 / height, note, fontsize=10)
+    return figure
+
+
+def _train_mean(result: Generalisation) -> Estimate | None:
+    return None if result.train is None else result.train.mean
+
+
+def _draw_runs(
+    axes: Axes, points: Sequence[tuple[int, Estimate | None]], label: str, colour: str
+) -> None:
+    """Draw the value of each run with its interval, and a line through their means."""
+    runs: dict[int, list[Estimate]] = {}
+    for boards, estimate in points:
+        if estimate is not None:
+            runs.setdefault(boards, []).append(estimate)
+    for boards, estimates in runs.items():
+        for i, estimate in enumerate(estimates):
+            x = boards * _JITTER ** (i - (len(estimates) - 1) / 2)
+            low, high = (100 * end for end in estimate.ci95)
+            axes.plot([x, x], [low, high], color=colour, linewidth=1.5, alpha=0.6)
+            axes.plot(x, 100 * estimate.value, "o", color=colour, ms=6)
+    means = [(x, 100 * float(np.mean([one.value for one in runs[x]]))) for x in sorted(runs)]
+    axes.plot(*zip(*means, strict=True), color=colour, linewidth=1.0, label=label)
+
+
+def _number_axis(axes: Axes, numbers: Sequence[int]) -> None:
+    """Let an axis count boards, each number ten times as far apart as the one before."""
+    axes.set_xscale("log")
+    axes.set_xlim(numbers[0] / 1.6, numbers[-1] * 1.6)
+    axes.set_xticks(numbers, [f"{number:,}" for number in numbers])
+    axes.set_xticks([], minor=True)
+    axes.grid(axis="y", color=FAINT)

@@ -1,0 +1,156 @@
+"""Calibration as tables and a picture: what an agent expects, and what comes.
+
+Same results, same bytes. Results are the figures of `tokaido evaluate calibrate`, as its JSON file
+has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tokaido_env.core.checks import plain
+from tokaido_env.report.canvas import new_axes, new_figure, save_figure
+from tokaido_env.report.style import FAINT, INK, PALETTE, WIDTH, drawing
+from tokaido_env.report.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Figures = Mapping[str, Any]
+
+MOST = 60  # characters of a spec in a title
+ALLOWED = 0.02  # the bias that a value may have and still be called calibrated
+
+_HEIGHT = 5.2  # inches
+
+
+# Tables
+
+
+def rounds_table(result: Figures) -> Table:
+    """Return what the agent expected and what came, by group of rounds."""
+    title = f"{result['agent']} against itself, seed {result['seed']}, board {result['board']}: "
+    title += f"{result['games']:,} games"
+    headers = ("rounds", "positions", "expected", "result", "bias", "95 % interval")
+    rows = [_row(_rounds(row), row) for row in result["by_round"]]
+    return Table(
+        title, headers, [*rows, ("all", f"{result['positions']:,}", "", "", *_bias(result))]
+    )
+
+
+def reliability_table(result: Figures) -> Table:
+    """Return what came where the agent expected alike."""
+    title = f"By what it expected; expected calibration error {result['calibration_error']:.4f}"
+    headers = ("expected from – to", "positions", "expected", "result", "bias", "95 % interval")
+    rows = []
+    for row in result["reliability"]:
+        low, high = row["values"]
+        rows.append(_row(f"{_signed(low, 1)} – {_signed(high, 1)}", row))
+    return Table(title, headers, rows)
+
+
+def errors_table(result: Figures) -> Table:
+    """Return how far the values are from the truth, as far as it is known."""
+    rows = [("squared error against results", *_value(result["squared_error"], "mean"))]
+    rolled, luck = result["rollouts"], result["luck"]
+    if rolled is not None:
+        each = f"{rolled['positions']:,} positions, {rolled['each']:,} rollouts of each"
+        rows.append(
+            (
+                f"rms error against rollouts, their noise taken off: {each}",
+                *_value(rolled["rms"], "value"),
+            )
+        )
+        rows.append(("bias against rollouts", *_bias(rolled)))
+    what = f"share of result less first value explained by luck: {luck['games']:,} games"
+    rows.append((what, *_value(luck["explained"], "value")))
+    return Table("Errors, of results from −1 to 1", ("", "value", "95 % interval"), rows)
+
+
+def meaning(result: Figures) -> str:
+    """Return whether the agent is calibrated in all groups of rounds, in a sentence."""
+    off = [row for row in result["by_round"] if abs(row["bias"]["mean"]) > ALLOWED]
+    who = plain(result["agent"], MOST)
+    if not off:
+        return f"{who} is calibrated: its bias is at most {ALLOWED} in every group of rounds."
+    where = ", ".join(f"{_rounds(row)} ({_signed(row['bias']['mean'])})" for row in off)
+    return f"{who} is off by more than {ALLOWED} in rounds {where}."
+
+
+def _row(name: str, row: Figures) -> tuple[str, ...]:
+    means = [_signed(row[key]["mean"]) for key in ("value", "result")]
+    return (name, f"{row['bias']['n']:,}", *means, *_bias(row))
+
+
+def _bias(row: Figures) -> tuple[str, str]:
+    value, interval = row["bias"]["mean"], row["bias"]["ci95"]
+    return _signed(value), "" if interval is None else " – ".join(map(_signed, interval))
+
+
+def _value(estimate: Figures, key: str) -> tuple[str, str]:
+    interval = estimate["ci95"]
+    between = "" if interval is None else " – ".join(f"{bound:.3f}" for bound in interval)
+    return f"{estimate[key]:.4f}", between
+
+
+def _rounds(row: Figures) -> str:
+    first, last = row["rounds"]
+    return f"{first} and later" if last is None else f"{first} – {last}"
+
+
+def _signed(value: float, digits: int = 3) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+# Figures
+
+
+def write_plots(result: Figures, folder: str | Path) -> list[Path]:
+    """Draw reliability and bias, as PNG and as SVG; return the files."""
+    folder = Path(folder)
+    with drawing():
+        folder.mkdir(parents=True, exist_ok=True)
+        return save_figure(_draw(result), folder, "calibration")
+
+
+def _draw(result: Figures) -> Figure:
+    title = f"{plain(result['agent'], MOST)}: what it expects, and what comes"
+    figure = new_figure(_HEIGHT, title, f"{result['games']:,} games")
+    left = new_axes(figure, 0.85, 0.95, WIDTH / 2 + 0.25, 0.35)
+    right = new_axes(figure, WIDTH / 2 + 0.75, 0.95, 0.25, 0.35)
+    _draw_reliability(left, result["reliability"])
+    _draw_rounds(right, result["by_round"])
+    note = "lines are 95 % intervals, games being independent; the band is a bias of 0.02"
+    figure.text(0.85 / WIDTH, 0.2 / _HEIGHT, note, fontsize=10)
+    return figure
+
+
+def _draw_reliability(axes: Axes, rows: Sequence[Figures]) -> None:
+    axes.plot([-1, 1], [-1, 1], color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    for row in rows:
+        _draw_point(axes, row["value"]["mean"], row["result"])
+    axes.set_xlim(-1.02, 1.02)
+    axes.set_ylim(-1.02, 1.02)
+    axes.set_title("reliability", fontsize=11, loc="left")
+    axes.set_xlabel("result that it expects, −1 to 1")
+    axes.set_ylabel("mean result")
+
+
+def _draw_rounds(axes: Axes, rows: Sequence[Figures]) -> None:
+    axes.axhspan(-ALLOWED, ALLOWED, color=FAINT, alpha=0.4, linewidth=0)
+    axes.axhline(0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    for place, row in enumerate(rows):
+        _draw_point(axes, place, row["bias"])
+    names = [_rounds(row).replace(" and later", "+") for row in rows]
+    axes.set_xticks(range(len(rows)), names, fontsize=9)
+    axes.set_title("bias: expected less result", fontsize=11, loc="left")
+    axes.set_xlabel("round")
+
+
+def _draw_point(axes: Axes, x: float, estimate: Figures) -> None:
+    if estimate["ci95"] is not None:
+        axes.plot([x, x], estimate["ci95"], color=PALETTE[0], linewidth=1.5, alpha=0.6)
+    axes.plot(x, estimate["mean"], "o", color=PALETTE[0], ms=5)

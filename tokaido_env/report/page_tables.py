@@ -1,0 +1,228 @@
+"""The tables of the report page: standings, a matrix of all pairs, and each match folded.
+
+All text of strangers goes through `text` or is a short name, escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from tokaido_env.arena.intervals import score_interval
+from tokaido_env.arena.match import Match
+from tokaido_env.core.checks import plain
+from tokaido_env.report.figures import whole
+from tokaido_env.report.results import Results, results_between
+from tokaido_env.report.standings import (
+    Standing,
+    forfeits_of,
+    has_forfeits,
+    has_ratings,
+)
+
+MOST = 2000  # characters of a spec, a command or the title that are shown
+ROOMY = 8  # agents up to which the matrix is open and tells intervals
+OPEN = 3  # matches up to which they are open
+
+Links = Mapping[int, str]
+"""Where some games of a match are: an address by the place among `match.games`, pair by pair."""
+
+
+def text(given: str) -> str:
+    """Return text that a stranger may have written as HTML: short, in the order it was written."""
+    return escape(plain(given, MOST))
+
+
+# Standings
+
+
+def standings_table(results: Results) -> str:
+    """Return the standings as a table, on a phone as a list of what it says."""
+    rows = results.standings
+    cells = [_standing_cells(results, row) for row in rows]
+    top = "".join(f'<th scope="col" class="{name}">{head}</th>' for name, head, _ in cells[0])
+    body = "\n".join(f'<tr role="row">{"".join(map(_standing_cell, line))}</tr>' for line in cells)
+    return (
+        f'<table class="standings" role="table">\n<thead role="rowgroup">'
+        f'<tr role="row">{top}</tr></thead>\n<tbody role="rowgroup">\n{body}\n</tbody>\n</table>'
+    )
+
+
+_Cell = tuple[str, str, str]
+"""A class, the head of its column, and HTML."""
+
+
+def _standing_cell(cell: _Cell) -> str:
+    name, head, html = cell
+    told = "" if name in ("rank", "agent") else f' data-name="{head}"'
+    if name == "agent":
+        return f'<th role="rowheader" scope="row" class="agent">{html}</th>'
+    return f'<td role="cell" class="{name}"{told}>{html}</td>'
+
+
+def _standing_cells(results: Results, row: Standing) -> list[_Cell]:
+    rows = results.standings
+    cells = [
+        ("rank", "rank", str(row.rank)),
+        ("agent", "agent", _agent(results, row.agent)),
+        ("score", "score", f"{row.score:.1%}"),
+    ]
+    if has_ratings(rows):
+        elo, interval = "–", "–"
+        if row.rating is not None:
+            elo = whole(row.rating.elo)
+            interval = " to ".join(map(whole, row.rating.ci95))
+        cells += [("elo", "Elo", elo), ("interval", "95 % interval", interval)]
+    cells += [("games", "games", f"{row.games:,}"), ("points", "points", f"{row.points:.1f}")]
+    cells += [("seat", f"as player_{seat}", f"{score:.1%}") for seat, score in enumerate(row.seats)]
+    if has_forfeits(rows):
+        cells += [("forfeits", "forfeits", f"{row.forfeits:,}")]
+    return cells
+
+
+def _agent(results: Results, spec: str) -> str:
+    """Return an agent's colour and spec, and what the figures call it if that is not the spec."""
+    name = results.names[spec]
+    called = "" if name == spec else f" <small>{escape(name)}</small>"
+    return f"{_dot(results, spec)}{text(spec)}{called}"
+
+
+def _dot(results: Results, spec: str) -> str:
+    return f'<i style="background:{results.colours[spec]}"></i>'
+
+
+# The matrix
+
+
+def matrix(results: Results) -> str:
+    """Return the scores of all pairs, row against column, folded where there are many."""
+    agents = results.agents
+    heads = "".join(
+        f'<th scope="col" title="{_name(results, spec)}">{place}</th>'
+        for place, spec in enumerate(agents, start=1)
+    )
+    rows = "\n".join(_matrix_row(results, place) for place in range(len(agents)))
+    opened = " open" if len(agents) <= ROOMY else ""
+    return (
+        f"<details{opened}><summary>Scores of {len(agents)} agents against each other</summary>\n"
+        "<p>% of games won by the row against the column, half of the draws included. "
+        "A cell leads to its match.</p>\n"
+        '<div class="matrix" tabindex="0" role="region" aria-label="Scores of all pairs">'
+        f'<table>\n<thead><tr><th scope="col">agent</th>{heads}</tr></thead>\n'
+        f"<tbody>\n{rows}\n</tbody>\n</table></div>\n</details>"
+    )
+
+
+def _matrix_row(results: Results, place: int) -> str:
+    spec = results.agents[place]
+    cells = "".join(_matrix_cell(results, spec, other) for other in results.agents)
+    name = _name(results, spec)
+    head = f'<th scope="row" title="{name}"><span>{place + 1} {name}</span></th>'
+    return f"<tr>{head}{cells}</tr>"
+
+
+def _matrix_cell(results: Results, a: str, b: str) -> str:
+    played = results_between(results.matches, a, b)
+    if played is None:
+        return '<td class="none"></td>'
+    score, (low, high) = float(played.mean()), score_interval(played)
+    number = next(i for i, m in enumerate(results.matches, start=1) if {m.a, m.b} == {a, b})
+    roomy = len(results.agents) <= ROOMY
+    shown = f"{100 * score:.1f}" if roomy else f"{100 * score:.0f}"
+    below = f"<small>{100 * low:.0f}–{100 * high:.0f}</small>" if roomy else ""
+    told = (
+        f"{_name(results, a)} {score:.1%} ({low:.1%} to {high:.1%}) against {_name(results, b)}, "
+        f"{played.size:,} games"
+    )
+    kind, much = ("won" if score >= 0.5 else "lost"), round(2 * abs(score - 0.5), 2)
+    return (
+        f'<td class="{kind}" style="--much:{much}">'
+        f'<a href="#match-{number}" title="{told}">{shown}{below}</a></td>'
+    )
+
+
+def _name(results: Results, spec: str) -> str:
+    """Return what the figures call an agent."""
+    return escape(results.names[spec])
+
+
+# Matches
+
+
+def match_list(results: Results, games: Sequence[Links]) -> str:
+    """Return all matches, each folded, those of the best agents first.
+
+    Args:
+        results: of the matches.
+        games: of each match, which of its games are somewhere to look at.
+    """
+    places = {spec: place for place, spec in enumerate(results.agents)}
+    order = sorted(
+        range(len(results.matches)),
+        key=lambda i: sorted(places[s] for s in (results.matches[i].a, results.matches[i].b)),
+    )
+    opened = len(order) <= OPEN
+    each = [_match(results, i, games[i] if games else {}, opened) for i in order]
+    return "\n".join(each)
+
+
+def _match(results: Results, i: int, games: Links, opened: bool) -> str:
+    match = results.matches[i]
+    behind = results.agents.index(match.a) > results.agents.index(match.b)
+    sides = (1, 0) if behind else (0, 1)
+    names = [_name(results, (match.a, match.b)[side]) for side in sides]
+    score = 1 - match.score if behind else match.score
+    linked = "".join(
+        f'<li><a href="{escape(href)}">{_game(results, match, place)}</a></li>'
+        for place, href in games.items()
+    )
+    listed = f"<p>Games to step through, player_0 first:</p>\n<ul>{linked}</ul>" if linked else ""
+    return (
+        f'<details class="match"{" open" if opened else ""}><summary>{names[0]} <b>{score:.1%}</b> '
+        f"against {names[1]}, {match.results.size:,} games</summary>\n"
+        f'<div id="match-{i + 1}">{_match_table(results, match, sides)}{listed}</div></details>'
+    )
+
+
+def _match_table(results: Results, match: Match, sides: Sequence[int]) -> str:
+    specs = (match.a, match.b)
+    heads = "".join(
+        f'<th scope="col">{_dot(results, spec)} <span title="{text(spec)}">{_name(results, spec)}'
+        "</span></th>"
+        for spec in (specs[side] for side in sides)
+    )
+    columns = [_side(results, match, side) for side in sides]
+    rows = "\n".join(
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{c[name]}</td>" for c in columns)}</tr>'
+        for name in columns[0]
+    )
+    return (
+        f'<div class="wide"><table>\n<thead><tr><td></td>{heads}</tr></thead>\n'
+        f"<tbody>\n{rows}\n</tbody>\n</table></div>\n"
+    )
+
+
+def _side(results: Results, match: Match, side: int) -> dict[str, str]:
+    """Return what there is to say of one agent of a match."""
+    own = 1 - match.results if side else match.results
+    low, high = score_interval(own)
+    forfeits = has_forfeits(results.standings)
+    return {
+        "score": f"{own.mean():.1%}",
+        "95 % interval": f"{low:.1%} to {high:.1%}",
+        "wins": f"{int((own == 1.0).sum()):,}",
+        "draws": f"{int((own == 0.5).sum()):,}",
+        **({"lost by forfeit": f"{forfeits_of(match, side):,}"} if forfeits else {}),
+        **{f"points, {name}": f"{mean:.1f}" for name, mean in match.mean_points(side).items()},
+    }
+
+
+def _game(results: Results, match: Match, place: int) -> str:
+    """Return a game in words."""
+    game = match.games.reshape(-1)[place]
+    specs, points = (match.a, match.b), game["points"].sum(axis=1, dtype=np.int64)
+    order = (1, 0) if game["seat_of_a"] else (0, 1)
+    one, other = (f"{_name(results, specs[s])} {points[s]}" for s in order)
+    return f"{one} – {other}, {int(game['rounds'])} rounds"

@@ -1,0 +1,281 @@
+"""Results as tables on a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+from tokaido_env.arena.match import POINTS, Match
+from tokaido_env.arena.ratings import Differences, Fit, Rating
+from tokaido_env.arena.series import Result
+from tokaido_env.core.checks import plain
+from tokaido_env.report.standings import Standing, has_forfeits, has_ratings
+
+if TYPE_CHECKING:
+    from tokaido_env.arena.ladder import Ladder
+
+MOST = 300  # characters of a title or a cell that are printed
+
+
+class Table(NamedTuple):
+    """A table before it is printed.
+
+    Attributes:
+        title: above it.
+        headers: of the columns.
+        rows: of text.
+        group: so many rows stand together, with a line after them; 0: all of them.
+        left: the column that is set to the left and broken where it is too long; the others are
+            set to the right.
+    """
+
+    title: str
+    headers: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    group: int = 0
+    left: int = 0
+
+
+def print_table(table: Table) -> None:
+    """Print a table by rich, if that is installed, else in plain columns.
+
+    Specs and names of boards may come from strangers: what steers a terminal is shown, not printed.
+    """
+    table = _printable(table)
+    if find_spec("rich") is None:
+        print(plain_table(table))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    shown = RichTable(
+        title=escape(table.title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    for column, header in enumerate(table.headers):
+        if column == table.left:
+            shown.add_column(header, overflow="fold")
+        else:
+            shown.add_column(header, justify="right", no_wrap=True)
+    for number, row in enumerate(table.rows, start=1):
+        shown.add_row(*map(escape, row), end_section=bool(table.group) and not number % table.group)
+    console = Console()
+    # As wide as it is where no terminal sets a width.
+    console = console if console.is_terminal else Console(width=max(console.width, 120))
+    console.print(shown)
+
+
+def _printable(table: Table) -> Table:
+    """Return a table in which every text is short and on a line of its own."""
+    rows = [tuple(plain(cell, MOST) for cell in row) for row in table.rows]
+    return table._replace(title=plain(table.title, MOST), rows=rows)
+
+
+def plain_table(table: Table) -> str:
+    """Return a table as lines of text."""
+    lines = [table.headers, *table.rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = [table.title, ""]
+    for line in lines:
+        cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=True)]
+        cells[table.left] = line[table.left].ljust(widths[table.left])
+        text.append("  ".join(cells).rstrip())
+    return "\n".join([*text, ""])
+
+
+def standings_table(rows: Sequence[Standing], title: str) -> Table:
+    """Return standings, with ratings and forfeits where there are any."""
+    rated, forfeits = has_ratings(rows), has_forfeits(rows)
+    headers = ["rank", "agent", "games", "score", *(["Elo", "95 % interval"] if rated else [])]
+    headers += ["points", "as player_0", "as player_1", *(["forfeits"] if forfeits else [])]
+    cells = []
+    for row in rows:
+        line = [str(row.rank), row.agent, f"{row.games:,}", f"{row.score:.1%}"]
+        if rated:
+            line += ("–", "–") if row.rating is None else _elo_cells(row.rating)
+        line += [f"{row.points:.1f}", *(f"{score:.1%}" for score in row.seats)]
+        line += [f"{row.forfeits:,}"] if forfeits else []
+        cells.append(tuple(line))
+    return Table(title, tuple(headers), cells, left=1)
+
+
+def relative(link: str, anchor: str) -> str:
+    """Return what ratings by some matches alone are, in a sentence."""
+    on = scale_of(link, anchor)
+    return f"Elo is relative, within these matches alone ({on}); it is not the ladder's."
+
+
+def matches_table(matches: Sequence[Match], title: str) -> Table:
+    """Return games, score and points of matches, as each of the two agents sees them."""
+    headers = ("agent", "games", "wins", "score", "95 % interval", *POINTS)
+    return Table(title, headers, [row for match in matches for row in _match_rows(match)], 2)
+
+
+def luck_table(matches: Sequence[Match]) -> Table:
+    """Return the scores with luck taken off, of matches whose luck is counted."""
+    headers = ("agent", "score", "95 % interval", "as if so many games")
+    rows = []
+    for match in matches:
+        adjusted = match.adjusted
+        if adjusted is not None:
+            games = f"{adjusted.factor * match.results.size:,.0f}"
+            interval = _percentages(*adjusted.interval)
+            rows.append((f"{match.a} against {match.b}", f"{adjusted.score:.1%}", interval, games))
+    return Table("With luck taken off", headers, rows)
+
+
+def ratings_table(ratings: Sequence[Rating], scale: str = "") -> Table:
+    """Return ratings with their intervals, in the order given.
+
+    Args:
+        ratings: of some agents.
+        scale: what they are on, see `scale_of`.
+    """
+    rows = [(rating.agent, *_elo_cells(rating), str(rating.games)) for rating in ratings]
+    title = f"Ratings: {scale}" if scale else "Ratings"
+    return Table(title, ("agent", "Elo", "95 % interval", "games"), rows)
+
+
+def scale_of(link: str, anchor: str) -> str:
+    """Return what ratings are on, in words."""
+    return f"{link}, {anchor} = 0"
+
+
+def fit_line(fit: Fit) -> str:
+    """Return how far matches are from the model of their ratings, in a sentence."""
+    if fit.p is None:
+        return "No match more than the ratings need: nothing tells whether the model fits."
+    each = f"{fit.chi2 / fit.df:.2f} each"
+    chance = "< 0.0001" if fit.p < 1e-4 else f"= {fit.p:.2g}"
+    return f"χ² {fit.chi2:.1f} on {fit.df} degrees of freedom ({each}), p {chance}"
+
+
+def ladder_table(ladder: Ladder, ratings: Sequence[Rating], steps: Sequence[Rating]) -> Table:
+    """Return the ratings of a ladder, and how far each agent is above the next.
+
+    Args:
+        ladder: a finished one.
+        ratings: of the agents to tell, best first.
+        steps: as from `ratings.rate_steps`.
+    """
+    title = f"Ladder {ladder.hash}, board {ladder.board}, {scale_of(ladder.link, ladder.anchor)}"
+    return steps_table(title, ratings, steps)
+
+
+def steps_table(title: str, ratings: Sequence[Rating], steps: Sequence[Rating]) -> Table:
+    """Return ratings, and how far each agent is above the next: see `ladder_table`."""
+    above = {step.agent: step for step in steps}
+    headers = ("agent", "Elo", "95 % interval", "above the next", "95 % interval", "games")
+    rows = []
+    for rating in ratings:
+        step = None if rating is ratings[-1] else above.get(rating.agent)
+        cells = [*_elo_cells(rating), *(("", "") if step is None else _elo_cells(step))]
+        rows.append((rating.agent, *cells, str(rating.games)))
+    return Table(title, headers, rows)
+
+
+def differences_tables(differences: Differences) -> list[Table]:
+    """Return two matrices: how far each agent is above each other, and how sure that is.
+
+    A cell of the first is a difference in Elo with its 95 % interval, of the second the share of
+    resamples in which the row is above the column. Columns are numbered as the rows are.
+    """
+    agents = differences.agents
+    cells: dict[str, list[tuple[str, ...]]] = {"Elo": [], "above": []}
+    for i, agent in enumerate(agents):
+        name, others = f"{i + 1} {agent}", range(len(agents))
+        apart = [_interval(*(x[i, j] for x in differences[1:4])) for j in others]
+        sure = [_chance(float(differences.above[i, j])) for j in others]
+        for key, row in (("Elo", apart), ("above", sure)):
+            row[i] = ""
+            cells[key].append((name, *row))
+    headers = ("agent", *(str(i + 1) for i in range(len(agents))))
+    titles = {
+        "Elo": "Row above column, Elo with 95 % interval",
+        "above": "P(row above column): the share of resamples",
+    }
+    return [Table(titles[key], headers, rows) for key, rows in cells.items()]
+
+
+def _chance(share: float) -> str:
+    """Return a share of resamples; of a thousand of them none is no proof of never."""
+    ends = {0.0: "< 0.1 %", 1.0: "> 99.9 %"}
+    return ends.get(share, f"{100 * share:.1f} %")
+
+
+def _interval(value: float, low: float, high: float) -> str:
+    return _minus(f"{value:+.0f} ({low:.0f} – {high:.0f})")
+
+
+def markdown(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown; a cell may hold what a stranger has written."""
+    lines = [headers, ["---"] * len(headers)]
+    lines += [[_markdown_cell(cell) for cell in row] for row in rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _markdown_cell(text: str) -> str:
+    return plain(text).translate({ord("|"): "/", ord("`"): "'"})
+
+
+def curve_table(curve: Sequence[tuple[int, Match]], chosen: int | None, title: str) -> Table:
+    """Return what a learner scored after each number of steps, and which of them was chosen."""
+    rows = []
+    for steps, match in curve:
+        mark = "chosen" if steps == chosen else ""
+        cells = (str(match.results.size), f"{match.score:.1%}", _percentages(*match.interval), mark)
+        rows.append((f"{steps:,}", *cells))
+    return Table(title, ("steps", "games", "score", "95 % interval", ""), rows)
+
+
+def verdict(result: Result, error: float) -> str:
+    """Return which agent of a match is better, in a sentence.
+
+    Args:
+        result: of a match that was played until decided.
+        error: the rate that it was decided with.
+    """
+    match = result.match
+    a, b = plain(match.a, MOST), plain(match.b, MOST)
+    if result.decided is None:
+        return f"{a} and {b}: undecided after {match.results.size:,} games"
+    first, second = (a, b) if result.decided == "a" else (b, a)
+    after = f"decided after {match.results.size:,} games, error at most {error:.3g}"
+    return f"{first} is better than {second}: {after}"
+
+
+def verdicts(results: Sequence[Result], error: float) -> str:
+    """Return how many matches are decided, in a sentence; arguments as for `verdict`."""
+    decided = sum(result.decided is not None for result in results)
+    return f"{decided} of {len(results)} matches are decided, error at most {error:.3g} each"
+
+
+def _match_rows(match: Match) -> list[tuple[str, ...]]:
+    low, high = match.interval
+    sides = (
+        (match.a, 1.0, match.score, low, high),
+        (match.b, 0.0, 1 - match.score, 1 - high, 1 - low),
+    )
+    rows = []
+    for i, (agent, won, score, lowest, highest) in enumerate(sides):
+        games, wins = str(match.results.size), str(int((match.results == won).sum()))
+        points = [f"{value:.1f}" for value in match.mean_points(i).values()]
+        rows.append((agent, games, wins, f"{score:.1%}", _percentages(lowest, highest), *points))
+    return rows
+
+
+def _percentages(low: float, high: float) -> str:
+    return f"{low:.1%} – {high:.1%}"
+
+
+def _elo_cells(rating: Rating) -> tuple[str, str]:
+    low, high = rating.ci95
+    return _minus(f"{rating.elo:.0f}"), _minus(f"{low:.0f} – {high:.0f}")
+
+
+def _minus(text: str) -> str:
+    """Return numbers with true minus signs; none is less than 0 by a rounding only."""
+    return re.sub(r"-0(?![.\d])", "0", text).replace("-", "−")

@@ -1,0 +1,455 @@
+"""What the game is like: figures with intervals from games of an agent against itself.
+
+    python -m tokaido_env.study.analysis --agent mcts:sims=400 --json analysis.json
+
+A *study* is a number of games on one board, or on several boards drawn at random. It tells which
+triggers end games, how much the first player is ahead, how scores split, how long games last, and
+what each wave side and the hot spring token are worth. For the last, positions of the games are
+played on twice with the same luck, the tile given to either player: all else is equal, so what
+differs is the tile's doing. Who holds a tile longer wins more often too, but that says less: a
+player who is ahead has time for tiles.
+
+An agent against itself makes a pair of games with swapped seats the same game twice, so here every
+game has luck of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agent import Agent
+from tokaido_env.agents.registry import make
+from tokaido_env.arena.alone import play_alone, play_on
+from tokaido_env.arena.crew import Crew, Here, Make, mark_of
+from tokaido_env.arena.crews import KINDS, check_crew, open_crew
+from tokaido_env.arena.match import MOST_GAMES, POINTS, TRIGGERS
+from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.boards.board import Board, built_in_boards
+from tokaido_env.boards.family import SPLITS
+from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES
+from tokaido_env.core.checks import check_seed, plain, shown
+from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
+from tokaido_env.files import check_outputs, write_text
+from tokaido_env.study.estimates import Figure, mean_of, share_of
+from tokaido_env.trajectory import in_parts
+
+VERSION = 1
+MOST_BOARDS = len(SPLITS["train"])
+TILES = (*(side for sides in SIDES for side in sides), "hot spring")
+SWAP_ROUNDS = (5, 12)
+"""At the beginning of these rounds tiles change hands: early, and halfway through a game."""
+
+FAMILY = "family"
+"""The name of the study on boards drawn at random."""
+
+_ALL_DICE = 0b111
+
+# What it changes that a player and not the opponent holds a tile, in one position.
+SWAP = np.dtype(
+    [
+        ("cluster", "<i8"),  # of the game that the position is from
+        ("tile", "i1"),  # index into TILES
+        ("round", "<i2"),
+        ("result", "<f8"),  # within [-1, 1]: 1 turns a loss into a win
+        ("points", "<f8"),  # of the player's lead
+    ]
+)
+
+Seeds = npt.NDArray[np.int64]
+States = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Games of an agent against itself.
+
+    Attributes:
+        name: of the board, or `FAMILY`.
+        hashes: of the boards.
+        agent: its spec.
+        games: `GAME` (n,), agent `a` is player_0.
+        rounds: `STATE` (n, longest), each round's first decision; zeros after the last round.
+        clusters: int64 (n,), games with the same number are not independent: those of one board
+            among several.
+        swaps: `SWAP` (m,).
+    """
+
+    name: str
+    hashes: tuple[str, ...]
+    agent: str
+    games: npt.NDArray[np.void]
+    rounds: States
+    clusters: npt.NDArray[np.int64]
+    swaps: npt.NDArray[np.void]
+
+
+# Playing
+
+
+def study_board(
+    agent: Agent, board: Board, games: int, swaps: int, seed: int, crew: Crew | None = None
+) -> Study:
+    """Play a study on one board.
+
+    Args:
+        agent: plays both seats.
+        board: of all games.
+        games: how many, from 1.
+        swaps: how many of them give positions in which tiles change hands, from 0.
+        seed: of the luck, 0 to 2**53 - 1.
+        crew: who plays; the games are the same. None: this process.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+    if games < 1 or not 0 <= swaps <= games:
+        raise ValueError(
+            f"games, swaps: expected 1 or more games and swaps in 0 to all of them, "
+            f"got {games} and {swaps}"
+        )
+    seeds = np.array([arena_seed(seed, number) for number in range(games)], np.int64)
+    played, actions = play_alone(agent, board, seeds, crew=crew)
+    rounds = rounds_of(board, played, actions)
+    # Luck of their own: what the game drew before must not come again.
+    later = np.array(
+        [arena_seed(seed, games + number) for number in range(swaps * len(SWAP_ROUNDS))], np.int64
+    ).reshape(swaps, len(SWAP_ROUNDS))
+    swapped = swap_tiles(agent, board, rounds[:swaps], later, crew)
+    clusters = np.arange(games)
+    return Study(board.name, (board.hash,), agent.spec, played, rounds, clusters, swapped)
+
+
+def study_boards(
+    agent: Agent,
+    boards: Sequence[Board],
+    games: int,
+    swaps: int,
+    seed: int,
+    crew: Crew | None = None,
+) -> Study:
+    """Play a study on several boards, so many games on each: each board is a cluster.
+
+    Args: as for `study_board`, which each of them is one of.
+    """
+    mark = mark_of(agent.spec)
+    units = [
+        StudyUnit(agent.spec, mark, board, games, swaps, int(arena_seed(seed, number)))
+        for number, board in enumerate(boards)
+    ]
+    found = dict((crew or Here()).run(units, (agent,)))
+    studies = [found[number] for number in range(len(boards))]
+    longest = max(study.rounds.shape[1] for study in studies)
+    rounds = np.zeros((len(boards) * games, longest), STATE)
+    swapped = [study.swaps.copy() for study in studies]
+    for number, study in enumerate(studies):
+        rounds[number * games : (number + 1) * games, : study.rounds.shape[1]] = study.rounds
+        swapped[number]["cluster"] = number
+    return Study(
+        FAMILY,
+        tuple(board.hash for board in boards),
+        agent.spec,
+        np.concatenate([study.games for study in studies]),
+        rounds,
+        np.repeat(np.arange(len(boards)), games),
+        np.concatenate(swapped),
+    )
+
+
+class StudyUnit(NamedTuple):
+    """A study on one board, as work for a crew: its only part is the `Study`.
+
+    Attributes:
+        agent: spec of who plays both seats.
+        mark: of its policy file, as `crew.mark_of`.
+        board, games, swaps, seed: as for `study_board`.
+    """
+
+    agent: str
+    mark: str
+    board: Board
+    games: int
+    swaps: int
+    seed: int
+
+    def run(self, make: Make) -> Iterator[Study]:
+        """Play the study: see `Unit.run`."""
+        agent = make(self.agent, self.mark)
+        yield study_board(agent, self.board, self.games, self.swaps, self.seed)
+
+    def __str__(self) -> str:
+        return f"{self.games} games of {shown(self.agent)} on board {shown(self.board.name)}"
+
+
+def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np.int8]) -> States:
+    """Return the position at the first decision of each round, `STATE` (n, longest).
+
+    Args:
+        board: of all games.
+        games: `GAME` (n,), finished.
+        actions: int8 (n, longest), their decisions.
+    """
+    rounds = np.zeros((len(games), int(games["rounds"].max())), STATE)
+    for some, played in in_parts(board, games["seed"], actions):
+        states = played.states
+        begins = np.flatnonzero((played.legal != 0) & (states["dice_left"] == _ALL_DICE))
+        number = some[played.games[begins]]
+        at = number * rounds.shape[1] + states["round"][begins] - 1
+        put_rows(rounds.reshape(-1), at, copy_rows(states, begins))
+    return rounds
+
+
+def swap_tiles(
+    agent: Agent, board: Board, rounds: States, seeds: Seeds, crew: Crew | None = None
+) -> npt.NDArray[np.void]:
+    """Play positions on with each tile in either hand, all else and the luck being equal.
+
+    A tile that nobody holds is given too: by symmetry, what it is worth to have it rather than
+    leave it on the board is half of what is found here.
+
+    Args:
+        agent: plays both seats.
+        board: of all games.
+        rounds: as from `rounds_of`; those of `SWAP_ROUNDS` are used.
+        seeds: int64 (n, len(SWAP_ROUNDS)), luck for each.
+        crew: as for `study_board`.
+
+    Returns:
+        `SWAP` (m,), clusters are games.
+    """
+    parts = []
+    for i, round_ in enumerate(SWAP_ROUNDS):
+        if rounds.shape[1] < round_:
+            continue
+        for tile in range(len(TILES)):
+            usable = np.flatnonzero(_can_swap(rounds[:, round_ - 1], round_, tile))
+            part = np.zeros(len(usable), SWAP)
+            part["cluster"], part["tile"], part["round"] = usable, tile, round_
+            parts.append((part, rounds[usable, round_ - 1], seeds[usable, i]))
+    swaps = np.concatenate([np.zeros(0, SWAP), *(part for part, _, _ in parts)])
+    if len(swaps):
+        positions = np.concatenate([states for _, states, _ in parts])
+        luck = np.concatenate([lucks for _, _, lucks in parts])
+        mine, theirs = (
+            play_on(agent, board, _given(positions, swaps["tile"], seat), luck, crew=crew)
+            for seat in (0, 1)
+        )
+        swaps["result"], swaps["points"] = mine[0] - theirs[0], mine[1] - theirs[1]
+    return swaps
+
+
+def _can_swap(states: States, round_: int, tile: int) -> npt.NDArray[np.bool_]:
+    """Return in which positions a tile exists and may be in either hand: bool (n,)."""
+    can: npt.NDArray[np.bool_] = states["round"] == round_
+    character, side = _wave_of(tile)
+    if character is None:
+        return can
+    if (CHARACTERS[character], side) == ("merchant", ROBUST):
+        # Nobody may be left with a sixth ware (R7.4).
+        can = can & (states["wares"].sum(axis=2) <= CAPACITY).all(axis=1)
+    there: npt.NDArray[np.bool_] = states["wave_side"][:, character] == side
+    return can & there
+
+
+def _given(states: States, tiles: npt.NDArray[np.int8], seat: int) -> States:
+    """Return positions with a tile of each in the hand of a seat."""
+    given = states.copy()
+    for tile in range(len(TILES)):
+        rows = np.flatnonzero(tiles == tile)
+        character, _ = _wave_of(tile)
+        if character is None:
+            given["hot_spring"][rows] = seat
+        else:
+            given["wave_owner"][rows, character] = seat
+    return given
+
+
+def _wave_of(tile: int) -> tuple[int | None, int]:
+    """Return the character and the side of a wave tile; None for the hot spring token."""
+    return (tile // 2, tile % 2) if tile < len(TILES) - 1 else (None, 0)
+
+
+# Figures
+
+
+def figures(study: Study) -> Figure:
+    """Return all figures of a study as plain JSON types; estimates as from `mean_of`."""
+    games, clusters = study.games, study.clusters
+    points = np.concatenate([games["points"], games["points"].sum(axis=2, keepdims=True)], axis=2)
+    lead = (points[:, 0] - points[:, 1]).astype(float)  # of player_0, (n, 4)
+    decided: npt.NDArray[np.bool_] = games["result"] != 0.5
+    winner_lead = (lead * np.sign(games["result"] - 0.5)[:, None])[decided]
+    split = games["points"].sum(axis=1) / np.maximum(points[:, :, 3].sum(axis=1), 1)[:, None]
+    last_lead = (games["rounds"] + 1) % 2  # player_0 leads odd rounds (R2.2)
+    of_leader = np.where(last_lead == 0, games["result"], 1 - games["result"])
+    pulled = games["triggers"].max(axis=1)  # by either player
+    return {
+        "board": study.name,
+        "boards": len(study.hashes),
+        "hashes": list(study.hashes),
+        "agent": study.agent,
+        "games": len(games),
+        "triggers": {t: share_of(pulled[:, i], clusters) for i, t in enumerate(TRIGGERS)},
+        "capped": share_of(games["end"] == END_CAP, clusters),
+        "shared": share_of(~decided & (games["end"] != END_CAP), clusters),
+        "player_0": {
+            "score": share_of(games["result"], clusters),
+            "lead": mean_of(lead[:, 3], clusters),
+        },
+        "last_round": {
+            "led_by_player_0": share_of(last_lead == 0, clusters),
+            "leader_score": share_of(of_leader, clusters),
+        },
+        "points": _by_name(POINTS, points.mean(axis=1), clusters),
+        "split": _by_name(POINTS[:3], split, clusters),
+        "winner_lead": _by_name(POINTS, winner_lead, clusters[decided]),
+        "rounds": mean_of(games["rounds"], clusters)
+        | {"counts": np.bincount(games["rounds"]).tolist()},
+        "decisions": mean_of(games["decisions"], clusters),
+        "tiles": {name: _tile(study, tile) for tile, name in enumerate(TILES)},
+    }
+
+
+def _by_name(
+    names: Sequence[str], columns: npt.NDArray[Any], clusters: npt.NDArray[np.int64]
+) -> Figure:
+    return {name: mean_of(columns[:, i], clusters) for i, name in enumerate(names)}
+
+
+def _tile(study: Study, tile: int) -> Figure:
+    """Return what a tile is worth, and how often it is held."""
+    swaps = study.swaps[study.swaps["tile"] == tile]
+    held = _rounds_held(study.rounds, tile)  # (n, 2)
+    in_play = _in_play(study.rounds, tile)
+    longer = in_play & (held[:, 0] != held[:, 1])
+    of_longer = np.where(held[:, 0] > held[:, 1], study.games["result"], 1 - study.games["result"])
+    share_held = held.sum(axis=1) / study.games["rounds"]
+    return {
+        "held": mean_of(share_held[in_play], study.clusters[in_play]),
+        "longer": share_of(of_longer[longer], study.clusters[longer]),
+        "swap": _swap_figures(swaps),
+        "swap_by_round": {
+            str(round_): _swap_figures(swaps[swaps["round"] == round_]) for round_ in SWAP_ROUNDS
+        },
+    }
+
+
+def _swap_figures(swaps: npt.NDArray[np.void]) -> Figure:
+    return {key: mean_of(swaps[key], swaps["cluster"]) for key in ("result", "points")}
+
+
+def _rounds_held(rounds: States, tile: int) -> npt.NDArray[np.int64]:
+    """Return in how many rounds each seat began with a tile: int64 (n, 2)."""
+    character, _ = _wave_of(tile)
+    owner = rounds["hot_spring"] if character is None else rounds["wave_owner"][..., character]
+    begun = rounds["round"] > 0
+    return np.stack([(begun & (owner == seat)).sum(axis=1) for seat in (0, 1)], axis=1)
+
+
+def _in_play(rounds: States, tile: int) -> npt.NDArray[np.bool_]:
+    """Return in which games a tile is there at all: bool (n,)."""
+    character, side = _wave_of(tile)
+    if character is None:
+        return np.ones(len(rounds), np.bool_)
+    return np.asarray(rounds["wave_side"][:, 0, character] == side)
+
+
+# The command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        check_seed(options.seed)
+        for name, most in (("games", MOST_GAMES), ("family", MOST_BOARDS)):
+            got = getattr(options, name)
+            if not 0 <= got <= most:
+                raise ValueError(f"--{name}: expected a number from 0 to {most:,}, got {got}")
+        check_outputs(options.json, read=options.boards)
+        check_crew(options.crew)
+        with open_crew(options.crew) as crew:
+            _analyse(options, crew)
+    except (ValueError, OSError, AgentFailed) as error:
+        print(f"analysis: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("analysis: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tokaido_env.study.analysis",
+        description="Play an agent against itself and tell what the game is like, on several "
+        "boards. Half as many games are played on each board but the first.",
+    )
+    add = parser.add_argument
+    add("--agent", default="mcts:sims=400", help="plays on all boards (mcts:sims=400)")
+    add("--also", nargs="*", default=[], metavar="AGENT", help="play on the first board, no swaps")
+    add("--games", type=int, default=1000, help="on the first board (1000)")
+    add("--swaps", type=int, default=400, help="of them give positions where tiles swap (400)")
+    add("--boards", nargs="+", default=_boards(), help="built-in boards or files (all built-in)")
+    add("--family", type=int, default=50, help="so many boards of family:train (50)")
+    add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
+    add("--json", type=Path, metavar="FILE", help="write the figures to a file")
+    add("--crew", default="here", help=f"who plays: {KINDS} (here)")
+    return parser
+
+
+def _boards() -> list[str]:
+    return ["shikoku", *(name for name in built_in_boards() if name != "shikoku")]
+
+
+def _analyse(options: argparse.Namespace, crew: Crew) -> None:
+    """Play all studies; the file is whole after each."""
+    agent, *others = (make(spec) for spec in (options.agent, *options.also))
+    first, *boards = (Board.load(board) for board in options.boards)
+    games, swaps, seed = options.games, options.swaps, options.seed
+    half, half_swaps = -(-games // 2), swaps // 2
+    results: Figure = {"version": VERSION, "seed": seed, "swap_rounds": SWAP_ROUNDS, "studies": []}
+    _tell(results, study_board(agent, first, games, swaps, seed, crew), options.json)
+    for other in others:
+        _tell(results, study_board(other, first, half, 0, seed, crew), options.json)
+    for board in boards:
+        _tell(results, study_board(agent, board, half, half_swaps, seed, crew), options.json)
+    if options.family:
+        drawn = [Board.generate(number) for number in SPLITS["train"][: options.family]]
+        each = (-(-half // len(drawn)), -(-half_swaps // len(drawn)))
+        _tell(results, study_boards(agent, drawn, *each, seed, crew), options.json)
+
+
+def _tell(results: Figure, study: Study, path: Path | None) -> None:
+    results["studies"].append(figures(study))
+    if path is not None:
+        write_text(path, json.dumps(results, indent=1) + "\n")
+    print(_summary(results["studies"][-1]), flush=True)
+
+
+def _summary(row: Figure) -> str:
+    """Return the main figures of a study in one line."""
+    triggers = ", ".join(f"{name} {each['mean']:.0%}" for name, each in row["triggers"].items())
+    score, points = row["player_0"]["score"], row["points"]["total"]["mean"]
+    who = f"{plain(row['board'])}, {plain(row['agent'])}"
+    return (
+        f"{who}, {row['games']} games: {row['rounds']['mean']:.1f} rounds, {points:.1f} points; "
+        f"ends {triggers}; player_0 scores {score['mean']:.3f} "
+        f"({score['ci95'][0]:.3f} to {score['ci95'][1]:.3f})"
+    )
+
+
+if __name__ == "__main__":
+    # Not `main` of this file: what is run is no module that other nodes could import units from.
+    from tokaido_env.study import analysis
+
+    sys.exit(analysis.main())

@@ -1,0 +1,209 @@
+"""Generalisation: how an agent plays on boards that it has not seen, against a fixed opponent.
+
+Tokaido-100 is this with its defaults: the 100 boards of `test`, 40 pairs of games on each, against
+`mcts:sims=400`. The games on a board follow from the seed and the board alone: all agents that are
+measured play them with the same luck, and more boards only add games.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tokaido_env.agent import Agent
+from tokaido_env.agents.policy import Policy
+from tokaido_env.arena.generalisation import (
+    Generalisation,
+    gap_between,
+    scores_on_boards,
+)
+from tokaido_env.arena.ladder import match_seed
+from tokaido_env.arena.match import MOST_GAMES
+from tokaido_env.arena.tournament import Sheet
+from tokaido_env.boards.family import PREFIX, SPLITS, is_family, numbers_of
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.checks import check_choice, check_seed, shown
+from tokaido_env.learn.boards import told_splits
+
+OPPONENT = "mcts:sims=400"
+SPLIT = "test"
+BOARDS = 100
+PAIRS = 40
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is going to be played.
+
+    Attributes:
+        agent: spec of the agent.
+        opponent: spec of whom it plays against.
+        seed: of the games.
+        trained_on: name of the board or pool that the agent was trained on, or None.
+        test: boards that it has not seen.
+        pairs: of games on each of them.
+        train: boards of those it was trained on, None if they are the same as `test`.
+        train_pairs: on each of them: as many games as on `test`, or a few more.
+        train_drawn: whether it was trained on more than those.
+    """
+
+    agent: str
+    opponent: str
+    seed: int
+    trained_on: str | None
+    test: BoardPool
+    pairs: int
+    train: BoardPool | None
+    train_pairs: int
+    train_drawn: bool
+
+    def sheets(self) -> list[Sheet]:
+        """Return the two matches, or the one, board after board."""
+        sheets = [self._sheet(self.test, self.pairs)]
+        if self.train is not None:
+            sheets.append(self._sheet(self.train, self.train_pairs))
+        return sheets
+
+    def result(self, sheets: Sequence[Sheet]) -> Generalisation:
+        """Return what follows from the matches, which are finished."""
+        pools, drawn = (self.test, self.train), (True, self.train_drawn)
+        found = [
+            scores_on_boards(sheet.match(), pool, self.seed, kind, drawn=drawn[kind])
+            for kind, (sheet, pool) in enumerate(zip(sheets, pools, strict=False))
+            if pool is not None
+        ]
+        train, gap = (found[1][0], gap_between(*found)) if len(found) > 1 else (None, None)
+        head = self.agent, self.opponent, self.seed, self.trained_on
+        return Generalisation(*head, found[0][0], train, gap)
+
+    def _sheet(self, pool: BoardPool, pairs: int) -> Sheet:
+        return Sheet.by_board(
+            *(self.agent, self.opponent, pool, pairs),
+            lambda name: match_seed(self.seed, "generalise", name),
+        )
+
+
+def plan(
+    agent: Agent,
+    opponent: str = OPPONENT,
+    *,
+    split: str = SPLIT,
+    boards: int = BOARDS,
+    pairs: int = PAIRS,
+    train: int | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Return what is to be played to measure an agent.
+
+    It plays on the first boards of the split, and on as many of those that it was trained on: the
+    first of them. Where it was trained on fewer, it plays more pairs on each, so that there are as
+    many games. Of an agent that tells nothing of its training, the others are the first of `train`.
+
+    Args:
+        agent: to be measured.
+        opponent: spec of whom it plays against.
+        split: of the boards that it has not seen: "test", "valid" or "train". With "train" there
+            are no others to compare with.
+        boards: how many, from 2.
+        pairs: of games on each board, from 1.
+        train: on how many of the first boards of `train` it was trained, where its policy file
+            does not tell.
+        seed: of the games, 0 to 2**53 - 1.
+
+    Raises:
+        ValueError: if a number is out of range, or the agent was trained on boards of the split.
+    """
+    check_seed(seed)
+    test = _pool_of(split, boards)
+    _check_pairs(pairs, boards)
+    told = trained_on(agent)
+    known = _training_pool(agent, told, train)
+    if known is not None:
+        _refuse_overlap(agent, known, test)
+    _refuse_start(agent, known, split)
+    if split == "train":
+        ours, drawn = None, True
+    elif known is None:
+        ours, drawn = _pool_of("train", boards), True
+    else:
+        count = min(boards, len(known))
+        ours, drawn = _first(known, count), count < len(known)
+    more = 0 if ours is None else -(-pairs * boards // len(ours))
+    name = told if known is None else known.name
+    head = agent.spec, opponent, seed, name
+    return Plan(*head, test, pairs, ours, more, drawn)
+
+
+def trained_on(agent: Agent) -> str | None:
+    """Return the name of the board or pool that a policy says it was trained on, None if none."""
+    policy = getattr(agent, "policy", None)
+    if not isinstance(policy, Policy):
+        return None
+    board = _entry(policy.training, "board")
+    told = _entry(board, "name") if isinstance(board, dict) else board
+    if told is None:  # policies from before there were pools
+        told = _entry(_entry(policy.training, "settings"), "board")
+    return told if isinstance(told, str) else None
+
+
+def _entry(table: Any, key: str) -> Any:
+    return table.get(key) if isinstance(table, dict) else None
+
+
+def _pool_of(split: str, boards: int) -> BoardPool:
+    check_choice("split", split, SPLITS)
+    most = len(SPLITS[split])
+    if not 2 <= boards <= most:
+        raise ValueError(
+            f"boards: expected 2 to {most:,}, as many as {PREFIX}{split} has, got {boards:,}"
+        )
+    return BoardPool.load(f"{PREFIX}{split}" + f"/{boards}" * (boards < most))
+
+
+def _check_pairs(pairs: int, boards: int) -> None:
+    most = MOST_GAMES // (2 * boards)
+    if not 1 <= pairs <= most:
+        raise ValueError(f"pairs: expected 1 to {most:,} on each of {boards:,} boards, got {pairs}")
+
+
+def _training_pool(agent: Agent, told: str | None, train: int | None) -> BoardPool | None:
+    """Return the boards of the family that an agent was trained on, None if that is not known."""
+    name = None if train is None else f"{PREFIX}train/{train}"
+    if name is not None and told is not None and told != name:
+        raise ValueError(
+            f"train: {shown(agent.spec)} says that it was trained on {shown(told)}, got {name}"
+        )
+    name = name or told
+    return BoardPool.load(name) if name is not None and is_family(name) else None
+
+
+def _refuse_overlap(agent: Agent, known: BoardPool, test: BoardPool) -> None:
+    seen, unseen = numbers_of(known.name), numbers_of(test.name)
+    both = range(max(seen[0], unseen[0]), min(seen[-1], unseen[-1]) + 1)
+    if both:
+        raise ValueError(
+            f"split: {shown(agent.spec)} was trained on {known.name}, which has {len(both):,} of "
+            f"the boards of {test.name}: expected a split that it has not seen"
+        )
+
+
+def _refuse_start(agent: Agent, known: BoardPool | None, split: str) -> None:
+    """Refuse a policy that was begun from one that was trained on boards of the split."""
+    policy = getattr(agent, "policy", None)
+    own = known is not None and numbers_of(known.name)[0] in SPLITS[split]  # its numbers tell
+    if own or split == "train" or not isinstance(policy, Policy):
+        return
+    if split in told_splits(policy.training):
+        raise ValueError(
+            f"split: {shown(agent.spec)} was begun from a policy that was trained on boards of "
+            f"{PREFIX}{split}: expected a split that it has not seen"
+        )
+
+
+def _first(pool: BoardPool, count: int) -> BoardPool:
+    """Return the first boards of a pool of the family."""
+    if count == len(pool):
+        return pool
+    split = pool.name.removeprefix(PREFIX).partition("/")[0]
+    return BoardPool.load(f"{PREFIX}{split}/{count}")

@@ -1,0 +1,213 @@
+"""What results an agent expects: in its games, and where chance would have gone on anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agent import Agent
+from tokaido_env.arena.crew import Crew, Make, cut, fill_in, mark_of, portions
+from tokaido_env.arena.playing import AgentFailed, Numbers, named
+from tokaido_env.batch import Batch
+from tokaido_env.boards.board import Board
+from tokaido_env.core.checks import shown
+from tokaido_env.core.luck import agent_keys
+from tokaido_env.core.state import copy_rows
+from tokaido_env.trajectory import Trajectory
+
+_ROWS = 2**15  # positions drawn at once
+
+Values = npt.NDArray[np.float64]
+States = npt.NDArray[np.void]
+
+
+def check_tells(agent: Agent, board: Board) -> None:
+    """Raise `ValueError` if an agent does not tell what results it expects."""
+    batch = Batch(1, board, observation=None)
+    batch.reset(0)
+    if _asked(agent, batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)) is None:
+        raise ValueError(
+            f"{shown(agent.spec)} does not tell what results it expects: expected an agent that "
+            "judges positions, such as champion or mcts:sims=100"
+        )
+
+
+def values_of(
+    agent: Agent, played: Trajectory, seeds: Numbers, rows: Numbers, crew: Crew
+) -> Values:
+    """Return what an agent expects for player_0 in rows of a trajectory, float64 (k,).
+
+    It has the random bits with which it decided there.
+
+    Args:
+        agent: that is asked.
+        played: games of it.
+        seeds: int64, of all games.
+        rows: int64 (k,), where it had to decide.
+        crew: who asks.
+
+    Raises:
+        AgentFailed: if it fails, or says what is no number from -1 to 1.
+    """
+    games = played.games[rows]
+    number = np.cumsum(played.decided)[rows] - 1
+    first = np.searchsorted(games, np.arange(len(played)))  # of each game, among the rows
+    keys = np.empty(len(rows), np.uint64)
+    agent_keys(seeds[games], played.movers[rows], number - number[first][games], keys)
+    values, mark = np.empty(len(rows)), mark_of(agent.spec)
+    units = (
+        ValuesUnit(
+            *(agent.spec, mark, played.board, some),
+            *(copy_rows(played.states, rows[some]), played.legal[rows[some]], keys[some]),
+        )
+        for some in portions(np.arange(len(rows)), crew.workers)
+    )
+    fill_in(values, crew, units, (agent,))
+    return values
+
+
+class ValuesUnit(NamedTuple):
+    """Positions to be judged, as work for a crew.
+
+    Its only part: numbers of the positions, and what results the agent expects for player_0,
+    float64 (n,).
+
+    Attributes:
+        agent: spec of who judges.
+        mark: of its policy file, as `crew.mark_of`.
+        board: of all positions.
+        numbers: int64 (n,), of the positions.
+        states: `STATE` (n,).
+        legal: uint64 (n,), the legal actions as bits.
+        keys: uint64 (n,), the agent's random bits.
+    """
+
+    agent: str
+    mark: str
+    board: Board
+    numbers: Numbers
+    states: States
+    legal: npt.NDArray[np.uint64]
+    keys: npt.NDArray[np.uint64]
+
+    def run(self, make: Make) -> Iterator[tuple[Numbers, Values]]:
+        """Judge the positions: see `Unit.run`."""
+        agent = make(self.agent, self.mark)
+        found = expected_of(agent, self.board, self.states, self.legal, self.keys)
+        yield self.numbers, found
+
+    def __str__(self) -> str:
+        return f"{len(self.numbers)} positions judged by {shown(self.agent)}"
+
+
+def values_after(
+    agent: Agent, played: Trajectory, events: Numbers, seeds: Numbers, crew: Crew
+) -> Values:
+    """Return what an agent would expect for player_0 if chance went on anew, float64 (k, draws).
+
+    Args:
+        agent: that is asked.
+        played: whole games.
+        events: int64 (k,), rows where chance comes in.
+        seeds: int64 (k, draws), of what is drawn.
+        crew: who draws and asks.
+
+    Raises:
+        AgentFailed: as `values_of`.
+    """
+    out, mark = np.empty(seeds.shape), mark_of(agent.spec)
+    units = (
+        DrawsUnit(
+            *(agent.spec, mark, played.board, some),
+            *(copy_rows(played.states, events[some]), seeds[some]),
+        )
+        for some in portions(np.arange(len(events)), crew.workers)
+    )
+    fill_in(out, crew, units, (agent,))
+    return out
+
+
+class DrawsUnit(NamedTuple):
+    """Positions in which chance goes on anew, as work for a crew.
+
+    Its parts: numbers of the positions, and what results the agent expects for player_0 after
+    each draw, float64 (k, draws).
+
+    Attributes:
+        agent: spec of who judges.
+        mark: of its policy file, as `crew.mark_of`.
+        board: of all positions.
+        numbers: int64 (n,), of the positions.
+        states: `STATE` (n,).
+        seeds: int64 (n, draws), of what is drawn.
+    """
+
+    agent: str
+    mark: str
+    board: Board
+    numbers: Numbers
+    states: States
+    seeds: Numbers
+
+    def run(self, make: Make) -> Iterator[tuple[Numbers, Values]]:
+        """Draw and judge: see `Unit.run`."""
+        agent = make(self.agent, self.mark)
+        for some in cut(np.arange(len(self.numbers)), max(_ROWS // self.seeds.shape[1], 1)):
+            yield self.numbers[some], self._judged(agent, some)
+
+    def _judged(self, agent: Agent, some: Numbers) -> Values:
+        seeds, draws = self.seeds[some].reshape(-1), self.seeds.shape[1]
+        batch = Batch(len(seeds), self.board, autoreset=False, observation=None)
+        batch.reset(seeds, copy_rows(self.states, np.repeat(some, draws)))
+        running = np.flatnonzero(~batch.over)
+        values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
+        positions = batch.states[running], batch.legal[running]
+        values[running] = expected_of(agent, self.board, *positions, batch.keys(running))
+        return values.reshape(len(some), draws)
+
+    def __str__(self) -> str:
+        return f"{len(self.numbers)} draws of chance judged by {shown(self.agent)}"
+
+
+def expected_of(
+    agent: Agent,
+    board: Board,
+    states: States,
+    legal: npt.NDArray[np.uint64],
+    keys: npt.NDArray[np.uint64],
+) -> Values:
+    """Return what results an agent expects for player_0 in positions, float64 (n,).
+
+    Args:
+        agent: that is asked.
+        board: of all positions.
+        states: `STATE` (n,), with a decision to take.
+        legal: uint64 (n,), the legal actions as bits.
+        keys: uint64 (n,), the agent's random bits.
+
+    Raises:
+        AgentFailed: if it fails, or says what is no number from -1 to 1.
+    """
+    values = np.empty(len(states))
+    for some in cut(np.arange(len(states)), agent.games_at_once):
+        told = _asked(agent, board.record, copy_rows(states[some]), legal[some], keys[some])
+        if np.shape(told) != values[some].shape:
+            raise AgentFailed(
+                f"agent {shown(agent.spec)}: judge: expected results of shape "
+                f"{values[some].shape}, got {np.shape(told)}"
+            )
+        values[some] = told
+    if not (np.abs(values) <= 1).all():
+        wrong = values[~(np.abs(values) <= 1)][0]
+        raise AgentFailed(
+            f"agent {shown(agent.spec)}: judge: expected results from -1 to 1, got {wrong}"
+        )
+    return values
+
+
+def _asked(agent: Agent, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+    with named(agent):
+        return agent.judge(boards, states, legal, keys)[1]

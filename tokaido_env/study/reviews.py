@@ -1,0 +1,166 @@
+"""Reviews of many games: by a crew, game by game, and what they come to for each name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tokaido_env.agent import Agent
+from tokaido_env.arena.crew import Crew, Here, Make, mark_of
+from tokaido_env.core.checks import shown
+from tokaido_env.study.estimates import Figure, mean_of, mean_of_sums
+from tokaido_env.study.judging import check_tells
+from tokaido_env.study.review import MARKS, Review, review
+from tokaido_env.trajectory import Trajectory
+
+
+class Asked(NamedTuple):
+    """How games are reviewed: arguments as for `review`."""
+
+    judge: Agent
+    values_by: Agent
+    draws: int
+    seed: int
+
+
+def review_each(
+    games: Iterable[Trajectory],
+    asked: Asked,
+    take: Callable[[Review], None],
+    crew: Crew | None = None,
+) -> None:
+    """Review games one by one; the same is found whoever does it, and whatever stands beside them.
+
+    Args:
+        games: one each; asked for when there is somebody to review them.
+        asked: how.
+        take: called with each review, in the order of the games.
+        crew: who reviews; None: this process.
+
+    Raises:
+        ValueError, AgentFailed: as `review`; of another process as AgentFailed.
+    """
+    found: dict[int, Review] = {}
+    ready = 0
+    judge, values_by = asked.judge, asked.values_by
+    how = judge.spec, mark_of(judge.spec), values_by.spec, mark_of(values_by.spec)
+
+    def units() -> Iterator[ReviewUnit]:
+        known = False
+        for played in games:
+            if not known:  # here, so that it is told as what it is
+                check_tells(judge, played.board)
+                check_tells(values_by, played.board)
+                known = True
+            yield ReviewUnit(played, *how, asked.draws, asked.seed)
+
+    for number, part in (crew or Here()).run(units(), (judge, values_by)):
+        if number >= ready:  # a unit may have been done again
+            found[number] = part
+        while ready in found:
+            take(found.pop(ready))
+            ready += 1
+
+
+class ReviewUnit(NamedTuple):
+    """A game to be reviewed, as work for a crew. Its only part is the `Review`.
+
+    Attributes:
+        played: the game.
+        judge, values_by: specs.
+        judge_mark, values_mark: of their policy files, as `crew.mark_of`.
+        draws, seed: as for `review`.
+    """
+
+    played: Trajectory
+    judge: str
+    judge_mark: str
+    values_by: str
+    values_mark: str
+    draws: int
+    seed: int
+
+    def run(self, make: Make) -> Iterator[Review]:
+        """Review the game: see `Unit.run`."""
+        judge = make(self.judge, self.judge_mark)
+        values_by = make(self.values_by, self.values_mark)
+        yield review(self.played, judge, values_by, self.draws, self.seed)
+
+    def __str__(self) -> str:
+        return f"a game reviewed by {shown(self.judge)}"
+
+
+class _Part(NamedTuple):
+    """What a seat's game comes to."""
+
+    game: int
+    choices: int
+    loss: float  # of all of them
+    open_choices: int
+    open_loss: float
+    agreed: int
+    marks: tuple[int, ...]
+    luck: float
+    result: float
+
+
+class Tally:
+    """What reviews of games come to for each name; of each game a few numbers are kept."""
+
+    def __init__(self) -> None:
+        self.games = 0
+        self._parts: dict[str, list[_Part]] = {}
+
+    def add(self, names: Sequence[str], found: Review) -> None:
+        """Add the review of one game.
+
+        Args:
+            names: of its two players.
+            found: the review.
+        """
+        rows = found.played.rows()
+        luck, end = float(found.luck[rows].sum()), float(found.values[rows][-1])
+        chosen = found.choices()
+        movers = found.played.movers[chosen]
+        for seat, name in enumerate(names):
+            own = chosen[movers == seat]
+            marks = [found.mark(row) for row in own.tolist()]
+            agreed = int((found.best[own] == found.played.events[own]).sum())
+            losses, is_open = found.loss[own], found.is_open(own)
+            part = _Part(
+                *(self.games, len(own), float(losses.sum())),
+                *(int(is_open.sum()), float(losses[is_open].sum()), agreed),
+                tuple(marks.count(mark) for mark in MARKS),
+                *((luck, end) if seat == 0 else (-luck, 1 - end)),
+            )
+            self._parts.setdefault(name, []).append(part)
+        self.games += 1
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Return by name, in the order they came, what the games come to.
+
+        Of each: "games", "choices", how many of each of `MARKS`, and as {"mean", "ci95", "n"}:
+        "loss", "open_loss" and "agreed" of choices, "luck", "result" and "result_less_luck" of
+        games. Games are what is independent in the intervals; where both players have one name,
+        both count.
+        """
+        return {name: _figures(parts) for name, parts in self._parts.items()}
+
+
+def _figures(parts: Sequence[_Part]) -> dict[str, Any]:
+    games, choices, loss, open_choices, open_loss, agreed, _, luck, result = (
+        np.array(column) for column in zip(*parts, strict=True)
+    )
+    marks = np.array([part.marks for part in parts]).sum(axis=0)
+    means: dict[str, Figure] = {
+        "loss": mean_of_sums(loss, choices, games),
+        "open_loss": mean_of_sums(open_loss, open_choices, games),
+        "agreed": mean_of_sums(agreed, choices, games),
+        "luck": mean_of(luck, games),
+        "result": mean_of(result, games),
+        "result_less_luck": mean_of(result - luck, games),
+    }
+    counts = {"games": len(np.unique(games)), "choices": int(choices.sum())}
+    return counts | dict(zip(MARKS, marks.tolist(), strict=True)) | means
