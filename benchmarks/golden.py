@@ -36,7 +36,7 @@ FAMILY = """tokaido evaluate ladder random greedy:epsilon=0.8 greedy:epsilon=0.6
   --seed 0 --board family:valid --link logistic --ladder tokaido_env/arena/ladder-family.json"""
 ANALYSIS = """python -m tokaido_env.study.analysis --games 300 --swaps 100 --family 25
   --also heuristic --json benchmarks/analysis.json"""
-TUNE = """python -m tokaido_env.learn.tune --zero --rounds 10 --games 2048 --sims 100
+TUNE = """python benchmarks/tune_heuristic.py --zero --rounds 10 --games 2048 --sims 100
   --seed 0 --out tokaido_env/agents/heuristic.toml"""
 
 

@@ -23,13 +23,13 @@ from typing import Any
 import numba
 import numpy as np
 import numpy.typing as npt
+import regret_making as making
 
 from tokaido_env.arena.crew import Crew
 from tokaido_env.arena.crews import KINDS, check_crew, open_crew
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.core.checks import check_seed
 from tokaido_env.files import check_outputs, locked, whole_file
-from tokaido_env.study import regret_making as making
 from tokaido_env.study.regret import agreement
 from tokaido_env.study.regret_set import BLOCK, SHIPPED, RegretSet
 

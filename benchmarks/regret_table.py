@@ -19,24 +19,33 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import sqrt
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from tokaido_100 import filled
 
 from tokaido_env.arena.intervals import PAIR_SCORES, Z95
 from tokaido_env.arena.ladder import LADDER
+from tokaido_env.core.checks import plain
 from tokaido_env.files import read_json, write_text
 from tokaido_env.report import regret as report
-from tokaido_env.report.regret import Figures
+from tokaido_env.report.canvas import new_axes, new_figure, save_figure
+from tokaido_env.report.regret import Figures, in_order, with_interval
+from tokaido_env.report.style import FAINT, PALETTE, WIDTH, drawing
 from tokaido_env.report.tables import Table, print_table
 from tokaido_env.study.regret import Measured, agreement, difference
 from tokaido_env.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "regret.md"
 FIGURE = ROOT / "docs" / "pictures" / "regret.svg"
 CAPTION = "Regret against core seconds a decision"
+_HEIGHT = 6.0  # inches, of the figure
+_BUDGETS = ("sims", "depth", "epsilon")
+_TICKS = (0, 5, 10, 20, 50, 100, 200)
 
 AGENTS = (
     *("random", "greedy:epsilon=0.8", "greedy:epsilon=0.6", "greedy:epsilon=0.4"),
@@ -84,13 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     title = report.title_of({**told.card, "hash": told.hash, "positions": len(told)})
     tables = [report.main_table(title, found), report.groups_table("phase", found)]
     tables += [report.groups_table("boards", found), report.groups_table("rounds", found)]
-    tables.append(report.policies_table(told.card["policies"], found))
+    tables.append(policies_table(told.card["policies"], found))
     ladder = read_json(options.ladder)
     games = costs(told, found, ladder)
     tables.append(costs_table(games, positions_on(told, ladder["board"])))
     for table in tables:
         print_table(table)
-    report.write_plot(title, found, options.results)
+    write_plot(title, found, options.results)
     order = order_of(found, ladder)
     print(order)
     text = "\n".join(f"**{table.title}**\n\n{report.markdown_of(table)}" for table in tables)
@@ -240,6 +249,55 @@ def costs_table(games: Sequence[Cost], positions: int) -> Table:
             (*row, f"{clocks[0]} / {clocks[1] if enough else '–'}", ratio if enough else "–")
         )
     return Table(f"games or positions for {CERTAIN:g} standard errors", headers, rows)
+
+
+def policies_table(policies: Sequence[str], found: Sequence[Figures]) -> Table:
+    """Return the regret of agents by the rollouts of each policy alone."""
+    rows = [
+        (one["agent"], *(with_interval(one[f"by_{policy}"]) for policy in policies))
+        for one in in_order(found)
+    ]
+    return Table("by whose rollouts", ("agent", *policies), rows)
+
+
+def write_plot(title: str, found: Sequence[Figures], folder: Path) -> list[Path]:
+    """Draw regret against core seconds a decision, of agents that were timed; return the files."""
+    with drawing():
+        return save_figure(_draw(title, found), folder, "regret")
+
+
+def _series(spec: str) -> str:
+    """Return what agents have in common that differ by how long they think, or by their errors."""
+    kind, _, rest = spec.partition(":")
+    kept = [one for one in rest.split(",") if one and one.partition("=")[0] not in _BUDGETS]
+    return " ".join([kind, *kept])
+
+
+def _draw(title: str, found: Sequence[Figures]) -> Figure:
+    figure = new_figure(_HEIGHT, "What a decision loses, and what it takes", "")
+    axes = new_axes(figure, 0.95, 0.95, 0.3, 0.2)
+    kinds: dict[str, list[Figures]] = {}
+    for one in found:
+        kinds.setdefault(_series(one["agent"]), []).append(one)
+    for number, (kind, several) in enumerate(kinds.items()):
+        colour = PALETTE[number % len(PALETTE)]
+        x = [one["core_seconds"] for one in several]
+        y = [1000 * one["regret"]["mean"] for one in several]
+        axes.plot(x, y, "o-", color=colour, linewidth=1.0, ms=6, label=plain(kind, 30))
+        for place, one in zip(x, several, strict=True):
+            low, high = (1000 * end for end in one["regret"]["ci95"])
+            axes.plot([place, place], [low, high], color=colour, linewidth=1.5, alpha=0.6)
+    axes.set_xscale("log")
+    axes.set_yscale("symlog", linthresh=10)
+    axes.set_yticks(_TICKS, [str(tick) for tick in _TICKS])
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    axes.xaxis.set_major_formatter(lambda place, _: f"{place:g}")
+    axes.grid(axis="y", color=FAINT)
+    axes.set_xlabel("core seconds a decision")
+    axes.set_ylabel("regret a choice, in 1/1000 of a result")
+    axes.legend(frameon=False, fontsize=10, loc="best")
+    figure.text(0.95 / WIDTH, 0.2 / _HEIGHT, plain(title, 100), fontsize=10)
+    return figure
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +13,17 @@ import mutants
 import numpy as np
 from fuzz import refusal
 from networks import decisions, random_policy
+from processes import ROOT
 
 from tokaido_env.agents.guide import WEIGHTS_FILE, guide_of, load_weights
 from tokaido_env.agents.policy import Policy, PolicyAgent, PolicyError, Sizes
 from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.boards.board import Board
 from tokaido_env.learn.samples import legal_rows
-from tokaido_env.learn.tune import weights_text
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from tune_heuristic import weights_text
 
 KINDS_OF_NUMBERS = (
     *("F64", "F16", "BF16", "F8_E5M2", "F8_E4M3", "F4", "I64", "I32", "I8", "U8", "BOOL", "C64"),

@@ -13,11 +13,11 @@ from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.cli.evaluate import main
 from tokaido_env.core.jit import INTERPRETED
-from tokaido_env.study import regret_making
 from tokaido_env.study.regret_set import NOT_ROLLED, RegretSet
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import regret_making
 import regret_set
 
 

@@ -79,8 +79,8 @@ def test_tables_and_picture(found: list[dict[str, Any]], told: RegretSet, tmp_pa
     assert len({len(row) for row in (table.headers, *table.rows)}) == 1
     lines = report.markdown_of(table).splitlines()
     assert lines[2].startswith("| `")
-    files = report.write_plot("set", found, tmp_path)
+    files = regret_table.write_plot("set", found, tmp_path)
     first = [file.read_bytes() for file in files]
-    assert [file.read_bytes() for file in report.write_plot("set", found, tmp_path)] == first
+    assert [file.read_bytes() for file in regret_table.write_plot("set", found, tmp_path)] == first
     for key in ("boards", "phase", "rounds"):
         assert len(report.groups_table(key, found).rows) == 2

@@ -149,7 +149,7 @@ def imported(name: str) -> ModuleType | None:
 def entries() -> dict[str, Any]:
     """What Python calls of the package, all rooms."""
     names = [module.name for module in pkgutil.walk_packages(tokaido_env.__path__, "tokaido_env.")]
-    rooms = ("core", "agents", "arena", "study", "agents.learn.tune")
+    rooms = ("core", "agents", "arena", "study")
     wanted = tuple(f"tokaido_env.{room}" for room in rooms)
     chosen = [name for name in names if name.startswith(wanted)]
     found: dict[str, Any] = {}

@@ -19,7 +19,6 @@ from tokaido_env.learn.settings import (
     Settings,
     load_ladder,
     load_settings,
-    read_setting,
     read_settings,
     resume_run,
     start_run,
@@ -94,11 +93,11 @@ def test_shares_may_be_rounded() -> None:
 
 
 def test_text_of_the_command_line_is_read_or_refused() -> None:
-    assert read_setting("steps", "12") == 12
-    assert read_setting("entropy", "0.5") == 0.5
-    assert read_setting("agents", "greedy random") == "greedy random"
+    assert Settings.read("steps", "12") == 12
+    assert Settings.read("entropy", "0.5") == 0.5
+    assert Settings.read("agents", "greedy random") == "greedy random"
     with pytest.raises(RunError, match="steps: expected an integer from 1, got '1e6'"):
-        read_setting("steps", "1e6")
+        Settings.read("steps", "1e6")
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -1,11 +1,13 @@
 """Rollouts against games played one by one, with the same luck for every action."""
 
 import itertools
+import sys
 
 import numba
 import numpy as np
 import pytest
 from networks import decisions
+from processes import ROOT
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import Agent, make
@@ -14,9 +16,12 @@ from tokaido_env.agents.inference import Positions
 from tokaido_env.core.bits import actions_of
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.plain import to_dict
-from tokaido_env.study.regret_making import network_of
 from tokaido_env.study.regret_set import BLOCK
 from tokaido_env.study.rollouts import Blocks, roll_out
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from regret_making import network_of
 
 BOARDS = ("shikoku", "family:2000003")
 ROLLOUTS = 40  # purpose of their random numbers

@@ -220,15 +220,6 @@ class Progress:
     is_best: bool
 
 
-def read_setting(name: str, text: str) -> Any:
-    """Return what a text, as on the command line, stands for.
-
-    Raises:
-        RunError: if it stands for nothing that is allowed.
-    """
-    return Settings.read(name, text)
-
-
 def split_specs(text: str) -> list[str]:
     """Return the specs of a text: its words, or what stands in quotes, which may hold spaces."""
     return ["".join(parts) for parts in _SPEC.findall(text)]

@@ -1,4 +1,4 @@
-"""Tune the weights of the heuristic by games: `python -m tokaido_env.learn.tune --help`.
+"""Tune the weights of the heuristic by games: `python benchmarks/tune_heuristic.py --help`.
 
 Each round, tree search with the weights so far plays itself, now and then at random so that strange
 positions occur too. The log-odds of winning are then fitted to all positions by logistic regression
@@ -219,7 +219,7 @@ def _count_one(board: Any, guide: Any, s: Any, terms: Any, taper: Any) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
-    command = " ".join(["python -m tokaido_env.learn.tune", *(arguments or sys.argv[1:])])
+    command = " ".join(["python benchmarks/tune_heuristic.py", *(arguments or sys.argv[1:])])
     try:
         _check(options)
         _tune(options, command)
@@ -241,7 +241,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m tokaido_env.learn.tune",
+        prog="python benchmarks/tune_heuristic.py",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
