@@ -19,7 +19,7 @@ from tokaido_env.arena.ratings import Rating
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.cli.train import main as train
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.learn import expert, ppo, tune
+from tokaido_env.learn import expert, ppo
 from tokaido_env.learn.declared import RunError
 from tokaido_env.learn.expert import ExpertSettings, iterate, self_play
 from tokaido_env.learn.network import MoveNetwork, load_weights
@@ -238,13 +238,6 @@ def test_what_is_no_pool_is_refused_in_one_line(
         assert re.search(message, error)
         assert error.count("\n") == 1
         assert not (tmp_path / "run" / "config.toml").exists()
-
-
-def test_weights_are_tuned_on_one_board(capsys: Output, tmp_path: Path) -> None:
-    assert tune.main(["--board", SPEC, "--out", str(tmp_path / "weights.toml")]) == 1
-    error = capsys.readouterr().err
-    assert f"{SPEC}: a pool of 6 boards: expected one board, such as family:0" in error
-    assert error.count("\n") == 1
 
 
 # Expert iteration

@@ -4,7 +4,7 @@ from processes import run_script
 
 SCRIPT = """
 import sys
-from tokaido_env.learn import settings, pool, rating, tune
+from tokaido_env.learn import settings, pool, rating
 assert "torch" not in sys.modules
 from tokaido_env.learn import network, checkpoint, expert
 assert not {"stable_baselines3", "sb3_contrib"} & {*sys.modules}

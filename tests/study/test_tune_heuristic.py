@@ -78,6 +78,10 @@ def test_games_without_a_result_are_refused(tmp_path: Path, capsys: Output) -> N
     ("arguments", "message"),
     [
         (("--board", "honshu"), "tune: unknown board 'honshu'"),
+        (
+            ("--board", "family:train/6"),
+            "tune: family:train/6: a pool of 6 boards: expected one board, such as family:0",
+        ),
         (("--out", "/nowhere/a"), "tune: /nowhere/a: there is no folder /nowhere"),
         (("--seed", "-1"), "tune: seed: expected an integer from 0"),
         (("--games", "-1"), "tune: --games: expected a number from 1 to 10,000,000, got -1"),
