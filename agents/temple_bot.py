@@ -1,4 +1,4 @@
-"""An agent in a few lines: its pilgrim goes where it may visit a temple or a garden.
+"""An agent written by hand: it moves its pilgrim to spaces with something to visit.
 
 In the root of the checkout:
 
@@ -11,25 +11,24 @@ from tokaido_env import Game
 
 
 class TempleBot:
-    """Visits whenever it may; moves the pilgrim where it may visit; else plays at random."""
+    """Visits if it can; else moves the pilgrim to where it can; else plays at random."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> str:
         """Return the label of a legal action.
 
         Args:
-            game: a copy of the game, to try actions with; its luck is not that of the match.
-            rng: the agent's only luck, so that the same seed gives the same game.
+            game: a copy of the game, to try actions with; its dice are not those of the match.
+            rng: the agent's own random numbers, from the seed of the match.
         """
         labels = game.legal_labels()
         if "visit" in labels:
             return "visit"
-        good = [label for label in labels if _visits(game, label)]
+        moves = [label for label in labels if label.startswith("pilgrim")]
+        good = [label for label in moves if _can_visit_after(game, label)]
         return str(rng.choice(good or labels))
 
 
-def _visits(game: Game, label: str) -> bool:
-    """Return whether the pilgrim may visit after a move."""
+def _can_visit_after(game: Game, label: str) -> bool:
     after = game.copy()
-    if label.startswith("pilgrim"):
-        after.play(label)
-    return label.startswith("pilgrim") and "visit" in after.legal_labels()
+    after.play(label)
+    return "visit" in after.legal_labels()

@@ -263,7 +263,7 @@ def test_wrong_arguments_are_named(spec: str, change: dict[str, Any], message: s
 
 def test_the_hand_written_example_plays_as_its_page_says() -> None:
     (command,) = re.findall(
-        r"`tokaido (evaluate python:.*?)`", (ROOT / "agents/README.md").read_text()
+        r"`tokaido (evaluate python:.*?)`", (ROOT / "agents/README.md").read_text("utf-8")
     )
     done = subprocess.run(
         [sys.executable, "-m", "tokaido_env", *command.replace("1000", "20").split()],
