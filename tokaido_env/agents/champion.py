@@ -1,7 +1,7 @@
 """The networks that ship with the package, made and measured as their cards tell.
 
-The champion is of the default board, and so is the challenger, which is to take its place; the
-generalist is of any: `docs/champion.md`, `docs/generalist.md`.
+The champion is of the default board, the generalist of any: `docs/champion.md`,
+`docs/generalist.md`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from tokaido_env.agents.search import PolicySearchAgent
 _FOLDER = Path(__file__).resolve().parent
 
 CHAMPION = _FOLDER / "champion.safetensors"
-CHALLENGER = _FOLDER / "challenger.safetensors"
 GENERALIST = _FOLDER / "generalist.safetensors"
 
 
@@ -32,11 +31,6 @@ def make_champion(sims: int | None = None, **options: Any) -> Agent:
         AgentError: if there are options, but no search.
     """
     return _made("champion", CHAMPION, sims, options)
-
-
-def make_challenger(sims: int | None = None, **options: Any) -> Agent:
-    """Return the challenger, as `make_champion`."""
-    return _made("challenger", CHALLENGER, sims, options)
 
 
 def make_generalist(sims: int | None = None, **options: Any) -> Agent:

@@ -45,9 +45,9 @@ class Weights(NamedTuple):
     first_bias: Floats  # (rows, first + value_first): one for all boards, or of each of several
     second: Floats
     second_bias: Floats
-    heads: Floats  # (copies, second, N_ACTIONS + move + 1): actions, context of moves, value
+    heads: Floats  # (copies, second, N_ACTIONS + move): actions, context of moves
     heads_bias: Floats
-    value_first: Floats  # (copies, inputs, value_first), (copies, 0, 0) if the value has no trunk
+    value_first: Floats
     value_second: Floats
     value_second_bias: Floats
     value_out: Floats  # (copies, value_second)
@@ -231,14 +231,12 @@ def forward(network: Any, position: Position, workspace: Workspace, logits: Any)
     count = _positive(second, units, values)
     _apply_layer(own.heads, own.heads_bias, units, values, count, heads)
     _score_moves(own, position.legal, workspace, trunk, heads, hidden, logits)
-    if len(own.value_out) == 0:
-        return np.float32(math.tanh(heads[len(heads) - 1]))
     return _value_of(own, workspace, trunk, _active(trunk, units, values))
 
 
 @subroutine
 def value_at_chance(network: Any, position: Position, workspace: Workspace) -> np.float32:
-    """Return the value of a position at chance for `viewer`, by a network that `sees_chance`.
+    """Return the value of a position at chance for `viewer`.
 
     Args:
         network: `Weights`.
@@ -248,12 +246,6 @@ def value_at_chance(network: Any, position: Position, workspace: Workspace) -> n
     own = _copy_of(network, workspace.copy, position.row)
     trunk = workspace.layers[: len(own.first)]
     return _value_of(own, workspace, trunk, _read(own, position, workspace, trunk))
-
-
-@kernel
-def sees_chance(network: Any) -> bool:
-    """Return whether the value is defined at chance: it has a trunk of its own then."""
-    return bool(network.value_out.shape[1] > 0)
 
 
 @kernel
@@ -286,7 +278,7 @@ def _read(own: Any, position: Position, workspace: Workspace, trunk: Any) -> int
 
 @kernel
 def _value_of(own: Any, workspace: Workspace, trunk: Any, active: int) -> np.float32:
-    """Return the value by a trunk of its own, whose inputs are noted; overwrites the layers."""
+    """Return the value of a position whose inputs are noted; overwrites the layers."""
     units, values = workspace.units, workspace.values
     first = workspace.layers[len(trunk) :][: len(own.value_second)]
     second = workspace.layers[len(trunk) + len(first) :][: len(own.value_out)]

@@ -23,8 +23,8 @@ STRATIFIED, DRAWN = "stratified", "drawn"
 
 
 JUDGED, SAMPLED = "judged", "sampled"
-"""Where a simulation by a network ends that comes to new chance: there, if its value is defined
-there, or at the decision behind a sample."""
+"""Where a simulation by a network ends that comes to new chance: there, or at the decision behind a
+sample."""
 
 
 class Plan(NamedTuple):
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
     stratified: bool = False
     """Whether samples of chance are stratified, as `tree` tells."""
     judges_chance: bool = True
-    """Whether a simulation ends at chance, if the network's value is defined there."""
+    """Whether a simulation ends at chance."""
 
 
 def led_plan(

@@ -1,21 +1,25 @@
 """Policies: trained networks as files that hold numbers only, and the agent that plays one.
 
-A network has a trunk, two layers that read the position (`inputs`), and three heads on it:
+A network reads the position (`inputs`) in one layer, whose units are in two parts. The first part
+is the policy's: a second layer follows (`trunk`), and two heads on it:
 
 - a number for each action: `action`;
 - a score of each legal move: a layer that reads its result beside the trunk and the move itself,
-  the same for all moves (`result`, `context`, `move`), and its outlook times a factor (`outlook`);
-- the value of the position for the player to decide, -1 to 1 (`value`).
+  the same for all moves (`result`, `context`, `move`), and its outlook times a factor (`outlook`).
+
+The logit of an action is the sum of the two. The other part is the value's, which has a second
+layer of its own (`value`): the value of the position for the player to decide, -1 to 1; at chance
+for the player whose pick it is.
 
 A network may also read the board it plays on: then the features of the board (`board_features`) add
 to the first layer (`board`).
 
-The logit of an action is the sum of the first two. Layers are followed by max(0, x), the value by
-tanh. The forward pass is compiled (`inference`), so playing needs no PyTorch.
+Layers are followed by max(0, x), the value by tanh. The forward pass is compiled (`inference`), so
+playing needs no PyTorch.
 
 A policy file is in safetensors format: float32 tensors named as in `shapes_of`, and a header of
-strings that says for which inputs, actions and rules it was trained. One that reads the board is of
-a later version, and says which features. Loading one runs no code.
+strings that says for which inputs, actions and rules it was trained, and which features of boards
+it reads, if any. Loading one runs no code.
 """
 
 from __future__ import annotations
@@ -29,7 +33,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.heuristic import N_TERMS
 from tokaido_env.agents.inference import (
     Floats,
     Network,
@@ -37,14 +40,7 @@ from tokaido_env.agents.inference import (
     choose,
     evaluate_all,
 )
-from tokaido_env.agents.inputs import (
-    INPUTS_HASH,
-    LARGEST,
-    N_RESULT,
-    N_SIGHTED,
-    N_TRUNK,
-    SIGHTED_HASH,
-)
+from tokaido_env.agents.inputs import INPUTS_HASH, LARGEST, N_INPUTS, N_RESULT
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
@@ -53,13 +49,11 @@ from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import FILE, FOLDER, NOTHING, parse_json, standing, whole_file
 
 FORMAT = "tokaido-duo-policy"
-# The second with a tensor `board.weight`; the third with sight, and with that tensor or not.
-VERSION, BOARD_VERSION, SIGHTED_VERSION = 2, 3, 4
+VERSION = 4
 
 _MODELS = (".zip", ".pt", ".pth", ".ckpt", ".onnx")  # suffixes of models of other libraries
 MOST_FILE = 48 << 20  # bytes: a first layer of 4096 units, copied for every thread
 BOARD = "board.weight"  # the tensor that networks have or not
-_VALUE_TRUNK = "value.0.weight"
 
 MOST = 1e30  # far below float32's largest, so that the last sums cannot pass it either
 
@@ -74,58 +68,30 @@ class Sizes(NamedTuple):
     first: int = 256
     second: int = 64
     move: int = 32
-
-    @classmethod
-    def of_width(cls, width: int) -> Sizes:
-        """Return the sizes in proportion to the first layer's, a multiple of 8."""
-        return cls(width, width // 4, width // 8)
-
-
-class SightedSizes(NamedTuple):
-    """How wide the layers of a network with sight are."""
-
-    first: int = 256
-    second: int = 64
-    move: int = 32
     value_first: int = 256
     value_second: int = 64
 
     @classmethod
-    def of_width(cls, width: int) -> SightedSizes:
+    def of_width(cls, width: int) -> Sizes:
         """Return the sizes in proportion to the first layer's, a multiple of 8."""
         return cls(width, width // 4, width // 8, width, width // 4)
 
 
-def shapes_of(sizes: Sizes | SightedSizes, sees_board: bool = False) -> dict[str, tuple[int, ...]]:
+def shapes_of(sizes: Sizes, sees_board: bool = False) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor of a network, (outputs, inputs) where it is a matrix."""
-    if isinstance(sizes, SightedSizes):
-        return _sighted_shapes(sizes, sees_board)
+    units = sizes.first + sizes.value_first
     shapes: dict[str, tuple[int, ...]] = {
-        "trunk.0.weight": (sizes.first, N_TRUNK),
-        "trunk.0.bias": (sizes.first,),
+        "trunk.0.weight": (units, N_INPUTS),
+        "trunk.0.bias": (units,),
         "trunk.1.weight": (sizes.second, sizes.first),
         "trunk.1.bias": (sizes.second,),
         "action.weight": (N_ACTIONS, sizes.second),
         "action.bias": (N_ACTIONS,),
-        "result.weight": (sizes.move, N_TERMS),
+        "result.weight": (sizes.move, N_RESULT),
         "context.weight": (sizes.move, sizes.second),
         "move.bias": (N_ACTIONS, sizes.move),
         "move.weight": (sizes.move,),
         "outlook.weight": (1,),
-        "value.weight": (1, sizes.second),
-        "value.bias": (1,),
-    }
-    return shapes | ({BOARD: (sizes.first, N_BOARD_FEATURES)} if sees_board else {})
-
-
-def _sighted_shapes(sizes: SightedSizes, sees_board: bool) -> dict[str, tuple[int, ...]]:
-    units = sizes.first + sizes.value_first
-    shapes = shapes_of(Sizes(*sizes[:3]))
-    del shapes["value.weight"], shapes["value.bias"]
-    shapes |= {
-        "trunk.0.weight": (units, N_SIGHTED),
-        "trunk.0.bias": (units,),
-        "result.weight": (sizes.move, N_RESULT),
         "value.0.weight": (sizes.value_second, sizes.value_first),
         "value.0.bias": (sizes.value_second,),
         "value.1.weight": (1, sizes.value_second),
@@ -147,7 +113,7 @@ class Policy:
     training: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def sizes(self) -> Sizes | SightedSizes:
+    def sizes(self) -> Sizes:
         """How wide its layers are."""
         return _sizes_of(self.tensors)
 
@@ -156,63 +122,30 @@ class Policy:
         """Whether its network reads the board as a whole."""
         return BOARD in self.tensors
 
-    @property
-    def _version(self) -> int:
-        if self.has_sight:
-            return SIGHTED_VERSION
-        return BOARD_VERSION if self.sees_board else VERSION
-
-    @property
-    def has_sight(self) -> bool:
-        """Whether its network reads `SIGHT`, and has a value with a trunk of its own."""
-        return _VALUE_TRUNK in self.tensors
-
-    @property
-    def value_layer(self) -> str:
-        """What the tensors of the value's own layer are called."""
-        return "value.1" if self.has_sight else "value"
-
     def network(self) -> Network:
         """Return the network for the kernels, with copies for as many threads as there may be."""
         t = self.tensors
         own = t["trunk.1.weight"].shape[1]  # units of the first layer that the policy reads
+        # The context of a move has no bias: `moves` has one for each action.
+        no_bias = np.zeros(len(t["context.weight"]), np.float32)
         one = Weights(
-            first=_turned(t["trunk.0.weight"][:own]),
+            first=_transposed(t["trunk.0.weight"][:own]),
             first_bias=t["trunk.0.bias"],
-            second=_turned(t["trunk.1.weight"]),
+            second=_transposed(t["trunk.1.weight"]),
             second_bias=t["trunk.1.bias"],
-            **self._heads(),
-            **self._value_trunk(own),
-            results=_turned(t["result.weight"]),
+            heads=_transposed(np.concatenate([t["action.weight"], t["context.weight"]])),
+            heads_bias=np.concatenate([t["action.bias"], no_bias]),
+            value_first=_transposed(t["trunk.0.weight"][own:]),
+            value_second=_transposed(t["value.0.weight"]),
+            value_second_bias=t["value.0.bias"],
+            value_out=t["value.1.weight"][0],
+            value_bias=t["value.1.bias"],
+            results=_transposed(t["result.weight"]),
             moves=t["move.bias"],
             move_out=t["move.weight"],
             outlook=t["outlook.weight"],
         )
-        return Network(one, _turned(t[BOARD]) if self.sees_board else None)
-
-    def _heads(self) -> dict[str, Floats]:
-        """Return the heads of the trunk; of a value with a trunk of its own it has none."""
-        t = self.tensors
-        weights, biases = [t["action.weight"], t["context.weight"]], [t["action.bias"]]
-        biases.append(np.zeros(self.sizes.move, np.float32))  # `moves` has one for each action
-        if not self.has_sight:
-            weights.append(t["value.weight"])
-            biases.append(t["value.bias"])
-        return {"heads": _turned(np.concatenate(weights)), "heads_bias": np.concatenate(biases)}
-
-    def _value_trunk(self, own: int) -> dict[str, Floats]:
-        t = self.tensors
-        if not self.has_sight:
-            shapes = {"value_first": (0, 0), "value_second": (0, 0), "value_bias": (1,)}
-            shapes |= {"value_second_bias": (0,), "value_out": (0,)}
-            return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-        return {
-            "value_first": _turned(t["trunk.0.weight"][own:]),
-            "value_second": _turned(t["value.0.weight"]),
-            "value_second_bias": t["value.0.bias"],
-            "value_out": t["value.1.weight"][0],
-            "value_bias": t["value.1.bias"],
-        }
+        return Network(one, _transposed(t[BOARD]) if self.sees_board else None)
 
     def evaluate(
         self,
@@ -235,7 +168,7 @@ class Policy:
 
         path = Path(path)
         tensors = {name: np.ascontiguousarray(tensor) for name, tensor in self.tensors.items()}
-        header = _header(self._version, self.sees_board)
+        header = _header(self.sees_board)
         header["training"] = json.dumps(self.training)
         with whole_file(path) as file:
             file.write(_in_order(save(tensors, header)))
@@ -253,7 +186,7 @@ class Policy:
         where = brief(path, MOST_PATH)
         header, tensors = _read(path, where)
         training = _check_header(where, header)
-        check_tensors(where, tensors, _sees_board(header))
+        check_tensors(where, tensors, "board" in header)
         return cls(tensors, training)
 
 
@@ -330,20 +263,20 @@ def path_in_spec(path: str) -> str:
 # The file
 
 
-def _header(version: int, sees_board: bool) -> dict[str, str]:
+def _header(sees_board: bool) -> dict[str, str]:
     """Return what the header of a policy says beside its training."""
     known: dict[str, str | int] = {
         "format": FORMAT,
-        "version": version,
+        "version": VERSION,
         "rules": RULES_VERSION,
         "actions": ACTION_TABLE_VERSION,
-        "inputs": SIGHTED_HASH if version == SIGHTED_VERSION else INPUTS_HASH,
+        "inputs": INPUTS_HASH,
     }
     known |= {"board": BOARD_LAYOUT_HASH} if sees_board else {}
     return {key: str(value) for key, value in known.items()}
 
 
-def _turned(weight: Floats) -> Floats:
+def _transposed(weight: Floats) -> Floats:
     """Return a matrix (outputs, inputs) as (inputs, outputs)."""
     return np.ascontiguousarray(weight.T)
 
@@ -372,25 +305,15 @@ def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
         raise PolicyError(f"{where}: not a policy file: {why}") from None
 
 
-def _sees_board(header: dict[str, str]) -> bool:
-    """Return whether a network reads the board: one of some version, or with sight and told so."""
-    version = header.get("version")
-    return version == str(BOARD_VERSION) or (version == str(SIGHTED_VERSION) and "board" in header)
-
-
 def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     """Check for whom the policy was trained; return what it says of its training."""
     if header.get("format") != FORMAT:
         raise PolicyError(f"{where}: not a policy of this project: no header {FORMAT!r}")
-    versions = [str(version) for version in (VERSION, BOARD_VERSION, SIGHTED_VERSION)]
-    told = header.get("version", "")
-    version = int(told) if told in versions else VERSION
-    for key, known in _header(version, _sees_board(header)).items():
+    for key, known in _header("board" in header).items():
         if header.get(key) != known:
-            own = ", ".join(map(repr, versions)) if key == "version" else repr(known)
             raise PolicyError(
-                f"{where}: made for {key} {shown(header.get(key))}, "
-                f"this version has {own}: train it again, or use the version it was made with"
+                f"{where}: made for {key} {shown(header.get(key))}, this version has {known!r}: "
+                "train it again, or use the version it was made with"
             )
     try:
         training = parse_json(header.get("training", "{}"))
@@ -444,28 +367,30 @@ def _largest(tensors: dict[str, Floats]) -> float:
     hidden += t["move.bias"].max(axis=0)
     actions = t["action.weight"] @ second + t["action.bias"]
     logit = actions.max() + t["move.weight"] @ hidden + t["outlook.weight"][0] * LARGEST
-    last, name = second, "value"
-    if _VALUE_TRUNK in t:
-        last, name = t[_VALUE_TRUNK] @ first[own:] + t["value.0.bias"], "value.1"
-    value = t[f"{name}.weight"] @ last + t[f"{name}.bias"]
+    last = t["value.0.weight"] @ first[own:] + t["value.0.bias"]
+    value = t["value.1.weight"] @ last + t["value.1.bias"]
     return float(max(first.max(), second.max(), last.max(), hidden.max(), logit, value[0]))
 
 
-def _sizes_of(tensors: dict[str, Floats]) -> Sizes | SightedSizes:
-    """Return the sizes that the biases tell; where they tell none, the default ones."""
+def _sizes_of(tensors: dict[str, Floats]) -> Sizes:
+    """Return the sizes that the tensors tell; where they tell none, the default ones."""
 
-    def told(name: str, default: int) -> int:
+    def length(name: str, default: int) -> int:
         known = name in tensors and tensors[name].ndim == 1
         return int(tensors[name].shape[0]) if known else default
 
-    names = ("trunk.0.bias", "trunk.1.bias", "move.weight")
-    first, second, move = map(told, names, Sizes())
-    if _VALUE_TRUNK not in tensors:
-        return Sizes(first, second, move)
-    value_second = told("value.0.bias", SightedSizes().value_second)
-    weight = tensors[_VALUE_TRUNK]
-    value_first = weight.shape[1] if weight.ndim == 2 else SightedSizes().value_first
-    return SightedSizes(first - value_first, second, move, value_first, value_second)
+    usual = Sizes()
+    weight = tensors.get("value.0.weight")
+    known = weight is not None and weight.ndim == 2
+    value_first = int(weight.shape[1]) if weight is not None and known else usual.value_first
+    units = length("trunk.0.bias", usual.first + usual.value_first)
+    return Sizes(
+        first=units - value_first,
+        second=length("trunk.1.bias", usual.second),
+        move=length("move.weight", usual.move),
+        value_first=value_first,
+        value_second=length("value.0.bias", usual.value_second),
+    )
 
 
 def _in_order(file: bytes) -> bytes:

@@ -33,7 +33,6 @@ from tokaido_env.agents.inference import (
     Positions,
     Workspace,
     kept_workspaces,
-    sees_chance,
 )
 from tokaido_env.agents.leaves import judge, play_out
 from tokaido_env.agents.opponent import OpponentModel, decides, note_odds, opponent_at
@@ -431,7 +430,7 @@ def _ends_walk(network: Any, opponent: Any, plan: Plan, tree: Tree, node: Row, f
     if network is None:
         return True
     if int(node["player"]) == NOBODY:
-        return plan.judges_chance and sees_chance(network)
+        return plan.judges_chance
     passed = int64(node["edges"]) == 1 or decides(opponent, tree, node)
     room = int64(tree.size["nodes"]) + 2 <= free
     return not (passed and room)

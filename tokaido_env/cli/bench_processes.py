@@ -50,10 +50,10 @@ def learn() -> None:
     """Train on each kind of environment in turn and print the steps/s as JSON."""
     import torch
 
-    from tokaido_env.learn.settings import Settings
+    from tokaido_env.learn.settings import PpoSettings
 
     torch.set_num_threads(numba.config.NUMBA_NUM_THREADS)
-    settings = Settings()
+    settings = PpoSettings()
     models = {name: _learner(name, settings) for name in LEARNERS}
     steps = settings.games * settings.rollout
     done, seconds = dict.fromkeys(LEARNERS, 0), dict.fromkeys(LEARNERS, 0.0)
@@ -68,14 +68,17 @@ def learn() -> None:
 
 def _learner(name: str, settings: Any) -> Any:
     """Make a learner as training does, with opponents of a kind."""
-    from tokaido_env.learn.ppo_policy import learner_env, new_learner
+    from tokaido_env.learn.network import PolicyNetwork
+    from tokaido_env.learn.ppo import new_learner
+    from tokaido_env.learn.ppo_policy import LearnerEnv
 
-    env = learner_env(settings, "greedy")
+    env: Any = LearnerEnv(settings, "greedy")
     if name == "free":
         env = _free(env)
-    model = new_learner(env, settings)
+    network = PolicyNetwork(settings.sizes, against_others=True)
+    model = new_learner(env, settings, network)
     if name == "pool":
-        env.assign(_pool(model))
+        env.assign(_pool(network))
     return model
 
 
@@ -95,12 +98,12 @@ def _free(env: Any) -> Any:
     return env
 
 
-def _pool(model: Any, size: int = 4) -> list[Any]:
+def _pool(network: Any, size: int = 4) -> list[Any]:
     """Return opponents with networks of the learner's size."""
     from tokaido_env.agents.policy import Policy, PolicyAgent
-    from tokaido_env.learn.ppo_policy import policy_of
+    from tokaido_env.learn.network import frozen
 
-    policy: Policy = policy_of(model)
+    policy: Policy = frozen(network)
     return [PolicyAgent.of(policy, f"network {i}", 1.0) for i in range(size)]
 
 

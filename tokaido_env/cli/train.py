@@ -4,8 +4,9 @@ tokaido train --run runs/first --preset quick     begin; about five minutes on t
 tokaido train --resume runs/first                 go on after Ctrl-C
 tokaido train --resume runs/first --steps 9000000 go on for longer
 tokaido train --run runs/second --config my.toml  settings from the table [settings] of a file
-tokaido train --run runs/zero --method zero       expert iteration, on a cluster with --crew
-tokaido train --help                              every setting
+tokaido train --run runs/third --method selfplay  whole games against itself, for long runs
+tokaido train --run runs/zero --method alphazero  search plays, on a cluster with --crew
+tokaido train --method NAME --help                every setting of a method
 
 A setting on the command line goes before the file, the file before the preset, the preset before
 the default.
@@ -16,64 +17,59 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tokaido_env.arena.crews import KINDS, open_crew
+from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.cli.program import described, program
 from tokaido_env.core.extras import ExtraError, require
-from tokaido_env.learn.refit import Refit
-from tokaido_env.learn.settings import (
-    PRESETS,
-    Progress,
-    Settings,
-    load_settings,
-    read_settings,
-    resume_run,
-    split_specs,
-)
+from tokaido_env.learn.run_folder import extend, load_settings, read_config
+from tokaido_env.learn.settings import METHODS, PRESETS, PpoSettings, RunSettings, split_specs
 from tokaido_env.report.progress import run_bar
 
+if TYPE_CHECKING:
+    from tokaido_env.learn.run import Progress
+
 INTERRUPTED = 130  # the shell's exit status for Ctrl-C
-_PPO = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "rich", "safetensors")
+_NEEDS = ("torch", "tensorboard", "rich", "safetensors")
+_PPO_NEEDS = ("stable_baselines3", "sb3_contrib")
+
+_SHOWN = {
+    "win_rate/latest": "wins: latest {:.0%}",
+    "win_rate/past": "past {:.0%}",
+    "win_rate/agents": "agents {:.0%}",
+    "value": "value loss {:.4f}",
+    "entropy": "entropy {:.3f}",
+    "points": "{:.1f} points",
+    "policy_loss": "policy loss {:.4f}",
+    "value_loss": "value loss {:.4f}",
+    "promotion/score": "scored {:.1%} in the promotion match",
+}
+"""Figures that stand beside the bar, if a method has them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
-    chosen, rest = _methods().parse_known_args(arguments)
-    if chosen.method == "ppo":
-        return _ppo(rest)
-    try:
-        require("training needs", "train", "torch", "safetensors")
-    except ExtraError as error:
-        print(f"train: {error}", file=sys.stderr)
-        return 1
-    called = f"{program('train')} --method {chosen.method}"
-    if chosen.method == "zero":
-        from tokaido_env.learn import zero
-
-        return zero.main(rest, called)
-    from tokaido_env.learn import scale
-
-    return scale.main(rest, called)
-
-
-def _ppo(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
     # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # the same bytes on a GPU
     try:
-        asked = _asked(options)
-        named = split_specs(asked.get("agents", ""))
-        require("training needs", "train", *_PPO)  # before a folder is begun
+        kind = _kind(arguments)
+        options = _parser(kind).parse_args(arguments)
+        asked = _asked(options, kind)
+        needs = _NEEDS + (_PPO_NEEDS if kind is PpoSettings else ())
+        require("training needs", "train", *needs)  # before a folder is begun
         if options.resume is not None:
-            resume_run(options.resume, asked)
-            return _train(options.resume, named)
-        from tokaido_env.learn import ppo
+            extend(options.resume, asked)
+        else:
+            from tokaido_env.learn import run
 
-        ppo.begin(options.run, Settings(**asked))
-        return _train(options.run, named)
-    except (ValueError, OSError, ExtraError) as error:
+            run.begin(options.run, kind(**asked))
+        return _train(options.resume or options.run, split_specs(asked.get("agents", "")), options)
+    except (ValueError, OSError, ExtraError, AgentFailed) as error:
         print(f"train: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -85,63 +81,99 @@ def _methods() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--method",
-        choices=("ppo", "scale", "zero"),
-        default="ppo",
-        help="ppo: a learner against a pool, by Stable-Baselines3; scale: thousands of games of "
-        "self-play side by side; zero: expert iteration on any crew. --method NAME --help tells "
-        "the settings of the others (ppo)",
+        choices=METHODS,
+        help="ppo: a learner against a pool, by Stable-Baselines3; selfplay: thousands of games "
+        "against itself side by side; alphazero: search plays, the network learns from it (ppo)",
     )
+    folder = parser.add_mutually_exclusive_group()
+    folder.add_argument("--run", type=Path, help="begin a run in this folder")
+    folder.add_argument("--resume", type=Path, help="go on with the run in this folder")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="as a run's config.toml")
     return parser
 
 
-def _parser() -> argparse.ArgumentParser:
+def _kind(arguments: Sequence[str] | None) -> type[RunSettings]:
+    """Return the settings of the method that is asked for, or that the run or the file tells."""
+    early, _ = _methods().parse_known_args(arguments)
+    method = early.method
+    if early.resume is not None:
+        own = load_settings(early.resume).METHOD
+        if method not in (None, own):
+            raise ValueError(f"{early.resume}: is a run of --method {own}, not {method}")
+        method = own
+    elif method is None and early.config is not None:
+        method = read_config(early.config).method
+    return METHODS[method or PpoSettings.METHOD]
+
+
+def _parser(kind: type[RunSettings]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         program("train"),
         description=described(__doc__, "train"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[_methods()],
     )
-    folder = parser.add_mutually_exclusive_group(required=True)
-    folder.add_argument("--run", type=Path, help="begin a run in this folder")
-    folder.add_argument("--resume", type=Path, help="go on with the run in this folder")
-    parser.add_argument("--preset", choices=PRESETS, help="5 minutes, an hour, a working day")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="as a run's config.toml")
-    settings = parser.add_argument_group("settings (a step is a decision of the learner)")
-    Settings.add_options(settings)
+    if kind is PpoSettings:
+        parser.add_argument("--preset", choices=PRESETS, help="5 minutes, an hour, a working day")
+    if kind.METHOD == "alphazero":
+        parser.add_argument("--crew", default="here", help=f"who plays: {KINDS} (here)")
+    kind.add_options(parser.add_argument_group(f"settings of --method {kind.METHOD}"))
     return parser
 
 
-def _asked(options: argparse.Namespace) -> dict[str, Any]:
+def _asked(options: argparse.Namespace, kind: type[RunSettings]) -> dict[str, Any]:
     """Return the settings that are given in any way."""
-    asked = dict(PRESETS[options.preset]) if options.preset else {}
-    given = Settings.given(options)
+    if options.run is None and options.resume is None:
+        raise ValueError("expected --run FOLDER to begin, or --resume FOLDER to go on")
+    preset = getattr(options, "preset", None)
+    asked = dict(PRESETS[preset]) if preset else {}
+    given = kind.given(options)
     if options.config is not None:
-        asked |= read_settings(options.config, given)
+        asked |= read_config(options.config, kind.METHOD, given).settings
     return asked | given
 
 
-def _train(folder: Path, named: Sequence[str]) -> int:
+def _train(folder: Path, named: Sequence[str], options: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from tokaido_env.learn import ppo
+    from tokaido_env.learn import run
 
-    console = Console()
-    with run_bar(console, load_settings(folder).steps) as bar:
+    settings = load_settings(folder)
+    begun: int | None = None
+    with ExitStack() as stack:
+        bar = stack.enter_context(run_bar(Console(stderr=True), settings.length, settings.LENGTH))
+        crew = stack.enter_context(open_crew(options.crew)) if "crew" in options else None
 
         def report(progress: Progress) -> None:
+            nonlocal begun
+            if begun is None:
+                begun = progress.done
+                _tell_length(settings, progress.done)
+            if progress.note:
+                bar.told(progress.note)
             if progress.is_new and progress.rating is not None:
-                bar.rated(progress.steps, progress.rating, progress.is_best)
-            bar.update(progress.steps, progress.win_rates, progress.rating)
+                bar.rated(progress.done, progress.rating, progress.is_best)
+            bar.update(progress.done, _state(progress.figures), progress.rating)
 
-        def fitted(name: str, made: Refit) -> None:
-            bar.told(f"{name}: value fitted to games against itself: {made}")
-
-        complete = ppo.train(folder, report, named, fitted)
+        complete = run.train(folder, report, named, crew)
     if not complete:
         again = f"{program('train')} --resume {folder}"
         print(f"Interrupted and saved. Go on with: {again}")
         return INTERRUPTED
-    kind = "rated highest" if load_settings(folder).rate_every else "the same: without ratings"
+    kind = "rated highest" if settings.rate_every else "the same: without ratings"
     print(f"policies  {folder}/last, {folder}/best ({kind})")
     print(f"logs      tensorboard --logdir {folder}/tb, and {folder}/metrics.jsonl")
     return 0
+
+
+def _tell_length(settings: RunSettings, done: int) -> None:
+    """Tell of a length that is rounded up, and of one that is reached already."""
+    unit, asked = settings.LENGTH, getattr(settings, settings.LENGTH)
+    if done >= settings.length:
+        print(f"nothing to do: {done:,} {unit} are done")
+    elif settings.length != asked:
+        print(f"{settings.length:,} {unit}: {asked:,} rounded up to whole updates")
+
+
+def _state(figures: Mapping[str, Any]) -> str:
+    return ", ".join(form.format(figures[name]) for name, form in _SHOWN.items() if name in figures)

@@ -134,24 +134,23 @@ def play_match() -> None:
 
 def train() -> None:
     """Train a tiny network for one update."""
-    from tokaido_env.learn import ppo
-    from tokaido_env.learn.settings import Settings
+    from tokaido_env.learn import run
+    from tokaido_env.learn.settings import PpoSettings
 
-    settings = Settings(
+    settings = PpoSettings(
         steps=2 * FEW,
         games=FEW,
         rollout=2,
         minibatch=FEW,
         epochs=1,
         width=8,
-        slots=2,
+        opponent_slots=2,
         rate_every=0,
         refit_games=0,
     )
     with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / "run"
-        ppo.begin(run, settings)
-        ppo.train(run)
+        run.begin(Path(folder) / "run", settings)
+        run.train(Path(folder) / "run")
 
 
 OBSERVATIONS = ("float32", "uint8")

@@ -20,10 +20,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
+from tokaido_env.agents.policy import check_tensors
 from tokaido_env.core.checks import plain, shown
 from tokaido_env.files import FOLDER, NOTHING, UNFINISHED, read_json, standing, sync, sync_folder
-from tokaido_env.learn.arrays import check_file, read_arrays
-from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.network import PolicyNetwork
+from tokaido_env.learn.safe_npz import check_file, read_arrays
+from tokaido_env.learn.settings_schema import RunError
 
 KEPT = 2
 MOST = 256 << 20  # bytes of a file of a checkpoint: the widest network's optimizer takes 60 MB
@@ -46,16 +48,14 @@ class Checkpoint(NamedTuple):
     """What a run needs to go on exactly, beside the random states of PyTorch and NumPy.
 
     Attributes:
-        steps: decisions of the learner so far.
-        updates: passes over the decisions of an update so far.
+        done: of the run's length.
         weights: of the learner, by name.
         moments: of Adam, by parameter number and name.
         games: of the learner, as arrays.
         counters: of the run, as JSON types.
     """
 
-    steps: int
-    updates: int
+    done: int
     weights: Mapping[str, torch.Tensor]
     moments: Mapping[int, Mapping[str, torch.Tensor]]
     games: Mapping[str, Any]
@@ -75,7 +75,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     Raises:
         RunError: if it cannot be written; those before are as they were.
     """
-    final = folder / "checkpoints" / f"{checkpoint.steps:09d}"
+    final = folder / "checkpoints" / f"{checkpoint.done:09d}"
     unfinished = final.with_name(final.name + UNFINISHED)
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
@@ -115,23 +115,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     for key, tensor in tensors.items():
         number, name = key.split(".")
         moments.setdefault(int(number), {})[name] = tensor
-    return Checkpoint(int(path.name), counters["updates"], weights, moments, games, counters)
-
-
-def snapshots_needed(folder: Path) -> set[str]:
-    """Return the names of the opponents without which no checkpoint can be gone on from.
-
-    Raises:
-        RunError: if a checkpoint is broken.
-    """
-    needed: set[str] = set()
-    for path in checkpoints(folder):
-        try:
-            pool = _read_state(path)["pool"]
-            needed |= {*pool["snapshots"], *pool["seated"]}  # one that was dropped may still sit
-        except BROKEN as error:
-            raise broken(path, error, "delete it") from None
-    return needed
+    return Checkpoint(int(path.name), weights, moments, games, counters)
 
 
 def broken(path: Path, error: Exception, advice: str) -> RunError:
@@ -142,17 +126,16 @@ def broken(path: Path, error: Exception, advice: str) -> RunError:
 
 
 def check_links(folder: Path) -> None:
-    """Refuse a run whose parts lie elsewhere: what is too old is deleted from them.
+    """Refuse a run whose parts lie elsewhere: they are written to, and what is too old is deleted.
 
     Raises:
         RunError: naming the link.
     """
-    parts = [folder / name for name in ("checkpoints", "pool", "tb")]
-    parts += [*(folder / "checkpoints").glob("*"), *(folder / "pool").glob("*")]
-    for path in parts:
+    parts = [folder / name for name in ("checkpoints", "policies", "shards", "tb")]
+    for path in [*parts, *(path for part in parts[:3] for path in part.glob("*"))]:
         if path.is_symlink():
             raise RunError(f"{path}: is a link: expected a part of the run itself")
-    for path in parts[:3]:
+    for path in parts:
         if standing(path) not in (FOLDER, NOTHING):
             raise RunError(f"{path}: expected a folder, it is {standing(path)}")
 
@@ -160,7 +143,7 @@ def check_links(folder: Path) -> None:
 def _write(folder: Path, checkpoint: Checkpoint) -> None:
     """Write the files of a checkpoint, the sums last, and see them on the disk."""
     state = dict(checkpoint.counters)
-    state |= {"updates": checkpoint.updates, "numpy": _numpy_state()}
+    state["numpy"] = _numpy_state()
     _write_file(folder / _LEARNER, save(dict(checkpoint.weights)))
     _write_file(folder / _OPTIMIZER, save(_optimizer_tensors(checkpoint)))
     _write_file(folder / _GAMES, _npz(checkpoint.games))
@@ -188,15 +171,11 @@ def _delete(path: Path) -> None:
 def _checked(path: Path) -> Path:
     """Return the path of a file of a checkpoint that is as it was written.
 
-    Checkpoints from before there were sums are taken as they are.
-
     Raises:
         ValueError: naming the file, if it was changed.
     """
     sums = path.with_name(_SUMS)
     check_file(path, MOST)
-    if standing(sums) == NOTHING:
-        return path
     check_file(sums, MOST)
     if _sum(path).encode() not in sums.read_bytes().splitlines():
         raise ValueError(f"{path.name}: was changed: its SHA-256 is not the one in {_SUMS}")
@@ -213,21 +192,46 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
 def _read_state(path: Path) -> dict[str, Any]:
     """Return the counters of a checkpoint."""
     counters = read_json(_checked(path / _STATE))
-    if not isinstance(counters, dict) or not {"updates", "numpy"} <= set(counters):
-        raise ValueError(f"{_STATE}: expected an object with updates, numpy and others")
-    if type(counters["updates"]) is not int:
-        raise ValueError(f"{_STATE}: updates: expected a count, got {shown(counters['updates'])}")
+    if not isinstance(counters, dict) or not {"run", "numpy"} <= set(counters):
+        raise ValueError(f"{_STATE}: expected an object with run, numpy and others")
     return counters
 
 
-def check_moments(
-    parameters: Sequence[torch.Tensor], moments: Mapping[int, Mapping[str, torch.Tensor]]
+def restore_learner(
+    network: PolicyNetwork, optimizer: torch.optim.Optimizer, checkpoint: Checkpoint
 ) -> None:
-    """Check that moments are Adam's of such parameters.
+    """Give a network and its optimizer what a checkpoint holds of them.
 
     Raises:
-        ValueError: naming the tensor.
+        One of `BROKEN`: naming the tensor, if it does not fit, or a number is not finite.
     """
+    load_checked(network, checkpoint.weights, _LEARNER)
+    _check_moments(optimizer.param_groups[0]["params"], checkpoint.moments)
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": checkpoint.moments})
+
+
+def load_checked(
+    network: PolicyNetwork, weights: Mapping[str, torch.Tensor], where: str = _LEARNER
+) -> None:
+    """Give a network weights that anybody may have written.
+
+    Raises:
+        One of `BROKEN`: naming the tensor, if it does not fit, or a number is not finite.
+    """
+    network.load_state_dict(dict(weights))
+    for name, tensors in network.policies().items():
+        check_tensors(where + name, tensors, network.board is not None)
+
+
+def moments_of(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, torch.Tensor]]:
+    """Return what Adam keeps of each parameter, as a checkpoint holds it."""
+    return {number: dict(own) for number, own in optimizer.state_dict()["state"].items()}
+
+
+def _check_moments(
+    parameters: Sequence[torch.Tensor], moments: Mapping[int, Mapping[str, torch.Tensor]]
+) -> None:
+    """Raise `ValueError`, naming the tensor, unless moments are Adam's of such parameters."""
     for number, own in moments.items():
         if number >= len(parameters) or set(own) != {"step", "exp_avg", "exp_avg_sq"}:
             raise ValueError(f"{_OPTIMIZER}: {number}: expected what Adam keeps of a parameter")

@@ -1,162 +1,210 @@
-"""The learner's network in PyTorch, and how it becomes a policy file.
+"""The network in PyTorch, and how it becomes a policy file; nothing here knows a trainer.
 
-No trainer is needed here, and nothing else in training knows what the network is made of; `policy`
-tells what its parts are for.
+`policy` tells what its parts are for. Two parts more are for training, and in no policy file:
+auxiliary predictions (`AUXILIARY`), which make the value's layers see how a game will end, and
+the value of games against others (`VALUE_AGAINST`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
+from torch.nn.functional import linear
 
-from tokaido_env.agents.heuristic import N_TERMS
-from tokaido_env.agents.inputs import MOST_LEGAL, N_TRUNK, OUTLOOK
-from tokaido_env.agents.policy import BOARD, Policy, Sizes
+from tokaido_env.agents.inputs import N_INPUTS, N_RESULT, OUTLOOK
+from tokaido_env.agents.policy import Policy, Sizes
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
-from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.settings_schema import RunError
 
 FIRST_OUTLOOK = 50.0  # at first: the untrained policy draws by the heuristic, with some noise
 MOVE_BIAS = 0.1  # standard deviation, at first
 
-AGAINST = {"against.weight": "value.weight", "against.bias": "value.bias"}
-"""Tensors of the second value, and those of a policy that they begin as."""
+AUXILIARY = 13
+"""Numbers that are learnt beside the value: the margin, my and their final tracks, rounds left, and
+which end trigger it will be, of none or four."""
+
+VALUE_AGAINST = {"against.weight": "value.1.weight", "against.bias": "value.1.bias"}
+"""Tensors of the value of games against others, and those of a policy that they begin as."""
+
+_NO_POLICY = ("auxiliary.", "against.")  # tensors that are for training only
 
 
-class MoveNetwork(nn.Module):
-    """The network of `policy` in PyTorch: what is trained, with the same names of tensors.
+class Moves(NamedTuple):
+    """The legal actions of n positions, k in all, in their order."""
+
+    results: torch.Tensor
+    """(k, N_RESULT), what each leads to."""
+    position: torch.Tensor
+    """int64 (k,), whose it is."""
+    action: torch.Tensor
+    """int64 (k,), its number."""
+
+
+class PolicyNetwork(nn.Module):
+    """The network of a policy: what is trained, with the same names of tensors.
 
     Args:
         sizes: how wide its layers are.
-        boards: `BOARD` (b,), the boards that it will be trained on, if it reads them.
-        against_others: whether it has a second value, of games against others than itself: what a
-            trainer needs there, and no part of a policy.
+        boards: `BOARD` (b,), the boards that it will be trained on, if it reads them; they are data
+            and not saved.
+        dtype: what its layers compute in; the weights and what comes out are float32.
+        against_others: whether it has a second value, of games against others than itself.
     """
+
+    blocks: torch.Tensor
 
     def __init__(
         self,
         sizes: Sizes,
         boards: npt.NDArray[np.void] | None = None,
+        dtype: torch.dtype = torch.float32,
         *,
         against_others: bool = False,
     ) -> None:
         super().__init__()
+        self.sizes, self.dtype = sizes, dtype
+        self._playing = False
+        self._kept: dict[str, torch.Tensor] = {}  # what follows from weights that stay as they are
         self.trunk = nn.ModuleList(
-            [nn.Linear(N_TRUNK, sizes.first), nn.Linear(sizes.first, sizes.second)]
+            [
+                nn.Linear(N_INPUTS, sizes.first + sizes.value_first),
+                nn.Linear(sizes.first, sizes.second),
+            ]
         )
         self.action = nn.Linear(sizes.second, N_ACTIONS)
-        self.result = nn.Linear(N_TERMS, sizes.move, bias=False)
+        self.result = nn.Linear(N_RESULT, sizes.move, bias=False)
         self.context = nn.Linear(sizes.second, sizes.move, bias=False)
-        self.move = _Moves(sizes.move)
-        self.outlook = _Factor()
-        self.value = nn.Linear(sizes.second, 1)
-        self.board = None if boards is None else _Boards(sizes.first, boards)
-        self.against = nn.Linear(sizes.second, 1) if against_others else None
+        self.move = nn.ParameterDict(
+            {
+                "bias": torch.randn(N_ACTIONS, sizes.move) * MOVE_BIAS,
+                "weight": (torch.rand(sizes.move) * 2 - 1) / sizes.move**0.5,
+            }
+        )
+        self.outlook = nn.ParameterDict({"weight": torch.full((1,), FIRST_OUTLOOK)})
+        self.value = nn.ModuleList(
+            [nn.Linear(sizes.value_first, sizes.value_second), nn.Linear(sizes.value_second, 1)]
+        )
+        self.auxiliary = nn.Linear(sizes.value_second, AUXILIARY)
+        self.against = nn.Linear(sizes.value_second, 1) if against_others else None
+        self.board = None
+        if boards is not None:
+            weight = torch.zeros(sizes.first + sizes.value_first, N_BOARD_FEATURES)
+            self.board = nn.ParameterDict({"weight": weight})
+            self.register_buffer("blocks", torch.from_numpy(board_blocks(boards)), persistent=False)
+
+    def policies(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
+        """Return copies of the tensors of its policy, by "", and with the second value instead."""
+        own = {name: t.detach().cpu().numpy().copy() for name, t in self.state_dict().items()}
+        extra = {name: own.pop(name) for name in list(own) if name.startswith(_NO_POLICY)}
+        found = {"": own}
+        if self.against is not None:
+            second = {value: extra[name] for name, value in VALUE_AGAINST.items()}
+            found[": against others"] = own | second
+        return found
+
+    def tensor(self, array: npt.NDArray[Any], dtype: torch.dtype | None = None) -> torch.Tensor:
+        """Return an array as a tensor where the network is, of a dtype if one is given."""
+        weight: torch.Tensor = self.outlook["weight"]
+        return torch.from_numpy(array).to(weight.device, dtype)
 
     def forward(
         self,
         inputs: torch.Tensor,
-        legal: torch.Tensor,
+        moves: Moves,
         board: torch.Tensor | None = None,
         self_play: torch.Tensor | None = None,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1).
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the scores (k,) of legal actions, and `values` of the positions.
 
         Args:
-            inputs: float32 (n, N_INPUTS), by `inputs.read_positions`.
-            legal: bool (n, N_ACTIONS).
+            inputs: (n, N_INPUTS).
+            moves: of these positions.
             board: int64 (n,), which of its boards each position is on, if it reads them.
             self_play: bool (n,), whether the game is against itself; of the others the value is
                 the second one, if there is one.
         """
-        layer: Any = self.trunk[0]
-        trunk = inputs[:, :N_TRUNK]
-        if self.board is None:
-            first = layer(trunk)
-        else:
-            first = torch.addmm(self.board(board, layer.bias), trunk, layer.weight.T)
-        hidden = torch.relu(self.trunk[1](torch.relu(first)))
-        game, action = legal.nonzero(as_tuple=True)
-        rows = torch.arange(MOST_LEGAL) < legal.sum(dim=1, keepdim=True)
-        result = inputs[:, N_TRUNK:].reshape(-1, MOST_LEGAL, N_TERMS)[rows]
-        context = self.context(hidden)[game]
-        scores = self.move(self.result(result) + context, action)
-        scores = scores + self.action(hidden)[game, action]
-        scores = scores + self.outlook.weight * inputs[game, OUTLOOK + action]
-        logits = torch.zeros_like(legal, dtype=scores.dtype)
-        return logits.index_put((game, action), scores), self._values(hidden, self_play)
+        first = torch.relu(self._first(inputs, board, slice(None)))
+        of_policy, of_value = torch.split(first, [self.sizes.first, self.sizes.value_first], 1)
+        return self._scores(inputs, of_policy, moves), *self._values(of_value, self_play)
 
-    def _values(self, hidden: torch.Tensor, self_play: torch.Tensor | None) -> torch.Tensor:
-        values = self.value(hidden)
+    def values(
+        self, inputs: torch.Tensor, board: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return of positions, also at chance, the value as log odds / 2 (n,), and `AUXILIARY`."""
+        return self._values(torch.relu(self._first(inputs, board, slice(self.sizes.first, None))))
+
+    def _values(
+        self, first: torch.Tensor, self_play: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = torch.relu(self._through(self.value[0], first)).float()
+        values = self.value[1](hidden)[:, 0]
         if self.against is not None and self_play is not None:
-            values = torch.where(self_play[:, None], values, self.against(hidden))
-        return torch.tanh(values)
+            values = torch.where(self_play, values, self.against(hidden)[:, 0])
+        return values, self.auxiliary(hidden)
 
+    def _scores(self, inputs: torch.Tensor, first: torch.Tensor, moves: Moves) -> torch.Tensor:
+        hidden = torch.relu(self._through(self.trunk[1], first))
+        context = linear(hidden, self._cast(self.context.weight))
+        result = linear(moves.results.to(self.dtype), self._cast(self.result.weight))
+        position, action = moves.position, moves.action
+        bias = self._cast(self.move["bias"])
+        unit = result + context.index_select(0, position) + bias.index_select(0, action)
+        scores: torch.Tensor = torch.relu(unit).float() @ self.move["weight"]
+        of_actions = self._through(self.action, hidden).float()
+        scores = scores + of_actions[position, action]
+        outlook = inputs[position, OUTLOOK + action].float()
+        return torch.add(scores, self.outlook["weight"] * outlook)
 
-class _Boards(nn.Module):
-    """What boards add to the first layer: nothing at first, so that what is never seen never does.
+    def _first(
+        self, inputs: torch.Tensor, board: torch.Tensor | None, units: slice
+    ) -> torch.Tensor:
+        layer: Any = self.trunk[0]
+        weight, bias = self._cast(layer.weight), self._cast(layer.bias)
+        first = linear(inputs.to(self.dtype), weight[units], bias[units])
+        if self.board is None or board is None:
+            return first
+        return first + self._of_boards()[:, units].index_select(0, board)
 
-    The boards are data, not weights: they are not saved.
-    """
+    def _of_boards(self) -> torch.Tensor:
+        """Return what each board adds to the first layer."""
 
-    blocks: torch.Tensor
+        def make() -> torch.Tensor:
+            weight: Any = self.board
+            return linear(self.blocks.to(self.dtype), self._cast(weight["weight"]))
 
-    def __init__(self, size: int, boards: npt.NDArray[np.void]) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(size, N_BOARD_FEATURES))
-        self.register_buffer("blocks", torch.from_numpy(board_blocks(boards)), persistent=False)
-        self._biases = torch.empty(len(boards), size)  # by `_versions` of the weights
-        self._known = torch.zeros(len(boards), dtype=torch.bool)
-        self._versions = (-1, -1)
+        return self._keep("boards", make)
 
-    def forward(self, board: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        """Return the bias of the first layer (n, size) on boards (n,), made once for each board."""
-        if not torch.is_grad_enabled():
-            return self._kept(board, bias)
-        different, which = torch.unique(board, return_inverse=True)
-        return self._bias_on(different, bias).index_select(0, which)
+    def _through(self, layer: Any, units: torch.Tensor) -> torch.Tensor:
+        return linear(units, self._cast(layer.weight), self._cast(layer.bias))
 
-    def _bias_on(self, boards: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        return nn.functional.linear(self.blocks.index_select(0, boards), self.weight, bias)
+    def _cast(self, weight: torch.Tensor) -> torch.Tensor:
+        return self._keep(str(id(weight)), lambda: weight.to(self.dtype))
 
-    def _kept(self, board: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        """Return the same as `forward`: while games are played, weights and boards stay."""
-        if self._versions != (self.weight._version, bias._version):
-            self._known[:] = False
-            self._versions = (self.weight._version, bias._version)
-        new = board[~self._known[board]]
-        if len(new):
-            new = torch.unique(new)
-            self._biases[new] = self._bias_on(new, bias)
-            self._known[new] = True
-        return self._biases.index_select(0, board)
+    def _keep(self, name: str, make: Callable[[], torch.Tensor]) -> torch.Tensor:
+        """Return what follows from the weights, in `playing` made once."""
+        if not self._playing:
+            return make()
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
 
-
-class _Moves(nn.Module):
-    """Scores moves: a bias for each action in the hidden layer, and what its units weigh."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.bias = nn.Parameter(torch.randn(N_ACTIONS, size) * MOVE_BIAS)
-        self.weight = nn.Parameter((torch.rand(size) * 2 - 1) / size**0.5)
-
-    def forward(self, hidden: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-        """Return the scores (k,) of hidden layers (k, size) of actions (k,)."""
-        return torch.relu(hidden + self.bias[action]) @ self.weight
-
-
-class _Factor(nn.Module):
-    """One number that is learnt."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.full((1,), FIRST_OUTLOOK))
+    @contextmanager
+    def playing(self) -> Iterator[None]:
+        """Keep what follows from the weights: they do not change while games are played."""
+        self._playing = True
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self._playing = False
+            self._kept.clear()
 
 
 @contextmanager
@@ -193,35 +241,49 @@ def seed32(seed: int) -> int:
     return int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
-def frozen(network: MoveNetwork, training: dict[str, Any] | None = None) -> Policy:
+def frozen(network: PolicyNetwork, training: dict[str, Any] | None = None) -> Policy:
     """Return a copy of a network as a policy: its value is that of games against itself."""
-    tensors = {
-        name: tensor.detach().numpy().copy()
-        for name, tensor in network.state_dict().items()
-        if name not in AGAINST
-    }
-    return Policy(tensors, training or {})
+    return Policy(network.policies()[""], training or {})
 
 
-def load_weights(network: MoveNetwork, policy: Policy) -> None:
-    """Give a network the weights of a policy; if only the network reads the board, 0 for it.
+def load_weights(network: PolicyNetwork, policy: Policy) -> None:
+    """Give a network the weights of a policy; what the policy has not stays as it is.
+
+    The network's layers may be wider: then units that the policy has not begin unheard, and the
+    network plays as the policy does.
 
     Raises:
-        RunError: if its layers have other sizes, or only the policy reads the board; the network
-            is as before then.
+        RunError: if a layer of the policy is wider, or only it reads the board; the network is as
+            before then.
     """
-    tensors = {name: torch.from_numpy(t) for name, t in policy.tensors.items()}
-    if network.board is not None and not policy.sees_board:
-        tensors[BOARD] = torch.zeros_like(network.board.weight)
-    if network.against is not None:
-        tensors |= {name: tensors[value] for name, value in AGAINST.items()}
+    if any(own < theirs for own, theirs in zip(network.sizes, policy.sizes, strict=True)):
+        raise RunError(
+            f"start_from: expected at most {network.sizes}, the policy has {policy.sizes}: make "
+            "width, second and move as large"
+        )
     if network.board is None and policy.sees_board:
         raise RunError(
             "start_from: the policy reads the board, this run does not: expected see_board = yes, "
             "or another policy"
         )
-    expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != expected:
-        own = (expected["trunk.0.bias"][0], expected["trunk.1.bias"][0], expected["move.weight"][0])
-        raise RunError(f"start_from: expected {Sizes(*own)}, the policy has {policy.sizes}")
-    network.load_state_dict(tensors)
+    state = network.state_dict()
+    tensors = {name: torch.from_numpy(tensor) for name, tensor in policy.tensors.items()}
+    if network.against is not None:
+        tensors |= {name: tensors[value] for name, value in VALUE_AGAINST.items()}
+    for name, tensor in tensors.items():
+        _give(state[name], tensor, name, network.sizes.first, policy.sizes.first)
+
+
+def _give(own: torch.Tensor, theirs: torch.Tensor, name: str, first: int, their_first: int) -> None:
+    """Write the weights of a narrower layer into a wider one, whose other units say nothing yet."""
+    if name.startswith(("trunk.0.", "board.")):  # units of the policy, then those of the value
+        own[:their_first] = theirs[:their_first]
+        own[first : first + len(theirs) - their_first] = theirs[their_first:]
+    elif theirs.dim() == 2:
+        rows, columns = theirs.shape
+        own[:rows, columns:] = 0.0
+        own[:rows, :columns] = theirs
+    else:
+        own[: len(theirs)] = theirs
+        if name == "move.weight":
+            own[len(theirs) :] = 0.0

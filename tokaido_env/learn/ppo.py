@@ -1,422 +1,243 @@
-"""Self-play training: MaskablePPO against itself, its past and other agents, resumable.
+"""PPO by Stable-Baselines3: a learner against itself, its past and other agents.
 
-A run depends on its settings alone, wherever it is stopped: policies, ratings and `metrics.jsonl`
-are byte for byte those of a run that was not. Only TensorBoard also holds times, and repeats what
-was done again after a power cut.
+`train` of `run` goes through it: an update plays `rollout` decisions in each of the learner's
+games, and then MaskablePPO learns from them.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-from collections.abc import Callable, Container
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
+from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.policy import Policy, PolicyAgent, check_tensors
-from tokaido_env.agents.registry import check_from_file, make
-from tokaido_env.arena.ladder import Ladder
-from tokaido_env.arena.ladder_file import MOST_ELO, check_rating
-from tokaido_env.arena.ratings import Rating
-from tokaido_env.core.checks import brief
-from tokaido_env.files import write_text
-from tokaido_env.learn.boards import summary, told_splits
-from tokaido_env.learn.checkpoint import (
-    BROKEN,
-    Checkpoint,
-    broken,
-    check_links,
-    check_moments,
-    checkpoints,
-    drop_old,
-    read_checkpoint,
-    snapshots_needed,
-    write_checkpoint,
-)
-from tokaido_env.learn.declared import RunError, enough_memory
-from tokaido_env.learn.interrupting import interruptible
-from tokaido_env.learn.network import load_weights, repeatable, torch_threads
-from tokaido_env.learn.pool import LATEST, Pool
-from tokaido_env.learn.ppo_metrics import JsonLines, TensorBoard, told_once
-from tokaido_env.learn.ppo_policy import (
-    learner_env,
-    network_of,
-    new_learner,
-    policy_of,
-    tensors_of,
-)
-from tokaido_env.learn.rating import place
-from tokaido_env.learn.refit import Refit, refit
-from tokaido_env.learn.settings import (
-    CONFIG,
-    SELF_PLAY,
-    Progress,
-    Settings,
-    kept_run,
-    load_ladder,
-    split_specs,
-    start_run,
-)
+from tokaido_env.agents.policy import Policy, PolicyAgent
+from tokaido_env.agents.registry import make
+from tokaido_env.learn.checkpoint import Checkpoint, moments_of, restore_learner
+from tokaido_env.learn.network import PolicyNetwork, seed32
+from tokaido_env.learn.opponent_pool import LATEST, OpponentPool
+from tokaido_env.learn.ppo_policy import LearnerEnv, MovePolicy
+from tokaido_env.learn.run import Figures, Run
+from tokaido_env.learn.settings import PpoSettings
+from tokaido_env.learn.value_calibration import refit
 from tokaido_env.validity import checked_arrays
 
-NEVER = sys.maxsize  # updates between the lines that SB3 would log: `_Run` does it
 OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
 
 
-def begin(folder: str | Path, settings: Settings) -> None:
-    """Make a run folder that `train` can begin.
+def make_trainer(run: Run) -> PpoTrainer:
+    """Return the trainer of a run."""
+    return PpoTrainer(run)
 
-    Raises:
-        RunError, PolicyError: if the policy to start from does not fit.
-        Others: as `start_run`.
+
+class PpoTrainer:
+    """A learner with its games and its opponents.
+
+    Attributes:
+        settings: of the run.
+        pool: of the opponents.
+        env: the learner's games.
+        model: Stable-Baselines3's.
     """
-    if settings.start_from:
-        with enough_memory(folder):
-            learner = new_learner(learner_env(settings, "random"), settings)
-        load_weights(network_of(learner), Policy.load(settings.start_from))
-    start_run(folder, settings)
 
+    def __init__(self, run: Run) -> None:
+        self.run, self.settings = run, cast(PpoSettings, run.settings)
+        self.pool = OpponentPool(self.settings)
+        self.env = LearnerEnv(self.settings)
+        self.network = run.new_network(against_others=self.settings.value_of_self_play)
+        self.model = new_learner(self.env, self.settings, self.network)
+        self.rng = np.random.Generator(np.random.PCG64(self.settings.seed))
+        self._agents: dict[str, Agent] = {}  # opponents that are seated, by name
+        self._lengths: list[int] = []  # of the games that ended since the last update
+        _, self._counting = self.model._setup_learn(
+            self.settings.steps, _Counting(self), reset_num_timesteps=False
+        )
 
-def train(
-    folder: str | Path,
-    report: Callable[[Progress], None] = lambda progress: None,
-    named: Container[str] = (),
-    fitted: Callable[[str, Refit], None] = lambda name, made: None,
-) -> bool:
-    """Train a run to its end, from its newest checkpoint if it has one.
+    @property
+    def done(self) -> int:
+        """Steps so far."""
+        return int(self.model.num_timesteps)
 
-    At its end the values of `last` and `best` are fitted anew (`refit`), unless the settings say
-    no. Ctrl-C saves a checkpoint at the next update and stops.
+    def start(self) -> None:
+        """Begin all games, against the opponents that are drawn first."""
+        self.run.load_start(self.network)
+        self._snapshot()
+        self.pool.seat(self.rng)
+        self._assign()
+        self.env.reset()
+        self.model._last_episode_starts = np.ones(self.env.num_envs, bool)
+        self.pool.whole[:] = True
+        self._observe()
 
-    Args:
-        folder: of the run.
-        report: called after each update.
-        named: specs that the user has named now; of the run's other agents only those are made
-            that a file may name, see `registry.check_from_file`.
-        fitted: called with "last" or "best" and what fitting its value anew has found.
-
-    Returns:
-        Whether the run is complete.
-
-    Raises:
-        RunError: if the run cannot be gone on with, or saved.
-        AgentError: if it names an agent that a file may not name.
-        InUseError: if another command works in the folder.
-    """
-    folder = Path(folder)
-    with kept_run(folder) as settings, told_once():
-        with enough_memory(folder):
-            run = _Run(folder, settings, named)
-        complete = _train(run, report)
-        if complete and settings.refit_games and settings.value_from == SELF_PLAY:
-            _refit(folder, settings, fitted)
-        return complete
-
-
-def _train(run: _Run, report: Callable[[Progress], None]) -> bool:
-    run.resume()
-    try:
-        report(run.progress())
-        with torch_threads(run.settings.threads), repeatable(), interruptible() as stop:
-            left = run.settings.steps - run.model.num_timesteps
-            run.model.learn(
-                left, _Keeper(run, stop, report), log_interval=NEVER, reset_num_timesteps=False
-            )
-        run.settle(stop=True)
-        report(run.progress())
-    except _Stopped:
-        return False
-    finally:
-        run.model.logger.close()
-    return True
-
-
-def _refit(folder: Path, settings: Settings, fitted: Callable[[str, Refit], None]) -> None:
-    """Fit the values of the policies of a finished run, of each once: only the value changes."""
-    done: dict[bytes, Policy] = {}
-    for name in ("last", "best"):
-        path = folder / name
-        before = path.read_bytes()
-        policy = done.get(before) or Policy.load(path)
-        if "value" not in policy.training:
-            made = refit(policy, settings.pool, settings.refit_games, settings.seed)
-            fitted(name, made)
-            policy = made.policy if made.is_better else policy
-        done[before] = policy
-        policy.save(path)
-
-
-class _Run:
-    """A learner with its games, its opponents and its folder."""
-
-    def __init__(self, folder: Path, settings: Settings, named: Container[str] = ()) -> None:
-        check_links(folder)
-        self.folder = folder
-        self.settings = settings
-        self.specs = {
-            spec: check_from_file(spec, f"{folder / CONFIG}: agents", folder, named)
-            for spec in split_specs(settings.agents)
-        }
-        self.ladder = load_ladder(settings)
-        self.pool = Pool(settings)
-        self.started_on: list[str] = []  # the splits of the policy to start from
-        self.rating: Rating | None = None
-        self.best_elo: float | None = None
-        self.is_new = self.is_best = False  # of the rating
-        self.settled_at = 0
-        self.saved_at = -1
-        self.lengths: list[int] = []  # of the games that ended since the last update
-        self.agents: dict[str, Agent] = {}  # those that are seated, by name
-        self.env = learner_env(settings, "random")
-        self.model = new_learner(self.env, settings)
-        self.rng = np.random.Generator(np.random.PCG64(settings.seed))
-        (folder / "pool").mkdir(exist_ok=True)
-
-    def resume(self) -> None:
-        """Take up the newest checkpoint; without one, begin."""
-        found = checkpoints(self.folder)
-        if found:
-            self._load(found)
-            self._tidy()  # a kill may have come just before
-            self._assign()
-        else:
-            if self.settings.start_from:
-                start = Policy.load(self.settings.start_from)
-                load_weights(network_of(self.model), start)
-                self.started_on = told_splits(start.training)
-            self._freeze()
+    def advance(self, stopping: Callable[[], bool]) -> Figures:
+        """Play, learn from it, and do what is due with the opponents."""
+        model, before, began = self.model, self.done, time.perf_counter()
+        model.collect_rollouts(self.env, self._counting, model.rollout_buffer, model.n_steps)
+        model._update_current_progress_remaining(self.done, self.settings.steps)
+        model.train()
+        if self.done // self.settings.snapshot_every > before // self.settings.snapshot_every:
+            self._snapshot()
+        if self.done // self.settings.reseat_every > before // self.settings.reseat_every:
             self.pool.seat(self.rng)
-            self._assign()
-            self.env.reset()
-            self.model._last_episode_starts = np.ones(self.env.num_envs, bool)
-            self.pool.whole[:] = True
-        self.model._last_obs = self.env.observe()
-        self.metrics = JsonLines(self.folder / "metrics.jsonl", self.model.num_timesteps)
-        outputs = [self.metrics, TensorBoard(self.folder / "tb")]
-        self.model.set_logger(Logger(str(self.folder), outputs))
-        self.began = (self.model.num_timesteps, time.perf_counter())
+        self._assign()
+        self._observe()
+        return self._figures((self.done - before) / (time.perf_counter() - began))
 
-    def settle(self, *, stop: bool = False) -> None:
-        """Do all that is due between two updates; save in any case before a stop."""
-        steps = self.model.num_timesteps
-        saving = stop or self._due(self.settings.checkpoint_every)
-        if steps > self.settled_at:
-            if self._due(self.settings.freeze_every):
-                self._freeze()
-            if self._due(self.settings.reseat_every):
-                self.pool.seat(self.rng)
-            self._assign()
-            self.model._last_obs = self.env.observe()  # it tells whom each game meets from now on
-            if self.ladder and (
-                self._due(self.settings.rate_every) or steps >= self.settings.steps
-            ):
-                self._rate(self.ladder)
-            self._log()
-            self.settled_at = steps
-        if saving and self.saved_at != steps:
-            self._save()
+    def policy(self) -> Policy:
+        """Return the learner as it is now."""
+        return self.run.freeze(self.network, self.done)
 
-    def note(self, dones: np.typing.NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
+    def checkpoint(self) -> Checkpoint:
+        """Return all that `restore` needs."""
+        games = self.env.snapshot() | {
+            "episode_starts": self.model._last_episode_starts,
+            "whole": self.pool.whole,
+        }
+        counters = {
+            "updates": self.model._n_updates,
+            "pool": self.pool.to_dict(),
+            "rng": self.rng.bit_generator.state,
+        }
+        moments = moments_of(self.model.policy.optimizer)
+        return Checkpoint(self.done, self.network.state_dict(), moments, games, counters)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint: see `Trainer.restore`."""
+        restore_learner(self.network, self.model.policy.optimizer, checkpoint)
+        games, counters = dict(checkpoint.games), checkpoint.counters
+        starts, whole = (games.pop(name, None) for name in ("episode_starts", "whole"))
+        flags = {"episode_starts": starts, "whole": whole}
+        checked_arrays(flags, dict.fromkeys(flags, self.pool.whole), self.env.num_envs)
+        self.model.num_timesteps = checkpoint.done
+        self.model._n_updates = _count(counters["updates"])
+        self.model._last_episode_starts = np.resize(starts, self.env.num_envs)
+        self.env.restore(games)
+        self.pool.restore(counters["pool"])
+        self.pool.whole[:] = whole
+        self.rng.bit_generator.state = counters["rng"]
+        self._assign()
+        self._observe()
+
+    def finish(self, tell: Callable[[str], None]) -> None:
+        """Fit the values of `last` and `best`, of each once: only the value changes."""
+        settings = self.settings
+        if not settings.refit_games or not settings.value_of_self_play:
+            return
+        fitted: dict[bytes, Policy] = {}
+        for name in ("last", "best"):
+            path = self.run.folder / name
+            before = path.read_bytes()
+            policy = fitted.get(before) or Policy.load(path)
+            if "value" not in policy.training:
+                made = refit(policy, settings.pool, settings.refit_games, settings.seed)
+                tell(f"{name}: value fitted to games against itself: {made}")
+                policy = made.policy if made.is_better else policy
+            fitted[before] = policy
+            policy.save(path)
+
+    def count(self, dones: npt.NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
         """Count the games that have just ended."""
         ended = np.flatnonzero(dones)
         episodes = [infos[game]["episode"] for game in ended]
         self.pool.count(ended, np.array([episode["r"] for episode in episodes], np.float64))
-        self.lengths += [episode["l"] for episode in episodes]
+        self._lengths += [episode["l"] for episode in episodes]
 
-    def progress(self) -> Progress:
-        """Return what there is to tell, a new rating once."""
-        is_new, self.is_new = self.is_new, False
-        steps, total = self.model.num_timesteps, self.settings.steps
-        rates = self.pool.win_rates()
-        return Progress(min(steps, total), total, rates, self.rating, is_new, self.is_best)
-
-    # What is done between two updates
-
-    def _due(self, every: int) -> bool:
-        """Return whether a multiple of a number of steps was passed: stops do not move them."""
-        return self.model.num_timesteps // every > self.settled_at // every
-
-    def _freeze(self) -> None:
-        name = self.pool.add(self.model.num_timesteps)
-        self._policy().save(self.folder / "pool" / name)
-
-    def _policy(self) -> Policy:
-        """Return the learner as it is now, with a summary of its training.
-
-        Without how many steps are still to come: they may grow, the policy is the same.
-        """
-        settings = asdict(self.settings)
-        del settings["steps"]
-        training = {"steps": self.model.num_timesteps, "settings": settings}
-        boards = summary(self.settings.pool, self.started_on)
-        return policy_of(self.model, training | {"board": boards})
+    def _snapshot(self) -> None:
+        self.pool.add(self.done)
+        self.policy().save(self.run.snapshot(self.done))
 
     def _assign(self) -> None:
         """Let the games meet those who are seated, the learner as it is now among them."""
         names = dict.fromkeys(name for name in self.pool.seated if name != LATEST)
-        self.agents = {name: self.agents.get(name) or self._opponent(name) for name in names}
-        latest = PolicyAgent.of(self._policy(), LATEST, OPPONENT_TEMPERATURE)
-        self.env.assign([self.agents.get(name, latest) for name in self.pool.seated])
+        self._agents = {name: self._agents.get(name) or self._opponent(name) for name in names}
+        latest = PolicyAgent.of(self.policy(), LATEST, OPPONENT_TEMPERATURE)
+        self.env.assign([self._agents.get(name, latest) for name in self.pool.seated])
         itself = np.array([name == LATEST for name in self.pool.seated])
         self.env.self_play[:] = np.resize(itself, self.env.num_envs)  # slot after slot, as above
 
     def _opponent(self, name: str) -> Agent:
         if not name.isdigit():
-            return make(self.specs[name])
-        path = self.folder / "pool" / name
+            return make(self.run.specs[name])
+        path = self.run.snapshot(int(name))
         return PolicyAgent.of(Policy.load(path), f"policy:{path}", OPPONENT_TEMPERATURE)
 
-    def _rate(self, ladder: Ladder) -> None:
-        """Place the learner on the ladder; keep it as `best` if it never stood higher."""
-        agent = PolicyAgent.of(self._policy(), "learner")
-        self.rating = place(agent, ladder, self.settings.rating_games, self.settings.seed)
-        self.is_new = True
-        for name, value in zip(("low", "high"), self.rating.ci95, strict=True):
-            self.model.logger.record(f"rating/{name}", value)
-        self.model.logger.record("rating/elo", self.rating.elo)
-        self.model.logger.record("rating/games", self.rating.games)
-        self.is_best = self.best_elo is None or self.rating.elo > self.best_elo
-        if self.is_best:
-            self.best_elo = self.rating.elo
-            agent.policy.save(self.folder / "best")
+    def _observe(self) -> None:
+        """Let the learner see whom each game meets from now on."""
+        self.model._last_obs = self.env.observe()
 
-    def _log(self) -> None:
-        logger, steps = self.model.logger, self.model.num_timesteps
-        for name, rate_ in self.pool.win_rates().items():
-            logger.record(f"win_rate/{name}", rate_)
-        logger.record("games/ended", len(self.lengths))
-        if self.lengths:
-            logger.record("games/decisions", float(np.mean(self.lengths)))
-        self.lengths = []
-        done, began = self.began
-        speed = (steps - done) / (time.perf_counter() - began)
-        logger.record("time/steps_per_second", speed, exclude=JsonLines.NAME)
-        logger.dump(steps)
-
-    def _save(self) -> None:
-        """Write `last`, and a checkpoint: whole or not at all."""
-        folder, last = self.folder, self._policy()
-        last.save(folder / "last")
-        if self.best_elo is None:
-            last.save(folder / "best")
-        write_text(folder / "pool" / "pool.json", json.dumps(self.pool.to_dict(), indent=1) + "\n")
-        self.metrics.sync()
-        games = self.env.snapshot() | {
-            "episode_starts": self.model._last_episode_starts,
-            "whole": self.pool.whole,
+    def _figures(self, speed: float) -> Figures:
+        """Return what the update tells, and forget it."""
+        logger = self.model.logger
+        figures: Figures = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in sorted(logger.name_to_value.items())
         }
-        write_checkpoint(folder, self._checkpoint(games))
-        self.saved_at = self.model.num_timesteps
-        self._tidy()
-
-    def _tidy(self) -> None:
-        """Delete what is too old: checkpoints, and copies of the pool that none of them needs."""
-        drop_old(self.folder)
-        needed = snapshots_needed(self.folder)
-        for path in (self.folder / "pool").iterdir():
-            if path.name.isdigit() and path.name not in needed:
-                path.unlink()
-
-    # What is kept of a run
-
-    def _checkpoint(self, games: dict[str, Any]) -> Checkpoint:
-        model = self.model
-        return Checkpoint(
-            model.num_timesteps,
-            model._n_updates,
-            model.policy.state_dict(),
-            model.policy.optimizer.state_dict()["state"],
-            games,
-            self._counters(),
-        )
-
-    def _counters(self) -> dict[str, Any]:
-        return {
-            "pool": self.pool.to_dict(),
-            "rng": self.rng.bit_generator.state,
-            "ladder": self.ladder.hash if self.ladder else None,
-            "rating": asdict(self.rating) if self.rating else None,
-            "best_elo": self.best_elo,
-        } | ({"started_on": self.started_on} if self.started_on else {})
-
-    def _load(self, found: list[Path]) -> None:
-        *older, newest = found
-        try:
-            self._restore(newest)
-        except BROKEN as error:
-            advice = f"delete it to go on from {older[-1]}" if older else "train anew"
-            raise broken(newest, error, advice) from None
-        known = self.ladder.hash if self.ladder else None
-        if self.rated_on != known:
-            raise RunError(
-                f"{self.folder}: rated on the ladder {brief(self.rated_on)}, the file is now "
-                f"{known}: "
-                "restore it, or ratings could not be compared"
-            )
-
-    def _restore(self, checkpoint: Path) -> None:
-        found = read_checkpoint(checkpoint)
-        self.model.policy.load_state_dict(found.weights)
-        seen = self.settings.boards_seen is not None
-        for where, tensors in tensors_of(self.model).items():
-            check_tensors(where, tensors, seen)
-        optimizer = self.model.policy.optimizer
-        check_moments(optimizer.param_groups[0]["params"], found.moments)
-        optimizer.load_state_dict(optimizer.state_dict() | {"state": found.moments})
-        self.model.num_timesteps, self.model._n_updates = found.steps, found.updates
-        games, counters = dict(found.games), found.counters
-        starts, whole = (games.pop(name, None) for name in ("episode_starts", "whole"))
-        flags = {"episode_starts": starts, "whole": whole}
-        checked_arrays(flags, dict.fromkeys(flags, self.pool.whole), self.env.num_envs)
-        self.model._last_episode_starts = np.resize(starts, self.env.num_envs)
-        self.env.restore(games)
-        self.pool.restore(counters["pool"])
-        self.pool.whole[:] = whole
-        self.settled_at = self.saved_at = self.model.num_timesteps
-        self.rng.bit_generator.state = counters["rng"]
-        self.rated_on = counters["ladder"]
-        self.started_on = told_splits({"board": {"splits": counters.get("started_on")}})
-        self.rating, self.best_elo = _rating_of(counters["rating"]), counters["best_elo"]
-        if self.best_elo is not None and not -MOST_ELO <= self.best_elo <= MOST_ELO:
-            raise ValueError(f"state.json: best_elo: expected a number, got {self.best_elo}")
+        logger.name_to_value.clear()
+        figures |= {f"win_rate/{name}": rate for name, rate in self.pool.win_rates().items()}
+        figures["games/ended"] = len(self._lengths)
+        if self._lengths:
+            figures["games/decisions"] = float(np.mean(self._lengths))
+        self._lengths = []
+        return figures | {"time/steps_per_second": speed}
 
 
-def _rating_of(data: Any) -> Rating | None:
-    if data is None:
-        return None
-    check_rating("state.json", "rating", data)
-    return Rating(**data | {"ci95": tuple(data["ci95"])})
+class _Counting(BaseCallback):
+    """Lets a trainer count its games."""
 
-
-class _Stopped(Exception):  # noqa: N818  not an error
-    """Raised through SB3's loop when a run was interrupted and has been saved."""
-
-
-class _Keeper(BaseCallback):
-    """Lets a run count its games, and settle and report between two updates."""
-
-    def __init__(
-        self, run: _Run, stop: Callable[[], bool], report: Callable[[Progress], None]
-    ) -> None:
+    def __init__(self, trainer: PpoTrainer) -> None:
         super().__init__()
-        self.run = run
-        self.stop = stop
-        self.report = report
-
-    def _on_rollout_start(self) -> None:
-        stopping = self.stop()
-        self.run.settle(stop=stopping)
-        self.report(self.run.progress())
-        if stopping:
-            raise _Stopped
+        self._trainer = trainer
 
     def _on_step(self) -> bool:
-        self.run.note(self.locals["dones"], self.locals["infos"])
+        self._trainer.count(self.locals["dones"], self.locals["infos"])
         return True
+
+
+def new_learner(env: LearnerEnv, settings: PpoSettings, network: PolicyNetwork) -> MaskablePPO:
+    """Return Stable-Baselines3's learner of such games, which trains a network.
+
+    gamma is 1: a game's only reward is its result. A step runs from one decision of the learner to
+    its next, so every value is that of the learner's own seat.
+    """
+    model = MaskablePPO(
+        MovePolicy,
+        env,
+        learning_rate=learning_rate(settings),
+        n_steps=settings.rollout,
+        batch_size=settings.minibatch,
+        n_epochs=settings.epochs,
+        gamma=1.0,
+        gae_lambda=settings.gae_lambda,
+        clip_range=settings.clip,
+        ent_coef=settings.entropy,
+        policy_kwargs={"network": network},
+        seed=seed32(settings.seed),
+        device="cpu",
+    )
+    env.seed(settings.seed)  # SB3 has handed on its own
+    model.set_logger(Logger(None, []))
+    env.reset()
+    model._last_obs = env.observe()  # so that SB3 begins no games of its own
+    return model
+
+
+def learning_rate(settings: PpoSettings) -> Callable[[float], float]:
+    """Return the learning rate as a function of the share of `steps` that remains: linear."""
+    first, end = settings.learning_rate, settings.learning_rate * settings.final_learning_rate
+
+    def rate(remaining: float) -> float:
+        return end + (first - end) * max(remaining, 0.0)  # the last update may go past the end
+
+    return rate
+
+
+def _count(number: Any) -> int:
+    if type(number) is not int or number < 0:
+        raise ValueError(f"state.json: updates: expected a count, got {number!r:.80}")
+    return number

@@ -9,21 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium import spaces
-from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from torch import nn
 
-from tokaido_env.agents.inference import Floats
-from tokaido_env.agents.inputs import N_INPUTS, read_positions
-from tokaido_env.agents.policy import Policy, Sizes
+from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.inputs import MOST_LEGAL, N_INPUTS, N_RESULT, read_positions
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.learn.network import AGAINST, MoveNetwork, frozen, seed32
-from tokaido_env.learn.settings import SELF_PLAY, Settings
+from tokaido_env.learn.network import Moves, PolicyNetwork
+from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.versus import Ended, Opponents
 
-LEGAL = slice(N_INPUTS, N_INPUTS + N_ACTIONS)
+RESULTS = slice(N_INPUTS, N_INPUTS + MOST_LEGAL * N_RESULT)
+LEGAL = slice(RESULTS.stop, RESULTS.stop + N_ACTIONS)
 BOARD_AT = LEGAL.stop
 SELF_PLAY_AT = BOARD_AT + 1
 N_SEEN = SELF_PLAY_AT + 1
@@ -36,24 +35,36 @@ class LearnerEnv(TokaidoVecEnv):
     The board is told by its place in the pool. At the end of a game nothing is to be decided: of
     the inputs only the observation is given.
 
+    Args:
+        settings: of the run.
+        opponents: game `i` meets `opponents[i % len(opponents)]`.
+
     Attributes:
         self_play: bool (n,), whether each game is against the learner itself. The policy never
             sees it, only the critic: whom it meets makes a value another (Pinto et al. 2018,
             "Asymmetric actor critic").
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, settings: PpoSettings, opponents: Opponents = "random") -> None:
+        pool = settings.pool
+        super().__init__(settings.games, opponents, settings.seed, pool)
+        self._boards, self._guides = pool.records, guides_of(pool.records)
         self.observation_space = spaces.Box(-np.inf, np.inf, (N_SEEN,), np.float32)
         self.self_play = np.zeros(self.num_envs, np.bool_)
 
     def observe(self) -> npt.NDArray[np.float32]:
         """Return what the learner sees now: float32 (n, N_SEEN)."""
         batch = self.games.batch
-        boards = batch.boards_of(batch.all_games)
-        seen = read_positions(boards, batch.states, batch.legal, N_SEEN - N_INPUTS)
-        seen[:, LEGAL] = self.action_masks()
-        seen[:, BOARD_AT] = batch.slots["board"]
+        board, masks = batch.slots["board"].astype(np.int64), self.action_masks()
+        inputs, results = read_positions(
+            self._boards, self._guides, board, batch.states, batch.legal
+        )
+        seen = np.zeros((self.num_envs, N_SEEN), np.float32)
+        seen[:, :N_INPUTS] = inputs
+        moves = seen[:, RESULTS].reshape(-1, MOST_LEGAL, N_RESULT)
+        moves[np.arange(MOST_LEGAL) < masks.sum(axis=1, keepdims=True)] = results
+        seen[:, LEGAL] = masks
+        seen[:, BOARD_AT] = board
         seen[:, SELF_PLAY_AT] = self.self_play
         return seen
 
@@ -67,29 +78,19 @@ class LearnerEnv(TokaidoVecEnv):
 
 
 class MovePolicy(MaskableActorCriticPolicy):
-    """`MoveNetwork` as Stable-Baselines3 wants it: its outputs are the logits and the value."""
+    """A `PolicyNetwork` as Stable-Baselines3 wants it: its outputs are the logits and the value."""
 
     # Stable-Baselines3 declares its own kinds of layers, but asks only that they can be called.
     mlp_extractor: Any
     action_net: Any
     value_net: Any
 
-    def __init__(
-        self,
-        *args: Any,
-        sizes: Sizes,
-        boards: npt.NDArray[np.void] | None = None,
-        against_others: bool = False,
-        **options: Any,
-    ) -> None:
-        self.sizes = sizes
-        self.boards = boards
-        self.against_others = against_others
+    def __init__(self, *args: Any, network: PolicyNetwork, **options: Any) -> None:
+        self._network = [network]  # not a part of this yet
         super().__init__(*args, **options | {"ortho_init": False})
 
     def _build_mlp_extractor(self) -> None:
-        network = MoveNetwork(self.sizes, self.boards, against_others=self.against_others)
-        self.mlp_extractor = _Extractor(network)
+        self.mlp_extractor = _Extractor(self._network[0])
 
     def _build(self, lr_schedule: Callable[[float], float]) -> None:
         super()._build(lr_schedule)
@@ -99,93 +100,29 @@ class MovePolicy(MaskableActorCriticPolicy):
 
 
 class _Extractor(nn.Module):
-    """`MoveNetwork` in the place of the layers that policy and value share or have apart."""
+    """The network in the place of the layers that policy and value share or have apart."""
 
     latent_dim_pi, latent_dim_vf = N_ACTIONS, 1
 
-    def __init__(self, network: MoveNetwork) -> None:
+    def __init__(self, network: PolicyNetwork) -> None:
         super().__init__()
         self.network = network
 
     def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        inputs, legal = observation[:, :N_INPUTS], observation[:, LEGAL] > 0
+        """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1)."""
+        legal = observation[:, LEGAL] > 0
+        position, action = legal.nonzero(as_tuple=True)
+        rows = torch.arange(MOST_LEGAL) < legal.sum(dim=1, keepdim=True)
+        results = observation[:, RESULTS].reshape(-1, MOST_LEGAL, N_RESULT)[rows]
         board, self_play = observation[:, BOARD_AT].long(), observation[:, SELF_PLAY_AT] > 0
-        logits, value = self.network(inputs, legal, board, self_play)
-        return logits, value
+        scores, values, _ = self.network(
+            observation[:, :N_INPUTS], Moves(results, position, action), board, self_play
+        )
+        logits = torch.zeros_like(observation[:, LEGAL])
+        return logits.index_put((position, action), scores), torch.tanh(values)[:, None]
 
     def forward_actor(self, observation: torch.Tensor) -> torch.Tensor:
         return self(observation)[0]  # type: ignore[no-any-return]
 
     def forward_critic(self, observation: torch.Tensor) -> torch.Tensor:
         return self(observation)[1]  # type: ignore[no-any-return]
-
-
-def learner_env(settings: Settings, opponents: Opponents) -> LearnerEnv:
-    """Return the learner's games, not begun: game `i` meets `opponents[i % len(opponents)]`."""
-    return LearnerEnv(settings.games, opponents, settings.seed, settings.board)
-
-
-def new_learner(env: TokaidoVecEnv, settings: Settings) -> MaskablePPO:
-    """Return an untrained learner of such games.
-
-    gamma is 1: a game's only reward is its result. A step runs from one decision of the learner to
-    its next, so every value is that of the learner's own seat.
-    """
-    model = MaskablePPO(
-        MovePolicy,
-        env,
-        learning_rate=learning_rate(settings),
-        n_steps=settings.rollout,
-        batch_size=settings.minibatch,
-        n_epochs=settings.epochs,
-        gamma=1.0,
-        gae_lambda=settings.gae_lambda,
-        clip_range=settings.clip,
-        ent_coef=settings.entropy,
-        policy_kwargs={
-            "sizes": settings.sizes,
-            "boards": settings.boards_seen,
-            "against_others": settings.value_from == SELF_PLAY,
-        },
-        seed=seed32(settings.seed),
-        device="cpu",
-    )
-    env.seed(settings.seed)  # SB3 has handed on its own
-    return model
-
-
-def learning_rate(settings: Settings) -> Callable[[float], float]:
-    """Return the learning rate as a function of the share of `steps` that remains: linear."""
-    first, end = settings.learning_rate, settings.learning_rate * settings.final_learning_rate
-
-    def rate(remaining: float) -> float:
-        return end + (first - end) * max(remaining, 0.0)  # the last update may go past the end
-
-    return rate
-
-
-def policy_of(model: MaskablePPO, training: dict[str, Any] | None = None) -> Policy:
-    """Return a frozen copy of the learner's network, with what is to be said of its training."""
-    return frozen(network_of(model), training)
-
-
-def tensors_of(model: MaskablePPO) -> dict[str, dict[str, Floats]]:
-    """Return the tensors of the learner's policy, and of one that has its second value instead.
-
-    Keys are where they stand, for messages.
-    """
-    network = network_of(model)
-    tensors = frozen(network).tensors
-    told = {"learner.safetensors": tensors}
-    if network.against is not None:
-        state = network.state_dict()
-        second = {value: state[name].numpy() for name, value in AGAINST.items()}
-        told["learner.safetensors: against others"] = tensors | second
-    return told
-
-
-def network_of(model: MaskablePPO) -> MoveNetwork:
-    """Return the network that a learner trains."""
-    policy: Any = model.policy
-    network: MoveNetwork = policy.mlp_extractor.network
-    return network

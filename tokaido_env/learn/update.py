@@ -7,7 +7,6 @@ winning, by cross entropy with the returns, which weighs what is nearly decided 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,41 +14,13 @@ import numpy.typing as npt
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from tokaido_env.agents.registry import Parameter
-from tokaido_env.learn.declared import COUNT, SHARE, Declared, setting
-from tokaido_env.learn.games import STEP, Played, moves_of, padded, spread
+from tokaido_env.learn.network import AUXILIARY, Moves, PolicyNetwork
 from tokaido_env.learn.returns import Nodes, returns_of
-from tokaido_env.learn.settings import MOST_DECISIONS, check_most
-from tokaido_env.learn.sighted import AUXILIARY, Moves, SightedNetwork
+from tokaido_env.learn.rollouts import STEP, Played, moves_of, padded, spread
+from tokaido_env.learn.settings import SelfPlaySettings
 
-_WEIGHT = Parameter(float, 0, 100)
 _TRIGGERS = 5
-_POINTS, _ROUNDS = 20.0, 10.0  # units of what is learnt beside the value
-
-
-@dataclass(frozen=True)
-class UpdateSettings(Declared):
-    """What an update needs to know.
-
-    Raises:
-        RunError: naming the setting, what was expected and what it is.
-    """
-
-    minibatch: int = setting(4096, COUNT, "decisions")
-    epochs: int = setting(2, COUNT, "passes over the decisions of an update")
-    policy_lambda: float = setting(0.97, SHARE, "of the advantages; gamma is 1")
-    value_lambda: float = setting(0.97, SHARE, "of the returns that the value is learnt from")
-    luck: float = setting(1.0, SHARE, "of what chance brings that advantages take; 1 is GAE")
-    entropy: float = setting(0.003, Parameter(float, 0, 10), "weight of the entropy bonus")
-    clip: float = setting(0.2, Parameter(float, 0.001, 1), "range of the probability ratio")
-    largest_gradient: float = setting(0.5, Parameter(float, 1e-6, 1e6), "norm that is left alone")
-    auxiliary: float = setting(0.1, _WEIGHT, "weight of what the value's trunk learns beside it")
-    late: float = setting(1.0, _WEIGHT, "weight of late rounds in the value's loss")
-    late_from: int = setting(16, COUNT, "round that is late")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_most("minibatch", self.minibatch, MOST_DECISIONS)
+_POINTS, _ROUNDS = 20.0, 10.0  # units of the auxiliary predictions
 
 
 class Losses(NamedTuple):
@@ -77,7 +48,7 @@ class Targets(NamedTuple):
 
 def targets_of(
     played: Played,
-    settings: UpdateSettings,
+    settings: SelfPlaySettings,
     tensor: Callable[[npt.NDArray[Any]], torch.Tensor] = torch.from_numpy,
 ) -> Targets:
     """Return what is to be learnt from games; `tensor` makes a tensor of an array."""
@@ -87,7 +58,9 @@ def targets_of(
     seat = np.concatenate([d.mover, c.viewer])
     game = np.concatenate([d.game, d.game[c.decision]])
     rounds = np.concatenate([d.round, d.round[c.decision]])
-    weights = np.where(rounds >= settings.late_from, settings.late, 1.0).astype(np.float32)
+    weights = np.where(rounds >= settings.late_from, settings.late_round_weight, 1.0).astype(
+        np.float32
+    )
     return Targets(
         tensor(found.advantages),
         tensor(np.concatenate([found.targets, found.chance_targets]) * (1 - 2 * seat)),
@@ -134,10 +107,10 @@ def minibatches(n: int, m: int, size: int, generator: torch.Generator) -> Iterat
 
 
 def update(
-    network: SightedNetwork,
+    network: PolicyNetwork,
     optimizer: torch.optim.Optimizer,
     played: Played,
-    settings: UpdateSettings,
+    settings: SelfPlaySettings,
     generator: torch.Generator,
 ) -> Losses:
     """Improve a network by games that it has played.
@@ -169,7 +142,7 @@ def update(
 class _Data:
     """The decisions and the nodes at chance of games, to take rows from."""
 
-    def __init__(self, played: Played, network: SightedNetwork) -> None:
+    def __init__(self, played: Played, network: PolicyNetwork) -> None:
         d = played.decisions
         self.played, self._tensor = played, network.tensor
         self.counts = np.bitwise_count(d.legal).astype(np.int64)
@@ -192,11 +165,11 @@ class _Data:
 
 
 def _losses(
-    network: SightedNetwork,
+    network: PolicyNetwork,
     data: _Data,
     targets: Targets,
     rows: Minibatch,
-    settings: UpdateSettings,
+    settings: SelfPlaySettings,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the loss of a minibatch, and `Losses` of it."""
     d, c = data.played.decisions, data.played.chances

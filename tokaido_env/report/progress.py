@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +13,8 @@ from tokaido_env.core.checks import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_SECONDS_A_LINE = 10.0
 
 Finished = Callable[[int], None]
 """Called with the number of games that have just been finished."""
@@ -33,14 +36,14 @@ class RunBar(NamedTuple):
     """What moves the bar of a training run.
 
     Attributes:
-        update: called with the steps done, the shares of games won by kind of opponent, and the
-            newest rating, None before the first.
-        rated: called with the steps done and a rating that has just been found, and whether it is
+        update: called with what is done, what else there is to say, and the newest rating, None
+            before the first.
+        rated: called with what is done and a rating that has just been found, and whether it is
             higher than all before it.
         told: called with a line to stand above the bar.
     """
 
-    update: Callable[[int, Mapping[str, float], Rating | None], None]
+    update: Callable[[int, str, Rating | None], None]
     rated: Callable[[int, Rating, bool], None]
     told: Callable[[str], None]
 
@@ -119,46 +122,46 @@ def learner_bars(agent: str, steps: int, games: int) -> Iterator[LearnerBars]:
 
 
 @contextmanager
-def run_bar(console: Console, steps: int) -> Iterator[RunBar]:
+def run_bar(console: Console, total: int, unit: str) -> Iterator[RunBar]:
     """Show a bar while a run is trained, and above it lines such as one for each of its ratings.
+
+    Where there is no terminal, lines tell how far it is, one in ten seconds at most.
 
     Args:
         console: where.
-        steps: of the whole run.
+        total: of the whole run.
+        unit: that it is counted in.
     """
     from rich import progress
 
     columns = (
         progress.TextColumn(
-            "{task.completed:,.0f} of {task.total:,.0f} steps, {task.fields[state]}"
+            "{task.completed:,.0f} of {task.total:,.0f} {task.description}, {task.fields[state]}"
         ),
         progress.BarColumn(bar_width=8),
         progress.TimeRemainingColumn(),
     )
-    with progress.Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=steps, state="")
+    hidden, next_line = not console.is_terminal, 0.0
+    with progress.Progress(*columns, console=console, disable=hidden) as bar:
+        task = bar.add_task(unit, total=total, state="")
 
-        def update(steps: int, win_rates: Mapping[str, float], rating: Rating | None) -> None:
+        def update(done: int, state: str, rating: Rating | None) -> None:
+            nonlocal next_line
+            parts = [state] * bool(state) + ([] if rating is None else [_elo(rating)])
             speed = bar.tasks[0].speed
-            state = f"{speed or 0:,.0f}/s\n{_learner_state(win_rates, rating)}"
-            bar.update(task, completed=steps, state=state)
+            bar.update(task, completed=done, state=f"{speed or 0:,.3g}/s\n{' · '.join(parts)}")
+            if hidden and time.monotonic() >= next_line:
+                told(" · ".join([f"{done:>13,} of {total:,} {unit}", *parts]))
+                next_line = time.monotonic() + _SECONDS_A_LINE
 
-        def rated(steps: int, rating: Rating, is_best: bool) -> None:
+        def rated(done: int, rating: Rating, is_best: bool) -> None:
             best = ", the best so far" if is_best else ""
-            told(f"{steps:>13,} steps  {_elo(rating)}{best}")
+            told(f"{done:>13,} {unit}  {_elo(rating)}{best}")
 
         def told(line: str) -> None:
-            bar.console.print(line, highlight=False, markup=False)
+            bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
         yield RunBar(update, rated, told)
-
-
-def _learner_state(win_rates: Mapping[str, float], rating: Rating | None) -> str:
-    """Return how a learner does, as far as it is known."""
-    known = [group for group in ("latest", "past", "agents") if group in win_rates]
-    parts = ["wins: " + ", ".join(f"{group} {win_rates[group]:.0%}" for group in known)]
-    parts = parts * bool(known) + ([] if rating is None else [_elo(rating)])
-    return " · ".join(parts)
 
 
 def _elo(rating: Rating) -> str:

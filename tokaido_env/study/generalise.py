@@ -24,7 +24,7 @@ from tokaido_env.arena.tournament import Sheet
 from tokaido_env.boards.family import PREFIX, SPLITS, is_family, numbers_of
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import check_choice, check_seed, shown
-from tokaido_env.learn.boards import told_splits
+from tokaido_env.learn.boards import splits_of
 
 OPPONENT = "mcts:sims=400"
 SPLIT = "test"
@@ -194,7 +194,7 @@ def _refuse_start(agent: Agent, known: BoardPool | None, split: str) -> None:
     own = known is not None and numbers_of(known.name)[0] in SPLITS[split]  # its numbers tell
     if own or split == "train" or not isinstance(policy, Policy):
         return
-    if split in told_splits(policy.training):
+    if split in splits_of(policy.training):
         raise ValueError(
             f"split: {shown(agent.spec)} was begun from a policy that was trained on boards of "
             f"{PREFIX}{split}: expected a split that it has not seen"

@@ -29,7 +29,7 @@ from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.rules import RULES_VERSION, legal_mask
 from tokaido_env.core.state import STATE, copy_rows
 from tokaido_env.files import parse_json, whole_file
-from tokaido_env.learn.arrays import read_arrays
+from tokaido_env.learn.safe_npz import read_arrays
 from tokaido_env.position import PositionError
 from tokaido_env.validity import check_states
 

@@ -26,7 +26,7 @@ from tokaido_env.web.position_form import asked, completed, position_form
 from tokaido_env.web.session import HUMAN, Advice, Session
 from tokaido_env.web.showing import Told, choices_of, odds_of, picture_of, review_of
 
-UNRATED = ("challenger", "generalist")  # agents that the ladder does not have
+UNRATED = ("generalist",)  # agents that the ladder does not have
 
 _PACE = 0.5  # seconds between two decisions of agents that play each other
 _VALUES_BY = "champion"  # who judges chance in a review

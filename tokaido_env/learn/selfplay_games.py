@@ -9,7 +9,7 @@ Go").
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,19 +23,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import shown
 from tokaido_env.core.state import copy_rows
-from tokaido_env.learn.samples import SampleBuffer, Samples, legal_rows
-
-
-class Variety(Protocol):
-    """How self-play strays from what the expert would play."""
-
-    @property
-    def sampled(self) -> float:
-        """Share of decisions drawn by visits."""
-
-    @property
-    def uniform(self) -> float:
-        """Share of decisions drawn from all legal actions."""
+from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples, legal_rows
 
 
 class SelfPlayUnit(NamedTuple):
@@ -47,7 +35,7 @@ class SelfPlayUnit(NamedTuple):
         pool: the boards; that of each game follows from its seed.
         games: how many.
         seed: of the first game, the others follow, and of the other decisions.
-        sampled, uniform: as `Variety`.
+        sampled, uniform: shares of decisions drawn by visits, and from all legal actions.
         full: share of decisions that are searched by all simulations, if others are not.
         cheap_sims: simulations for the others, 0 to search all alike. Where so few find another
             action best than the policy does, all are made after all.
@@ -75,7 +63,7 @@ class SelfPlayUnit(NamedTuple):
         batch = Batch(self.games, self.pool, observation=None, autoreset=False, copy=False)
         batch.reset(seed=self.seed)
         rng = np.random.Generator(np.random.PCG64(self.seed))
-        buffer, rewards = SampleBuffer(self.games), np.zeros((self.games, 2), np.float32)
+        buffer, rewards = ReplayBuffer(self.games), np.zeros((self.games, 2), np.float32)
         running = np.flatnonzero(~batch.over)
         while len(running):
             boards, states = batch.boards_of(running), copy_rows(batch.states, running)
@@ -84,8 +72,8 @@ class SelfPlayUnit(NamedTuple):
             found, is_full = self._searched(expert, positions, keys, rng)
             visits = np.where(is_full[:, None], found.visits, 0)
             which = batch.slots["board"][running]
-            buffer.add(states, legal, visits, found.values, which, running)
             moves = explored(found.actions, found.visits, legal, rng, self)
+            buffer.add(states, legal, visits, found.values, moves, which, running)
             batch.advance(running, moves, check=False)
             over = batch.over[running]
             rewards[running[over]] = batch.rewards(running[over])
@@ -126,7 +114,7 @@ def explored(
     visits: npt.NDArray[Any],
     legal: npt.NDArray[np.uint64],
     rng: np.random.Generator,
-    variety: Variety,
+    unit: SelfPlayUnit,
 ) -> npt.NDArray[np.int64]:
     """Replace some of an expert's actions by others, so that games differ.
 
@@ -135,13 +123,13 @@ def explored(
         visits: (n, N_ACTIONS), by its search.
         legal: uint64 (n,), the legal actions as bits.
         rng: draws.
-        variety: how many.
+        unit: tells how many.
     """
     kind, number = rng.random((2, len(actions)))
     by_visits = drawn(visits, number)
     any_legal = drawn(legal_rows(legal), number)
-    played = np.where(kind < variety.sampled + variety.uniform, by_visits, actions)
-    return np.where(kind < variety.uniform, any_legal, played)
+    played = np.where(kind < unit.sampled + unit.uniform, by_visits, actions)
+    return np.where(kind < unit.uniform, any_legal, played)
 
 
 def drawn(weights: npt.NDArray[Any], number: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

@@ -20,8 +20,8 @@ from tokaido_env.core.possible import FINE
 from tokaido_env.core.rules import legal
 from tokaido_env.core.state import STATE, copy_rows
 from tokaido_env.files import whole_file
-from tokaido_env.learn.arrays import read_arrays
-from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.safe_npz import read_arrays
+from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.validity import check_states
 
 MOST_FILE = 4 << 30  # bytes of samples
@@ -36,6 +36,7 @@ class Samples(NamedTuple):
         visits: uint16 (n, N_ACTIONS), by the search; none where it was too short to learn from.
         values: float32 (n,), what the search found for the player to decide.
         results: float32 (n,), the final result of that player.
+        actions: uint8 (n,), that were played: not always what the search found best.
         boards: int32 (n,), the place in the pool of the board of each.
     """
 
@@ -44,6 +45,7 @@ class Samples(NamedTuple):
     visits: npt.NDArray[np.uint16]
     values: npt.NDArray[np.float32]
     results: npt.NDArray[np.float32]
+    actions: npt.NDArray[np.uint8]
     boards: npt.NDArray[np.int32]
 
     def part(self, rows: npt.NDArray[np.int64]) -> Samples:
@@ -56,7 +58,7 @@ class Samples(NamedTuple):
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-class SampleBuffer:
+class ReplayBuffer:
     """Notes positions while games go on, and the results when they end."""
 
     def __init__(self, games: int) -> None:
@@ -70,10 +72,11 @@ class SampleBuffer:
         legal: Any,
         visits: Any,
         values: Any,
+        actions: Any,
         boards: Any,
-        games: npt.NDArray[np.int64] | None = None,
+        games: npt.NDArray[np.int64],
     ) -> None:
-        """Note positions in which there is a choice: one of each game, or one of some games."""
+        """Note positions of some games, those in which there is a choice."""
         chosen = np.flatnonzero(legal & (legal - np.uint64(1)))
         movers = states["player"][chosen].astype(np.int64)
         own = (values[chosen] * (1 - 2 * movers)).astype(np.float32)
@@ -84,10 +87,11 @@ class SampleBuffer:
             visits[chosen].astype(np.uint16),
             own,
             unknown,
+            actions[chosen].astype(np.uint8),
             boards[chosen].astype(np.int32),
         )
-        own_games = chosen if games is None else games[chosen]
-        for row, (game, mover) in enumerate(zip(own_games.tolist(), movers.tolist(), strict=True)):
+        own_games = games[chosen].tolist()
+        for row, (game, mover) in enumerate(zip(own_games, movers.tolist(), strict=True)):
             self.open[game].append((len(self.parts), row, mover))
         self.parts.append(part)
         self.count += len(chosen)
@@ -123,36 +127,29 @@ def save_samples(path: Path, samples: Samples) -> None:
 def load_samples(path: Path, board: Boards) -> Samples:
     """Read samples, and check that they are of games on a board, or on those of a pool.
 
-    Files from before there were pools do not tell the board: they are of one.
-
     Raises:
         RunError: naming the file, what is wrong and what helps.
     """
     try:
         pool = BoardPool.load(board)
-        samples = _as_samples(read_arrays(path, MOST_FILE), one_board=len(pool) == 1)
+        samples = _as_samples(read_arrays(path, MOST_FILE))
         _check_samples(samples, pool)
         return samples
     except (OSError, ValueError) as error:
         what = plain(str(error), 300)
-        number = path.stem.removeprefix("lessons-")
         raise RunError(
-            f"{path}: broken samples: {what}: delete it, and the policies {number} and later, to "
-            "have them made again"
+            f"{path}: broken samples: {what}: delete it to have them played again"
         ) from None
 
 
-def _as_samples(arrays: dict[str, npt.NDArray[Any]], *, one_board: bool) -> Samples:
+def _as_samples(arrays: dict[str, npt.NDArray[Any]]) -> Samples:
     """Return arrays as samples, of the dtypes and shapes of these."""
     n = len(arrays["legal"]) if "legal" in arrays and arrays["legal"].ndim else 0
     like: dict[str, tuple[Any, tuple[int, ...]]]
     like = {"states": (np.uint8, (n, STATE.itemsize)), "legal": (np.uint64, (n,))}
     like |= {"visits": (np.uint16, (n, N_ACTIONS))}
-    like |= {name: (np.float32, (n,)) for name in ("values", "results")} | {
-        "boards": (np.int32, (n,))
-    }
-    if one_board:
-        arrays = {"boards": np.zeros(n, np.int32)} | arrays
+    like |= {name: (np.float32, (n,)) for name in ("values", "results")}
+    like |= {"actions": (np.uint8, (n,)), "boards": (np.int32, (n,))}
     for name, (dtype, shape) in like.items():
         array = arrays.get(name)
         if array is None or array.dtype != dtype or array.shape != shape:
@@ -174,6 +171,9 @@ def _check_samples(samples: Samples, pool: BoardPool) -> None:
     visits = samples.visits * legal_rows(samples.legal)
     if (visits != samples.visits).any() or (len(visits) and not visits.any()):
         raise ValueError("visits: expected some, of legal actions only")
+    bits = np.uint64(1) << samples.actions.clip(max=63).astype(np.uint64)
+    if not (samples.legal & bits).all():
+        raise ValueError("actions: expected legal ones")
     for name in ("values", "results"):
         if not (np.abs(getattr(samples, name)) <= 1).all():
             raise ValueError(f"{name}: expected numbers from -1 to 1")

@@ -15,15 +15,15 @@ import torch
 
 from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.inference import choose
-from tokaido_env.agents.inputs import read_moves, viewer
+from tokaido_env.agents.inputs import read_positions, viewer
 from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.jit import entry, index
 from tokaido_env.core.rules import apply, is_chance, score
 from tokaido_env.core.state import copy_rows
-from tokaido_env.learn.samples import legal_rows
-from tokaido_env.learn.sighted import Moves, SightedNetwork
+from tokaido_env.learn.network import Moves, PolicyNetwork
+from tokaido_env.learn.replay_buffer import legal_rows
 
 STEP = 512
 """Matrices have a multiple of so many rows: PyTorch plans a product anew for each new size."""
@@ -35,7 +35,7 @@ class Decisions(NamedTuple):
     """All decisions of some games, those of a game in their order."""
 
     inputs: torch.Tensor
-    """(n, N_SIGHTED)."""
+    """(n, N_INPUTS)."""
     results: torch.Tensor
     """(k, N_RESULT), of the legal actions of all, in their order."""
     legal: npt.NDArray[np.uint64]
@@ -62,7 +62,7 @@ class Chances(NamedTuple):
     """All nodes at chance that a decision of these games led to."""
 
     inputs: torch.Tensor
-    """(m, N_SIGHTED)."""
+    """(m, N_INPUTS)."""
     decision: npt.NDArray[np.int64]
     """(m,), which led there."""
     viewer: npt.NDArray[np.int8]
@@ -89,7 +89,7 @@ class Played:
     ends: npt.NDArray[np.int16]
 
 
-def play_games(network: SightedNetwork, pool: BoardPool, games: int, seed: int) -> Played:
+def play_games(network: PolicyNetwork, pool: BoardPool, games: int, seed: int) -> Played:
     """Play games to their end; actions are drawn by the policy.
 
     Args:
@@ -117,7 +117,7 @@ def play_games(network: SightedNetwork, pool: BoardPool, games: int, seed: int) 
 class _Notes:
     """Takes decisions by a network, and notes them."""
 
-    def __init__(self, network: SightedNetwork, pool: BoardPool) -> None:
+    def __init__(self, network: PolicyNetwork, pool: BoardPool) -> None:
         self._network = network
         self._boards, self._guides = pool.records, guides_of(pool.records)
         self._decisions: list[Decisions] = []
@@ -160,19 +160,15 @@ class _Notes:
     ) -> npt.NDArray[np.int64]:
         """Note the nodes at chance behind actions; return which row each is, or -1."""
         after = copy_rows(states)
-        seats = np.full(len(states), -1, np.int8)
-        _apply_each(seats, self._boards, which, after, actions)
+        seats = apply_each(self._boards, which, after, actions)
         at = np.flatnonzero(seats >= 0)
         rows = np.full(len(states), -1, np.int64)
         if len(at) == 0:
             return rows
-        none = np.zeros(len(at), np.uint64)
-        behind = copy_rows(after, at)
-        trunk, _ = read_moves(self._boards, self._guides, which[at], behind, none, STEP)
-        inputs = self._network.tensor(trunk, self._network.dtype)
-        board = padded(self._network.tensor(which[at]), len(inputs))
-        values = self._network.values(inputs, board)[0][: len(at)]
-        inputs, own = inputs[: len(at)], _for_player_0(values, seats[at])
+        inputs, values = judge_chance(
+            self._network, self._boards, self._guides, which[at], copy_rows(after, at)
+        )
+        own = _for_player_0(values, seats[at])
         begin = sum(len(one.decision) for one in self._chances)
         rows[at] = begin + np.arange(len(at))
         self._chances.append(Chances(inputs, self._count + at, seats[at], own))
@@ -193,21 +189,21 @@ class Judged(NamedTuple):
     values: torch.Tensor
     """(n,), as log odds / 2 for who decides."""
     inputs: torch.Tensor
-    """(n, N_SIGHTED)."""
+    """(n, N_INPUTS)."""
     results: torch.Tensor
     """(k, N_RESULT), of the legal actions of all, in their order."""
 
 
 def judge(
-    network: SightedNetwork,
+    network: PolicyNetwork,
     boards: npt.NDArray[np.void],
     guides: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
     states: npt.NDArray[np.void],
     legal: npt.NDArray[np.uint64],
 ) -> Judged:
-    """Ask a network what it says of positions; takes what `read_moves` takes."""
-    trunk, moves = read_moves(boards, guides, which, states, legal, STEP)
+    """Ask a network what it says of positions; takes what `read_positions` takes."""
+    trunk, moves = read_positions(boards, guides, which, states, legal, STEP)
     n, k = len(legal), int(np.bitwise_count(legal).sum())
     inputs, results = (network.tensor(array, network.dtype) for array in (trunk, moves))
     board = padded(network.tensor(which), len(inputs))
@@ -215,6 +211,25 @@ def judge(
     scores, values, _ = network(inputs, Moves(results, position, action), board)
     logits = spread(scores[:k], position[:k], action[:k], n)
     return Judged(logits, values[:n], inputs[:n], results[:k])
+
+
+def judge_chance(
+    network: PolicyNetwork,
+    boards: npt.NDArray[np.void],
+    guides: npt.NDArray[np.void],
+    which: npt.NDArray[np.int64],
+    states: npt.NDArray[np.void],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ask a network what positions at chance are worth; takes what `read_positions` takes.
+
+    Returns:
+        The inputs (n, N_INPUTS), and the values (n,), as log odds / 2 for who sees the position.
+    """
+    n = len(states)
+    trunk, _ = read_positions(boards, guides, which, states, np.zeros(n, np.uint64), STEP)
+    inputs = network.tensor(trunk, network.dtype)
+    board = padded(network.tensor(which), len(inputs))
+    return inputs[:n], network.values(inputs, board)[0][:n]
 
 
 def _for_player_0(values: torch.Tensor, seats: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
@@ -248,9 +263,27 @@ def _joined(parts: Any) -> Any:
     return torch.cat(parts) if isinstance(parts[0], torch.Tensor) else np.concatenate(parts)
 
 
+def apply_each(
+    boards: npt.NDArray[np.void],
+    which: npt.NDArray[np.int64],
+    states: npt.NDArray[np.void],
+    actions: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int8]:
+    """Carry out actions; return by whom each state is seen if it is at chance then, else -1.
+
+    Args:
+        boards: `BOARD` (b,).
+        which: int64 (n,), the board of each.
+        states: `STATE` (n,), with a decision to take; overwritten.
+        actions: int64 (n,), legal ones.
+    """
+    seats = np.full(len(states), -1, np.int8)
+    _apply_each(seats, boards, which, states, actions)
+    return seats
+
+
 @entry
 def _apply_each(seats: Any, boards: Any, which: Any, states: Any, actions: Any) -> None:
-    """Carry out actions; write by whom the state is seen if it is at chance then."""
     for i in range(len(seats)):
         apply(boards[index(which[i])], states[i], actions[i])
         if is_chance(states[i]):

@@ -1,8 +1,8 @@
 """Fit the value of a trained policy anew to how its games against itself end.
 
-python -m tokaido_env.learn.refit runs/mine --out mine
+python -m tokaido_env.learn.value_calibration runs/mine --out mine
 
-Only the value's own layer changes, one number for each unit of the trunk's second layer and a bias:
+Only the value's last layer changes, one number for each unit of the layer before and a bias:
 the policy's moves stay the same bytes, and a forward pass costs what it did. With these units given
 a value is a logistic regression of the result, which has one best answer: no learning rate, no
 order of samples. It is fitted by Newton's method (McCullagh and Nelder 1989) to three quarters of
@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.inference import Floats
-from tokaido_env.agents.inputs import N_TRUNK, read_moves, read_positions
+from tokaido_env.agents.inputs import read_positions
 from tokaido_env.agents.policy import BOARD, Policy, PolicyAgent
 from tokaido_env.arena.alone import play_alone
 from tokaido_env.arena.ladder import match_seed
@@ -40,12 +40,11 @@ from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.checks import check_seed
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import check_outputs
-from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.settings import LEAST_REFIT_GAMES, REFIT_GAMES
+from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.report.progress import match_bar
 from tokaido_env.trajectory import Trajectory, in_parts
 
-GAMES = 12_000
-LEAST_GAMES = 8
 MOST_BOARDS = 100
 BALANCE = 10.0
 ROUNDS = (1, 4, 7, 10, 13, 16, 19, 22, 25)
@@ -68,7 +67,7 @@ class Positions(NamedTuple):
     Attributes:
         games: int64 (n,), the numbers of the games.
         rounds: int64 (n,), from 1.
-        units: float32 (n, second), of the trunk's second layer.
+        units: float32 (n, value_second), of the layer below the value.
         results: float64 (n,), of the player to decide: 1, 0 or -1.
     """
 
@@ -112,7 +111,7 @@ class Refit(NamedTuple):
 def refit(
     policy: Policy,
     boards: Boards = "shikoku",
-    games: int = GAMES,
+    games: int = REFIT_GAMES,
     seed: int = 0,
     progress: Callable[[int], None] = lambda games: None,
     balance: float = BALANCE,
@@ -123,7 +122,7 @@ def refit(
         policy: that plays; it stays as it is.
         boards: of the games: one, or a pool, with as many games on each board; of a pool of more
             than `MOST_BOARDS` so many from one end to the other.
-        games: at least so many; from `LEAST_GAMES`.
+        games: at least so many; from `LEAST_REFIT_GAMES`.
         seed: of their luck, 0 to 2**53 - 1.
         progress: called with the number of games finished now and then.
         balance: weight of the mean errors of each three rounds, 0 to 1,000: see `fit`.
@@ -140,8 +139,8 @@ def refit(
     held_out: npt.NDArray[np.bool_] = positions.games % _HELD_OUT == 0
     weights = fit(positions.part(~held_out), balance)
     tensors = {
-        f"{policy.value_layer}.weight": weights[None, :-1].astype(np.float32),
-        f"{policy.value_layer}.bias": weights[-1:].astype(np.float32),
+        "value.1.weight": weights[None, :-1].astype(np.float32),
+        "value.1.bias": weights[-1:].astype(np.float32),
     }
     told = {"board": pool.name, "hash": pool.hash, "games": games, "seed": seed}
     told |= {"balance": balance}
@@ -154,8 +153,8 @@ def refit(
 
 def check_games(name: str, games: int) -> None:
     """Raise `RunError` unless a value can be fitted to so many games."""
-    if not LEAST_GAMES <= games <= MOST_GAMES:
-        raise RunError(f"{name}: expected {LEAST_GAMES} to {MOST_GAMES:,}, got {games:,}")
+    if not LEAST_REFIT_GAMES <= games <= MOST_GAMES:
+        raise RunError(f"{name}: expected {LEAST_REFIT_GAMES} to {MOST_GAMES:,}, got {games:,}")
 
 
 def self_play(
@@ -209,21 +208,17 @@ def units_of(
     bias = t["trunk.0.bias"]
     if policy.sees_board:
         bias = bias + board_blocks(board.record)[0] @ t[BOARD].T
-    if policy.has_sight:
-        here = np.zeros(len(states), np.int64)
-        inputs, _ = read_moves(board.record, guides_of(board.record), here, states, legal)
-    else:
-        inputs = read_positions(board.record, states, legal)[:, :N_TRUNK]
-    layer = "value.0" if policy.has_sight else "trunk.1"
-    weight = t[f"{layer}.weight"]
+    here = np.zeros(len(states), np.int64)
+    inputs, _ = read_positions(board.record, guides_of(board.record), here, states, legal)
+    weight = t["value.0.weight"]
     first = np.maximum(inputs @ t["trunk.0.weight"].T + bias, 0)[:, -weight.shape[1] :]
-    units: Floats = np.maximum(first @ weight.T + t[f"{layer}.bias"], 0)
+    units: Floats = np.maximum(first @ weight.T + t["value.0.bias"], 0)
     return units
 
 
 def values_of(policy: Policy, units: Floats) -> Values:
-    """Return the values of positions whose second layer is known, float64 (n,)."""
-    weight, bias = (policy.tensors[f"{policy.value_layer}.{name}"] for name in ("weight", "bias"))
+    """Return the values of positions whose units are known, float64 (n,)."""
+    weight, bias = (policy.tensors[f"value.1.{name}"] for name in ("weight", "bias"))
     values: Values = np.tanh((units @ weight[0] + bias[0]).astype(float))
     return values
 
@@ -327,14 +322,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m tokaido_env.learn.refit",
+        prog="python -m tokaido_env.learn.value_calibration",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("policy", type=Path, metavar="POLICY", help="a policy file, or a run folder for its best")
     add("--out", type=Path, required=True, metavar="FILE", help="policy file to write")
-    add("--games", type=int, default=GAMES, help=f"against itself, from {LEAST_GAMES} ({GAMES})")
+    add(
+        "--games",
+        type=int,
+        default=REFIT_GAMES,
+        help=f"against itself, from {LEAST_REFIT_GAMES} ({REFIT_GAMES})",
+    )
     add("--seed", type=int, default=0, help="of their luck, 0 to 2**53 - 1 (0)")
     add(
         "--balance",

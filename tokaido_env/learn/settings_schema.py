@@ -6,7 +6,7 @@ A setting reads, and is refused, alike on a command line, in a file and in Pytho
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -136,12 +136,3 @@ def _check_text(name: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise RunError(f"{name}: expected a text in Unicode, got {shown(text)}") from None
-
-
-def differences(own: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """Return how the settings asked for differ from a run's own, empty if they do not."""
-    return "; ".join(
-        f"{name}: the run has {shown(own.get(name))}, asked for {shown(value)}"
-        for name, value in asked.items()
-        if value != own.get(name)
-    )

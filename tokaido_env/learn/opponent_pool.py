@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.checks import MAX_SEED, shown
-from tokaido_env.learn.settings import Settings, split_specs
+from tokaido_env.learn.settings import PpoSettings, split_specs
 
 LATEST = "latest"
 _SNAPSHOT = re.compile("[0-9]{1,18}")
@@ -28,7 +28,7 @@ PRIOR_GAMES = 10.0  # as if so many games, half of them won, had been played aga
 FORGET = 0.9  # what results still weigh after a seating: who is not met for long is tried again
 
 
-class Pool:
+class OpponentPool:
     """Opponents, how the learner did against them, and who sits where.
 
     Args:
@@ -41,13 +41,13 @@ class Pool:
             such games count as results: those that run while their slot is seated anew do not.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PpoSettings) -> None:
         self._shares = (settings.share_latest, settings.share_past, settings.share_agents)
         self._size = settings.pool_size
         self._agents = split_specs(settings.agents)
         self._results: dict[str, tuple[float, float]] = {}  # points and games, both forgotten
         self.snapshots: list[str] = []
-        self.seated = [LATEST] * settings.slots
+        self.seated = [LATEST] * settings.opponent_slots
         self.whole = np.ones(settings.games, np.bool_)
 
     def add(self, steps: int) -> str:
