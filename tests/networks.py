@@ -7,21 +7,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Batch
-from tokaido_env.agents.heuristic import N_TERMS, load_weights
-from tokaido_env.agents.inputs import TERM_UNITS
-from tokaido_env.agents.policy import Policy, SightedSizes, Sizes, shapes_of
+from tokaido_env.agents.heuristic import N_TERMS, guides_of, load_weights
+from tokaido_env.agents.inputs import TERM_UNITS, read_positions
+from tokaido_env.agents.policy import Policy, Sizes, shapes_of
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import STATE
 
-SMALL = Sizes(24, 10, 6)
-SIGHTED = SightedSizes(24, 10, 6, 16, 8)
+SMALL = Sizes(24, 10, 6, 16, 8)
 
 Arrays = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]
 
 
-def random_policy(
-    sizes: Sizes | SightedSizes = SMALL, seed: int = 0, *, sees_board: bool = False
-) -> Policy:
+def random_policy(sizes: Sizes = SMALL, seed: int = 0, *, sees_board: bool = False) -> Policy:
     """A policy of random weights and biases, all of them in use."""
     rng = np.random.default_rng(seed)
     tensors = {
@@ -38,17 +35,25 @@ def counting_policy(outlook: float = 10.0) -> Policy:
     opening and ending: so flat that it tells better from worse when all is won, too. Its logits
     are the outlook times a factor.
     """
-    sizes = Sizes(8, 8, 8)
+    sizes = Sizes(8, 8, 8, 8, 8)
     tensors = {name: np.zeros(shape, np.float32) for name, shape in shapes_of(sizes).items()}
     weights = load_weights().mean(axis=0) / TERM_UNITS
-    row = tensors["trunk.0.weight"][0]
-    row[N_FEATURES : N_FEATURES + N_TERMS] = weights
-    row[N_FEATURES + N_TERMS : N_FEATURES + 2 * N_TERMS] = -weights
-    tensors["trunk.0.weight"][1] = -row  # the part of x below 0
-    tensors["trunk.1.weight"][:2, :2] = np.eye(2)
-    tensors["value.weight"][0, :2] = 0.05, -0.05
+    above, below = tensors["trunk.0.weight"][sizes.first :][:2]  # the parts of x
+    above[N_FEATURES : N_FEATURES + N_TERMS] = weights
+    above[N_FEATURES + N_TERMS : N_FEATURES + 2 * N_TERMS] = -weights
+    below[:] = -above
+    tensors["value.0.weight"][:2, :2] = np.eye(2)
+    tensors["value.1.weight"][0, :2] = 0.05, -0.05
     tensors["outlook.weight"][0] = outlook
     return Policy(tensors)
+
+
+def inputs_of(
+    boards: npt.NDArray[np.void], states: npt.NDArray[np.void], legal: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """What a network reads of positions, on one board (1,) or each on its own (n,)."""
+    which = np.arange(len(states)) % len(boards)
+    return read_positions(boards, guides_of(boards), which, states, legal)
 
 
 def decisions(

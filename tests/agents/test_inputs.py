@@ -6,19 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from evaluated import swapped, terms_of, value_of
-from networks import decisions
+from networks import decisions, inputs_of
 
 from tokaido_env import FEATURES, Game
 from tokaido_env.agents.heuristic import N_TERMS, load_weights
-from tokaido_env.agents.inputs import (
-    MOST_LEGAL,
-    N_INPUTS,
-    N_TRUNK,
-    OUTLOOK,
-    TERM_UNITS,
-    WORST,
-    read_positions,
-)
+from tokaido_env.agents.inputs import MOST_LEGAL, OUTLOOK, TERM_UNITS, WORST
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES, encode_game
@@ -43,10 +35,10 @@ def games_to_decide() -> Iterator[Game]:
 
 
 def read(game: Game) -> tuple[Floats, Floats]:
-    """The trunk, and the results (MOST_LEGAL, N_TERMS), of one game."""
+    """The inputs, and the terms of the results (legal actions, N_TERMS), of one game."""
     legal = np.array([game.legal_mask], np.uint64)
-    inputs = read_positions(game.boards, game.state, legal)[0]
-    return inputs[:N_TRUNK], inputs[N_TRUNK:].reshape(MOST_LEGAL, N_TERMS)
+    trunk, results = inputs_of(game.boards, game.state, legal)
+    return trunk[0], results[:, :N_TERMS]
 
 
 def leaf_of(game: Game, action: int) -> Game:
@@ -63,10 +55,7 @@ def leaf_of(game: Game, action: int) -> Game:
     return max(leaves, key=lambda leaf: sign * value_of(leaf.state))
 
 
-def test_the_layout_is_observation_terms_outlook_and_results() -> None:
-    assert OUTLOOK == N_FEATURES + 2 * N_TERMS
-    assert N_TRUNK == OUTLOOK + N_ACTIONS
-    assert N_INPUTS == N_TRUNK + MOST_LEGAL * N_TERMS
+def test_terms_are_told_by_what_they_are_worth() -> None:
     assert (np.maximum(np.abs(load_weights()).max(axis=0), 0.02) == TERM_UNITS).all()
 
 
@@ -109,7 +98,7 @@ def test_inputs_are_what_games_played_one_by_one_tell() -> None:
             after, _ = terms_of(leaves[action].state)
             ahead = after[seat].astype(int) - after[1 - seat]
             assert result == pytest.approx(ahead * TERM_UNITS)
-        assert not results[len(legal) :].any()
+        assert len(results) == len(legal)
         phases.add(game.phase)
     assert phases == {Phase.MOVE, Phase.EFFECT, Phase.DISCARD, Phase.REPEAT}
     assert over > 3
@@ -120,28 +109,26 @@ def test_a_position_with_the_players_exchanged_reads_the_same() -> None:
     boards, states, legal = decisions(games=8)
     for i in range(len(states)):
         one = slice(i, i + 1)
-        told = read_positions(boards[one], states[one], legal[one])
-        other = read_positions(boards[one], swapped(states[one]), legal[one])
+        told, results = inputs_of(boards[one], states[one], legal[one])
+        other, exchanged = inputs_of(boards[one], swapped(states[one]), legal[one])
         assert told[0, seat] == 1 - other[0, seat] == states[i]["player"]
         told[0, seat] = other[0, seat]
         assert (told == other).all()
+        assert (results == exchanged).all()
 
 
 def test_many_positions_and_boards_are_read_as_each_alone() -> None:
     boards, states, legal = decisions(("shikoku", "shikoku_ring", "shikoku_remix"))
-    together = read_positions(boards, states, legal)
-    assert together.shape == (len(states), N_INPUTS)
-    assert together.dtype == np.float32
+    before = states.copy()
+    together, results = inputs_of(boards, states, legal)
+    ends = np.cumsum(np.bitwise_count(legal))
+    assert together.dtype == results.dtype == np.float32
     for i in range(0, len(states), 7):
         one = slice(i, i + 1)
-        assert (read_positions(boards[one], states[one], legal[one])[0] == together[i]).all()
-    same = read_positions(boards[:1], states[::3], legal[::3])
+        alone, own = inputs_of(boards[one], states[one], legal[one])
+        assert (alone[0] == together[i]).all()
+        assert (own == results[ends[i] - len(own) : ends[i]]).all()
+    same, _ = inputs_of(boards[:1], states[::3], legal[::3])
     assert (same == together[::3]).mean() > 0.5
     assert (same != together[::3]).any()  # boards matter
-
-
-def test_reading_changes_no_position() -> None:
-    boards, states, legal = decisions(games=8)
-    before = states.copy()
-    read_positions(boards, states, legal)
     assert (states == before).all()

@@ -15,22 +15,28 @@ import numpy.typing as npt
 import pytest
 import torch
 from evaluated import terms_of
-from networks import SMALL, counting_policy, decisions, random_policy
+from networks import SMALL, counting_policy, decisions, inputs_of, random_policy
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from tokaido_env import Game
 from tokaido_env.agents import PolicyError, make
-from tokaido_env.agents.heuristic import load_weights
+from tokaido_env.agents.heuristic import guides_of, load_weights
 from tokaido_env.agents.inputs import OUTLOOK, read_positions
 from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes, shapes_of
+from tokaido_env.agents.search import PolicySearchAgent
+from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.state import Phase
-from tokaido_env.learn.network import MoveNetwork, load_weights as give_weights
+from tokaido_env.learn.network import Moves, PolicyNetwork, frozen, load_weights as give_weights
+from tokaido_env.learn.rollouts import moves_of
 from tokaido_env.learn.settings import MOST_WIDTH
+from tokaido_env.learn.settings_schema import RunError
 
 Floats = npt.NDArray[np.float32]
 
+POOL = BoardPool.load("family:train/12")
 BOARDS = ("shikoku", "shikoku_ring", "shikoku_dice", "shikoku_remix")
 
 
@@ -41,34 +47,99 @@ def rows(legal: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 @pytest.fixture
 def policy_file(tmp_path: Path) -> Path:
-    random_policy().save(tmp_path / "policy")
+    random_policy(sees_board=True).save(tmp_path / "policy")
     return tmp_path / "policy"
 
 
 # The network
 
 
-@pytest.mark.parametrize("sizes", [Sizes(), SMALL, Sizes(7, 3, 1)])
-def test_the_compiled_network_computes_what_torch_computes(sizes: Sizes) -> None:
-    boards, states, legal = decisions(BOARDS)
+@pytest.fixture(scope="module")
+def met() -> Any:
+    """Positions on all boards of the pool: boards, states, legal, and the place of each board."""
+    boards, states, legal = decisions([*POOL], games=48)
+    places = {record.tobytes(): i for i, record in enumerate(POOL.records)}
+    which = np.array([places[board.tobytes()] for board in boards])
+    assert set(which.tolist()) == set(range(len(POOL)))
     assert set(states["phase"]) == {Phase.MOVE, Phase.EFFECT, Phase.DISCARD, Phase.REPEAT}
     assert set(states["player"]) == {0, 1}
-    policy = random_policy(sizes)
-    network = MoveNetwork(sizes)
+    return boards, states, legal, which
+
+
+def ask(
+    network: PolicyNetwork,
+    which: npt.NDArray[np.int64],
+    states: npt.NDArray[np.void],
+    legal: npt.NDArray[np.uint64],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores of legal actions, and values as log odds / 2, of positions on boards of the pool."""
+    guides = guides_of(POOL.records)
+    inputs, results = read_positions(POOL.records, guides, which, states, legal)
+    position, action = map(torch.from_numpy, moves_of(legal))
+    moves = Moves(torch.from_numpy(results), position, action)
+    scores, values, _ = network(torch.from_numpy(inputs), moves, torch.from_numpy(which))
+    return scores, values
+
+
+@pytest.mark.parametrize("sees_board", [False, True])
+@pytest.mark.parametrize("sizes", [Sizes(), SMALL, Sizes(7, 3, 1, 5, 2)])
+def test_the_compiled_network_computes_what_torch_computes(
+    sizes: Sizes, sees_board: bool, met: Any
+) -> None:
+    boards, states, legal, which = met
+    policy = random_policy(sizes, sees_board=sees_board)
+    network = PolicyNetwork(sizes, POOL.records if sees_board else None)
     give_weights(network, policy)
-    with torch.no_grad():
-        inputs = torch.from_numpy(read_positions(boards, states, legal))
-        wanted, wanted_values = network(inputs, torch.from_numpy(rows(legal)))
     logits, values = policy.evaluate(boards, states, legal)
-    np.testing.assert_allclose(values, wanted_values[:, 0].numpy(), atol=1e-5)
-    np.testing.assert_allclose(logits[rows(legal)], wanted.numpy()[rows(legal)], atol=2e-5)
+    with network.playing():
+        for _ in range(2):  # what boards add is kept
+            scores, wanted = ask(network, which, states, legal)
+    np.testing.assert_allclose(values, torch.tanh(wanted).numpy(), atol=1e-5)
+    np.testing.assert_allclose(logits[rows(legal)], scores.numpy(), atol=5e-5)
     assert (logits[~rows(legal)] == -np.inf).all()
+
+
+def test_an_untrained_network_leans_on_the_heuristic() -> None:
+    torch.manual_seed(0)
+    boards, states, legal = decisions(games=16)
+    logits, _ = frozen(PolicyNetwork(Sizes())).evaluate(boards, states, legal)
+    outlook = inputs_of(boards, states, legal)[0][:, OUTLOOK : OUTLOOK + N_ACTIONS]
+    chosen = outlook[np.arange(len(states)), logits.argmax(axis=1)]
+    assert chosen.mean() > 0.5 * outlook[np.isfinite(logits)].mean()
+
+
+@pytest.mark.parametrize("sees_board", [False, True])
+def test_a_wider_network_begins_as_the_policy_plays(sees_board: bool, met: Any) -> None:
+    boards, states, legal, which = met
+    policy = random_policy(Sizes(7, 3, 1, 5, 2), sees_board=sees_board)
+    torch.manual_seed(0)
+    network = PolicyNetwork(Sizes(12, 8, 4, 9, 6), POOL.records if sees_board else None)
+    give_weights(network, policy)
+    seen = boards, states, legal
+    for own, theirs in zip(frozen(network).evaluate(*seen), policy.evaluate(*seen), strict=True):
+        np.testing.assert_allclose(own, theirs, atol=1e-5)
+    scores, values = ask(network, which, states, legal)
+    (scores.square().sum() + values.square().sum()).backward()  # and what is new can learn
+    for name, first_new in (("move.weight", 1), ("value.1.weight", 2), ("context.weight", 3)):
+        gradient = network.get_parameter(name).grad
+        assert gradient is not None
+        assert (gradient[..., first_new:] != 0).any(), name
+
+
+def test_weights_of_another_network_are_refused() -> None:
+    network = PolicyNetwork(SMALL)
+    for layer in range(len(SMALL)):
+        wider = Sizes(*(units + (i == layer) for i, units in enumerate(SMALL)))
+        with pytest.raises(RunError, match=r"expected at most Sizes\(first=24.*has Sizes"):
+            give_weights(network, random_policy(wider))
+    with pytest.raises(RunError, match="the policy reads the board, this run does not"):
+        give_weights(network, random_policy(sees_board=True))
 
 
 def test_a_network_made_by_hand_says_what_it_was_made_to_say() -> None:
     boards, states, legal = decisions(games=8, most=12)
     logits, values = counting_policy(outlook=3.0).evaluate(boards, states, legal)
-    outlook = read_positions(boards, states, legal)[:, OUTLOOK : OUTLOOK + N_ACTIONS]
+    outlook = inputs_of(boards, states, legal)[0][:, OUTLOOK : OUTLOOK + N_ACTIONS]
     assert logits[rows(legal)] == pytest.approx(3.0 * outlook[rows(legal)])
     weights = load_weights().mean(axis=0)
     for i, player in enumerate(states["player"]):
@@ -77,27 +148,42 @@ def test_a_network_made_by_hand_says_what_it_was_made_to_say() -> None:
         assert values[i] == pytest.approx(np.tanh(ahead @ weights / 20), abs=1e-5)
 
 
-def test_many_positions_are_as_each_alone() -> None:
-    boards, states, legal = decisions(BOARDS)
-    policy = random_policy()
+@pytest.mark.parametrize("sees_board", [False, True])
+def test_many_positions_are_as_each_alone(sees_board: bool, met: Any) -> None:
+    boards, states, legal, which = met
+    policy = random_policy(sees_board=sees_board)
     logits, values = policy.evaluate(boards, states, legal)
-    for i in range(len(states)):
+    for i in range(0, len(states), 3):
         one = slice(i, i + 1)
         alone, value = policy.evaluate(boards[one], states[one], legal[one])
         assert (alone[0] == logits[i]).all()
         assert value[0] == values[i]
+    other = POOL.records[(which + 1) % len(POOL)]
+    assert (policy.evaluate(other, states, legal)[1] != values).mean() > 0.9
 
 
-def test_the_number_of_threads_makes_no_difference() -> None:
-    boards, states, legal = decisions(BOARDS)
-    policy, threads = random_policy(), numba.get_num_threads()
+def test_the_number_of_threads_makes_no_difference(met: Any) -> None:
+    boards, states, legal, _ = met
+    agent = PolicySearchAgent.of(random_policy(sees_board=True), "p", 8)
+    keys, threads = np.arange(len(states), dtype=np.uint64), numba.get_num_threads()
+    together = agent.judge(boards, states, legal, keys)
     try:
         numba.set_num_threads(1)
-        alone = policy.evaluate(boards, states, legal)
+        alone = agent.judge(boards, states, legal, keys)
     finally:
         numba.set_num_threads(threads)
-    together = policy.evaluate(boards, states, legal)
     assert all((a == b).all() for a, b in zip(alone, together, strict=True))
+
+
+def test_weights_of_0_for_the_board_change_no_byte(met: Any) -> None:
+    boards, states, legal, _ = met
+    blind = random_policy()
+    zero = np.zeros((SMALL.first + SMALL.value_first, N_BOARD_FEATURES), np.float32)
+    policy = Policy(blind.tensors | {"board.weight": zero})
+    for one, other in zip(
+        blind.evaluate(boards, states, legal), policy.evaluate(boards, states, legal), strict=True
+    ):
+        assert one.tobytes() == other.tobytes()
 
 
 # The agent
@@ -155,18 +241,25 @@ def test_an_action_that_is_not_legal_is_never_chosen() -> None:
 # Files
 
 
-def test_a_policy_comes_back_from_its_file(policy_file: Path) -> None:
-    policy, loaded = random_policy(), Policy.load(policy_file)
+@pytest.mark.parametrize("sees_board", [False, True])
+def test_a_policy_comes_back_from_its_file(tmp_path: Path, sees_board: bool, met: Any) -> None:
+    boards, states, legal, _ = met
+    policy, path = random_policy(sees_board=sees_board), tmp_path / "policy"
+    policy.save(path)
+    loaded = Policy.load(path)
     assert loaded.training == policy.training == {"maker": "tests"}
-    assert loaded.sizes == SMALL
-    assert loaded.tensors.keys() == policy.tensors.keys() == shapes_of(SMALL).keys()
+    assert (loaded.sizes, loaded.sees_board) == (SMALL, sees_board)
+    assert {name: t.shape for name, t in loaded.tensors.items()} == shapes_of(SMALL, sees_board)
     assert all((loaded.tensors[name] == policy.tensors[name]).all() for name in policy.tensors)
+    keys = np.zeros(len(states), np.uint64)
+    actions = make(f"policy:{path}").act(boards, states, legal, keys)
+    assert (actions == PolicyAgent.of(policy, "p").act(boards, states, legal, keys)).all()
 
 
 def test_a_policy_file_is_the_same_bytes_every_time(policy_file: Path, tmp_path: Path) -> None:
     files = {policy_file.read_bytes()}
     for i in range(3):
-        random_policy().save(tmp_path / f"{i}")
+        random_policy(sees_board=True).save(tmp_path / f"{i}")
         files.add((tmp_path / f"{i}").read_bytes())
     Policy.load(policy_file).save(tmp_path / "again")
     files.add((tmp_path / "again").read_bytes())
@@ -205,7 +298,11 @@ def refusal(path: Path) -> str:
 WRONG_HEADERS = {
     "rules": ({"rules": "2"}, "made for rules '2', this version has '1'"),
     "actions": ({"actions": "2"}, "made for actions '2', this version has '1'"),
-    "version": ({"version": "1"}, "made for version '1', this version has '2'"),
+    "version": ({"version": "2"}, "made for version '2', this version has '4'"),
+    "board": (
+        {"board": "0123456789abcdef"},
+        f"made for board '0123456789abcdef', this version has '{BOARD_LAYOUT_HASH}'",
+    ),
     "inputs": ({"inputs": "0123456789abcdef"}, "made for inputs '0123456789abcdef', this version"),
     "format": ({"format": "chess-policy"}, "not a policy of this project"),
     "training": ({"training": "{"}, "training: expected JSON"),
@@ -219,7 +316,7 @@ def test_a_policy_made_for_something_else_is_refused(policy_file: Path, what: st
     assert message in refusal(policy_file)
 
 
-@pytest.mark.parametrize("key", ["format", "version", "rules", "actions", "inputs"])
+@pytest.mark.parametrize("key", ["format", "version", "rules", "actions", "inputs", "board"])
 def test_a_policy_without_a_key_of_its_header_is_refused(policy_file: Path, key: str) -> None:
     rewritten(policy_file, header=lambda header: {k: v for k, v in header.items() if k != key})
     refusal(policy_file)
@@ -228,7 +325,7 @@ def test_a_policy_without_a_key_of_its_header_is_refused(policy_file: Path, key:
 WRONG_TENSORS: dict[str, tuple[Callable[[dict[str, Floats]], dict[str, Any]], str]] = {
     "no value": (
         lambda t: {name: t[name] for name in t if not name.startswith("value")},
-        "tensors missing or unknown: value.bias, value.weight",
+        "tensors missing or unknown: value.0.bias, value.0.weight, value.1.bias, value.1.weight",
     ),
     "no first bias": (
         lambda t: {name: t[name] for name in t if name != "trunk.0.bias"},
@@ -246,12 +343,20 @@ WRONG_TENSORS: dict[str, tuple[Callable[[dict[str, Floats]], dict[str, Any]], st
         lambda t: t | {"trunk.1.weight": t["trunk.1.weight"][:, :3].copy()},
         "trunk.1.weight: expected finite float32 numbers of shape (10, 24)",
     ),
+    "a value of other units": (
+        lambda t: t | {"value.0.weight": np.zeros((8, 30), np.float32)},
+        "expected finite float32 numbers of shape (10, 10)",
+    ),
+    "features of other boards": (
+        lambda t: t | {"board.weight": np.zeros((40, 3), np.float32)},
+        f"board.weight: expected finite float32 numbers of shape (40, {N_BOARD_FEATURES})",
+    ),
     "a bias of two dimensions": (
         lambda t: t | {"trunk.0.bias": t["trunk.0.bias"][None]},
         "trunk.0.",
     ),
     "float64": (
-        lambda t: t | {"value.bias": t["value.bias"].astype(np.float64)},
+        lambda t: t | {"value.1.bias": t["value.1.bias"].astype(np.float64)},
         "expected finite float32 numbers of shape (1,), got float64 of shape (1,), 0 not",
     ),
     "not a number": (
@@ -273,12 +378,14 @@ def test_a_policy_with_other_tensors_is_refused(policy_file: Path, what: str) ->
 
 
 def test_layers_without_a_unit_are_refused(policy_file: Path) -> None:
-    none = {name: np.zeros(s, np.float32) for name, s in shapes_of(Sizes(0, 0, 0)).items()}
+    none = {
+        name: np.zeros(s, np.float32) for name, s in shapes_of(Sizes(0, 0, 0, 0, 0), True).items()
+    }
     rewritten(policy_file, tensors=lambda t: none)
-    assert "expected layers of one unit or more, got (0, 0, 0)" in refusal(policy_file)
+    assert "expected layers of one unit or more, got (0, 0, 0, 0, 0)" in refusal(policy_file)
 
 
-@pytest.mark.parametrize("name", sorted(shapes_of(SMALL)))
+@pytest.mark.parametrize("name", sorted(shapes_of(SMALL, True)))
 def test_weights_that_could_pass_the_largest_number_are_refused(
     policy_file: Path, name: str
 ) -> None:
@@ -333,9 +440,9 @@ def test_a_file_as_large_as_a_disk_is_refused_and_the_widest_network_is_not(
     policy_file: Path, tmp_path: Path
 ) -> None:
     os.truncate(policy_file, 2**40)
-    assert "too large: expected at most 48 MiB" in refusal(policy_file)
+    assert "too large: expected at most 96 MiB" in refusal(policy_file)
     random_policy(Sizes.of_width(MOST_WIDTH)).save(tmp_path / "wide")
-    assert Policy.load(tmp_path / "wide").sizes == (4096, 1024, 512)
+    assert Policy.load(tmp_path / "wide").sizes == (4096, 1024, 512, 4096, 1024)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +452,7 @@ def test_an_array_that_numpy_has_not_is_refused(
     policy_file: Path, dtype: str, shape: list[int]
 ) -> None:
     entry = {"dtype": dtype, "shape": shape, "data_offsets": [0, 4]}
-    header = json.dumps({"value.bias": entry}).encode()
+    header = json.dumps({"value.1.bias": entry}).encode()
     policy_file.write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
     assert "not a policy file" in refusal(policy_file)
 

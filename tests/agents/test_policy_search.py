@@ -1,5 +1,6 @@
 """Search by a network: right where the truth can be computed, repeatable, and blind to luck."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from evaluated import swapped
-from networks import counting_policy, decisions, random_policy
+from networks import SMALL, counting_policy, decisions, random_policy
 from solved import best, decides_twice, last_positions, positions_behind, solve
 
 from tokaido_env import Game
-from tokaido_env.agents import search as searches
+from tokaido_env.agents import make, search as searches
 from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.inference import Network, Positions
 from tokaido_env.agents.plan import led_plan
-from tokaido_env.agents.policy import Policy, PolicyAgent
+from tokaido_env.agents.policy import Policy, PolicyAgent, shapes_of
 from tokaido_env.agents.search import Found, PolicySearchAgent
 from tokaido_env.agents.tree import Tree, make_trees
 from tokaido_env.arena.tournament import play_match
@@ -26,6 +27,8 @@ from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.state import CHANCE_PHASES
 
 KEY = 7
+BOARDS = ("shikoku", "shikoku_ring", "shikoku_dice", "shikoku_remix")
+DECIDES = next(feature.start for feature in FEATURES if feature.name == "decides")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "search.json"
 
 
@@ -167,6 +170,68 @@ def test_the_temperature_divides_the_logits(monkeypatch: pytest.MonkeyPatch) -> 
             moves = tree.edges["move"][0][: tree.nodes["edges"][0, 0]]
             odds = np.exp(logits[i][moves] / temperature)
             assert tree.priors[0][: len(moves)] == pytest.approx(odds / odds.sum(), rel=1e-4)
+
+
+def telling(decision: float, chance: float) -> Policy:
+    """A policy whose value is one number at decisions, another at chance."""
+    tensors = {name: np.zeros(shape, np.float32) for name, shape in shapes_of(SMALL).items()}
+    tensors["trunk.0.weight"][SMALL.first, DECIDES] = 1.0
+    tensors["value.0.weight"][0, 0] = 1.0
+    tensors["value.1.bias"][0] = np.arctanh(chance)
+    tensors["value.1.weight"][0, 0] = np.arctanh(decision) - np.arctanh(chance)
+    return Policy(tensors)
+
+
+@pytest.mark.parametrize(("chance", "wanted"), [("judged", 0.7), ("sampled", 0.2)])
+def test_a_simulation_ends_at_chance_or_behind_it(chance: str, wanted: float) -> None:
+    network, seen = telling(decision=0.2, chance=0.7).network(), 0
+    for seed in range(40):
+        game, rng = Game(seed=seed, chance="explicit"), np.random.default_rng(seed)
+        while not game.is_over:
+            if game.phase in CHANCE_PHASES:
+                labels, odds = zip(*game.outcomes(), strict=True)
+                game.play(labels[rng.choice(len(labels), p=odds)])
+                continue
+            actions = game.legal_actions()
+            after = game.copy()
+            after.play(actions[0])  # that of equal odds which is tried first
+            if len(actions) > 1 and after.phase in CHANCE_PHASES:
+                legal = np.array([game.legal_mask], np.uint64)
+                position = Positions(game.boards, guides_of(game.boards), game.state, legal)
+                plan = led_plan(1, chance=chance)
+                found = searches.search(network, plan, position, np.ones(1, np.uint64))
+                assert found.actions[0] == actions[0]
+                assert abs(found.values[0]) == pytest.approx(wanted, abs=1e-6)
+                seen += 1
+            game.play(actions[rng.integers(len(actions))])
+    assert seen > 20
+
+
+def test_the_choice_stands_in_the_spec(tmp_path: Path) -> None:
+    path = tmp_path / "policy"
+    random_policy().save(path)
+    spec = f"policy_search:{path},sims=20"
+    assert make(f"{spec},chance=sampled").spec == f"{spec},chance=sampled"
+    assert make(f"{spec},chance=judged").spec == spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "digest"),
+    [
+        ("champion", "2179941a066176c9"),
+        ("champion:sims=30", "fbcff1eb987a47ff"),
+        ("champion:sims=30,temperature=1,dice=drawn", "7fdad77e3e4e27bc"),
+        ("generalist", "6131d5ab00178c1b"),
+        ("generalist:sims=30", "f011fe10380c7b34"),
+    ],
+)
+def test_the_shipped_networks_play_what_they_played_when_they_were_made(
+    spec: str, digest: str
+) -> None:
+    boards, states, legal = decisions(BOARDS)
+    keys = np.arange(len(states), dtype=np.uint64)
+    actions = make(spec).act(boards, states, legal, keys)
+    assert hashlib.sha256(actions.astype("<i8").tobytes()).hexdigest()[:16] == digest
 
 
 # Repeatable, and blind to luck

@@ -6,20 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from networks import decisions
+from networks import decisions, inputs_of
 from reference import COASTAL, Board as NaiveBoard
 
 from tokaido_env import Batch, Board, Game
 from tokaido_env.agents.heuristic import crowds_of, guides_of
-from tokaido_env.agents.inputs import (
-    MOST_LEGAL,
-    N_RESULT,
-    N_SIGHTED,
-    N_TRUNK,
-    TERM_UNITS,
-    read_moves,
-    read_positions,
-)
+from tokaido_env.agents.inputs import N_INPUTS, N_RESULT, OUTLOOK, read_positions
 from tokaido_env.agents.sight import (
     MOST_SIGHT,
     N_PROSPECTS,
@@ -27,6 +19,7 @@ from tokaido_env.agents.sight import (
     SIGHT,
     read_prospects,
 )
+from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.box import CHARACTERS, ICONS, WARES
 from tokaido_env.core.jit import entry
 from tokaido_env.core.state import CHANCE_PHASES, Phase
@@ -165,7 +158,7 @@ def read(game: Game) -> tuple[Floats, Floats]:
     """What a network with sight reads: the trunk, and the moves."""
     legal = np.array([game.legal_mask if game.phase not in CHANCE_PHASES else 0], np.uint64)
     guides, here = guides_of(game.boards), np.zeros(1, np.int64)
-    trunk, moves = read_moves(game.boards, guides, here, game.state, legal)
+    trunk, moves = read_positions(game.boards, guides, here, game.state, legal)
     return trunk[0], moves
 
 
@@ -179,7 +172,7 @@ def test_sight_is_what_the_reference_finds_on_the_board(name: str | int, tmp_pat
         at_chance = game.phase in CHANCE_PHASES
         position = game.to_dict()
         seat = picker_of(position) if at_chance else game.player
-        for whose, first in ((seat, N_TRUNK), (1 - seat, N_TRUNK + N_SIGHT)):
+        for whose, first in ((seat, N_INPUTS - 2 * N_SIGHT), (1 - seat, N_INPUTS - N_SIGHT)):
             wanted = Naive(board, position, whose).sight()
             np.testing.assert_allclose(trunk[first : first + N_SIGHT], wanted, atol=1e-6)
         phases.add(game.phase)
@@ -192,24 +185,13 @@ def picker_of(position: dict[str, Any]) -> int:
     return position["lead"] if dice != 2 else 1 - position["lead"]
 
 
-def test_the_layout_is_what_is_read_without_sight_and_then_sight() -> None:
+def test_two_sights_are_the_end_of_what_is_read() -> None:
     assert sum(feature.size for feature in SIGHT) == N_SIGHT
-    assert N_SIGHTED == N_TRUNK + 2 * N_SIGHT
-    boards, states, legal = decisions(("shikoku", "shikoku_ring"))
-    which = np.arange(len(boards))
-    trunk, moves = read_moves(boards, guides_of(boards), which, states, legal)
-    plain = read_positions(boards, states, legal)
-    assert (trunk[:, :N_TRUNK] == plain[:, :N_TRUNK]).all()
-    assert trunk.shape[1] == N_SIGHTED
+    assert N_INPUTS == OUTLOOK + N_ACTIONS + 2 * N_SIGHT
+    trunk, moves = inputs_of(*decisions(("shikoku", "shikoku_ring")))
+    assert trunk.shape[1] == N_INPUTS
     assert moves.shape[1] == N_RESULT
-    assert trunk[:, N_TRUNK:].max() <= MOST_SIGHT
-    row = 0
-    for i, mask in enumerate(legal):
-        count = int(mask).bit_count()
-        results = plain[i, N_TRUNK:].reshape(MOST_LEGAL, len(TERM_UNITS))[:count]
-        assert (moves[row : row + count, : len(TERM_UNITS)] == results).all()
-        row += count
-    assert row == len(moves)
+    assert trunk[:, OUTLOOK + N_ACTIONS :].max() <= MOST_SIGHT
 
 
 @entry
@@ -237,8 +219,8 @@ def test_rows_that_are_asked_for_besides_are_empty() -> None:
     batch.reset(seed=1)
     boards = batch.boards_of(np.arange(1))
     args = boards, guides_of(boards), np.zeros(5, np.int64), batch.states, batch.legal
-    trunk, moves = read_moves(*args, step=16)
-    alone, moves_alone = read_moves(*args)
+    trunk, moves = read_positions(*args, step=16)
+    alone, moves_alone = read_positions(*args)
     assert len(trunk) == 16
     assert len(moves) % 16 == 0
     assert (trunk[:5] == alone).all()

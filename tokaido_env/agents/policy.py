@@ -52,7 +52,7 @@ FORMAT = "tokaido-duo-policy"
 VERSION = 4
 
 _MODELS = (".zip", ".pt", ".pth", ".ckpt", ".onnx")  # suffixes of models of other libraries
-MOST_FILE = 48 << 20  # bytes: a first layer of 4096 units, copied for every thread
+MOST_FILE = 96 << 20  # bytes: layers of 4096 units, copied for every thread
 BOARD = "board.weight"  # the tensor that networks have or not
 
 MOST = 1e30  # far below float32's largest, so that the last sums cannot pass it either
