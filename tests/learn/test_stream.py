@@ -15,8 +15,8 @@ import pytest
 from cases import rest_slow
 
 from tokaido_env.agents import Agent, Policy
-from tokaido_env.arena.crew import Crew, Here, Part, Unit
-from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.executors import Executor, SerialExecutor, Task, open_executor
+from tokaido_env.arena.executors.base import Result
 from tokaido_env.learn import stream as module
 from tokaido_env.learn.declared import RunError
 from tokaido_env.learn.zero import ZeroSettings, iterate, main, replay
@@ -57,8 +57,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that two processes played; not to be changed."""
     folder = tmp_path_factory.mktemp("stream") / "whole"
     told: list[dict[str, Any]] = []
-    with open_crew("processes:2") as crew:
-        policy = iterate(folder, TINY, crew, told.append)
+    with open_executor("processes:2") as executor:
+        policy = iterate(folder, TINY, executor, told.append)
     assert [one["round"] for one in told] == [1, 2, 3]
     assert all(one["units"] == 2 and one["lag"] >= 0 for one in told)
     assert policy.training["round"] in (1, 2, 3)
@@ -92,18 +92,14 @@ def test_a_run_stays_in_its_mode(finished: Path) -> None:
         iterate(finished, replace(TINY, mode="rounds"))
 
 
-class Leaves(Here):
-    """A crew that is stopped after some units; the newest is done twice."""
+class Leaves(SerialExecutor):
+    """An executor that is stopped after some units; the newest is done twice."""
 
     def __init__(self, after: int) -> None:
         self.left = after
 
-    def run(
-        self,
-        units: Iterable[Unit],
-        agents: Sequence[Agent] = (),
-    ) -> Iterator[Part]:
-        for part in super().run(units, agents):
+    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[Result]:
+        for part in super().map(tasks, agents):
             yield part
             yield part
             self.left -= 1
@@ -114,9 +110,9 @@ class Leaves(Here):
 @pytest.mark.parametrize("after", rest_slow([3, 1, 4]))
 def test_what_was_played_before_a_stop_is_not_played_again(tmp_path: Path, after: int) -> None:
     run = tmp_path / "run"
-    crew: Crew = Leaves(after)
+    executor: Executor = Leaves(after)
     with pytest.raises(KeyboardInterrupt):
-        iterate(run, TINY, crew)
+        iterate(run, TINY, executor)
     before = units(run)
     assert len(before) == after
     iterate(run, TINY)
@@ -156,7 +152,7 @@ def test_a_driver_that_is_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = ["--mode=stream", "--rounds=3", "--units=2", "--games=6", "--first-sims=3"]
     settings += ["--sims=3", "--width=16", "--minibatch=256", "--gate-games=12", "--kept-rounds=2"]
-    command = ["-m", "tokaido_env.learn.zero", f"--run={run}", "--crew=processes:2"]
+    command = ["-m", "tokaido_env.learn.zero", f"--run={run}", "--executor=processes:2"]
     with subprocess.Popen([sys.executable, *command, *settings]) as driver:
         until = time.monotonic() + 300
         while not (run / "ledger.jsonl").is_file() and time.monotonic() < until:
@@ -165,7 +161,7 @@ def test_a_driver_that_is_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
         driver.wait()
     before = units(run)
     assert (run / "ledger.jsonl").is_file()
-    assert main([f"--run={run}", "--crew=here", *settings]) == 0
+    assert main([f"--run={run}", "--executor=serial", *settings]) == 0
     check_whole(run, TINY)
     assert all(units(run)[name] == data for name, data in before.items() if name.endswith("npz"))
     assert Policy.load(run / "policies" / "0003").training["round"] == 3

@@ -4,7 +4,7 @@ tokaido train --run runs/first --preset quick     begin; about five minutes on t
 tokaido train --resume runs/first                 go on after Ctrl-C
 tokaido train --resume runs/first --steps 9000000 go on for longer
 tokaido train --run runs/second --config my.toml  settings from the table [settings] of a file
-tokaido train --run runs/zero --method zero       expert iteration, on a cluster with --crew
+tokaido train --run runs/zero --method zero       expert iteration, on a cluster with --executor
 tokaido train --help                              every setting
 
 A setting on the command line goes before the file, the file before the preset, the preset before
@@ -88,8 +88,8 @@ def _methods() -> argparse.ArgumentParser:
         choices=("ppo", "scale", "zero"),
         default="ppo",
         help="ppo: a learner against a pool, by Stable-Baselines3; scale: thousands of games of "
-        "self-play side by side; zero: expert iteration on any crew. --method NAME --help tells "
-        "the settings of the others (ppo)",
+        "self-play side by side; zero: expert iteration on any executor. --method NAME --help "
+        "lists the settings of the others (ppo)",
     )
     return parser
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.inference import Positions, evaluate_all
 from tokaido_env.agents.search import Found, SearchAgent, search
-from tokaido_env.arena.crew import Make
+from tokaido_env.arena.executors import AgentFactory
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import BoardPool
@@ -39,11 +39,11 @@ class Variety(Protocol):
 
 
 class SelfPlayUnit(NamedTuple):
-    """Games of a search against itself, as work for a crew: its only part is their `Samples`.
+    """Games of a search against itself, as work for an executor: its only part is their `Samples`.
 
     Attributes:
         expert: spec of the search.
-        mark: of its policy file, as `crew.mark_of`.
+        mark: of its policy file, as `policy_sha256`.
         pool: the boards; that of each game follows from its seed.
         games: how many.
         seed: of the first game, the others follow, and of the other decisions.
@@ -63,8 +63,8 @@ class SelfPlayUnit(NamedTuple):
     full: float = 1.0
     cheap_sims: int = 0
 
-    def run(self, make: Make) -> Iterator[Samples]:
-        """Play the games: see `Unit.run`."""
+    def run(self, make: AgentFactory) -> Iterator[Samples]:
+        """Play the games: see `Task.run`."""
         expert = make(self.expert, self.mark)
         if not isinstance(expert, SearchAgent):
             raise AgentFailed(f"expected a search, as mcts or policy_search, got {self.expert!r}")

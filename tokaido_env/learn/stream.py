@@ -1,6 +1,6 @@
 """Expert iteration as a stream: players never wait for the learner, nor it for any one of them.
 
-    players   the crew: play units, each by the policy that holds the gate when it is begun
+    players   the executor: play units, each by the policy that holds the gate when it is begun
     learner   a thread: learns as soon as a round's worth of units has come, publishes a policy,
               lets it meet the gate
 
@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tokaido_env.arena.crew import Crew, Here
+from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.learn.samples import Samples, save_samples
 from tokaido_env.learn.self_play import SelfPlayUnit
 from tokaido_env.learn.zero_folder import GATE, LEDGER, Figures, Folder, ZeroSettings
@@ -36,14 +36,14 @@ _LOOK = 0.5  # seconds between two looks at what else may have happened
 
 
 def stream(
-    folder: Folder, settings: ZeroSettings, crew: Crew, report: Callable[[Figures], None]
+    folder: Folder, settings: ZeroSettings, executor: Executor, report: Callable[[Figures], None]
 ) -> None:
     """Play and learn all rounds that the folder does not have: see `zero.iterate`."""
     state = _Stream(folder, settings)
     learner = threading.Thread(target=_learn_all, args=(state, report))
     learner.start()
     try:
-        for number, samples in crew.run(state.units()):
+        for number, samples in executor.map(state.units()):
             state.take(number, samples)
     except BaseException:
         state.stop()
@@ -165,7 +165,7 @@ def _learn_all(state: _Stream, report: Callable[[Figures], None]) -> None:
             if number > len(folder.lines(LEDGER)):
                 figures |= _learn(state, number)
             if number > len(folder.lines(GATE)):
-                report(figures | meet_the_gate(folder, number, settings, Here()))
+                report(figures | meet_the_gate(folder, number, settings, SerialExecutor()))
     except _Stopped:
         pass
     except BaseException as error:

@@ -1,7 +1,7 @@
-"""Expert iteration on any crew: players, a learner, a gate and a ledger.
+"""Expert iteration on any executor: players, a learner, a gate and a ledger.
 
 python -m tokaido_env.learn.zero --run runs/zero
-python -m tokaido_env.learn.zero --run runs/zero --crew ray:auto
+python -m tokaido_env.learn.zero --run runs/zero --executor ray:auto
 python -m tokaido_env.learn.zero --run runs/zero --replay
 
 In each round the policy that holds the gate leads a search, which plays units of whole games
@@ -26,7 +26,7 @@ In a stream (`--mode stream`) nobody waits: units are learnt from as they come, 
 their files are called `<round>-<number>-<round of the policy that played it>.npz`.
 
 Any process may be killed at any time: the same command goes on, and units that are there are not
-played again. In rounds the bytes are the same whatever the crew. `--replay` learns everything
+played again. In rounds the bytes are the same whatever the executor. `--replay` learns everything
 again from the ledger and compares.
 """
 
@@ -39,8 +39,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tokaido_env.agents.policy import Policy
-from tokaido_env.arena.crew import Crew, Here
-from tokaido_env.arena.crews import KINDS, open_crew
+from tokaido_env.arena.executors import EXECUTORS, Executor, SerialExecutor, open_executor
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.files import locked
 from tokaido_env.learn.declared import (
@@ -76,7 +75,7 @@ COMMAND = "python -m tokaido_env.learn.zero"  # as the examples above call it
 def iterate(
     path: Path,
     settings: ZeroSettings,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
     report: Callable[[Figures], None] = lambda figures: None,
 ) -> Policy:
     """Go through all rounds, from the first that the folder does not have.
@@ -84,7 +83,7 @@ def iterate(
     Args:
         path: of the run's folder: new, or one that the same settings have made.
         settings: of all rounds; only `rounds` may grow.
-        crew: who plays; None: this process.
+        executor: who plays; None: this process.
         report: called with the figures of each round as it ends, JSON types.
 
     Returns:
@@ -102,36 +101,40 @@ def iterate(
         open_folder(path, settings)
         folder = Folder(path)
         if settings.mode == "stream":
-            stream(folder, settings, crew or Here(), report)
+            stream(folder, settings, executor or SerialExecutor(), report)
         else:
             for number in range(1, settings.rounds + 1):
-                figures = _round(folder, number, settings, crew or Here())
+                figures = _round(folder, number, settings, executor or SerialExecutor())
                 if figures is not None:
                     report(figures)
         return best_of(folder, settings)
 
 
-def _round(folder: Folder, number: int, settings: ZeroSettings, crew: Crew) -> Figures | None:
+def _round(
+    folder: Folder, number: int, settings: ZeroSettings, executor: Executor
+) -> Figures | None:
     """Do what a round still has to do; return its figures, None if it was done."""
     if number <= len(folder.lines(GATE)):
         return None
     figures: Figures = {"round": number}
     if not folder.policy(number).is_file():
-        figures |= _play(folder, number, settings, crew)
+        figures |= _play(folder, number, settings, executor)
         policy, learning = learnt(folder, number, _window(folder, number, settings), settings)
         policy.save(folder.policy(number))
         figures |= learning
     if len(folder.lines(LEDGER)) < number:
         note(folder, number, _window(folder, number, settings))
-    return figures | meet_the_gate(folder, number, settings, crew)
+    return figures | meet_the_gate(folder, number, settings, executor)
 
 
-def _play(folder: Folder, number: int, settings: ZeroSettings, crew: Crew) -> Figures:
+def _play(folder: Folder, number: int, settings: ZeroSettings, executor: Executor) -> Figures:
     """Play the units of a round that are not there; return how many and how fast."""
     missing = [i for i in range(settings.units) if not folder.unit(number, i).is_file()]
     positions, began = 0, time.perf_counter()
     holder = holder_of(folder, number)
-    for done, samples in crew.run(unit_of(folder, number, i, holder, settings) for i in missing):
+    for done, samples in executor.map(
+        unit_of(folder, number, i, holder, settings) for i in missing
+    ):
         positions += len(samples.legal)
         save_samples(folder.unit(number, missing[done]), samples)
     return speed_of(len(missing), positions, time.perf_counter() - began)
@@ -151,7 +154,9 @@ def main(arguments: Sequence[str] | None = None, called: str = COMMAND) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--run", type=Path, required=True, help="folder to begin or to go on with")
-    parser.add_argument("--crew", default="here", help=f"who plays: {KINDS} (here)")
+    parser.add_argument(
+        "--executor", default="serial", help=f"runs games: {EXECUTORS} (default: serial)"
+    )
     parser.add_argument(
         "--replay", action="store_true", help="learn again from the ledger, compare"
     )
@@ -170,8 +175,8 @@ def main(arguments: Sequence[str] | None = None, called: str = COMMAND) -> int:
             told += 1
             log(options.run, figures)
 
-        with open_crew(options.crew) as crew:
-            iterate(options.run, settings, crew, report)
+        with open_executor(options.executor) as executor:
+            iterate(options.run, settings, executor, report)
     except (ValueError, OSError, AgentFailed) as error:
         print(f"zero: {error}", file=sys.stderr)
         return 1

@@ -11,7 +11,7 @@ import torch
 
 from tokaido_env.agents.policy import Policy, PolicyAgent, SightedSizes, path_in_spec
 from tokaido_env.agents.registry import make
-from tokaido_env.arena.crew import Crew, mark_of
+from tokaido_env.arena.executors import Executor, policy_sha256
 from tokaido_env.arena.ladder import Ladder, ladder_for, match_seed
 from tokaido_env.arena.series import play_series
 from tokaido_env.arena.suite_file import sha256_of
@@ -67,7 +67,7 @@ def unit_of(
         expert = make(f"policy_search:{path_in_spec(holder)},sims={settings.sims}").spec
     round_seed = int(arena_seed(settings.seed, number))
     return SelfPlayUnit(
-        *(expert, mark_of(expert), settings.pool, settings.games),
+        *(expert, policy_sha256(expert), settings.pool, settings.games),
         *(int(arena_seed(round_seed, index)), settings.sampled, settings.uniform),
         *(settings.full, settings.cheap_sims),
     )
@@ -199,7 +199,9 @@ def note(folder: Folder, number: int, files: Sequence[Path]) -> None:
 # The gate
 
 
-def meet_the_gate(folder: Folder, number: int, settings: ZeroSettings, crew: Crew) -> Figures:
+def meet_the_gate(
+    folder: Folder, number: int, settings: ZeroSettings, executor: Executor
+) -> Figures:
     """Let a policy meet the one that holds the gate; note whether it passes."""
     holder, new = holder_of(folder, number), folder.policy(number)
     figures: Figures = {"round": number, "passed": True}
@@ -208,7 +210,7 @@ def meet_the_gate(folder: Folder, number: int, settings: ZeroSettings, crew: Cre
         a, b = (make(f"policy:{path_in_spec(path)}") for path in (str(new), old))
         seed = match_seed(settings.seed, "zero", "gate", str(number))
         sheet = Sheet(a.spec, b.spec, settings.gate_games, seed, settings.pool)
-        results, stopped = play_series([(a, b)], [sheet], error=_GATE_ERROR, crew=crew)
+        results, stopped = play_series([(a, b)], [sheet], error=_GATE_ERROR, executor=executor)
         if stopped is not None:
             raise stopped
         match, decided = results[0]
