@@ -115,7 +115,7 @@ PLANS = (
     Plan("evaluate", (evaluate("mcts:sims=600 greedy random --games 240"),), 0.25),
     Plan(
         "evaluate, 2 processes",
-        (evaluate("mcts:sims=600 greedy --games 400 --crew processes:2"),),
+        (evaluate("mcts:sims=600 greedy --games 400 --executor processes:2"),),
         0.25,
     ),
     Plan(

@@ -22,7 +22,7 @@ from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.inference import Network, Positions
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
-from tokaido_env.arena.crew import Crew, Here, Make, mark_of
+from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, policy_sha256
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import games_to_play
 from tokaido_env.arena.playing import Job, play_games, widened
@@ -230,7 +230,7 @@ def roll_all(
     policy: str,
     parts: Sequence[range],
     take: Callable[[int, npt.NDArray[np.int8]], None],
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> None:
     """Roll out the actions of positions, as many blocks as a plan has, part after part.
 
@@ -240,7 +240,7 @@ def roll_all(
         parts: positions, one after the other.
         take: called with the number of a part, and with int8 (k, blocks): the sums of the actions
             of these positions, as in `RegretSet.sums`.
-        crew: who does it; the sums are the same. None: this process.
+        executor: who does it; the sums are the same. None: this process.
 
     Raises:
         ValueError: if it is another agent than the heuristic, or than one that draws nothing.
@@ -248,7 +248,7 @@ def roll_all(
     agent = make(policy)
     network_of(agent)
     units = (_unit(plan, agent, some) for some in parts)
-    for number, results in (crew or Here()).run(units, (agent,)):
+    for number, results in (executor or SerialExecutor()).map(units, (agent,)):
         sums, (which, numbers) = _todo(plan, parts[number])
         sums[which, numbers] = results
         take(number, sums)
@@ -270,11 +270,11 @@ def network_of(agent: Agent) -> Network | None:
 
 
 class RolloutsUnit(NamedTuple):
-    """Positions to be rolled out, as work for a crew: its only part is `rollouts.roll_out`'s.
+    """Positions to be rolled out, as work for an executor: its only part is `rollouts.roll_out`'s.
 
     Attributes:
         policy: spec of who plays on.
-        mark: of its policy file, as `crew.mark_of`.
+        mark: of its policy file, as `policy_sha256`.
         boards: records, one of each position.
         states: `STATE` (n,).
         legal: uint64 (n,), the legal actions as bits.
@@ -290,8 +290,8 @@ class RolloutsUnit(NamedTuple):
     keys: npt.NDArray[np.uint64]
     blocks: Blocks
 
-    def run(self, make: Make) -> Iterator[npt.NDArray[np.int64]]:
-        """Roll out: see `Unit.run`."""
+    def run(self, make: AgentFactory) -> Iterator[npt.NDArray[np.int64]]:
+        """Roll out: see `Task.run`."""
         network = network_of(make(self.policy, self.mark))
         positions = Positions(self.boards, guides_of(self.boards), self.states, self.legal)
         yield roll_out(network, positions, self.keys, self.blocks)
@@ -301,14 +301,14 @@ class RolloutsUnit(NamedTuple):
 
 
 def _unit(plan: RegretSet, agent: Agent, some: range) -> RolloutsUnit:
-    """Return some positions of a plan as work for a crew."""
+    """Return some positions of a plan as work for an executor."""
     rows, part = _rows(plan, some), np.arange(some.start, some.stop)
     _, (which, numbers) = _todo(plan, some)
     batch = plan.questions(part).batch()
     owners, actions = plan.owners[rows] - some.start, plan.actions[rows].astype(np.int64)
     return RolloutsUnit(
         agent.spec,
-        mark_of(agent.spec),
+        policy_sha256(agent.spec),
         batch.boards_of(batch.all_games),
         batch.states,
         batch.legal,

@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import regret_making as making
 
-from tokaido_env.arena.crew import Crew
-from tokaido_env.arena.crews import KINDS, check_crew, open_crew
+from tokaido_env.arena.executors import EXECUTORS, Executor, check_executor, open_executor
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.core.checks import check_seed
 from tokaido_env.files import check_outputs, locked, whole_file
@@ -41,12 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     check_seed(options.seed)
     check_outputs(options.out)
-    check_crew(options.crew)
+    check_executor(options.executor)
     options.work.mkdir(parents=True, exist_ok=True)
     numba.set_num_threads(options.threads)
-    with locked(options.work), open_crew(options.crew) as crew:
+    with locked(options.work), open_executor(options.executor) as executor:
         plan = _plan(options)
-        sums = [_rolled(plan, policy, options.work, crew) for policy in making.POLICIES]
+        sums = [_rolled(plan, policy, options.work, executor) for policy in making.POLICIES]
     made = replace(plan, card=plan.card | _origin(options), sums=np.stack(sums, axis=1))
     made.save(options.out)
     loaded = RegretSet.load(options.out)
@@ -66,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--out", type=Path, default=SHIPPED, metavar="FILE", help="(the one that is shipped)")
     add("--work", type=Path, default=Path("runs/regret-set"), help="(runs/regret-set)")
     add("--threads", type=int, default=numba.config.NUMBA_NUM_THREADS, help="of this process")
-    add("--crew", default="here", help=f"who plays the rollouts: {KINDS} (here)")
+    add("--executor", default="serial", help=f"runs rollouts: {EXECUTORS} (default: serial)")
     return parser
 
 
@@ -89,7 +88,7 @@ def _plan(options: argparse.Namespace) -> RegretSet:
     return plan
 
 
-def _rolled(plan: RegretSet, policy: str, work: Path, crew: Crew) -> npt.NDArray[np.int8]:
+def _rolled(plan: RegretSet, policy: str, work: Path, executor: Executor) -> npt.NDArray[np.int8]:
     """Return the sums of all actions, int8 (m, blocks), rolling out what is not done."""
     began, rollouts = time.perf_counter(), 0
     files = {
@@ -106,7 +105,7 @@ def _rolled(plan: RegretSet, policy: str, work: Path, crew: Crew) -> npt.NDArray
         done = f"{missing[number].stop:,} of {len(plan):,} positions"
         print(f"{policy}: {done}, {speed:,.0f} rollouts/s", flush=True)
 
-    making.roll_all(plan, policy, missing, take, crew)
+    making.roll_all(plan, policy, missing, take, executor)
     return np.concatenate([np.load(path, allow_pickle=False) for path in files.values()])
 
 

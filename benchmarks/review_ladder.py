@@ -22,8 +22,7 @@ import numpy.typing as npt
 from tokaido_100 import filled
 
 from tokaido_env.agents import make
-from tokaido_env.arena.crew import Crew
-from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.executors import Executor, open_executor
 from tokaido_env.arena.ladder import LADDER
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.arena.records import records_of
@@ -93,11 +92,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.only or any(word in spec for word in options.only for spec in match)
     ]
     found: dict[str, list[Path]] = {judge: [] for judge in options.judges}
-    with open_crew(options.crew) as crew:
+    with open_executor(options.executor) as executor:
         for number, a, b in matches:
-            games = _played(a, b, number, options, crew)
+            games = _played(a, b, number, options, executor)
             for judge in options.judges:
-                found[judge].append(_reviewed(games, judge, crew))
+                found[judge].append(_reviewed(games, judge, executor))
     choices = {judge: choices_of(files) for judge, files in found.items()}
     ladder = read_json(options.ladder)
     tables, orders = tables_of(choices, ladder), orders_of(choices, ladder)
@@ -119,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=1000, help="of the games; matches count on from it (1000)")
     add("--judges", nargs="+", default=JUDGES, metavar="SPEC", help=f"({' '.join(JUDGES)})")
     add("--ladder", type=Path, default=LADDER, metavar="FILE", help="whose ratings are told")
-    add("--crew", default="here", help="who plays and reviews (here)")
+    add("--executor", default="serial", help="what runs games and reviews (default: serial)")
     add("--docs", action="store_true", help="put the tables into the docs")
     return parser
 
@@ -127,19 +126,19 @@ def _parser() -> argparse.ArgumentParser:
 # Playing and reviewing
 
 
-def _played(a: str, b: str, number: int, options: argparse.Namespace, crew: Crew) -> Path:
+def _played(a: str, b: str, number: int, options: argparse.Namespace, executor: Executor) -> Path:
     """Return the record file of a match, which is played if it is not there."""
     seed = options.seed + number
     path: Path = options.results / f"{_word(a)}--{_word(b)}--{options.pairs}-{seed}.jsonl"
     if not path.is_file():
         print(f"{path.name}: {a} against {b}", flush=True)
         sheet = Sheet(a, b, 2 * options.pairs, seed, "shikoku")
-        play(sheet, make(a), make(b), crew=crew)
+        play(sheet, make(a), make(b), executor=executor)
         save(records_of(sheet, np.arange(2 * options.pairs)), path)
     return path
 
 
-def _reviewed(games: Path, judge: str, crew: Crew) -> Path:
+def _reviewed(games: Path, judge: str, executor: Executor) -> Path:
     """Return the columns of the reviews of some games, which are reviewed if they are not there."""
     path = games.with_name(f"{games.stem}--{_word(judge)}.npz")
     if path.is_file():
@@ -161,7 +160,7 @@ def _reviewed(games: Path, judge: str, crew: Crew) -> Path:
             add(done + 1, begun[done], found)
             done += 1
 
-        review_each(each(), asked, take, crew)
+        review_each(each(), asked, take, executor)
     return path
 
 

@@ -28,7 +28,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tokaido_env.agents import make
 from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.agents.inputs import N_INPUTS, read_positions
-from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.executors import open_executor
 from tokaido_env.arena.suite_file import sha256_of
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.state import STATE
@@ -104,7 +104,7 @@ def kept(samples: Samples, folder: Path) -> dict[str, float]:
 def taken(units: int, folder: Path) -> dict[str, float]:
     """Return what the driver of a cluster takes a unit, and a position more in it."""
     costs = {}
-    with open_crew("ray") as crew:
+    with open_executor("ray") as executor:
         for games in (1, 32):  # by a search that costs next to nothing
             some = [
                 SelfPlayUnit("mcts:sims=1", "", BoardPool.load(), games, 1000 * k, 0.26, 0.04)
@@ -113,7 +113,7 @@ def taken(units: int, folder: Path) -> dict[str, float]:
 
             def save(units: list[SelfPlayUnit]) -> int:
                 positions = 0
-                for number, part in crew.run(units):
+                for number, part in executor.map(units):
                     positions += len(part.legal)
                     save_samples(folder / f"{number}.npz", part)
                 return positions

@@ -17,10 +17,8 @@ from typing import Any
 from ray.cluster_utils import Cluster
 
 from tokaido_env.agents import make
-from tokaido_env.arena import cluster
-from tokaido_env.arena.cluster import ClusterError
-from tokaido_env.arena.crew import Crew, Here
-from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.executors import Executor, SerialExecutor, open_executor, ray as module
+from tokaido_env.arena.executors.ray import ClusterError
 from tokaido_env.arena.ladder import games_in_order, make_ladder
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.playing import AgentFailed
@@ -33,23 +31,23 @@ GAMES = 48
 SMALL = {"num_cpus": 1, "object_store_memory": 100_000_000}
 
 
-def match(crew: Crew, after: Callable[[int], None] = lambda games: None) -> str:
+def match(executor: Executor, after: Callable[[int], None] = lambda games: None) -> str:
     """Play a match; return the hash of its games."""
     a, b = make("python:outsiders:Dice"), make("heuristic")
     sheet, done = Sheet(a.spec, b.spec, GAMES, 3, "shikoku"), 0
-    for some in finished_games(sheet, a, b, crew=crew):
+    for some in finished_games(sheet, a, b, executor=executor):
         done += len(some.numbers)
         after(done)
     return hashlib.sha256(sheet.games.tobytes() + sheet.actions.tobytes()).hexdigest()
 
 
-def ladder(crew: Crew) -> str:
+def ladder(executor: Executor) -> str:
     """Make a ladder; return the hash of its file."""
     specs = ["random", "greedy", "heuristic"]
 
     def play_two(a: str, b: str, games: int, seed: int) -> Match:
         sheet = Sheet(a, b, games, seed, "shikoku")
-        play(sheet, make(a), make(b), crew=crew)
+        play(sheet, make(a), make(b), executor=executor)
         return sheet.match()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -58,62 +56,64 @@ def ladder(crew: Crew) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def course(crew: Crew) -> str:
+def course(executor: Executor) -> str:
     """Go through two rounds of expert iteration; return the hash of all that they leave."""
     settings = zero.ZeroSettings(
         **{"rounds": 2, "units": 4, "games": 4, "first_sims": 3, "sims": 3, "width": 16},
         **{"minibatch": 256, "gate_games": 8},
     )
     with tempfile.TemporaryDirectory() as folder:
-        zero.iterate(Path(folder), settings, crew)
+        zero.iterate(Path(folder), settings, executor)
         files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
         told = [path.name.encode() + path.read_bytes() for path in files]
         return hashlib.sha256(b"".join(told)).hexdigest()
 
 
 def kill_a_worker() -> int:
-    """Kill a process that does a unit; return how many were found."""
+    """Kill a process that runs a task; return how many were found."""
     found = 0
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes()
         except OSError:
             continue
-        if words.startswith(b"ray::_do"):
+        if words.startswith(b"ray::_run"):
             found += 1
             os.kill(int(path.parent.name), signal.SIGKILL)
             break
     return found
 
 
-def refused(crew: Crew, stop: Callable[[Crew], None]) -> str:
+def refused(executor: Executor, stop: Callable[[Executor], None]) -> str:
     """Return the error that something ends with."""
     try:
-        stop(crew)
+        stop(executor)
     except (AgentFailed, ClusterError) as error:
         return f"{type(error).__name__}: {error}"
     return ""
 
 
-def other_rules(crew: Crew) -> None:
+def other_rules(executor: Executor) -> None:
     """Play on nodes whose rules are others than here."""
-    here = cluster.RULES_VERSION
+    here = module.RULES_VERSION
     try:
-        cluster.RULES_VERSION = here + 1
-        play_match(make("greedy"), make("random"), 2, 0, crew=crew)
+        module.RULES_VERSION = here + 1
+        play_match(make("greedy"), make("random"), 2, 0, executor=executor)
     finally:
-        cluster.RULES_VERSION = here
+        module.RULES_VERSION = here
 
 
-def ends_its_process(crew: Crew) -> None:
+def ends_its_process(executor: Executor) -> None:
     """Play with an agent that ends whatever plays it."""
-    play_match(make("python:outsiders:DiesAtOnce"), make("random"), 2, 0, crew=crew)
+    play_match(make("python:outsiders:DiesAtOnce"), make("random"), 2, 0, executor=executor)
 
 
 def main() -> None:
     """Play here, then on the cluster."""
-    told: dict[str, Any] = {"here": [match(Here()), ladder(Here()), course(Here())]}
-    cluster.RETRIES = 2
+    told: dict[str, Any] = {
+        "here": [match(SerialExecutor()), ladder(SerialExecutor()), course(SerialExecutor())]
+    }
+    module.RETRIES = 2
     try:
         machines = Cluster(
             initialize_head=True, head_node_args=SMALL | {"include_dashboard": False}
@@ -133,10 +133,10 @@ def main() -> None:
             machines.add_node(**SMALL)
             lost.append("one is added")
 
-    with open_crew(f"ray:{machines.address}") as crew:
-        told["workers"] = crew.workers
-        told["cluster"] = [match(crew, chaos), ladder(crew), course(crew)]
-        told["refused"] = [refused(crew, stop) for stop in (other_rules, ends_its_process)]
+    with open_executor(f"ray:{machines.address}") as executor:
+        told["workers"] = executor.workers
+        told["cluster"] = [match(executor, chaos), ladder(executor), course(executor)]
+        told["refused"] = [refused(executor, stop) for stop in (other_rules, ends_its_process)]
     told["lost"] = lost
     machines.shutdown()
     json.dump(told, sys.stdout)

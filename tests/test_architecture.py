@@ -38,7 +38,7 @@ WITH_OPTIONAL = {
     "tokaido_env/textarena.py": {"textarena"},
     "tokaido_env/web/server.py": {"starlette", "uvicorn"},
     "tokaido_env/web/widget.py": {"anywidget", "traitlets"},
-    "tokaido_env/arena/cluster.py": {"ray"},
+    "tokaido_env/arena/executors/ray.py": {"ray"},
     "tokaido_env/learn/network.py": {"torch"},
     "tokaido_env/learn/sighted.py": {"torch"},
     "tokaido_env/learn/games.py": {"torch"},
@@ -57,7 +57,7 @@ WITH_OPTIONAL = {
 ONLY_IN = {
     "ray": (
         *(
-            "tokaido_env/arena/cluster.py",
+            "tokaido_env/arena/executors/ray.py",
             "tokaido_env/rllib.py",
             "tokaido_env/learn/rllib_policy.py",
         ),

@@ -24,7 +24,7 @@ PACE = kills.Pace(start=2.0, end=4.0, changes=12)
 @pytest.mark.parametrize(
     "command",
     [
-        kills.evaluate("python:outsiders:Dice greedy --games 16 --crew here"),
+        kills.evaluate("python:outsiders:Dice greedy --games 16 --executor serial"),
         kills.ladder("random greedy --games 20"),
     ],
 )

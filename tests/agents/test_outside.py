@@ -18,7 +18,7 @@ from tokaido_env.agent import Given
 from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.outside import GameAt, OneByOne
 from tokaido_env.agents.registry import KINDS, Parameter
-from tokaido_env.arena.crew import Here
+from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -40,7 +40,7 @@ class Watch(Highest):
 
 def watched(games: int = 2) -> Watch:
     watch = Watch()
-    play_match(OneByOne(watch, "watch"), make("random"), games, seed=4, crew=Here())
+    play_match(OneByOne(watch, "watch"), make("random"), games, seed=4, executor=SerialExecutor())
     return watch
 
 
@@ -49,7 +49,10 @@ def test_one_game_at_a_time_is_the_same_as_many_at_once() -> None:
     assert isinstance(one, OneByOne)
     assert isinstance(many, Given)
     for opponent in ("random", "greedy"):
-        a, b = (play_match(x, make(opponent), 10, seed=2, crew=Here()) for x in (one, many))
+        a, b = (
+            play_match(x, make(opponent), 10, seed=2, executor=SerialExecutor())
+            for x in (one, many)
+        )
         assert (a.actions == b.actions).all()
         assert (a.games == b.games).all()
 
@@ -57,7 +60,9 @@ def test_one_game_at_a_time_is_the_same_as_many_at_once() -> None:
 def test_the_game_that_is_shown_is_the_game_that_is_played() -> None:
     """Followed in a game of its own, from the seed of the pair."""
     shown = iter(watched().games)
-    match = play_match(OneByOne(Highest(), "x"), make("random"), 2, seed=4, crew=Here())
+    match = play_match(
+        OneByOne(Highest(), "x"), make("random"), 2, seed=4, executor=SerialExecutor()
+    )
     positions = []
     for swapped in range(2):
         game = Game(seed=int(arena_seed(4, 0)))
@@ -109,7 +114,9 @@ def test_the_game_that_is_shown_can_be_tried_out() -> None:
 
 def test_a_board_of_ones_own(tmp_path: Path) -> None:
     path = write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 7})
-    match = play_match(make("python:outsiders:Dice"), make("random"), 4, 0, path, crew=Here())
+    match = play_match(
+        make("python:outsiders:Dice"), make("random"), 4, 0, path, executor=SerialExecutor()
+    )
     assert match.games["rounds"].max() <= 7
     batch = Batch(1, path)
     batch.reset(seed=0)

@@ -14,8 +14,7 @@ from matches import play_recorded
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import make
 from tokaido_env.arena.apart import Apart, Failure, Limits, check_limits, make_guarded
-from tokaido_env.arena.crew import Here
-from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.luck import with_luck
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.merged import merge
@@ -34,22 +33,24 @@ LIMITS = Limits(seconds=5.0, memory=256)
 
 
 def played(
-    agent: str, *, crew: str = "here", limits: Limits = LIMITS, games: int = 4
+    agent: str, *, executor: str = "serial", limits: Limits = LIMITS, games: int = 4
 ) -> tuple[Match, Forfeits]:
     """Play against `random`, who is agent b; return the match, and what was forfeited."""
     own = make_guarded(f"python:outsiders:{agent}", limits)
     assert isinstance(own, Apart)
     sheet = Sheet(own.spec, "random", games, 1, BOARD)
-    with open_crew(crew) as who:
-        play(sheet, own, make("random"), crew=who)
+    with open_executor(executor) as who:
+        play(sheet, own, make("random"), executor=who)
     own.close()
     assert sheet.finished.all()
     return sheet.match(), sheet.forfeits
 
 
-@pytest.mark.parametrize(("agent", "crew"), [("Dice", "processes:1"), ("HighestAtOnce", "here")])
-def test_who_does_not_fail_plays_as_in_this_process(agent: str, crew: str) -> None:
-    match, forfeits = played(agent, crew=crew, games=6)
+@pytest.mark.parametrize(
+    ("agent", "executor"), [("Dice", "processes:1"), ("HighestAtOnce", "serial")]
+)
+def test_who_does_not_fail_plays_as_in_this_process(agent: str, executor: str) -> None:
+    match, forfeits = played(agent, executor=executor, games=6)
     here = play_match(make(f"python:outsiders:{agent}"), make("random"), 6, 1, BOARD)
     assert (match.games == here.games).all()
     assert (match.actions == here.actions).all()
@@ -125,17 +126,17 @@ def test_who_cannot_be_made_any_more_loses_and_is_told_why() -> None:
     """It could when the match began: each game says what is wrong, not what follows from it."""
     agent = Apart("python:outsiders:Unmade", LIMITS)
     sheet = Sheet("A", "random", 4, 1, BOARD)
-    play(sheet, agent, make("random"), crew=Here())
+    play(sheet, agent, make("random"), executor=SerialExecutor())
     assert sheet.finished.all()
     assert all("cannot be made: Memory" in one.detail for one in sheet.forfeits.values())
 
 
 def test_who_ended_between_two_matches_begins_anew() -> None:
     with Apart("python:outsiders:Highest", LIMITS) as agent:
-        first = play_match(agent, make("random"), 2, 0, BOARD, crew=Here())
+        first = play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor())
         assert agent._child is not None
         os.kill(agent._child._pid, signal.SIGKILL)
-        again = play_match(agent, make("random"), 2, 0, BOARD, crew=Here())
+        again = play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor())
     assert (again.games == first.games).all()
 
 
@@ -146,10 +147,11 @@ def test_agents_of_this_package_play_here() -> None:
 
 def test_asked_again_a_closed_agent_begins_anew() -> None:
     with Apart("python:outsiders:Highest", LIMITS) as agent:
-        first = play_match(agent, make("random"), 2, 0, BOARD, crew=Here())
+        first = play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor())
         agent.close()
         assert (
-            play_match(agent, make("random"), 2, 0, BOARD, crew=Here()).games == first.games
+            play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor()).games
+            == first.games
         ).all()
 
 

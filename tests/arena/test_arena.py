@@ -13,14 +13,13 @@ from positions import shikoku_data, write_board
 
 from tokaido_env import Game, IllegalMove, SeedError
 from tokaido_env.agents import Agent, make
-from tokaido_env.arena.crew import Here
-from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.match import GAME, POINTS, Match
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.arena.tournament import (
     Sheet,
-    crew_for,
+    executor_for,
     finished_games,
     play,
     play_match,
@@ -150,20 +149,20 @@ def test_a_wrong_seed_is_refused() -> None:
         play_match(make("random"), make("random"), 2, seed=-1)
 
 
-# Crews
+# Executors
 
 
 def test_who_plays_makes_no_difference() -> None:
     """Of agents that play one game at a time, of others, and with several games at once."""
     agents = make("python:outsiders:Dice"), make("greedy")
-    first = play_match(*agents, 12, seed=7, crew=Here())
+    first = play_match(*agents, 12, seed=7, executor=SerialExecutor())
     assert len(np.unique(first.actions[..., 0])) > 1
     a, b = make("random"), make("greedy")
     sheet = Sheet(a.spec, b.spec, 30, 0, Board.load())
     kept: list[int] = []
-    with open_crew("processes:2") as crew:
-        match = play_match(*agents, 12, seed=7, crew=crew)
-        for some in finished_games(sheet, a, b, crew=crew):
+    with open_executor("processes:2") as executor:
+        match = play_match(*agents, 12, seed=7, executor=executor)
+        for some in finished_games(sheet, a, b, executor=executor):
             kept += some.numbers.tolist()
     assert (match.games == first.games).all()
     assert (match.actions == first.actions).all()
@@ -172,13 +171,13 @@ def test_who_plays_makes_no_difference() -> None:
 
 
 def test_who_plays_suits_the_agents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokaido_env.arena.workers.cpus", lambda: 5)
+    monkeypatch.setattr("tokaido_env.arena.executors.processes.cpus", lambda: 5)
     one, many = make("python:outsiders:Dice"), make("python:outsiders:HighestAtOnce")
     for a, b, workers in ((many, make("greedy"), 1), (one, many, 5), (many, one, 5)):
-        with crew_for(a, b) as crew:
-            assert crew.workers == workers
-    with crew_for(one, one, Here()) as crew:
-        assert crew.workers == 1
+        with executor_for(a, b) as executor:
+            assert executor.workers == workers
+    with executor_for(one, one, SerialExecutor()) as executor:
+        assert executor.workers == 1
 
 
 def test_an_agent_is_asked_about_no_more_games_than_it_wants() -> None:
@@ -201,14 +200,16 @@ def test_an_agent_is_asked_about_no_more_games_than_it_wants() -> None:
 # Matches that are stopped
 
 
-def stopped_by(agent: str, games: int = 12, who: str = "here") -> tuple[Sheet, list[int], str]:
+def stopped_by(agent: str, games: int = 12, who: str = "serial") -> tuple[Sheet, list[int], str]:
     """Play until it is stopped; return the sheet, the games that were kept, and why."""
     a, b = make(agent), make("random")
     sheet = Sheet(a.spec, b.spec, games, 0, Board.load())
     kept: list[int] = []
     errors = IllegalMove, AgentFailed, KeyboardInterrupt
-    with open_crew(who) as crew, pytest.raises(errors) as error:
-        kept.extend(n for some in finished_games(sheet, a, b, crew=crew) for n in some.numbers)
+    with open_executor(who) as executor, pytest.raises(errors) as error:
+        kept.extend(
+            n for some in finished_games(sheet, a, b, executor=executor) for n in some.numbers
+        )
     return sheet, kept, str(error.value)
 
 
@@ -226,15 +227,15 @@ def test_an_agent_that_plays_illegally_is_named(order: int) -> None:
 @pytest.mark.parametrize(
     ("how", "who", "error"),
     [
-        ("illegal", "here", "illegal action 48 (discard:fan): legal are "),
+        ("illegal", "serial", "illegal action 48 (discard:fan): legal are "),
         ("illegal", "processes:1", "illegal action 48 (discard:fan): legal are "),
-        ("raises", "here", "RuntimeError: cannot decide (outsiders.py, line "),
+        ("raises", "serial", "RuntimeError: cannot decide (outsiders.py, line "),
         (
             "label",
-            "here",
+            "serial",
             "NoAction: choose: expected the id or the label of an action, got 'merch",
         ),
-        ("none", "here", "NoAction: choose: expected the id or the label of an action, got None"),
+        ("none", "serial", "NoAction: choose: expected the id or the label of an action, got None"),
     ],
 )
 def test_a_failure_says_where_it_was(how: str, who: str, error: str) -> None:
@@ -300,13 +301,15 @@ def test_what_was_finished_is_kept_and_the_rest_played_later(agent: str) -> None
     sheet, kept, _ = stopped_by(f"python:outsiders:{agent}", games=20)
     assert kept == np.flatnonzero(sheet.finished).tolist()
     assert 0 < len(kept) < 20
-    whole = play_match(make("python:outsiders:Dice"), make("random"), 20, 0, crew=Here())
+    whole = play_match(
+        make("python:outsiders:Dice"), make("random"), 20, 0, executor=SerialExecutor()
+    )
     pairs = sheet.finished.reshape(-1, 2).all(axis=1)
     so_far = sheet.match()
     assert (so_far.games == whole.games[pairs]).all()
     asked = len(kept)
     dice = make("python:outsiders:Dice")
-    for some in finished_games(sheet, dice, make("random"), crew=Here()):
+    for some in finished_games(sheet, dice, make("random"), executor=SerialExecutor()):
         kept += some.numbers.tolist()
     assert sorted(kept) == list(range(20))
     assert len(kept) - asked == 20 - asked
@@ -349,8 +352,8 @@ def test_an_agent_that_other_processes_cannot_make_is_told_of() -> None:
     agent = Stubborn()
     sheet = Sheet(agent.spec, "random", 4, 0, Board.load())
     unknown = pytest.raises(AgentFailed, match="AgentError: unknown agent 'stubborn'")
-    with open_crew("processes:1") as crew, unknown:
-        play(sheet, agent, make("random"), crew=crew)
+    with open_executor("processes:1") as executor, unknown:
+        play(sheet, agent, make("random"), executor=executor)
     assert not sheet.finished.any()
 
 

@@ -1,4 +1,4 @@
-"""A crew on a Ray cluster of several nodes, which come and go. Without Ray these are left out."""
+"""Tasks on a Ray cluster of several nodes, which come and go. Without Ray these are left out."""
 
 import json
 import os
@@ -14,8 +14,8 @@ pytest.importorskip("ray", reason="pip install '.[ray]'")
 
 from cluster_of_nodes import NO_CLUSTER
 
-from tokaido_env.arena.cluster import ClusterError
-from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.executors import open_executor
+from tokaido_env.arena.executors.ray import ClusterError
 from tokaido_env.cli.evaluate import main
 
 
@@ -52,7 +52,7 @@ def test_three_nodes_of_which_one_is_lost_give_the_bytes_of_this_process(
 def test_what_cannot_go_on_is_told(told: dict[str, Any]) -> None:
     other_rules, ends = told["refused"]
     assert other_rules.startswith("ClusterError: node ")
-    assert "rules 2, actions 1, as where the units come from; it has tokaido-env " in other_rules
+    assert "rules 2, actions 1, as where the tasks come from; it has tokaido-env " in other_rules
     assert ends.startswith("AgentFailed: the workers that played game ")
     assert "ended 3 times: the agent ended them" in ends
 
@@ -63,14 +63,14 @@ def test_an_address_where_nothing_answers_is_told_at_once(capsys: Any) -> None:
         address = f"127.0.0.1:{unused.getsockname()[1]}"
         with (
             pytest.raises(ClusterError, match=f"'{address}': nothing answers: .*: begin one by"),
-            open_crew(f"ray:{address}"),
+            open_executor(f"ray:{address}"),
         ):
             pass
-        words = ["greedy", "random", "--games", "2", "--crew", f"ray:{address}"]
+        words = ["greedy", "random", "--games", "2", "--executor", f"ray:{address}"]
         assert main(words) == 1
     assert capsys.readouterr().err.startswith(f"evaluate: cluster '{address}': nothing answers")
 
 
 def test_without_a_cluster_that_runs_auto_finds_none() -> None:
-    with pytest.raises(ClusterError, match="cluster 'auto': "), open_crew("ray:auto"):
+    with pytest.raises(ClusterError, match="cluster 'auto': "), open_executor("ray:auto"):
         pass

@@ -13,7 +13,7 @@ from twice import Twice
 
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.agents import Agent, make
-from tokaido_env.arena.crew import Here
+from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.arena.ladder import (
     LADDER,
     LADDER_OF_FAMILY,
@@ -92,13 +92,13 @@ def test_a_match_is_the_sum_of_matches_on_its_boards(whole: Sheet) -> None:
         assert (sheet.actions == whole.actions[theirs, :width]).all()
 
 
-@pytest.mark.parametrize("crew", [Here(), Twice()])
+@pytest.mark.parametrize("executor", [SerialExecutor(), Twice()])
 def test_neither_batches_nor_crews_make_a_difference(
-    whole: Sheet, crew: Here | Twice, monkeypatch: pytest.MonkeyPatch
+    whole: Sheet, executor: SerialExecutor | Twice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tokaido_env.arena.tournament.CHUNK", 6)
     sheet = Sheet("greedy", "random", 40, 3, SPEC)
-    play(sheet, make("greedy"), make("random"), crew=crew)
+    play(sheet, make("greedy"), make("random"), executor=executor)
     assert same(sheet, whole)
 
 
@@ -107,7 +107,7 @@ def test_a_pool_travels_to_other_processes_as_it_is() -> None:
     boards = [Board.load(), Board.load("shikoku_ring"), *POOL]
     pool = BoardPool("ours", boards, drawn=True)
     few = play_match(make("greedy"), make("random"), 24, 0, pool)
-    many = play_match(make("greedy"), make("random"), 24, 0, pool, crew=Twice())
+    many = play_match(make("greedy"), make("random"), 24, 0, pool, executor=Twice())
     assert (few.games == many.games).all()
     assert (few.actions == many.actions).all()
     assert len(np.unique(few.games["board"])) > 3
@@ -136,7 +136,9 @@ def test_agents_hear_of_the_boards_once_each() -> None:
 
 
 def test_agents_that_play_one_game_at_a_time_play_on_pools() -> None:
-    match = play_match(make("python:outsiders:Dice"), make("random"), 12, 0, SPEC, crew=Here())
+    match = play_match(
+        make("python:outsiders:Dice"), make("random"), 12, 0, SPEC, executor=SerialExecutor()
+    )
     assert match.results.shape == (6, 2)
 
 

@@ -145,14 +145,14 @@ def test_an_agent_against_itself_has_no_rating(tmp_path: Path) -> None:
 
 def test_agents_are_called_by_their_canonical_specs(tmp_path: Path) -> None:
     agents = ["python:outsiders:Highest", "greedy"]
-    written = results(tmp_path / "r.json", *agents, "--games", "2", "--crew", "here")
+    written = results(tmp_path / "r.json", *agents, "--games", "2", "--executor", "serial")
     assert written["agents"] == agents == [written["matches"][0][key] for key in "ab"]
 
 
 # Records, and commands that are stopped
 
 DICE = ["python:outsiders:Dice", "random", "greedy"]
-QUICK = ["--games", "8", "--seed", "2", "--crew", "here"]
+QUICK = ["--games", "8", "--seed", "2", "--executor", "serial"]
 
 
 def test_records_hold_every_game_and_give_the_same_results_again(
@@ -202,11 +202,11 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     whole, parts = (
         [
             *(*agents, "--games", "24", "--json", str(tmp_path / f"{name}.json")),
-            *("--records", str(tmp_path / f"{name}.jsonl"), "--crew"),
+            *("--records", str(tmp_path / f"{name}.jsonl"), "--executor"),
         ]
         for name in "ab"
     )
-    assert main([*whole, "here"]) == 0
+    assert main([*whole, "serial"]) == 0
     path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     environment = os.environ | {"PYTHONPATH": path, "SECONDS_A_DECISION": "0.01"}
     running = subprocess.Popen(
@@ -226,7 +226,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     assert b" of 24 games were played, all in " in error
     with (tmp_path / "b.jsonl").open("ab") as file:
         file.write(b'{"format": "tokaido-duo", "version": 1, "ru')
-    assert main([*parts, "here"]) == 0
+    assert main([*parts, "serial"]) == 0
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
@@ -235,7 +235,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_processes_whose_command_was_killed_end_silently(tmp_path: Path) -> None:
     records = tmp_path / "games.jsonl"
-    options = ["--games", "200", "--records", str(records), "--crew", "processes:2"]
+    options = ["--games", "200", "--records", str(records), "--executor", "processes:2"]
     path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     with subprocess.Popen(
         [sys.executable, str(ROOT / "evaluate.py"), "python:outsiders:Dice", "greedy", *options],
@@ -332,8 +332,8 @@ def test_the_agents_are_listed(capsys: Output) -> None:
         (("greedy", "random", "--plots", __file__), "expected a folder, it is none"),
         (("greedy", "random", "--json", "x", "--records", "x"), "a name of its own"),
         (
-            ("greedy", "random", "--crew", "processes:0"),
-            "crew: expected here, processes[:N] or ",
+            ("greedy", "random", "--executor", "processes:0"),
+            "executor: expected serial, processes[:N] or ",
         ),
         (("greedy", "random", "--error", "0.1"), "--error: expected together with --until-dec"),
         (("greedy", "random", "--until-decided", "--error", "2"), "expected a rate from 1e-9 to"),

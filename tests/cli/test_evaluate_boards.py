@@ -98,11 +98,11 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path, how: signal
         [
             *("generalise", "python:outsiders:Dice", "--opponent", "greedy", "--boards", "3"),
             *("--pairs", "3", "--json", str(tmp_path / f"{name}.json")),
-            *("--records", str(tmp_path / f"{name}.jsonl"), "--crew"),
+            *("--records", str(tmp_path / f"{name}.jsonl"), "--executor"),
         ]
         for name in "ab"
     )
-    assert main([*whole, "here"]) == 0
+    assert main([*whole, "serial"]) == 0
     path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     running = subprocess.Popen(
         [sys.executable, str(ROOT / "evaluate.py"), *parts, "processes:2"],
@@ -122,7 +122,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path, how: signal
     if how is signal.SIGINT:
         assert running.returncode == 130
         assert b" of 36 games were played, all in " in error
-    assert main([*parts, "here"]) == 0
+    assert main([*parts, "serial"]) == 0
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     assert (tmp_path / "a.jsonl").read_bytes() == records.read_bytes()
 
@@ -193,8 +193,8 @@ def test_there_is_no_curve_of_agents_that_tell_nothing(
         (("greedy", "--train", "0"), "family:train/0: expected 1 to"),
         (("greedy", "--seed", "-1"), "seed: expected an integer from 0"),
         (
-            ("greedy", "--crew", "process"),
-            "crew: expected here, processes[:N] or ",
+            ("greedy", "--executor", "process"),
+            "executor: expected serial, processes[:N] or ",
         ),
         (("greedy", "--json", "/nowhere/r.json"), "/nowhere/r.json: there is no folder"),
         (("greedy", "--plots", __file__), "expected a folder, it is none"),

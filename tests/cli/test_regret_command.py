@@ -46,8 +46,8 @@ def test_agents_are_told_with_their_differences(
     assert lines[0] == "| agent | regret | at most | errors | blunders |"
     assert len(lines) == 4
     first = results.read_bytes()
-    for crew in ("here", "processes:2"):
-        assert main([*words, "--json", str(results), "--crew", crew]) == 0
+    for executor in ("serial", "processes:2"):
+        assert main([*words, "--json", str(results), "--executor", executor]) == 0
         assert results.read_bytes() == first
     assert main([*words, "--json", str(results), "--timed"]) == 0
     assert "core_seconds" in json.loads(results.read_text(encoding="utf-8"))["agents"][0]
@@ -123,7 +123,7 @@ def test_a_set_is_made_and_gone_on_with(
     assert RegretSet.load(out).hash == told.hash
     for rolled_out in (tmp_path / "one").glob("heuristic-*.npy"):
         rolled_out.unlink()
-    assert make("one", "--crew", "processes:2") == (0, out)
+    assert make("one", "--executor", "processes:2") == (0, out)
     assert RegretSet.load(out).hash == told.hash
     with pytest.raises(ValueError, match="made for"):
         make("one", "--seed", "1")

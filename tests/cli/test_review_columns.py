@@ -122,13 +122,15 @@ def test_totals_of_the_columns_are_those_of_the_reviews(
             assert totals["result"] == pytest.approx((result, 1 - result)[seat], abs=1e-6)
 
 
-@pytest.mark.parametrize(("suffix", "other"), [(".parquet", "processes:2"), (".npz", "here")])
+@pytest.mark.parametrize(("suffix", "other"), [(".parquet", "processes:2"), (".npz", "serial")])
 def test_the_bytes_are_the_same_by_any_crew(
     games: Path, tmp_path: Path, suffix: str, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = [tmp_path / f"{name}{suffix}" for name in ("here", "two")]
-    for path, crew in zip(out, ("here", other), strict=True):
-        assert main(["review", str(games), *QUICK, "--data", str(path), "--crew", crew]) == 0
+    out = [tmp_path / f"{name}{suffix}" for name in ("serial", "two")]
+    for path, executor in zip(out, ("serial", other), strict=True):
+        assert (
+            main(["review", str(games), *QUICK, "--data", str(path), "--executor", executor]) == 0
+        )
     assert out[0].read_bytes() == out[1].read_bytes()
     if suffix == ".parquet":
         monkeypatch.setattr(columns, "GROUP", 100)
@@ -253,8 +255,8 @@ def test_a_broken_line_is_told_before_any_game_is_reviewed(games: Path, capsys: 
         (["--data", "o.csv"], "o.csv: expected a name that ends in .parquet or .npz"),
         (["--data", "o.npz", "--json", "o.npz"], "each output needs a name of its own"),
         (["--data", "no/folder/o.npz"], "there is no folder"),
-        (["--crew", "nobody"], "crew: expected here, processes[:N] or ray[:ADDRESS]"),
-        (["--judge", "greedy", "--crew", "processes:1"], "review: 'greedy' does not tell"),
+        (["--executor", "nobody"], "executor: expected serial, processes[:N] or ray[:ADDRESS]"),
+        (["--judge", "greedy", "--executor", "processes:1"], "review: 'greedy' does not tell"),
         (["--html", "o.html"], "a page: expected 1 to 100 games, got 101"),
     ],
 )

@@ -40,7 +40,7 @@ def test_two_runs_give_the_same_bytes_however_one_was_stopped(
     lines = first["records"].splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_bytes(b"".join(lines[10:14]) + b"".join(lines[:5]))
     (tmp_path / "mine.json").unlink()
-    assert measured(tmp_path, "heuristic", "--crew", "here") == first
+    assert measured(tmp_path, "heuristic", "--executor", "serial") == first
     assert "9 games taken over" in capsys.readouterr().err
     timing = json.loads((tmp_path / "mine.timing.json").read_text(encoding="utf-8"))
     assert timing["suite"] == load_suite(SMALL).hash

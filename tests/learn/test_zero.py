@@ -1,4 +1,4 @@
-"""Expert iteration on crews: the same bytes, whoever plays and wherever it was stopped."""
+"""Expert iteration on executors: the same bytes, whoever plays and wherever it was stopped."""
 
 import json
 import shutil
@@ -14,7 +14,8 @@ from networks import SIGHTED, random_policy
 
 from tokaido_env import Game
 from tokaido_env.agents import Agent, Policy, make
-from tokaido_env.arena.crew import Agents, Here, Part, Unit
+from tokaido_env.arena.executors import AgentCache, SerialExecutor, Task
+from tokaido_env.arena.executors.base import Result
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.luck import agent_keys, episode_seed
@@ -54,7 +55,7 @@ def unit(expert: str = "mcts:sims=3", **change: Any) -> SelfPlayUnit:
 
 
 def samples_of(one: SelfPlayUnit) -> Samples:
-    (samples,) = one.run(Agents())
+    (samples,) = one.run(AgentCache())
     assert isinstance(samples, Samples)
     return samples
 
@@ -141,14 +142,14 @@ def lines(folder: Path, name: str) -> list[str]:
     return (folder / name).read_text(encoding="utf-8").splitlines()
 
 
-class Leaves(Here):
+class Leaves(SerialExecutor):
     """Stops after some units."""
 
     def __init__(self, after: int) -> None:
         self.left = after
 
-    def run(self, units: Iterable[Unit], agents: Sequence[Agent] = ()) -> Iterator[Part]:
-        for part in super().run(units, agents):
+    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[Result]:
+        for part in super().map(tasks, agents):
             if not self.left:
                 raise KeyboardInterrupt
             self.left -= 1
@@ -318,7 +319,7 @@ def test_the_command_trains_replays_and_refuses_in_one_line(
     """Two processes leave the same bytes."""
     words = [f"--{k.replace('_', '-')}={v}" for k, v in asdict(TINY).items() if k != "start_from"]
     run = ["--run", str(tmp_path / "run")]
-    assert main([*run, *words, "--crew", "processes:2"]) == 0
+    assert main([*run, *words, "--executor", "processes:2"]) == 0
     heading, *rows = capsys.readouterr().out.splitlines()
     assert heading.split()[:3] == ["round", "units", "positions"]
     assert [row.split()[:2] for row in rows] == [["1", "3"], ["2", "3"]]
@@ -327,7 +328,10 @@ def test_the_command_trains_replays_and_refuses_in_one_line(
     assert main([*run, "--replay"]) == 0
     assert "2 rounds give the policies of the ledger" in capsys.readouterr().out
     for more, message in (
-        (["--crew", "nobody"], "zero: crew: expected here, processes[:N] or ray[:ADDRESS], got"),
+        (
+            ["--executor", "nobody"],
+            "zero: executor: expected serial, processes[:N] or ray[:ADDRESS], got",
+        ),
         (["--sims", "5"], "cannot go on with other settings"),
     ):
         assert main([*run, *words, *more]) == 1

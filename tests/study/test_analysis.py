@@ -241,23 +241,23 @@ def test_boards_are_clusters() -> None:
 
 
 def test_whoever_plays_the_study_is_the_same(greedy_study: Study) -> None:
-    crew = Twice()
-    again = study_board(make("greedy"), Board.load(), 24, 12, seed=5, crew=crew)
+    executor = Twice()
+    again = study_board(make("greedy"), Board.load(), 24, 12, seed=5, executor=executor)
     for name in ("games", "rounds", "swaps"):
         assert getattr(again, name).tobytes() == getattr(greedy_study, name).tobytes()
-    assert len(crew.units) == 24 + 2 * 24
-    assert crew.units[23].startswith("game 1 of 24 and 0 more")
-    assert re.search(r"position 1 and \d+ more, played to the end by 'greedy'", crew.units[-1])
+    assert len(executor.units) == 24 + 2 * 24
+    assert executor.units[23].startswith("game 1 of 24 and 0 more")
+    assert re.search(r"position 1 and \d+ more, played to the end by 'greedy'", executor.units[-1])
 
 
 def test_of_several_boards_each_is_a_unit() -> None:
-    boards, crew = [Board.generate(seed) for seed in range(3)], Twice()
+    boards, executor = [Board.generate(seed) for seed in range(3)], Twice()
     here, elsewhere = (
-        study_boards(make("greedy"), boards, 4, 2, seed=0, crew=who) for who in (None, crew)
+        study_boards(make("greedy"), boards, 4, 2, seed=0, executor=who) for who in (None, executor)
     )
     assert figures(here) == figures(elsewhere)
     assert here.rounds.tobytes() == elsewhere.rounds.tobytes()
-    assert crew.units == [f"4 games of 'greedy' on board {shown(b.name)}" for b in boards[::-1]]
+    assert executor.units == [f"4 games of 'greedy' on board {shown(b.name)}" for b in boards[::-1]]
 
 
 def test_games_of_one_agent_are_counted_once() -> None:
@@ -282,8 +282,8 @@ def test_the_command_writes_the_same_bytes_again(
 ) -> None:
     command = "--agent greedy --also random --games 8 --swaps 4 --family 2 --seed 3 --boards"
     words = [*command.split(), "shikoku", "shikoku_ring", "--json"]
-    for name, crew in (("one.json", "here"), ("two.json", "processes:1")):
-        assert analysis.main([*words, str(tmp_path / name), "--crew", crew]) == 0
+    for name, executor in (("one.json", "serial"), ("two.json", "processes:1")):
+        assert analysis.main([*words, str(tmp_path / name), "--executor", executor]) == 0
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
     told = json.loads((tmp_path / "one.json").read_text())
     named = [(s["board"], s["agent"], s["games"]) for s in told["studies"]]
@@ -300,14 +300,14 @@ def test_the_command_writes_the_same_bytes_again(
 def test_run_as_a_script_its_units_are_of_a_module_that_others_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    crew = Twice()
+    executor = Twice()
     words = "--agent greedy --games 2 --swaps 0 --boards shikoku --family 2 --seed 3"
     monkeypatch.setattr(sys, "argv", ["analysis", *words.split()])
-    monkeypatch.setattr(analysis, "open_crew", lambda text: nullcontext(crew))
+    monkeypatch.setattr(analysis, "open_executor", lambda text: nullcontext(executor))
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("tokaido_env.study.analysis", run_name="__main__")
     assert ended.value.code == 0
-    assert sum("of 'greedy' on board" in unit for unit in crew.units) == 2
+    assert sum("of 'greedy' on board" in unit for unit in executor.units) == 2
 
 
 def test_an_agent_that_fails_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -333,7 +333,7 @@ def test_ctrl_c_ends_the_command(
     "words",
     [
         *("--agent clever", "--boards honshu", "--games 0", "--seed -1", "--family -1"),
-        "--crew nobody",
+        "--executor nobody",
     ],
 )
 def test_the_command_says_what_is_wrong(words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from tokaido_env import Batch, Board, Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.arena.alone import play_alone
-from tokaido_env.arena.crew import Here
+from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.cli.evaluate import main
 from tokaido_env.core.rules import MAX_OUTCOMES
@@ -254,7 +254,7 @@ def test_what_chance_might_have_brought_has_its_odds() -> None:
     kinds = part.states["phase"][begins]
     some = np.concatenate([begins[kinds == kind][:3] for kind in np.unique(kinds)])
     luck = np.arange(len(some) * 3000).reshape(-1, 3000)
-    drawn = values_after(agent, part, some, luck, Here())
+    drawn = values_after(agent, part, some, luck, SerialExecutor())
     assert len(np.unique(kinds)) == 3
     for row, values in zip(some.tolist(), drawn, strict=True):
         exact = mean_after(part.states[row : row + 1].copy(), coins)
@@ -284,8 +284,17 @@ def run(*words: str) -> int:
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     """In another process too."""
     files = [tmp_path / name for name in ("a", "b", "c")]
-    for path, seed, crew in zip(files, "112", ("here", "processes:1", "here"), strict=True):
-        options = ["--json", str(path), "--seed", seed, "--plots", f"{path}.d", "--crew", crew]
+    for path, seed, executor in zip(files, "112", ("serial", "processes:1", "serial"), strict=True):
+        options = [
+            "--json",
+            str(path),
+            "--seed",
+            seed,
+            "--plots",
+            f"{path}.d",
+            "--executor",
+            executor,
+        ]
         assert run("champion", *SMALL, *options) == 0
     assert files[0].read_bytes() == files[1].read_bytes() != files[2].read_bytes()
     for name in ("calibration.png", "calibration.svg"):
@@ -298,11 +307,11 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spec", rest_slow(["champion", "mcts:sims=4"]))
 def test_whoever_plays_and_judges_the_figures_are_the_same(spec: str) -> None:
-    plan, counts, crew = Plan(games=4, positions=5, rollouts=3, seed=1), list[int](), Twice()
-    told = calibrate(make(spec), BOARD, plan, counts.append, crew)
+    plan, counts, executor = Plan(games=4, positions=5, rollouts=3, seed=1), list[int](), Twice()
+    told = calibrate(make(spec), BOARD, plan, counts.append, executor)
     assert told == calibrate(make(spec), BOARD, plan)
     assert sum(counts) == plan.total
-    assert any(unit.endswith(f"draws of chance judged by '{spec}'") for unit in crew.units)
+    assert any(unit.endswith(f"draws of chance judged by '{spec}'") for unit in executor.units)
 
 
 def test_a_search_is_judged_by_what_it_found_where_it_moved(capsys: Any) -> None:

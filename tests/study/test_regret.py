@@ -160,12 +160,12 @@ def test_figures_of_an_agent() -> None:
 
 def test_whoever_asks_the_choices_are_the_same() -> None:
     for spec in ("greedy", "mcts:sims=4", "random"):
-        crew = Twice()
-        found = measure(make(spec), TOLD, crew)
+        executor = Twice()
+        found = measure(make(spec), TOLD, executor)
         assert (found.choices == measure(make(spec), TOLD).choices).all()
         assert found.seconds > 0
-        assert len(crew.units) > crew.workers
-        assert crew.units[-1].endswith(f"positions that '{spec}' is asked about")
+        assert len(executor.units) > executor.workers
+        assert executor.units[-1].endswith(f"positions that '{spec}' is asked about")
 
 
 def test_differences_are_paired() -> None:

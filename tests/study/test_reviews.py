@@ -21,12 +21,12 @@ def singles() -> list[Review]:
     return [review(golden(seed), JUDGE, CHAMPION, 4, 3) for seed in SEEDS]
 
 
-@pytest.mark.parametrize("crew", [None, Twice()])
+@pytest.mark.parametrize("executor", [None, Twice()])
 def test_games_are_reviewed_in_order_and_as_alone(
-    crew: Twice | None, singles: list[Review]
+    executor: Twice | None, singles: list[Review]
 ) -> None:
     found: list[Review] = []
-    review_each((golden(seed) for seed in SEEDS), ASKED, found.append, crew)
+    review_each((golden(seed) for seed in SEEDS), ASKED, found.append, executor)
     assert [one.to_dict() for one in found] == [one.to_dict() for one in singles]
 
 

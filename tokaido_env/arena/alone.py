@@ -13,19 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.crew import (
-    Crew,
-    Here,
-    Make,
-    cut,
-    fill_in,
-    mark_of,
-    portions,
-    wanted_of,
+from tokaido_env.arena.executors import (
+    AgentFactory,
+    Executor,
+    SerialExecutor,
+    agent_spec_of,
+    chunked,
+    gather,
+    policy_sha256,
+    split,
 )
 from tokaido_env.arena.match import games_to_play
 from tokaido_env.arena.playing import SECONDS, Job, Numbers, named, widened
-from tokaido_env.arena.tournament import GamesUnit
+from tokaido_env.arena.tournament import GamesTask
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.checks import shown
@@ -43,7 +43,7 @@ def play_alone(
     board: Board,
     seeds: Seeds,
     progress: Callable[[int], None] = lambda games: None,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
     """Play whole games.
 
@@ -52,15 +52,15 @@ def play_alone(
         board: of all games.
         seeds: int64 (n,), of the games, one or more.
         progress: called with the number of games finished now and then.
-        crew: who plays; the games are the same. None: this process.
+        executor: who plays; the games are the same. None: this process.
 
     Returns:
         `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
     """
-    crew = crew or Here()
+    executor = executor or SerialExecutor()
     games = games_to_play(seeds, 0, 0)
     actions = np.full((len(seeds), 0), -1, np.int8)
-    for _, finished in crew.run(_units(agent, board, games, crew.workers), (agent,)):
+    for _, finished in executor.map(_units(agent, board, games, executor.workers), (agent,)):
         numbers, moves = finished.numbers, finished.actions
         new = int((games["decisions"][numbers] == 0).sum())
         actions = widened(actions, moves.shape[1])
@@ -71,17 +71,17 @@ def play_alone(
 
 def _units(
     agent: Agent, board: Board, games: npt.NDArray[np.void], workers: int
-) -> list[GamesUnit]:
-    """Cut games into work for a crew."""
+) -> list[GamesTask]:
+    """Cut games into work for an executor."""
     return [
-        GamesUnit(
-            (wanted_of(agent),) * 2,
+        GamesTask(
+            (agent_spec_of(agent),) * 2,
             tuple(
                 Job(numbers, games[numbers], [board], np.zeros(len(numbers), np.int64), len(games))
-                for numbers in cut(some, agent.games_at_once)
+                for numbers in chunked(some, agent.games_at_once)
             ),
         )
-        for some in portions(np.arange(len(games)), workers)
+        for some in split(np.arange(len(games)), workers)
     ]
 
 
@@ -91,7 +91,7 @@ def play_on(
     states: States,
     seeds: Seeds,
     progress: Callable[[int], None] = lambda games: None,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> tuple[Values, Values]:
     """Play positions to the end.
 
@@ -101,7 +101,7 @@ def play_on(
         states: `STATE` (n,), to begin from.
         seeds: int64 (n,), of the luck from there on.
         progress: called with the number of games finished now and then.
-        crew: who plays; the games are the same. None: this process.
+        executor: who plays; the games are the same. None: this process.
 
     Returns:
         The results of player_0, 1, 0.5 or 0, and its lead in points: float64 (n,) each.
@@ -109,25 +109,25 @@ def play_on(
     Raises:
         IllegalMove, AgentFailed: if the agent failed, naming it.
     """
-    crew, mark = crew or Here(), mark_of(agent.spec)
+    executor, mark = executor or SerialExecutor(), policy_sha256(agent.spec)
     ends = np.zeros((len(states), 2))
     units = (
-        PlayOnUnit(agent.spec, mark, board, some, copy_rows(states, some), seeds[some])
-        for some in portions(np.arange(len(states)), crew.workers)
+        PlayOnTask(agent.spec, mark, board, some, copy_rows(states, some), seeds[some])
+        for some in split(np.arange(len(states)), executor.workers)
     )
-    fill_in(ends, crew, units, (agent,), progress)
+    gather(ends, executor, units, (agent,), progress)
     return ends[:, 0], ends[:, 1]
 
 
-class PlayOnUnit(NamedTuple):
-    """Positions to be played to the end, as work for a crew.
+class PlayOnTask(NamedTuple):
+    """Positions to be played to the end, as work for an executor.
 
     Its parts are numbers of positions, int64 (k,), and what came of them: the result of player_0
     and its lead in points, float64 (k, 2).
 
     Attributes:
         agent: spec of who plays both seats.
-        mark: of its policy file, as `crew.mark_of`.
+        mark: of its policy file, as `policy_sha256`.
         board: of all games.
         numbers: int64 (n,), of the positions.
         states: `STATE` (n,).
@@ -141,10 +141,10 @@ class PlayOnUnit(NamedTuple):
     states: States
     seeds: Seeds
 
-    def run(self, make: Make) -> Iterator[tuple[Numbers, Values]]:
-        """Play the positions: see `Unit.run`."""
+    def run(self, make: AgentFactory) -> Iterator[tuple[Numbers, Values]]:
+        """Play the positions: see `Task.run`."""
         agent = make(self.agent, self.mark)
-        for some in cut(np.arange(len(self.numbers)), agent.games_at_once):
+        for some in chunked(np.arange(len(self.numbers)), agent.games_at_once):
             yield from self._play(agent, some)
 
     def _play(self, agent: Agent, some: Numbers) -> Iterator[tuple[Numbers, Values]]:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, NamedTuple
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.crew import Crew
+from tokaido_env.arena.executors import Executor
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.arena.records import Records
@@ -37,7 +37,7 @@ def play_series(
     error: float | None = None,
     records: Records | None = None,
     watch: Watch = _watch_nothing,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> tuple[list[Result], BaseException | None]:
     """Play matches in order; Ctrl-C or an agent that fails ends the series, not the caller.
 
@@ -47,7 +47,7 @@ def play_series(
         error: stop a match when it tells who is better, wrong at most so often; None: play all.
         records: of these matches; games are appended as they finish.
         watch: see `Watch`.
-        crew: as for `tournament.play`.
+        executor: as for `tournament.play`.
 
     Returns:
         The results of all matches with a whole pair of games, and what has stopped the series:
@@ -58,7 +58,7 @@ def play_series(
     try:
         for number, ((a, b), sheet) in enumerate(zip(pairs, sheets, strict=True), start=1):
             with watch(sheet, number) as progress:
-                results.append(_play_one(a, b, sheet, error, records, progress, crew))
+                results.append(_play_one(a, b, sheet, error, records, progress, executor))
     except (KeyboardInterrupt, IllegalMove, AgentFailed) as reason:
         stopped = reason
         rest = (sheet.match() for sheet in sheets[len(results) :])
@@ -73,13 +73,13 @@ def _play_one(
     error: float | None,
     records: Records | None,
     progress: Report,
-    crew: Crew | None,
+    executor: Executor | None,
 ) -> Result:
     decided: Literal["a", "b"] | None = None
     games = len(sheet)
     for pairs in (games // 2,) if error is None else looks(games // 2):
         games = 2 * pairs
-        for finished in finished_games(sheet, a, b, games=games, crew=crew):
+        for finished in finished_games(sheet, a, b, games=games, executor=executor):
             if records is not None:
                 records.append(sheet, finished)
             progress(len(finished.numbers))

@@ -1,4 +1,4 @@
-"""Matches: paired games between agents, played as big batches, by any crew.
+"""Matches: paired games between agents, played as big batches, by any executor.
 
 Each pair is the same luck twice with seats swapped, so that neither dice nor seat favour anyone.
 The seeds of the pairs lie in a domain of their own: no agent has trained on them.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
 from tokaido_env.arena.apart import Limits
-from tokaido_env.arena.crew import (
-    Crew,
-    Here,
-    Make,
-    cut,
-    portions,
-    wanted_of,
+from tokaido_env.arena.executors import (
+    AgentFactory,
+    Executor,
+    ProcessExecutor,
+    SerialExecutor,
+    agent_spec_of,
+    chunked,
+    split,
 )
 from tokaido_env.arena.match import MOST_GAMES, Match, games_to_play
 from tokaido_env.arena.playing import (
@@ -33,7 +34,6 @@ from tokaido_env.arena.playing import (
     play_games,
     widened,
 )
-from tokaido_env.arena.workers import Processes
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.checks import check_seed
@@ -52,7 +52,7 @@ def play_match(
     board: Boards = "shikoku",
     *,
     progress: Report = lambda games: None,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> Match:
     """Play paired games between two agents.
 
@@ -63,14 +63,14 @@ def play_match(
         seed: of the match, 0 to 2**53 - 1; the same seed gives the same games to any two agents.
         board: as for `Game`; of a pool each pair is played on the board that its seed draws.
         progress: called with the number of games finished now and then.
-        crew: as for `play`.
+        executor: as for `play`.
 
     Raises:
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
     a, b = as_agent(a), as_agent(b)
     sheet = Sheet(a.spec, b.spec, games, seed, board)
-    play(sheet, a, b, progress=progress, crew=crew)
+    play(sheet, a, b, progress=progress, executor=executor)
     return sheet.match()
 
 
@@ -120,7 +120,7 @@ class Sheet:
         seeds: npt.NDArray[np.int64],
         which: npt.NDArray[np.int64],
     ) -> Sheet:
-        """Make the sheet of a match whose pairs name their seeds and boards.
+        """AgentFactory the sheet of a match whose pairs name their seeds and boards.
 
         Args:
             a: spec of one agent.
@@ -137,7 +137,7 @@ class Sheet:
     def by_board(
         cls, a: str, b: str, pool: BoardPool, pairs: int, seed_of: Callable[[str], int]
     ) -> Sheet:
-        """Make the sheet of a match with as many pairs on each board, board after board.
+        """AgentFactory the sheet of a match with as many pairs on each board, board after board.
 
         Args:
             a: spec of one agent.
@@ -202,7 +202,7 @@ def play(
     *,
     games: int | None = None,
     progress: Report = lambda games: None,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> None:
     """Play the games of a sheet that are not finished, and fill them in.
 
@@ -214,59 +214,55 @@ def play(
         b: the agent `sheet.b`.
         games: play only the first so many.
         progress: called with the number of games finished now and then.
-        crew: who plays; the games are the same. None: this process, or one for each processor if
-            an agent plays one game at a time, which no batch makes faster. In other processes
-            agents are made anew from their specs.
+        executor: runs the games, which are the same by any. None: this process, or one for each
+            processor if an agent plays one game at a time, which no batch makes faster. Other
+            processes make the agents again from their specs.
 
     Raises:
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
-    for finished in finished_games(sheet, a, b, games=games, crew=crew):
+    for finished in finished_games(sheet, a, b, games=games, executor=executor):
         progress(len(finished.numbers))
 
 
 def finished_games(
-    sheet: Sheet, a: Agent, b: Agent, *, games: int | None = None, crew: Crew | None = None
+    sheet: Sheet, a: Agent, b: Agent, *, games: int | None = None, executor: Executor | None = None
 ) -> Iterator[Finished]:
     """Play as `play` does; yield games as they have finished and are filled in, each once.
 
     Ctrl-C waits until what was yielded is done with.
     """
     a, b = as_agent(a), as_agent(b)
-    with crew_for(a, b, crew) as chosen:
-        for _, finished in chosen.run(_units(sheet, a, b, games, chosen.workers), (a, b)):
+    with executor_for(a, b, executor) as chosen:
+        for _, finished in chosen.map(_tasks(sheet, a, b, games, chosen.workers), (a, b)):
             new = finished.part(~sheet.finished[finished.numbers])
             if len(new.numbers):
                 sheet.put(new)
                 yield new
 
 
-@contextmanager
-def crew_for(a: Agent, b: Agent, crew: Crew | None = None) -> Iterator[Crew]:
-    """Give the crew that was chosen, or one that suits two agents, which is closed."""
-    if crew is not None:
-        yield crew
-        return
-    own: Crew = Here() if a.batched and b.batched else Processes()
-    try:
-        yield own
-    finally:
-        own.close()
+def executor_for(
+    a: Agent, b: Agent, executor: Executor | None = None
+) -> AbstractContextManager[Executor]:
+    """Give the chosen executor, or one that suits two agents, which is shut down in the end."""
+    if executor is not None:
+        return nullcontext(executor)
+    return SerialExecutor() if a.batched and b.batched else ProcessExecutor()
 
 
-class GamesUnit(NamedTuple):
-    """Games of a match, as work for a crew: its parts are `Finished`.
+class GamesTask(NamedTuple):
+    """Games of a match, as a task for an executor: its results are `Finished`.
 
     Attributes:
-        agents: of the two what `crew.Make` needs.
+        agents: the arguments of `AgentFactory` for each of the two.
         jobs: the games, those of each played at once.
     """
 
     agents: tuple[tuple[str, str, Limits | None], ...]
     jobs: tuple[Job, ...]
 
-    def run(self, make: Make) -> Iterator[Finished]:
-        """Play the games: see `Unit.run`."""
+    def run(self, make: AgentFactory) -> Iterator[Finished]:
+        """Play the games: see `Task.run`."""
         a, b = (make(*agent) for agent in self.agents)
         for job in self.jobs:
             yield from play_games(a, b, job)
@@ -276,14 +272,14 @@ class GamesUnit(NamedTuple):
         return f"game {first.numbers[0] + 1} of {first.total} and {more} more"
 
 
-def _units(sheet: Sheet, a: Agent, b: Agent, games: int | None, workers: int) -> list[GamesUnit]:
-    """Cut the first so many games of a sheet that are not finished into work for a crew."""
+def _tasks(sheet: Sheet, a: Agent, b: Agent, games: int | None, workers: int) -> list[GamesTask]:
+    """Cut the first so many games of a sheet that are not finished into work for an executor."""
     missing = np.flatnonzero(~sheet.finished[:games])
     at_once = max(min(CHUNK, a.games_at_once, b.games_at_once), 1)
-    agents = wanted_of(a), wanted_of(b)
+    agents = agent_spec_of(a), agent_spec_of(b)
     return [
-        GamesUnit(agents, tuple(_job(sheet, part) for part in cut(some, at_once)))
-        for some in portions(missing, workers)
+        GamesTask(agents, tuple(_job(sheet, part) for part in chunked(some, at_once)))
+        for some in split(missing, workers)
     ]
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
-from tokaido_env.arena.crews import check_crew
+from tokaido_env.arena.executors import check_executor
 from tokaido_env.boards.board import Board
-from tokaido_env.cli.matches import add_crew, chosen_crew
+from tokaido_env.cli.matches import add_executor, chosen_executor
 from tokaido_env.cli.program import program
 from tokaido_env.core.extras import require
 from tokaido_env.files import check_outputs, write_text
@@ -29,14 +29,14 @@ def calibrate_agent(arguments: Sequence[str]) -> int:
     )
     if options.plots is not None:
         require("figures need", "plots", "matplotlib")
-    check_crew(options.crew)
+    check_executor(options.executor)
     plan = Plan(options.games, options.positions, options.rollouts, options.seed)
     agent, board = make(options.agent), Board.load(options.board)
     with (
-        chosen_crew(options.crew) as crew,
+        chosen_executor(options.executor) as executor,
         match_bar(agent.spec, plan.total, 0) as progress,
     ):
-        result = calibrate(agent, board, plan, progress, crew)
+        result = calibrate(agent, board, plan, progress, executor)
     if options.json is not None:
         write_text(options.json, json.dumps(result, indent=1) + "\n")
     for table in (report.rounds_table, report.reliability_table, report.errors_table):
@@ -59,5 +59,5 @@ def _parser() -> argparse.ArgumentParser:
     add("--board", default="shikoku", help="a built-in board or a file (shikoku)")
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
     add("--plots", type=Path, metavar="DIR", help="write the figure to a folder")
-    add_crew(parser, "here")
+    add_executor(parser, "serial")
     return parser

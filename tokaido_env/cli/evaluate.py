@@ -31,7 +31,7 @@ from typing import Any
 from tokaido_env.agents import Agent, describe, make
 from tokaido_env.agents.registry import check_names, entrant, policy_of
 from tokaido_env.arena.apart import MEMORY, Limits, check_limits, make_guarded
-from tokaido_env.arena.crews import check_crew
+from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.likelihood import RatingError
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.merged import merge, read_shard, shard
@@ -62,7 +62,7 @@ from tokaido_env.cli.matches import (
     add_common,
     add_link,
     bar,
-    chosen_crew,
+    chosen_executor,
     save_results,
     tell_forfeits,
     tell_stopped,
@@ -269,7 +269,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.error is not None and not options.until_decided:
         raise ValueError("--error: expected together with --until-decided")
     options.error = check_error(ERROR if options.error is None else options.error)
-    check_crew(options.crew)
+    check_executor(options.executor)
     _check_outputs(options)
     if options.plots is not None or options.report is not None:
         require("figures need", "plots", "matplotlib")
@@ -291,14 +291,14 @@ def _play(
     options: argparse.Namespace,
 ) -> tuple[list[Result], BaseException | None]:
     """Play all matches; return those with a whole pair, and what has stopped playing, if any."""
-    with chosen_crew(options.crew) as crew:
+    with chosen_executor(options.executor) as executor:
         return play_series(
             pairs,
             sheets,
             error=options.error if options.until_decided else None,
             records=records,
             watch=lambda sheet, number: bar(sheet, f"{number}/{len(pairs)}"),
-            crew=crew,
+            executor=executor,
         )
 
 

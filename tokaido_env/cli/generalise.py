@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tokaido_env.agents import Agent, make
 from tokaido_env.agents.registry import policy_of
-from tokaido_env.arena.crews import check_crew
+from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.generalisation_file import load_generalisation
 from tokaido_env.arena.tournament import Sheet
-from tokaido_env.cli.matches import add_crew, play_kept, tell_stopped
+from tokaido_env.cli.matches import add_executor, play_kept, tell_stopped
 from tokaido_env.cli.program import program
 from tokaido_env.core.checks import plain
 from tokaido_env.core.extras import require
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
     add("--plots", type=Path, metavar="DIR", help="write the figure to a folder")
     add("--records", type=Path, metavar="FILE", help="append every game; go on from those in it")
-    add_crew(parser)
+    add_executor(parser)
     add(
         "--table",
         nargs="+",
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    check_crew(options.crew)
+    check_executor(options.executor)
     # Records are appended: a link to them stays one.
     records = None if options.records is None else options.records.resolve()
     policies = [policy_of(spec) for spec in (options.agent, options.opponent) if spec is not None]
@@ -94,7 +94,7 @@ def _measure(agents: tuple[Agent, Agent], planned: Plan, options: argparse.Names
     sheets = planned.sheets()
     stopped = play_kept(
         *([agents] * len(sheets), sheets, options.records),
-        crew=options.crew,
+        executor=options.executor,
         note=lambda sheet: f", {_boards_done(sheet)} of {len(sheet.pool)} boards",
     )
     if stopped is not None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.arena import placing
-from tokaido_env.arena.crews import check_crew
+from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.ladder import (
     Ladder,
     Play,
@@ -36,7 +36,7 @@ from tokaido_env.arena.ratings import (
 from tokaido_env.arena.series import Result
 from tokaido_env.arena.tournament import Sheet, play
 from tokaido_env.boards.pool import BoardPool
-from tokaido_env.cli.matches import Scale, add_common, add_link, bar, chosen_crew, save_results
+from tokaido_env.cli.matches import Scale, add_common, add_link, bar, chosen_executor, save_results
 from tokaido_env.cli.program import program
 from tokaido_env.core.checks import check_choice, check_seed
 from tokaido_env.files import check_outputs, write_text
@@ -236,7 +236,7 @@ def _ladder_options(
     add_common(parser, games=1000)
     options = parser.parse_args(arguments)
     check_seed(options.seed)
-    check_crew(options.crew)
+    check_executor(options.executor)
     return options, BoardPool.load(options.board)
 
 
@@ -248,8 +248,8 @@ def _player(options: argparse.Namespace, board: BoardPool) -> Iterator[Play]:
         agents = make(a), make(b)
         sheet = Sheet(a, b, min(games, options.games), seed, board)
         with bar(sheet, "") as progress:
-            play(sheet, *agents, progress=progress, crew=crew)
+            play(sheet, *agents, progress=progress, executor=executor)
         return sheet.match()
 
-    with chosen_crew(options.crew) as crew:
+    with chosen_executor(options.executor) as executor:
         yield play_two

@@ -6,14 +6,13 @@ import argparse
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.crew import Crew
-from tokaido_env.arena.crews import KINDS, open_crew
+from tokaido_env.arena.executors import EXECUTORS, Executor, open_executor
 from tokaido_env.arena.links import LINKS
 from tokaido_env.arena.ratings import LINK, Rating
 from tokaido_env.arena.records import Records
@@ -37,25 +36,20 @@ def add_common(parser: argparse.ArgumentParser, games: int) -> None:
     add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
     add("--board", default="shikoku", help="a built-in board, a file, or a pool (shikoku)")
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
-    add_crew(parser)
+    add_executor(parser)
 
 
-_OF_MATCHES = "here; for agents that play one game at a time, processes"
+_OF_MATCHES = "serial; for agents that play one game at a time, processes"
 
 
-def add_crew(parser: argparse.ArgumentParser, usual: str = _OF_MATCHES) -> None:
-    """Add the option that chooses who plays; `usual` tells who does without it."""
-    parser.add_argument("--crew", help=f"who plays: {KINDS} ({usual})")
+def add_executor(parser: argparse.ArgumentParser, usual: str = _OF_MATCHES) -> None:
+    """Add the option that chooses what runs games; `usual` says what does without it."""
+    parser.add_argument("--executor", help=f"what runs games: {EXECUTORS} (default: {usual})")
 
 
-@contextmanager
-def chosen_crew(text: str | None) -> Iterator[Crew | None]:
-    """Give the crew that was chosen by its option, None where none was, and close it."""
-    if text is None:
-        yield None
-        return
-    with open_crew(text) as crew:
-        yield crew
+def chosen_executor(text: str | None) -> AbstractContextManager[Executor | None]:
+    """Return the executor that was chosen by its option, to be entered; of None, None."""
+    return nullcontext() if text is None else open_executor(text)
 
 
 def add_link(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +105,7 @@ def play_kept(
     sheets: Sequence[Sheet],
     records: Path | None,
     *,
-    crew: str | None,
+    executor: str | None,
     note: Callable[[Sheet], str],
 ) -> BaseException | None:
     """Play matches to their end, with the games of a record file, if there is one, taken over.
@@ -120,7 +114,7 @@ def play_kept(
         pairs: the two agents of each match.
         sheets: of the matches, which are filled in.
         records: the file; games are appended as they finish, and sorted once all are there.
-        crew: as for `chosen_crew`.
+        executor: as for `chosen_executor`.
         note: returns what else there is to say of the games of a match that are finished.
 
     Returns:
@@ -130,7 +124,7 @@ def play_kept(
     if kept is not None:
         tell_taken(kept)
 
-    with chosen_crew(crew) as chosen:
+    with chosen_executor(executor) as chosen:
         _, stopped = play_series(
             *(pairs, sheets),
             records=kept,
@@ -140,7 +134,7 @@ def play_kept(
                 int(sheet.finished.sum()),
                 lambda: note(sheet),
             ),
-            crew=chosen,
+            executor=chosen,
         )
     if stopped is None and kept is not None:
         kept.sort()

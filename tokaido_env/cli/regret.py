@@ -11,8 +11,8 @@ from typing import Any
 
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
-from tokaido_env.arena.crews import check_crew
-from tokaido_env.cli.matches import add_crew, chosen_crew
+from tokaido_env.arena.executors import check_executor
+from tokaido_env.cli.matches import add_executor, chosen_executor
 from tokaido_env.cli.program import program
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.report import regret as report
@@ -29,8 +29,8 @@ def regret(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     agents = [make(spec) for spec in options.agents]
     told = RegretSet.load(options.set)
-    with chosen_crew(options.crew) as crew:
-        measured = [measure(agent, told, crew) for agent in agents]
+    with chosen_executor(options.executor) as executor:
+        measured = [measure(agent, told, executor) for agent in agents]
     found = [figures(told, one, timed=True) for one in measured]
     order = sorted(range(len(found)), key=lambda i: float(found[i]["regret"]["mean"]))
     apart = [
@@ -54,9 +54,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     add("--json", type=Path, metavar="FILE", help="write the results to a file")
     add("--markdown", type=Path, metavar="FILE", help="write the table to a file")
     add("--timed", action="store_true", help="core seconds in the files too: other bytes each time")
-    add_crew(parser, "here")
+    add_executor(parser, "serial")
     options = parser.parse_args(arguments)
-    check_crew(options.crew)
+    check_executor(options.executor)
     policies = map(policy_of, options.agents)
     check_outputs(options.json, options.markdown, read=[options.set, *policies])
     return options

@@ -3,7 +3,7 @@
 tokaido review games.jsonl
 tokaido review games.jsonl --game 3 --html review.html
 tokaido review games.jsonl --judge mcts:sims=4000 --json review.json
-tokaido review games.jsonl --data review.parquet --crew processes
+tokaido review games.jsonl --data review.parquet --executor processes
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tokaido_env.agents import make
-from tokaido_env.arena.crews import KINDS, check_crew, open_crew
+from tokaido_env.arena.executors import EXECUTORS, check_executor, open_executor
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.cli.columns import check_format
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_outputs(*outputs, read=[options.file, options.board])
         if options.data is not None:
             check_format(options.data)
-        check_crew(options.crew)
+        check_executor(options.executor)
         check_draws(options.draws)
         asked = Asked(make(options.judge), make(options.values_by), options.draws, options.seed)
         _review(_games_of(options), asked, options)
@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, metavar="OUT", help="write what was found")
     add("--data", type=Path, metavar="OUT", help="write a row an event: .parquet or .npz")
     add("--html", type=Path, metavar="OUT", help="write a page to step through")
-    add("--crew", default="here", help=f"who reviews, each a game at a time: {KINDS} (here)")
+    add("--executor", default="serial", help=f"what reviews games: {EXECUTORS} (default: serial)")
     return parser
 
 
@@ -148,7 +148,7 @@ def _review(games: _Games, asked: Asked, options: argparse.Namespace) -> None:
         if many:
             finished = stack.enter_context(match_bar("review", games.number, 0))
             takes.append(lambda *_: finished(1))
-        _review_all(games, asked, options.crew, takes)
+        _review_all(games, asked, options.executor, takes)
         if tally.games != games.number:
             raise ValueError(
                 f"{games.path}: expected {games.number} games as read before, it changed"
@@ -160,8 +160,8 @@ def _review(games: _Games, asked: Asked, options: argparse.Namespace) -> None:
         page.write(options.html, games.board)
 
 
-def _review_all(games: _Games, asked: Asked, crew: str, takes: Sequence[Take]) -> None:
-    """Review games by a crew, and hand each over with its line and its record."""
+def _review_all(games: _Games, asked: Asked, executor: str, takes: Sequence[Take]) -> None:
+    """Review games by an executor, and hand each over with its line and its record."""
     begun: deque[tuple[int, Record]] = deque()
 
     def each() -> Iterator[Trajectory]:
@@ -174,7 +174,7 @@ def _review_all(games: _Games, asked: Asked, crew: str, takes: Sequence[Take]) -
         for each_take in takes:
             each_take(line, record, found)
 
-    with open_crew(crew) as reviewers:
+    with open_executor(executor) as reviewers:
         review_each(each(), asked, take, reviewers)
 
 

@@ -16,7 +16,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.arena.again import REPEATS, Again, decide_again
-from tokaido_env.arena.crews import check_crew
+from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.suite import Suite
 from tokaido_env.arena.suite_file import (
     SubmissionError,
@@ -26,7 +26,7 @@ from tokaido_env.arena.suite_file import (
 )
 from tokaido_env.arena.tournament import Sheet
 from tokaido_env.arena.verifying import SHARE, verify
-from tokaido_env.cli.matches import add_crew, play_kept, tell_stopped
+from tokaido_env.cli.matches import add_executor, play_kept, tell_stopped
 from tokaido_env.cli.program import program
 from tokaido_env.core.checks import MOST_PATH, brief, check_seed, plain
 from tokaido_env.core.threads import one_thread
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, metavar="FILE", help="write the submission; --records go with it")
     add("--records", type=Path, metavar="FILE", help="append every game; go on from those in it")
     add("--timing", type=Path, metavar="FILE", help="write how long the agent took a move")
-    add_crew(parser)
+    add_executor(parser)
     add("--suite", type=Path, metavar="FILE", help="another suite (tokaido-bench-1)")
     add(
         "--table",
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    check_crew(options.crew)
+    check_executor(options.executor)
     # Records are appended: a link to them stays one.
     records = None if options.records is None else options.records.resolve()
     read = [options.suite, *options.table]
@@ -101,7 +101,7 @@ def _measure(agent: Agent, chosen: Suite, options: argparse.Namespace) -> int:
     stopped = play_kept(
         [(agent, make(sheet.b)) for sheet in sheets],
         *(sheets, options.records),
-        crew=options.crew,
+        executor=options.executor,
         note=lambda sheet: f" against {sheet.b}",
     )
     if stopped is not None:

@@ -5,7 +5,7 @@ tokaido train --resume runs/first                 go on after Ctrl-C
 tokaido train --resume runs/first --steps 9000000 go on for longer
 tokaido train --run runs/second --config my.toml  settings from the table [settings] of a file
 tokaido train --run runs/third --method selfplay  whole games against itself, for long runs
-tokaido train --run runs/zero --method alphazero  search plays, on a cluster with --crew
+tokaido train --run runs/zero --method alphazero  search plays, on a cluster with --executor
 tokaido train --method NAME --help                every setting of a method
 
 A setting on the command line goes before the file, the file before the preset, the preset before
@@ -22,7 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokaido_env.arena.crews import KINDS, open_crew
+from tokaido_env.arena.executors import EXECUTORS, open_executor
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.cli.program import described, program
 from tokaido_env.core.extras import ExtraError, require
@@ -116,7 +116,7 @@ def _parser(kind: type[RunSettings]) -> argparse.ArgumentParser:
     if kind is PpoSettings:
         parser.add_argument("--preset", choices=PRESETS, help="5 minutes, an hour, a working day")
     if kind.METHOD == "alphazero":
-        parser.add_argument("--crew", default="here", help=f"who plays: {KINDS} (here)")
+        parser.add_argument("--executor", default="serial", help=f"{EXECUTORS} (serial)")
     kind.add_options(parser.add_argument_group(f"settings of --method {kind.METHOD}"))
     return parser
 
@@ -142,7 +142,9 @@ def _train(folder: Path, named: Sequence[str], options: argparse.Namespace) -> i
     begun: int | None = None
     with ExitStack() as stack:
         bar = stack.enter_context(run_bar(Console(stderr=True), settings.length, settings.LENGTH))
-        crew = stack.enter_context(open_crew(options.crew)) if "crew" in options else None
+        executor = None
+        if "executor" in options:
+            executor = stack.enter_context(open_executor(options.executor))
 
         def report(progress: Progress) -> None:
             nonlocal begun
@@ -155,7 +157,7 @@ def _train(folder: Path, named: Sequence[str], options: argparse.Namespace) -> i
                 bar.rated(progress.done, progress.rating, progress.is_best)
             bar.update(progress.done, _state(progress.figures), progress.rating)
 
-        complete = run.train(folder, report, named, crew)
+        complete = run.train(folder, report, named, executor)
     if not complete:
         again = f"{program('train')} --resume {folder}"
         print(f"Interrupted and saved. Go on with: {again}")

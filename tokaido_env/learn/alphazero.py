@@ -28,7 +28,7 @@ from torch.nn import functional
 from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.policy import Policy, path_in_spec
 from tokaido_env.agents.registry import make
-from tokaido_env.arena.crew import mark_of
+from tokaido_env.arena.executors import policy_sha256
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.series import play_series
 from tokaido_env.arena.suite_file import sha256_of
@@ -40,7 +40,7 @@ from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
 from tokaido_env.learn.rollouts import apply_each, judge, judge_chance
 from tokaido_env.learn.run import Figures, Run
-from tokaido_env.learn.selfplay_games import SelfPlayUnit
+from tokaido_env.learn.selfplay_games import SelfPlayGames
 from tokaido_env.learn.settings import AlphaZeroSettings
 
 _PROMOTION_ERROR = 0.05
@@ -121,12 +121,12 @@ class AlphaZeroTrainer:
             for i in range(self.settings.shards)
             if not self._shard(n, i).is_file()
         ]
-        units = (self._unit(n, i) for n, i in missing if not stopping())
-        for which, samples in self.run.crew.run(units):
+        tasks = (self._task(n, i) for n, i in missing if not stopping())
+        for which, samples in self.run.executor.map(tasks):
             save_samples(self._shard(*missing[which]), samples)
         return all(self._shard(n, i).is_file() for n, i in missing)
 
-    def _unit(self, number: int, index: int) -> SelfPlayUnit:
+    def _task(self, number: int, index: int) -> SelfPlayGames:
         """Return the games of a shard of a round, as work for anybody."""
         settings, player = self.settings, self.players[number - 1]
         spec = f"mcts:sims={settings.first_sims}"
@@ -134,8 +134,8 @@ class AlphaZeroTrainer:
             path = path_in_spec(str(self._path_of(player)))
             spec = make(f"policy_search:{path},sims={settings.sims}").spec
         round_seed = int(arena_seed(settings.seed, number))
-        return SelfPlayUnit(
-            *(spec, mark_of(spec), self.run.pool, settings.games),
+        return SelfPlayGames(
+            *(spec, policy_sha256(spec), self.run.pool, settings.games),
             *(int(arena_seed(round_seed, index)), settings.sampled, settings.uniform),
             *(settings.full, settings.cheap_sims),
         )
@@ -182,7 +182,7 @@ class AlphaZeroTrainer:
         seed = match_seed(settings.seed, "alphazero", "promotion", str(number))
         sheet = Sheet(a.spec, b.spec, settings.promotion_games, seed, self.run.pool)
         results, stopped = play_series(
-            [(a, b)], [sheet], error=_PROMOTION_ERROR, crew=self.run.crew
+            [(a, b)], [sheet], error=_PROMOTION_ERROR, executor=self.run.executor
         )
         if stopped is not None:
             raise stopped

@@ -18,7 +18,7 @@ import torch
 
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import check_from_file
-from tokaido_env.arena.crew import Crew, Here
+from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ladder_file import MOST_ELO, check_rating
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.boards.pool import BoardPool
@@ -126,7 +126,7 @@ class Run:
         settings: of the run.
         named: specs that the user has named now; of the run's other agents only those are made
             that a file may name, see `registry.check_from_file`.
-        crew: who plays games apart from the learner, in `alphazero`.
+        executor: who plays games apart from the learner, in `alphazero`.
 
     Attributes:
         specs: of the agents that the learner meets: what is made of each.
@@ -136,10 +136,10 @@ class Run:
     """
 
     def __init__(
-        self, folder: Path, settings: RunSettings, named: Container[str], crew: Crew
+        self, folder: Path, settings: RunSettings, named: Container[str], executor: Executor
     ) -> None:
         check_links(folder)
-        self.folder, self.settings, self.crew = folder, settings, crew
+        self.folder, self.settings, self.executor = folder, settings, executor
         where = f"{folder / CONFIG}: agents"
         self.specs = {
             spec: check_from_file(spec, where, folder, named) for spec in agents_of(settings)
@@ -259,7 +259,7 @@ def train(
     folder: str | Path,
     report: Callable[[Progress], None] = lambda progress: None,
     named: Container[str] = (),
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> bool:
     """Train a run to its end, from its newest checkpoint if it has one.
 
@@ -269,7 +269,7 @@ def train(
         folder: of the run.
         report: called after each update or round.
         named: specs that the user has named now: see `Run`.
-        crew: who plays games apart from the learner; None: this process.
+        executor: who plays games apart from the learner; None: this process.
 
     Returns:
         Whether the run is complete.
@@ -288,7 +288,7 @@ def train(
         torch_threads(settings.threads),
         repeatable(),
     ):
-        run = Run(folder, settings, named, crew or Here())
+        run = Run(folder, settings, named, executor or SerialExecutor())
         trainer = _resumed(run)
         with closing(Logs(folder / METRICS, settings.LENGTH, trainer.done)) as logs:
             complete = _train(run, trainer, logs, report)

@@ -1,7 +1,7 @@
-"""Self-play as units of work: whole games of a search against itself, noted as samples.
+"""Self-play as a task: whole games of a search against itself, noted as samples.
 
 Games are played to their end: what drops games that take long would teach that games are short. A
-unit may search some decisions in full, for the policy to learn from, and play on by fewer
+task may search some decisions in full, for the policy to learn from, and play on by fewer
 simulations between them: more games for the value (Wu 2019, "Accelerating self-play learning in
 Go").
 """
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.inference import Positions, evaluate_all
 from tokaido_env.agents.search import Found, SearchAgent, search
-from tokaido_env.arena.crew import Make
+from tokaido_env.arena.executors import AgentFactory
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import BoardPool
@@ -26,12 +26,12 @@ from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples, legal_rows
 
 
-class SelfPlayUnit(NamedTuple):
-    """Games of a search against itself, as work for a crew: its only part is their `Samples`.
+class SelfPlayGames(NamedTuple):
+    """Games of a search against itself, as work for an executor: its only result is their `Samples`.
 
     Attributes:
         expert: spec of the search.
-        mark: of its policy file, as `crew.mark_of`.
+        sha256: of its policy file, as `policy_sha256`.
         pool: the boards; that of each game follows from its seed.
         games: how many.
         seed: of the first game, the others follow, and of the other decisions.
@@ -42,7 +42,7 @@ class SelfPlayUnit(NamedTuple):
     """
 
     expert: str
-    mark: str
+    sha256: str
     pool: BoardPool
     games: int
     seed: int
@@ -51,9 +51,9 @@ class SelfPlayUnit(NamedTuple):
     full: float = 1.0
     cheap_sims: int = 0
 
-    def run(self, make: Make) -> Iterator[Samples]:
-        """Play the games: see `Unit.run`."""
-        expert = make(self.expert, self.mark)
+    def run(self, make: AgentFactory) -> Iterator[Samples]:
+        """Play the games: see `Task.run`."""
+        expert = make(self.expert, self.sha256)
         if not isinstance(expert, SearchAgent):
             raise AgentFailed(f"expected a search, as mcts or policy_search, got {self.expert!r}")
         yield self.samples(expert)
@@ -114,7 +114,7 @@ def explored(
     visits: npt.NDArray[Any],
     legal: npt.NDArray[np.uint64],
     rng: np.random.Generator,
-    unit: SelfPlayUnit,
+    task: SelfPlayGames,
 ) -> npt.NDArray[np.int64]:
     """Replace some of an expert's actions by others, so that games differ.
 
@@ -123,13 +123,13 @@ def explored(
         visits: (n, N_ACTIONS), by its search.
         legal: uint64 (n,), the legal actions as bits.
         rng: draws.
-        unit: tells how many.
+        task: tells how many.
     """
     kind, number = rng.random((2, len(actions)))
     by_visits = drawn(visits, number)
     any_legal = drawn(legal_rows(legal), number)
-    played = np.where(kind < unit.sampled + unit.uniform, by_visits, actions)
-    return np.where(kind < unit.uniform, any_legal, played)
+    played = np.where(kind < task.sampled + task.uniform, by_visits, actions)
+    return np.where(kind < task.uniform, any_legal, played)
 
 
 def drawn(weights: npt.NDArray[Any], number: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

@@ -29,8 +29,15 @@ import numpy.typing as npt
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.alone import play_alone, play_on
-from tokaido_env.arena.crew import Crew, Here, Make, mark_of
-from tokaido_env.arena.crews import KINDS, check_crew, open_crew
+from tokaido_env.arena.executors import (
+    EXECUTORS,
+    AgentFactory,
+    Executor,
+    SerialExecutor,
+    check_executor,
+    open_executor,
+    policy_sha256,
+)
 from tokaido_env.arena.match import MOST_GAMES, POINTS, TRIGGERS
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.boards.board import Board, built_in_boards
@@ -97,7 +104,7 @@ class Study:
 
 
 def study_board(
-    agent: Agent, board: Board, games: int, swaps: int, seed: int, crew: Crew | None = None
+    agent: Agent, board: Board, games: int, swaps: int, seed: int, executor: Executor | None = None
 ) -> Study:
     """Play a study on one board.
 
@@ -107,7 +114,7 @@ def study_board(
         games: how many, from 1.
         swaps: how many of them give positions in which tiles change hands, from 0.
         seed: of the luck, 0 to 2**53 - 1.
-        crew: who plays; the games are the same. None: this process.
+        executor: who plays; the games are the same. None: this process.
 
     Raises:
         ValueError: if a number is out of range.
@@ -118,13 +125,13 @@ def study_board(
             f"got {games} and {swaps}"
         )
     seeds = np.array([arena_seed(seed, number) for number in range(games)], np.int64)
-    played, actions = play_alone(agent, board, seeds, crew=crew)
+    played, actions = play_alone(agent, board, seeds, executor=executor)
     rounds = rounds_of(board, played, actions)
     # Luck of their own: what the game drew before must not come again.
     later = np.array(
         [arena_seed(seed, games + number) for number in range(swaps * len(SWAP_ROUNDS))], np.int64
     ).reshape(swaps, len(SWAP_ROUNDS))
-    swapped = swap_tiles(agent, board, rounds[:swaps], later, crew)
+    swapped = swap_tiles(agent, board, rounds[:swaps], later, executor)
     clusters = np.arange(games)
     return Study(board.name, (board.hash,), agent.spec, played, rounds, clusters, swapped)
 
@@ -135,18 +142,18 @@ def study_boards(
     games: int,
     swaps: int,
     seed: int,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> Study:
     """Play a study on several boards, so many games on each: each board is a cluster.
 
     Args: as for `study_board`, which each of them is one of.
     """
-    mark = mark_of(agent.spec)
+    mark = policy_sha256(agent.spec)
     units = [
         StudyUnit(agent.spec, mark, board, games, swaps, int(arena_seed(seed, number)))
         for number, board in enumerate(boards)
     ]
-    found = dict((crew or Here()).run(units, (agent,)))
+    found = dict((executor or SerialExecutor()).map(units, (agent,)))
     studies = [found[number] for number in range(len(boards))]
     longest = max(study.rounds.shape[1] for study in studies)
     rounds = np.zeros((len(boards) * games, longest), STATE)
@@ -166,11 +173,11 @@ def study_boards(
 
 
 class StudyUnit(NamedTuple):
-    """A study on one board, as work for a crew: its only part is the `Study`.
+    """A study on one board, as work for an executor: its only part is the `Study`.
 
     Attributes:
         agent: spec of who plays both seats.
-        mark: of its policy file, as `crew.mark_of`.
+        mark: of its policy file, as `policy_sha256`.
         board, games, swaps, seed: as for `study_board`.
     """
 
@@ -181,8 +188,8 @@ class StudyUnit(NamedTuple):
     swaps: int
     seed: int
 
-    def run(self, make: Make) -> Iterator[Study]:
-        """Play the study: see `Unit.run`."""
+    def run(self, make: AgentFactory) -> Iterator[Study]:
+        """Play the study: see `Task.run`."""
         agent = make(self.agent, self.mark)
         yield study_board(agent, self.board, self.games, self.swaps, self.seed)
 
@@ -209,7 +216,7 @@ def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np
 
 
 def swap_tiles(
-    agent: Agent, board: Board, rounds: States, seeds: Seeds, crew: Crew | None = None
+    agent: Agent, board: Board, rounds: States, seeds: Seeds, executor: Executor | None = None
 ) -> npt.NDArray[np.void]:
     """Play positions on with each tile in either hand, all else and the luck being equal.
 
@@ -221,7 +228,7 @@ def swap_tiles(
         board: of all games.
         rounds: as from `rounds_of`; those of `SWAP_ROUNDS` are used.
         seeds: int64 (n, len(SWAP_ROUNDS)), luck for each.
-        crew: as for `study_board`.
+        executor: as for `study_board`.
 
     Returns:
         `SWAP` (m,), clusters are games.
@@ -240,7 +247,7 @@ def swap_tiles(
         positions = np.concatenate([states for _, states, _ in parts])
         luck = np.concatenate([lucks for _, _, lucks in parts])
         mine, theirs = (
-            play_on(agent, board, _given(positions, swaps["tile"], seat), luck, crew=crew)
+            play_on(agent, board, _given(positions, swaps["tile"], seat), luck, executor=executor)
             for seat in (0, 1)
         )
         swaps["result"], swaps["points"] = mine[0] - theirs[0], mine[1] - theirs[1]
@@ -376,9 +383,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not 0 <= got <= most:
                 raise ValueError(f"--{name}: expected a number from 0 to {most:,}, got {got}")
         check_outputs(options.json, read=options.boards)
-        check_crew(options.crew)
-        with open_crew(options.crew) as crew:
-            _analyse(options, crew)
+        check_executor(options.executor)
+        with open_executor(options.executor) as executor:
+            _analyse(options, executor)
     except (ValueError, OSError, AgentFailed) as error:
         print(f"analysis: {error}", file=sys.stderr)
         return 1
@@ -403,7 +410,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--family", type=int, default=50, help="so many boards of family:train (50)")
     add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
     add("--json", type=Path, metavar="FILE", help="write the figures to a file")
-    add("--crew", default="here", help=f"who plays: {KINDS} (here)")
+    add("--executor", default="serial", help=f"runs games: {EXECUTORS} (default: serial)")
     return parser
 
 
@@ -411,22 +418,22 @@ def _boards() -> list[str]:
     return ["shikoku", *(name for name in built_in_boards() if name != "shikoku")]
 
 
-def _analyse(options: argparse.Namespace, crew: Crew) -> None:
+def _analyse(options: argparse.Namespace, executor: Executor) -> None:
     """Play all studies; the file is whole after each."""
     agent, *others = (make(spec) for spec in (options.agent, *options.also))
     first, *boards = (Board.load(board) for board in options.boards)
     games, swaps, seed = options.games, options.swaps, options.seed
     half, half_swaps = -(-games // 2), swaps // 2
     results: Figure = {"version": VERSION, "seed": seed, "swap_rounds": SWAP_ROUNDS, "studies": []}
-    _tell(results, study_board(agent, first, games, swaps, seed, crew), options.json)
+    _tell(results, study_board(agent, first, games, swaps, seed, executor), options.json)
     for other in others:
-        _tell(results, study_board(other, first, half, 0, seed, crew), options.json)
+        _tell(results, study_board(other, first, half, 0, seed, executor), options.json)
     for board in boards:
-        _tell(results, study_board(agent, board, half, half_swaps, seed, crew), options.json)
+        _tell(results, study_board(agent, board, half, half_swaps, seed, executor), options.json)
     if options.family:
         drawn = [Board.generate(number) for number in SPLITS["train"][: options.family]]
         each = (-(-half // len(drawn)), -(-half_swaps // len(drawn)))
-        _tell(results, study_boards(agent, drawn, *each, seed, crew), options.json)
+        _tell(results, study_boards(agent, drawn, *each, seed, executor), options.json)
 
 
 def _tell(results: Figure, study: Study, path: Path | None) -> None:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.alone import play_alone, play_on
-from tokaido_env.arena.crew import Crew, Here
+from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import MOST_GAMES
 from tokaido_env.arena.tournament import seeds_of_pairs
@@ -142,7 +142,7 @@ def calibrate(
     board: Board,
     plan: Plan,
     progress: Progress = lambda games: None,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> Figure:
     """Measure an agent; return all figures as plain JSON types.
 
@@ -151,16 +151,16 @@ def calibrate(
         board: of all games.
         plan: what is to be played.
         progress: called with the number of games finished now and then, `Plan.total` in all.
-        crew: who plays and judges; the figures are the same. None: this process.
+        executor: who plays and judges; the figures are the same. None: this process.
 
     Raises:
         ValueError: if it does not tell that, or fewer positions come up than are asked for.
         AgentFailed: if it fails; what it expects has to be numbers from -1 to 1.
     """
     check_tells(agent, board)
-    crew = crew or Here()
+    executor = executor or SerialExecutor()
     seeds = plan.seeds("games", plan.games)
-    played, actions = play_alone(agent, board, seeds, progress, crew)
+    played, actions = play_alone(agent, board, seeds, progress, executor)
     results = 2 * played["result"] - 1
     count = int(played["decisions"].sum())
     if count < plan.positions:
@@ -170,7 +170,7 @@ def calibrate(
     parts, states, lucky, before = [], [], [], 0
     for games, part in in_parts(board, seeds, actions):
         rows = np.flatnonzero(part.decided)
-        values = values_of(agent, part, seeds[games], rows, crew)
+        values = values_of(agent, part, seeds[games], rows, executor)
         parts.append(_judged(part, games, rows, values, results))
         own = chosen[(chosen >= before) & (chosen < before + len(rows))] - before
         states.append(copy_rows(part.states, rows[own]))
@@ -179,11 +179,11 @@ def calibrate(
         if len(some):
             draws = plan.seeds(f"luck {some[0]}", len(events_of(part, len(some))[0]) * DRAWS)
             draws = draws.reshape(-1, DRAWS)
-            lucky.append(_luck(agent, part, len(some), values, results[games], draws, crew))
+            lucky.append(_luck(agent, part, len(some), values, results[games], draws, executor))
             progress(len(some))
     judged = Judged(*map(np.concatenate, zip(*parts, strict=True)))
     seeds = plan.seeds("rollouts", plan.positions * plan.rollouts)
-    ends = _roll(agent, board, np.concatenate(states), seeds, progress, crew)
+    ends = _roll(agent, board, np.concatenate(states), seeds, progress, executor)
     rolled = Rolled(judged.games[chosen], judged.values[chosen], ends)
     luck = Lucky(*map(np.concatenate, zip(*lucky, strict=True)))
     head = {"agent": agent.spec, "board": board.name, "hash": board.hash, "seed": plan.seed}
@@ -315,7 +315,7 @@ def _roll(
     states: States,
     seeds: Numbers,
     progress: Progress,
-    crew: Crew,
+    executor: Executor,
 ) -> Values:
     """Play p positions to the end, k times each; return results of the mover, float64 (p, k).
 
@@ -325,12 +325,12 @@ def _roll(
         states: `STATE` (p,).
         seeds: int64 (p * k,).
         progress: called with the number of games finished now and then.
-        crew: who plays.
+        executor: who plays.
     """
     if not len(states):
         return np.zeros((0, 0))
     each = np.repeat(np.arange(len(states)), len(seeds) // len(states))
-    first = play_on(agent, board, copy_rows(states, each), seeds, progress, crew)[0]
+    first = play_on(agent, board, copy_rows(states, each), seeds, progress, executor)[0]
     signs = 1 - 2 * states["player"].astype(np.int64)
     results: Values = signs[:, None] * (2 * first - 1).reshape(len(states), -1)
     return results
@@ -346,7 +346,7 @@ def _luck(
     values: Values,
     results: Values,
     seeds: Numbers,
-    crew: Crew,
+    executor: Executor,
 ) -> Lucky:
     """Return how far chance surprised the agent in the first games of a trajectory.
 
@@ -359,13 +359,13 @@ def _luck(
         values: float64 (decisions,), what the agent expected for player_0 at each decision.
         results: float64 (n,), of player_0.
         seeds: int64 (events, DRAWS), of what is drawn.
-        crew: who draws and judges.
+        executor: who draws and judges.
     """
     events, after = events_of(played, games)
     decided = played.decided
     worth = np.where(decided, 0.0, results[played.games])
     worth[decided] = values
-    drawn = values_after(agent, played, events, seeds, crew)
+    drawn = values_after(agent, played, events, seeds, executor)
     surprises = worth[after] - drawn.mean(axis=1)
     own = played.games[events]
     luck: Values = np.bincount(own, surprises, games).astype(np.float64)

@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.crew import Crew, Make, cut, fill_in, mark_of, portions
+from tokaido_env.arena.executors import (
+    AgentFactory,
+    Executor,
+    chunked,
+    gather,
+    policy_sha256,
+    split,
+)
 from tokaido_env.arena.playing import AgentFailed, Numbers, named
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -36,7 +43,7 @@ def check_tells(agent: Agent, board: Board) -> None:
 
 
 def values_of(
-    agent: Agent, played: Trajectory, seeds: Numbers, rows: Numbers, crew: Crew
+    agent: Agent, played: Trajectory, seeds: Numbers, rows: Numbers, executor: Executor
 ) -> Values:
     """Return what an agent expects for player_0 in rows of a trajectory, float64 (k,).
 
@@ -47,7 +54,7 @@ def values_of(
         played: games of it.
         seeds: int64, of all games.
         rows: int64 (k,), where it had to decide.
-        crew: who asks.
+        executor: who asks.
 
     Raises:
         AgentFailed: if it fails, or says what is no number from -1 to 1.
@@ -57,27 +64,27 @@ def values_of(
     first = np.searchsorted(games, np.arange(len(played)))  # of each game, among the rows
     keys = np.empty(len(rows), np.uint64)
     agent_keys(seeds[games], played.movers[rows], number - number[first][games], keys)
-    values, mark = np.empty(len(rows)), mark_of(agent.spec)
+    values, mark = np.empty(len(rows)), policy_sha256(agent.spec)
     units = (
         ValuesUnit(
             *(agent.spec, mark, played.board, some),
             *(copy_rows(played.states, rows[some]), played.legal[rows[some]], keys[some]),
         )
-        for some in portions(np.arange(len(rows)), crew.workers)
+        for some in split(np.arange(len(rows)), executor.workers)
     )
-    fill_in(values, crew, units, (agent,))
+    gather(values, executor, units, (agent,))
     return values
 
 
 class ValuesUnit(NamedTuple):
-    """Positions to be judged, as work for a crew.
+    """Positions to be judged, as work for an executor.
 
     Its only part: numbers of the positions, and what results the agent expects for player_0,
     float64 (n,).
 
     Attributes:
         agent: spec of who judges.
-        mark: of its policy file, as `crew.mark_of`.
+        mark: of its policy file, as `policy_sha256`.
         board: of all positions.
         numbers: int64 (n,), of the positions.
         states: `STATE` (n,).
@@ -93,8 +100,8 @@ class ValuesUnit(NamedTuple):
     legal: npt.NDArray[np.uint64]
     keys: npt.NDArray[np.uint64]
 
-    def run(self, make: Make) -> Iterator[tuple[Numbers, Values]]:
-        """Judge the positions: see `Unit.run`."""
+    def run(self, make: AgentFactory) -> Iterator[tuple[Numbers, Values]]:
+        """Judge the positions: see `Task.run`."""
         agent = make(self.agent, self.mark)
         found = expected_of(agent, self.board, self.states, self.legal, self.keys)
         yield self.numbers, found
@@ -104,7 +111,7 @@ class ValuesUnit(NamedTuple):
 
 
 def values_after(
-    agent: Agent, played: Trajectory, events: Numbers, seeds: Numbers, crew: Crew
+    agent: Agent, played: Trajectory, events: Numbers, seeds: Numbers, executor: Executor
 ) -> Values:
     """Return what an agent would expect for player_0 if chance went on anew, float64 (k, draws).
 
@@ -113,32 +120,32 @@ def values_after(
         played: whole games.
         events: int64 (k,), rows where chance comes in.
         seeds: int64 (k, draws), of what is drawn.
-        crew: who draws and asks.
+        executor: who draws and asks.
 
     Raises:
         AgentFailed: as `values_of`.
     """
-    out, mark = np.empty(seeds.shape), mark_of(agent.spec)
+    out, mark = np.empty(seeds.shape), policy_sha256(agent.spec)
     units = (
         DrawsUnit(
             *(agent.spec, mark, played.board, some),
             *(copy_rows(played.states, events[some]), seeds[some]),
         )
-        for some in portions(np.arange(len(events)), crew.workers)
+        for some in split(np.arange(len(events)), executor.workers)
     )
-    fill_in(out, crew, units, (agent,))
+    gather(out, executor, units, (agent,))
     return out
 
 
 class DrawsUnit(NamedTuple):
-    """Positions in which chance goes on anew, as work for a crew.
+    """Positions in which chance goes on anew, as work for an executor.
 
     Its parts: numbers of the positions, and what results the agent expects for player_0 after
     each draw, float64 (k, draws).
 
     Attributes:
         agent: spec of who judges.
-        mark: of its policy file, as `crew.mark_of`.
+        mark: of its policy file, as `policy_sha256`.
         board: of all positions.
         numbers: int64 (n,), of the positions.
         states: `STATE` (n,).
@@ -152,10 +159,10 @@ class DrawsUnit(NamedTuple):
     states: States
     seeds: Numbers
 
-    def run(self, make: Make) -> Iterator[tuple[Numbers, Values]]:
-        """Draw and judge: see `Unit.run`."""
+    def run(self, make: AgentFactory) -> Iterator[tuple[Numbers, Values]]:
+        """Draw and judge: see `Task.run`."""
         agent = make(self.agent, self.mark)
-        for some in cut(np.arange(len(self.numbers)), max(_ROWS // self.seeds.shape[1], 1)):
+        for some in chunked(np.arange(len(self.numbers)), max(_ROWS // self.seeds.shape[1], 1)):
             yield self.numbers[some], self._judged(agent, some)
 
     def _judged(self, agent: Agent, some: Numbers) -> Values:
@@ -192,7 +199,7 @@ def expected_of(
         AgentFailed: if it fails, or says what is no number from -1 to 1.
     """
     values = np.empty(len(states))
-    for some in cut(np.arange(len(states)), agent.games_at_once):
+    for some in chunked(np.arange(len(states)), agent.games_at_once):
         told = _asked(agent, board.record, copy_rows(states[some]), legal[some], keys[some])
         if np.shape(told) != values[some].shape:
             raise AgentFailed(

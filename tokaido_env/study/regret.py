@@ -23,7 +23,14 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.again import REPEATS
-from tokaido_env.arena.crew import Crew, Here, Make, cut, mark_of, portions
+from tokaido_env.arena.executors import (
+    AgentFactory,
+    Executor,
+    SerialExecutor,
+    chunked,
+    policy_sha256,
+    split,
+)
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS, N_ACTIONS
@@ -66,38 +73,38 @@ class Measured(NamedTuple):
 # Measuring
 
 
-def measure(agent: Agent, told: RegretSet, crew: Crew | None = None) -> Measured:
+def measure(agent: Agent, told: RegretSet, executor: Executor | None = None) -> Measured:
     """Ask an agent what it does in all positions of a set.
 
     Args:
         agent: that is asked.
         told: the set.
-        crew: who asks; the choices are the same. None: this process.
+        executor: who asks; the choices are the same. None: this process.
 
     Raises:
         AgentFailed: if it raised an error, naming the agent and the position.
         IllegalMove: if an action is not legal, naming both.
     """
-    crew, mark = crew or Here(), mark_of(agent.spec)
+    executor, mark = executor or SerialExecutor(), policy_sha256(agent.spec)
     units = (
         ChoicesUnit(agent.spec, mark, told.questions(some), len(told))
-        for some in portions(np.arange(len(told)), crew.workers)
+        for some in split(np.arange(len(told)), executor.workers)
     )
     choices, seconds = np.empty(len(told), np.int64), {}
-    for number, (rows, actions, spent) in crew.run(units, (agent,)):
+    for number, (rows, actions, spent) in executor.map(units, (agent,)):
         choices[rows], seconds[number] = actions, spent
     return Measured(agent.spec, choices, sum(seconds.values()) / len(told))
 
 
 class ChoicesUnit(NamedTuple):
-    """Positions of a set in which an agent is asked, as work for a crew.
+    """Positions of a set in which an agent is asked, as work for an executor.
 
     Its only part: numbers of the positions, the actions, int64 (k,) each, and seconds of
     a processor on one thread.
 
     Attributes:
         agent: its spec.
-        mark: of its policy file, as `crew.mark_of`.
+        mark: of its policy file, as `policy_sha256`.
         questions: the positions.
         total: how many the set has, for messages.
     """
@@ -107,19 +114,19 @@ class ChoicesUnit(NamedTuple):
     questions: Questions
     total: int
 
-    def run(self, make: Make) -> Iterator[tuple[Rows, Rows, float]]:
-        """Ask: see `Unit.run`."""
+    def run(self, make: AgentFactory) -> Iterator[tuple[Rows, Rows, float]]:
+        """Ask: see `Task.run`."""
         agent, batch = make(self.agent, self.mark), self.questions.batch()
         agent.prepare(list({id(board): board for board in self.questions.boards}.values()))
         every = np.arange(len(batch))
-        parts = [self._ask(agent, batch, some) for some in cut(every, agent.games_at_once)]
+        parts = [self._ask(agent, batch, some) for some in chunked(every, agent.games_at_once)]
         seconds = len(every) * self._seconds(agent, batch)
         yield self.questions.numbers, np.concatenate(parts), seconds
 
     def _seconds(self, agent: Agent, batch: Batch) -> float:
         """Return the processor time of a decision on one thread: the median of some repeats."""
         some = np.arange(len(batch))[:: -(-len(batch) // _TIMED)]
-        several = list(cut(some, agent.games_at_once))
+        several = list(chunked(some, agent.games_at_once))
         times = []
         with one_thread():
             for _ in range(REPEATS + 1):

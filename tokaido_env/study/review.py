@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.crew import cut
+from tokaido_env.arena.executors import chunked
 from tokaido_env.arena.intervals import student95
 from tokaido_env.arena.playing import Numbers, named
 from tokaido_env.batch import Batch
@@ -208,7 +208,7 @@ class _Compared(NamedTuple):
 def _preferred(board: Board, judge: Agent, positions: _Positions, seed: int) -> Numbers:
     """Return the action that a judge prefers in each position."""
     chosen = np.empty(len(positions.legal), np.int64)
-    for some in cut(np.arange(len(chosen)), judge.games_at_once):
+    for some in chunked(np.arange(len(chosen)), judge.games_at_once):
         asked = copy_rows(positions.states, some), positions.legal[some]
         with named(judge):
             shares, _ = judge.judge(board.record, *asked, _keys(seed, positions.numbers[some]))
@@ -256,7 +256,7 @@ def expected_behind(
     """
     draws = seeds.shape[1]
     out = np.empty(seeds.shape)
-    for some in cut(np.arange(len(states)), max(1, judge.games_at_once // draws)):
+    for some in chunked(np.arange(len(states)), max(1, judge.games_at_once // draws)):
         batch = Batch(len(some) * draws, board, observation=None, autoreset=False)
         batch.reset(seeds[some].reshape(-1), copy_rows(states, np.repeat(some, draws)))
         batch.advance(batch.all_games, np.repeat(actions[some], draws))
@@ -283,7 +283,7 @@ def _values_of(played: Trajectory, agent: Agent, seed: int) -> Floats:
     values[over] = _results(played.board, copy_rows(played.states, over))
     phases = played.states["phase"]
     chance = np.flatnonzero(np.isin(phases, [*CHANCE_PHASES]) & (phases != Phase.SETUP))
-    for some in cut(chance, _AT_ONCE):
+    for some in chunked(chance, _AT_ONCE):
         values[some] = _means(played.board, agent, copy_rows(played.states, some), seed)
     for row in np.flatnonzero(phases == Phase.SETUP)[::-1].tolist():
         values[row] = values[row + 1] if played.events[row] != _NOTHING else 0.0

@@ -1,4 +1,4 @@
-"""Reviews of many games: by a crew, game by game, and what they come to for each name."""
+"""Reviews of many games: by an executor, game by game, and what they come to for each name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.crew import Crew, Here, Make, mark_of
+from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, policy_sha256
 from tokaido_env.core.checks import shown
 from tokaido_env.study.estimates import Figure, mean_of, mean_of_sums
 from tokaido_env.study.judging import check_tells
@@ -29,7 +29,7 @@ def review_each(
     games: Iterable[Trajectory],
     asked: Asked,
     take: Callable[[Review], None],
-    crew: Crew | None = None,
+    executor: Executor | None = None,
 ) -> None:
     """Review games one by one; the same is found whoever does it, and whatever stands beside them.
 
@@ -37,7 +37,7 @@ def review_each(
         games: one each; asked for when there is somebody to review them.
         asked: how.
         take: called with each review, in the order of the games.
-        crew: who reviews; None: this process.
+        executor: who reviews; None: this process.
 
     Raises:
         ValueError, AgentFailed: as `review`; of another process as AgentFailed.
@@ -45,7 +45,7 @@ def review_each(
     found: dict[int, Review] = {}
     ready = 0
     judge, values_by = asked.judge, asked.values_by
-    how = judge.spec, mark_of(judge.spec), values_by.spec, mark_of(values_by.spec)
+    how = judge.spec, policy_sha256(judge.spec), values_by.spec, policy_sha256(values_by.spec)
 
     def units() -> Iterator[ReviewUnit]:
         known = False
@@ -56,7 +56,7 @@ def review_each(
                 known = True
             yield ReviewUnit(played, *how, asked.draws, asked.seed)
 
-    for number, part in (crew or Here()).run(units(), (judge, values_by)):
+    for number, part in (executor or SerialExecutor()).map(units(), (judge, values_by)):
         if number >= ready:  # a unit may have been done again
             found[number] = part
         while ready in found:
@@ -65,12 +65,12 @@ def review_each(
 
 
 class ReviewUnit(NamedTuple):
-    """A game to be reviewed, as work for a crew. Its only part is the `Review`.
+    """A game to be reviewed, as work for an executor. Its only part is the `Review`.
 
     Attributes:
         played: the game.
         judge, values_by: specs.
-        judge_mark, values_mark: of their policy files, as `crew.mark_of`.
+        judge_mark, values_mark: of their policy files, as `policy_sha256`.
         draws, seed: as for `review`.
     """
 
@@ -82,8 +82,8 @@ class ReviewUnit(NamedTuple):
     draws: int
     seed: int
 
-    def run(self, make: Make) -> Iterator[Review]:
-        """Review the game: see `Unit.run`."""
+    def run(self, make: AgentFactory) -> Iterator[Review]:
+        """Review the game: see `Task.run`."""
         judge = make(self.judge, self.judge_mark)
         values_by = make(self.values_by, self.values_mark)
         yield review(self.played, judge, values_by, self.draws, self.seed)

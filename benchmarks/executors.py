@@ -1,11 +1,11 @@
-"""What a crew costs: positions of self-play a second of processor time, by who plays.
+"""What an executor costs: positions of self-play a second of processor time, by who plays.
 
-    python benchmarks/crews.py                          here and one, two and three processes
-    python benchmarks/crews.py here ray --repeats 3     others
+    python benchmarks/executors.py                          serial and one, two and three processes
+    python benchmarks/executors.py serial ray --repeats 3     others
 
-Crews take turns, and all play the same units, of a policy search. Processor time is that of this
-process and of all below it, Ray's own too; what begins a process (imports, kernels from the cache,
-the policy) is in a row of its own.
+Executors take turns, and all run the same tasks, of a policy search. Processor time is that of
+this process and of all below it, Ray's own too; the column "to begin" has what begins a process:
+imports, kernels from the cache, the policy.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from typing import NamedTuple
 import numba
 
 from tokaido_env.agents.champion import CHAMPION
-from tokaido_env.arena.crews import open_crew
+from tokaido_env.arena.executors import open_executor
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.learn.self_play import SelfPlayUnit
 
-CREWS = ("here", "processes:1", "processes:2", "processes:3")
+EXECUTORS = ("serial", "processes:1", "processes:2", "processes:3")
 
 
 class Cost(NamedTuple):
@@ -49,7 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("crews", nargs="*", default=CREWS, metavar="CREW", help=f"({' '.join(CREWS)})")
+    add(
+        "executors",
+        nargs="*",
+        default=EXECUTORS,
+        metavar="EXECUTOR",
+        help=f"({' '.join(EXECUTORS)})",
+    )
     add("--units", type=int, default=6, help="(6)")
     add("--games", type=int, default=32, help="of a unit (32)")
     add("--sims", type=int, default=50, help="simulations a decision (50)")
@@ -59,16 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     numba.set_num_threads(options.threads)
     expert = f"policy_search:{CHAMPION},sims={options.sims}"
-    found: dict[str, list[Cost]] = {name: [] for name in options.crews}
-    begun: dict[str, list[float]] = {name: [] for name in options.crews}
+    found: dict[str, list[Cost]] = {name: [] for name in options.executors}
+    begun: dict[str, list[float]] = {name: [] for name in options.executors}
     for _ in range(options.repeats):
-        for name in options.crews:
+        for name in options.executors:
             empty = measure(name, [unit(expert, 1, k) for k in range(8)])
             whole = measure(name, [unit(expert, options.games, k) for k in range(options.units)])
             begun[name].append(empty.cpu)
             found[name].append(whole._replace(cpu=whole.cpu - empty.cpu))
-    first = statistics.median(one.positions / one.cpu for one in found[options.crews[0]])
-    print(f"{'crew':14} {'positions/CPU-s':>16} {'spread':>15} {'ratio':>6} {'to begin':>9}")
+    first = statistics.median(one.positions / one.cpu for one in found[options.executors[0]])
+    print(f"{'executor':14} {'positions/CPU-s':>16} {'spread':>15} {'ratio':>6} {'to begin':>9}")
     for name, costs in found.items():
         speeds = sorted(one.positions / one.cpu for one in costs)
         middle, start = statistics.median(speeds), statistics.median(begun[name])
@@ -78,15 +84,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def unit(expert: str, games: int, number: int) -> SelfPlayUnit:
-    """Return one of the units that all crews play."""
+    """Return one of the units that all executors play."""
     return SelfPlayUnit(expert, "", BoardPool.load(), games, 1000 * number, 0.26, 0.04)
 
 
 def measure(name: str, units: Sequence[SelfPlayUnit]) -> Cost:
-    """Let a crew of its own play units."""
+    """Let an executor of its own play units."""
     began, cpu = time.perf_counter(), _cpu()
-    with open_crew(name) as crew:
-        positions = sum(len(part.legal) for _, part in crew.run(units))
+    with open_executor(name) as executor:
+        positions = sum(len(part.legal) for _, part in executor.map(units))
         return Cost(positions, _cpu() - cpu, time.perf_counter() - began)
 
 
