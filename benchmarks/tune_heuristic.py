@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agent import Actions, BoardRows, Keys, Legal, States
 from tokaido_env.agents.heuristic import (
     N_TERMS,
     SCRATCH,
@@ -80,13 +81,7 @@ class WeightedMcts(MctsAgent):
         super().__init__(sims)
         self.guides = guide_of(board, weights)
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
         return self.search(boards, self.guides, states, legal, keys)[0]
 

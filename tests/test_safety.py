@@ -34,8 +34,8 @@ from tokaido_env.core import loops
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import N_FEATURES, encode_game
-from tokaido_env.core.possible import limits
 from tokaido_env.core.state import MAX_COINS, STATE, Phase
+from tokaido_env.core.state_validation import limits
 from tokaido_env.position import from_dict, to_dict
 from tokaido_env.versus import Versus
 

@@ -21,6 +21,17 @@ class AgentError(ValueError):
     """A spec string that makes no agent, or what is none: the message says what was expected."""
 
 
+BoardRows = npt.NDArray[np.void]
+"""`BOARD` (1,) for all games, or (n,)."""
+States = npt.NDArray[np.void]
+"""`STATE` (n,)."""
+Legal = npt.NDArray[np.uint64]
+"""The legal actions as bits, uint64 (n,)."""
+Keys = npt.NDArray[np.uint64]
+"""Random bits for one decision of each game, uint64 (n,)."""
+Actions = npt.NDArray[np.int64]
+"""Ids of actions, int64 (n,)."""
+
 Judgement = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]
 
 
@@ -56,13 +67,7 @@ class Agent(Protocol):
     may_fail: bool = True
     """Whether `act` may raise an error or return an illegal action; False for ours only."""
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return a legal action for the player to decide in each of n games.
 
         Args:
@@ -96,13 +101,7 @@ class Agent(Protocol):
         legal = np.array([game.legal_mask], np.uint64)
         return int(self.act(game.boards, game.state, legal, keys)[0])
 
-    def judge(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> Judgement:
+    def judge(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Judgement:
         """Tell what it thinks of n positions; one that cannot tell, what it would do.
 
         Args:
@@ -194,24 +193,12 @@ class Given(Agent):
         for name in ("cost", "games_at_once", "batched", "bot"):
             setattr(self, name, getattr(player, name, getattr(Agent, name)))
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
         actions: npt.NDArray[np.int64] = self.player.act(boards, states, legal, keys)
         return actions
 
-    def judge(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> Judgement:
+    def judge(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Judgement:
         """Return what the object thinks or, if it cannot tell, what it would do: `Agent.judge`."""
         tells = getattr(self.player, "judge", super().judge)
         judgement: Judgement = tells(boards, states, legal, keys)

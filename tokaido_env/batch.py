@@ -326,7 +326,7 @@ class Batch:
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:
         """Return the legal actions of the given games: bool (k, N_ACTIONS)."""
-        return self._words_of(self._some(games)).view(np.bool_)[:, :N_ACTIONS]
+        return loops.mask_rows(self._some(games), self.legal).view(np.bool_)
 
     def rewards(self, games: Games) -> npt.NDArray[np.float32]:
         """Return the rewards of both seats where the given games stand: float32 (k, 2)."""
@@ -374,7 +374,7 @@ class Batch:
         for name, array in self._arrays().items():
             put_rows(array, chosen, held[name])
         self.slots["board"][chosen] = boards
-        self._words[chosen] = self._words_of(chosen)
+        loops.expand(self.all_games, self.legal, self._words)
         self.mode["bots"] = (self.slots["bot"] != NO_BOT).any()
         self._note_begun()
 
@@ -434,11 +434,6 @@ class Batch:
             *(games, self.boards, self.states, self.luck, self.slots),
             *(self.legal, self._words, moves, self._fresh, mode),
         )
-
-    def _words_of(self, games: Games) -> npt.NDArray[np.uint64]:
-        words = np.empty((len(games), MASK_BYTES // 8), np.uint64)
-        loops.expand(games, self.legal, words)
-        return words
 
     def _need_begun(self, games: Games) -> None:
         if self._begun:

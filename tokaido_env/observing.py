@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from tokaido_env.agent import check_asked
 from tokaido_env.core import loops
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bits import MASK_BYTES
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 from tokaido_env.core.buffers import BufferPool, aligned_zeros
 from tokaido_env.core.checks import as_array, check_choice
@@ -33,8 +31,8 @@ from tokaido_env.core.observation import (
     encode_game,
     units,
 )
-from tokaido_env.core.possible import FINE, first_impossible
 from tokaido_env.core.state import copy_rows
+from tokaido_env.core.state_validation import first_fault
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 from tokaido_env.validity import checked_seats
@@ -99,8 +97,8 @@ def observe(
     check_asked(boards, states, np.zeros(n, np.uint64), np.zeros(n, np.uint64))
     which = np.arange(n) if len(boards) > 1 else np.zeros(n, np.int64)
     rows = copy_rows(states)
-    wrong = first_impossible(boards, which, rows, rows.view(np.int8).reshape(n, -1)) if n else FINE
-    if wrong != FINE:
+    wrong, fault = first_fault(boards, which, rows)
+    if fault:
         raise PositionError(f"states: no game stands as number {wrong} of {n} says")
     slots = np.zeros(n, SLOT)
     slots["board"] = which
@@ -112,9 +110,7 @@ def observe(
 def masks(legal: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """Return legal actions that are given as bits, uint64 (n,), as bool (n, N_ACTIONS)."""
     bits = np.ascontiguousarray(as_array("legal", legal), np.uint64)
-    words = np.empty((len(bits), MASK_BYTES // 8), np.uint64)
-    loops.expand(np.arange(len(bits)), bits, words)
-    return words.view(np.bool_)[:, :N_ACTIONS]
+    return loops.mask_rows(np.arange(len(bits)), bits).view(np.bool_)
 
 
 class Observer:

@@ -28,9 +28,9 @@ from tokaido_env.core.checks import (
 )
 from tokaido_env.core.episode import SLOT
 from tokaido_env.core.jit import entry, int64, kernel
-from tokaido_env.core.possible import FINE, bounds, first_impossible, limits
 from tokaido_env.core.rules import legal
 from tokaido_env.core.state import NOBODY, STATE, copy_rows
+from tokaido_env.core.state_validation import FINE, bounds, first_fault
 
 Games = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
@@ -196,10 +196,10 @@ def check_states(
     Raises:
         PositionError: naming the game, the key and what was expected.
     """
-    j = first_impossible(records, which, states, states.view(np.int8).reshape(len(states), -1))
-    if j != FINE:
+    j, fault = first_fault(records, which, states)
+    if fault:
         row = states[j if len(states) > 1 else 0]
-        error = _explained(boards[int(which[j])], row)
+        error = position.explained(boards[int(which[j])], row, fault)
         raise position.PositionError(f"game {games[j]}: {error}", error.key)
 
 
@@ -272,21 +272,6 @@ def _as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return whole if whole.flags.writeable else whole.copy()
 
 
-def _explained(board: Board, row: np.void) -> position.PositionError:
-    """Return the error that says what is wrong with a state that is not possible."""
-    for name, (low, high) in limits(board.record[0]).items():
-        value = row[name]
-        if ((value < low) | (value > high)).any():
-            message = f"{name}: expected {low} to {high}, got {value.tolist()}"
-            return position.PositionError(message, name)
-    try:
-        position.from_dict(board, position.to_dict(board, row))
-    except position.PositionError as error:
-        return error
-    message = f"easel: expected nothing beyond its {row['easel_size'].tolist()} paintings"
-    return position.PositionError(message, "easel")
-
-
 _SLOT_BOUNDS = bounds(_SLOT_LIMITS, SLOT)
 
 # Kernels
@@ -326,7 +311,7 @@ def first_wrong_slot(
 ) -> int:
     """Return the place of the first slot or mask of a snapshot that no batch has, else -1.
 
-    One slot for no game at all is not looked at: nor is its state, in `first_impossible`.
+    One slot for no game at all is not looked at: nor is its state, in `first_fault`.
     """
     for j in range(min(len(slots), len(which))):
         if not _slot_fits(slots[j], bounds[0], bounds[1]):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
 from tokaido_env.agents.heuristic import SCRATCH, best_action, evaluate, guides_of
 from tokaido_env.core.bits import highest
 from tokaido_env.core.box import Mask, Row
@@ -83,22 +83,12 @@ class ExpectimaxAgent(Agent):
         self.spec = f"expectimax:depth={depth}"
         self.games_at_once = _GAMES_AT_ONCE[depth - 1]
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
         return self.search(boards, states, legal, keys)[0]
 
     def search(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
+        self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Return actions, int64 (n,), and what player_0 can expect of each, float64 (n,).
 

@@ -15,9 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
 from tokaido_env.agents.guide import (
     ANY_DIE,
     GUIDE,
@@ -119,13 +118,7 @@ class HeuristicAgent(Agent):
     spec = "heuristic"
     may_fail = False
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`; nothing in them is random."""
         actions = np.empty(len(states), np.int64)
         _choose(len(states), actions, boards, guides_of(boards), states, legal)

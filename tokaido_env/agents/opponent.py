@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Agent, BoardRows
 from tokaido_env.agents.heuristic import HeuristicAgent, best_action
 from tokaido_env.agents.inference import (
     FIRST_ROW,
@@ -48,7 +47,7 @@ class OpponentModel(NamedTuple):
     epsilon: float = 0.0
     """How often it takes a random action instead."""
 
-    def on(self, boards: npt.NDArray[np.void], threads: int) -> tuple[Opponents, Any]:
+    def on(self, boards: BoardRows, threads: int) -> tuple[Opponents, Any]:
         """Return it as the kernels read it, on boards, `BOARD` (1,) or (n,).
 
         Returns:

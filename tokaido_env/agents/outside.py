@@ -23,9 +23,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tokaido_env.agent import Agent, AgentError, Given
+from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Given, Keys, Legal, States
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.checks import MAX_SEED, plain, shown
@@ -57,13 +56,7 @@ class OneByOne(Agent):
         """Get to know boards; those that are built in are known."""
         self._boards |= {board.record.tobytes(): board for board in boards}
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
         actions = np.empty(len(states), np.int64)
         for i in range(len(states)):
@@ -91,7 +84,7 @@ class GameAt(Game):
         seed: of the luck to come.
     """
 
-    def __init__(self, board: Board, states: npt.NDArray[np.void], seed: int) -> None:
+    def __init__(self, board: Board, states: States, seed: int) -> None:
         self._begin(board, states, seed, "sampled")
         self._started_from_position = True
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
 from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.inference import (
     FIRST_ROW,
@@ -112,22 +112,12 @@ class SearchAgent(Agent):
     network: Network | None = None
     opponent: OpponentModel | None = None
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
         return self.search(boards, guides_of(boards), states, legal, keys).actions
 
     def judge(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
+        self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return the shares of the visits and the value, as `Agent.judge`."""
         _, values, visits = self.search(boards, guides_of(boards), states, legal, keys)
@@ -135,11 +125,11 @@ class SearchAgent(Agent):
 
     def search(
         self,
-        boards: npt.NDArray[np.void],
+        boards: BoardRows,
         guides: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
+        states: States,
+        legal: Legal,
+        keys: Keys,
     ) -> Found:
         """Search n positions.
 
@@ -219,7 +209,7 @@ def search(
     network: Network | None,
     plan: Plan,
     positions: Positions,
-    keys: npt.NDArray[np.uint64],
+    keys: Keys,
     opponent: OpponentModel | None = None,
 ) -> Found:
     """Search n positions; the same positions and keys give the same bytes on any threads.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
 from tokaido_env.core.bots import GREEDY, RANDOM, greedy_actions, random_actions
 from tokaido_env.core.state import STATE
 
@@ -19,13 +18,7 @@ class RandomAgent(Agent):
     bot = RANDOM
     may_fail = False
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
         actions = np.empty(len(states), np.int64)
         random_actions(legal, keys, actions)
@@ -48,13 +41,7 @@ class GreedyAgent(Agent):
         if not epsilon:
             self.bot = GREEDY
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
         actions = np.empty(len(states), np.int64)
         greedy_actions(boards, states, legal, keys, np.empty(2, STATE), actions)

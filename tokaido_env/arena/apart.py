@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
 from tokaido_env.agents.registry import is_foreign, make
 from tokaido_env.arena.nursery import CAN_FORK, Child
 from tokaido_env.boards.board import Board
@@ -83,9 +82,7 @@ class Failure(RuntimeError):  # noqa: N818  of an agent, which loses by it
         self.reason, self.detail = reason, detail
 
 
-Question = tuple[
-    npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64], npt.NDArray[np.uint64]
-]  # the arguments of `Agent.act`
+Question = tuple[BoardRows, States, Legal, Keys]  # the arguments of `Agent.act`
 
 
 class Apart(Agent):
@@ -136,13 +133,7 @@ class Apart(Agent):
             except Failure:  # it may have ended since: it begins anew when it is asked to decide
                 self.close()
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`.
 
         Raises:
@@ -155,11 +146,7 @@ class Apart(Agent):
         return np.array(decided, np.int64)
 
     def decide(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
+        self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> list[int | Failure]:
         """Return an action for each game, or how the agent has failed to decide."""
         each: list[Question] = [

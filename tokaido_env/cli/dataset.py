@@ -62,7 +62,6 @@ from tokaido_env.cli.columns import (
 )
 from tokaido_env.core import loops
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.bits import MASK_BYTES
 from tokaido_env.core.episode import SLOT
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, check_fits, units
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
@@ -176,7 +175,7 @@ def _columns(number: int, record: Record, played: Trajectory, dtype: str) -> Pla
     observations = _observe(played.board, seen, seen_by, dtype)
     rows = {
         "observation": observations[:-2],
-        "mask": _masks(played.legal[decisions]),
+        "mask": loops.mask_rows(decisions, played.legal),
         "action": played.events[decisions].astype(np.int64),
         "next_player": played.movers[following],
         **_results(played, players),
@@ -199,12 +198,6 @@ def _observe(
     slots = np.zeros(len(states), SLOT)
     loops.observe(np.arange(len(states)), board.record, states, slots, seats, unit, out)
     return out
-
-
-def _masks(legal: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
-    words = np.empty((len(legal), MASK_BYTES // 8), np.uint64)
-    loops.expand(np.arange(len(legal)), legal, words)
-    return words.view(np.int8)[:, :N_ACTIONS]
 
 
 def _results(played: Trajectory, seats: npt.NDArray[np.int8]) -> Arrays:

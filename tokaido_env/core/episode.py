@@ -29,7 +29,6 @@ from tokaido_env.core.rules import (
     legal,
     outcome_weight,
     outcome_weights,
-    picker,
     reward,
     setup_step,
     wares_held,
@@ -258,12 +257,6 @@ def advance(
 def weights_of(boards: Any, states: Any, i: int, out: Any) -> tuple[int, int]:
     """Return the number of outcomes of game `i` and its set-up step; write the weights to `out`."""
     return outcome_weights(boards[i], states[i], out), setup_step(states[i])
-
-
-@entry
-def picker_of(states: Any, i: int) -> int:
-    """Return whose pick it is in game `i`: `rules.picker`."""
-    return picker(states[i])
 
 
 @entry

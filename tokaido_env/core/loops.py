@@ -4,8 +4,8 @@ Each takes `games`, the int64 indices of the games it is about, and the batch's 
 of what else it takes or writes belongs to `games[j]`.
 
 No index is looked at here: `games` must be indices, and none twice where a kernel writes to games;
-states must be possible (`possible`). Moves may be any integers: what is not on offer is not played,
-so that states stay possible.
+states must be possible (`state_validation`). Moves may be any integers: what is not on offer is not
+played, so that states stay possible.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import prange
 
-from tokaido_env.core.bits import expand_mask
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bits import MASK_BYTES, expand_mask
 from tokaido_env.core.bots import NO_BOT, RANDOM, random_action
 from tokaido_env.core.box import Row
 from tokaido_env.core.entities import encode_entities
@@ -122,6 +124,13 @@ def find_illegal(
         if masks[i] == np.uint64(0):
             right = possible_outcome(boards[slots[i]["board"]], states[i], move) != NO_MOVE
         wrong[j] = not right
+
+
+def mask_rows(games: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
+    """Return the legal masks of games as bytes, int8 (k, N_ACTIONS): 1 = legal."""
+    words = np.empty((len(games), MASK_BYTES // 8), np.uint64)
+    expand(games, masks, words)
+    return words.view(np.int8)[:, :N_ACTIONS]
 
 
 @parallel

@@ -16,9 +16,9 @@ from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import plain
 from tokaido_env.core.jit import entry
-from tokaido_env.core.possible import FINE
 from tokaido_env.core.rules import legal
 from tokaido_env.core.state import STATE, copy_rows
+from tokaido_env.core.state_validation import FINE
 from tokaido_env.files import whole_file
 from tokaido_env.learn.safe_npz import read_arrays
 from tokaido_env.learn.settings_schema import RunError

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent
+from tokaido_env.agent import Agent, Keys, Legal, States
 from tokaido_env.arena.executors import (
     AgentFactory,
     Executor,
@@ -28,7 +28,6 @@ from tokaido_env.trajectory import Trajectory
 _ROWS = 2**15  # positions drawn at once
 
 Values = npt.NDArray[np.float64]
-States = npt.NDArray[np.void]
 
 
 def check_tells(agent: Agent, board: Board) -> None:
@@ -97,8 +96,8 @@ class ValuesUnit(NamedTuple):
     board: Board
     numbers: Numbers
     states: States
-    legal: npt.NDArray[np.uint64]
-    keys: npt.NDArray[np.uint64]
+    legal: Legal
+    keys: Keys
 
     def run(self, make: AgentFactory) -> Iterator[tuple[Numbers, Values]]:
         """Judge the positions: see `Task.run`."""
@@ -179,13 +178,7 @@ class DrawsUnit(NamedTuple):
         return f"{len(self.numbers)} draws of chance judged by {shown(self.agent)}"
 
 
-def expected_of(
-    agent: Agent,
-    board: Board,
-    states: States,
-    legal: npt.NDArray[np.uint64],
-    keys: npt.NDArray[np.uint64],
-) -> Values:
+def expected_of(agent: Agent, board: Board, states: States, legal: Legal, keys: Keys) -> Values:
     """Return what results an agent expects for player_0 in positions, float64 (n,).
 
     Args:

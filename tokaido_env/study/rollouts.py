@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agent import Keys
 from tokaido_env.agents.heuristic import best_action
 from tokaido_env.agents.inference import (
     FIRST_ROW,
@@ -47,10 +48,7 @@ class Blocks(NamedTuple):
 
 
 def roll_out(
-    network: Network | None,
-    positions: Positions,
-    keys: npt.NDArray[np.uint64],
-    blocks: Blocks,
+    network: Network | None, positions: Positions, keys: Keys, blocks: Blocks
 ) -> npt.NDArray[np.int64]:
     """Return the sum of the results of each block, int64 (m,): `BLOCK` if all were won.
 

@@ -1,0 +1,390 @@
+"""Check whether a game can reach a state, as far as the state itself shows.
+
+Kernels index by what states hold and check none of it. Legal moves, and outcomes that have a
+weight, lead from possible states to possible ones only; so it is enough to check what comes from
+outside. `position` puts the faults into words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.core.actions import PASS
+from tokaido_env.core.box import (
+    ARTIST,
+    CAPACITY,
+    GOLD_PRICE,
+    LAST_GARDEN,
+    LAST_SLAB,
+    LAST_TEMPLE,
+    MERCHANT,
+    PAINTING_COUNTS,
+    PAINTINGS,
+    PILGRIM,
+    WARE_COUNTS,
+    Row,
+    Seat,
+)
+from tokaido_env.core.jit import entry, int64, kernel
+from tokaido_env.core.rules import (
+    boutiques_left,
+    capacity,
+    legal,
+    paintings_hidden,
+    picker,
+    picks_left,
+    setup_step,
+    wares_held,
+    wares_in_bag,
+)
+from tokaido_env.core.state import (
+    DISCARD,
+    DRAW,
+    EFFECT,
+    END_CAP,
+    END_TRIGGERS,
+    MAX_COINS,
+    MAX_PENDING,
+    MOVE,
+    NOBODY,
+    NOT_ENDED,
+    OVER,
+    REPEAT,
+    REVEAL,
+    ROLL,
+    SETUP,
+    STATE,
+)
+
+Rows = npt.NDArray[np.void]
+
+FINE = -1  # no place
+
+# What can be wrong with a state. A fault is `reason << 8 | seat << 4 | number`: the seat that it is
+# about, else 0, and a number that the reason needs to be put into words. 0 is no fault.
+OUT_OF_LIMITS, EASEL_BEYOND_SIZE, WARES_SUM, BOUTIQUES, PAINTINGS_SUM = range(1, 6)
+PAINTINGS_OF_ICON, COINS_FOR_GOLD, TWO_PILGRIMS, MERCHANT_STATION, BOUTIQUE_SKIPPED = range(6, 11)
+LEFT_TO_DRAW, ALL_DRAWN, DICE_ROLLED, ROUND_BEGUN, ROUND_AT_SETUP = range(11, 16)
+DIE_IN_HAND, NO_DIE_IN_HAND, DIE_TAKEN, DICE_LEFT, NO_DICE_LEFT, DIE_OF_PHASE = range(16, 22)
+ORIGIN, NO_ORIGIN, ORIGIN_REACH, MERCHANT_AT_DRAW, PENDING, NO_PENDING = range(22, 28)
+PICKER, NO_PLAYER, PLAYER_AT_DISCARD, WARES_TO_RETURN, WARES_HELD = range(28, 33)
+TRIGGERED, END, OVER_WHEN_TRIGGERED, ROUND_AT_ROLL, ROUND_AT_CAP = range(33, 38)
+HOT_SPRING_AT_REPEAT, CHOICE, SIDE_SKIPPED = range(38, 41)
+
+_COASTS = 8
+_SETUP_STEPS = 11
+
+# The lowest and the highest of each number of a state; ring, tokens and rounds go by the board.
+_LIMITS: dict[str, tuple[Any, Any]] = {
+    "easel": (0, 4**PAINTINGS - 1),
+    "round": (0, 0),
+    "phase": (SETUP, OVER),
+    "player": (NOBODY, 1),
+    "lead": (0, 1),
+    "dice": (0, 6),
+    "dice_left": (0, 7),
+    "die": (NOBODY, ARTIST),
+    "origin": (NOBODY, 7),
+    "pending": (0, MAX_PENDING),
+    "end_triggered": (0, 1),
+    "end": (NOT_ENDED, END_CAP),
+    "boutiques": (NOBODY, 0),
+    "bag": (0, WARE_COUNTS),
+    "hot_spring": (NOBODY, 1),
+    "wave_side": (NOBODY, 1),
+    "wave_owner": (NOBODY, 1),
+    "pilgrim": (0, 0),
+    "merchant": (0, 11),
+    "artist": (0, 7),
+    "temple": (1, LAST_TEMPLE),
+    "garden": (1, LAST_GARDEN),
+    "coins": (0, MAX_COINS),
+    "gold": (0, LAST_SLAB),
+    "wares": (0, WARE_COUNTS),
+    "hidden": (0, PAINTING_COUNTS),
+    "easel_size": (0, PAINTINGS),
+    "gifted": (0, PAINTINGS),
+}
+
+
+def limits(board: np.void) -> dict[str, tuple[Any, Any]]:
+    """Return the lowest and the highest of each field of a state on a board, a row of `BOARD`."""
+    return _LIMITS | {
+        "round": (0, int(board["max_rounds"])),
+        "pilgrim": (0, int(board["ring_size"]) - 1),
+        "boutiques": (NOBODY, int(board["kinds"]) - 1),
+    }
+
+
+def bounds(limits: Mapping[str, tuple[Any, Any]], dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
+    """Return limits as two records, shape (2,): the lowest of each field, the highest."""
+    ends = np.zeros(2, dtype)
+    for name, (low, high) in limits.items():
+        ends[name] = [np.broadcast_to(end, dtype[name].shape) for end in (low, high)]
+    return ends
+
+
+# Of the numbers of a byte, all from `phase` on, as the widest board has them.
+_FIRST_BYTE: int = STATE.fields["phase"][1]  # type: ignore[index]
+_BYTE_BOUNDS = bounds(_LIMITS | {"pilgrim": (0, 127), "boutiques": (NOBODY, _COASTS - 1)}, STATE)
+_LOWEST, _HIGHEST = _BYTE_BOUNDS.view(np.int8).reshape(2, -1)[:, _FIRST_BYTE:].copy()
+
+
+def first_fault(boards: Rows, which: npt.NDArray[Any], states: Rows) -> tuple[int, int]:
+    """Return the place of the first game whose state is impossible and its fault, else -1 and 0.
+
+    Args:
+        boards: `BOARD` (b,).
+        which: integers (k,), the index of the board of each game.
+        states: `STATE` (k,) or, one for all, (1,); contiguous.
+    """
+    numbers = states.view(np.int8).reshape(len(states), STATE.itemsize)
+    place, fault = _first_fault(boards, which, states, numbers)
+    return int(place), int(fault)
+
+
+@entry
+def _first_fault(boards: Any, which: Any, states: Any, numbers: Any) -> tuple[int, int]:
+    for j in range(len(which)):
+        i = j if len(states) > 1 else 0
+        board, s = boards[which[j]], states[i]
+        fault = _out_of_limits(board, s, numbers[i]) or _fault(board, s)
+        if fault:
+            return j, fault
+    return FINE, 0
+
+
+@kernel
+def _fault(board: Row, s: Row) -> int:
+    """Return the first fault of a state within the limits, else 0."""
+    return (
+        _fault_of_pieces(board, s)
+        or _fault_of_player(s, 0)
+        or _fault_of_player(s, 1)
+        or _fault_of_places(board, s)
+        or _fault_of_setup(s)
+        or _fault_of_dice(s)
+        or _fault_of_origin(board, s)
+        or _fault_of_pending(board, s)
+        or _fault_of_mover(s)
+        or _fault_of_wares_held(board, s)
+        or _fault_of_end(board, s)
+        or _fault_of_choice(board, s)
+    )
+
+
+@kernel
+def _because(reason: int, seat: int, number: int) -> int:
+    return int64(reason) << 8 | int64(seat) << 4 | int64(number)
+
+
+@kernel
+def _out_of_limits(board: Row, s: Row, numbers: Any) -> int:
+    """Each number of a state is one that a kernel may index by."""
+    right = 0 <= int(s["round"]) <= int(board["max_rounds"])
+    for place in range(len(_LOWEST)):
+        right &= _LOWEST[place] <= numbers[_FIRST_BYTE + place] <= _HIGHEST[place]
+    for coast in range(_COASTS):
+        right &= int(s["boutiques"][coast]) < int(board["kinds"])
+    for seat in range(2):
+        right &= int(s["pilgrim"][seat]) < int(board["ring_size"])
+    if not right:
+        return _because(OUT_OF_LIMITS, 0, 0)
+    for seat in range(2):
+        if int(s["easel"][seat]) >> 2 * int(s["easel_size"][seat]) != 0:
+            return _because(EASEL_BEYOND_SIZE, seat, 0)
+    return 0
+
+
+@kernel
+def _fault_of_pieces(board: Row, s: Row) -> int:
+    """No ware and no token is lost or made (R1.2, R1.3)."""
+    for ware in range(4):
+        wares = int(s["wares"][0, ware]) + int(s["wares"][1, ware])
+        if int(s["bag"][ware]) + wares != WARE_COUNTS[ware]:
+            return _because(WARES_SUM, 0, ware)
+    for kind in range(int(board["kinds"])):
+        if boutiques_left(board, s, kind) < 0:
+            return _because(BOUTIQUES, 0, kind)
+    return 0
+
+
+@kernel
+def _fault_of_player(s: Row, seat: Seat) -> int:
+    """Ten paintings (R1.7), and ten coins are a slab while there is room for one (R4.5)."""
+    size = int(s["easel_size"][seat])
+    gone = PAINTINGS - size - paintings_hidden(s, seat)
+    if int(s["gifted"][seat]) != gone:
+        return _because(PAINTINGS_SUM, seat, max(gone, 0))
+    for icon in range(4):
+        count = int(s["hidden"][seat, icon])
+        for place in range(size):
+            count += int64(int(s["easel"][seat]) >> 2 * place & 3 == icon)
+        if count > PAINTING_COUNTS[seat][icon]:
+            return _because(PAINTINGS_OF_ICON, seat, icon)
+    if int(s["coins"][seat]) >= GOLD_PRICE and int(s["gold"][seat]) != LAST_SLAB:
+        return _because(COINS_FOR_GOLD, seat, 0)
+    return 0
+
+
+@kernel
+def _fault_of_places(board: Row, s: Row) -> int:
+    """A station holds one character (R4.1, R5.1)."""
+    if int(s["pilgrim"][0]) == int(s["pilgrim"][1]):
+        return _because(TWO_PILGRIMS, 0, 0)
+    for seat in range(2):
+        town = int(s["merchant"][seat])
+        if town < _COASTS:
+            station = int(board["coast_station"][town])
+            taken = station in (int(s["pilgrim"][0]), int(s["pilgrim"][1]))
+            if taken or town == int(s["merchant"][1 - seat]):
+                return _because(MERCHANT_STATION, seat, 0)
+    return 0
+
+
+@kernel
+def _fault_of_setup(s: Row) -> int:
+    """Tokens and sides are drawn in order, all of them before the first roll (R1.2, R1.4)."""
+    drawn = 0
+    for coast in range(_COASTS):
+        drawn += int64(int(s["boutiques"][coast]) != NOBODY)
+    rolled = 0
+    for character in range(3):
+        drawn += int64(int(s["wave_side"][character]) != NOBODY)
+        rolled += int64(int(s["dice"][character]) > 0)
+    phase, first = int(s["phase"]), int(s["round"]) == 0
+    step = setup_step(s)
+    if drawn != step:
+        if step < _COASTS:
+            return _because(BOUTIQUE_SKIPPED, 0, step)
+        return _because(SIDE_SKIPPED, 0, step - _COASTS)
+    if (phase == SETUP) != (drawn < _SETUP_STEPS):
+        return _because(ALL_DRAWN if phase == SETUP else LEFT_TO_DRAW, 0, 0)
+    if rolled != (0 if first else 3):
+        return _because(DICE_ROLLED, 0, 0)
+    if phase != ROLL and (phase == SETUP) != first:
+        return _because(ROUND_AT_SETUP if phase == SETUP else ROUND_BEGUN, 0, 0)
+    return 0
+
+
+@kernel
+def _fault_of_dice(s: Row) -> int:
+    """The die in hand and the dice left are those of the phase."""
+    phase, die, left = int(s["phase"]), int(s["die"]), picks_left(s)
+    in_hand = phase in (EFFECT, DRAW, REVEAL, DISCARD, REPEAT)
+    if (die != NOBODY) != in_hand:
+        return _because(DIE_IN_HAND if in_hand else NO_DIE_IN_HAND, 0, 0)
+    if in_hand and int(s["dice_left"]) >> die & 1:
+        return _because(DIE_TAKEN, 0, 0)
+    if not in_hand and (left > 0) != (phase == MOVE):
+        return _because(DICE_LEFT if phase == MOVE else NO_DICE_LEFT, 0, 0)
+    if (phase == DRAW and die != MERCHANT) or (phase == REVEAL and die != ARTIST):
+        return _because(DIE_OF_PHASE, 0, MERCHANT if phase == DRAW else ARTIST)
+    return 0
+
+
+@kernel
+def _fault_of_origin(board: Row, s: Row) -> int:
+    """While its effect is under way, the artist came from an area as far away as its die says."""
+    origin = int(s["origin"])
+    needed = int(s["die"]) == ARTIST and int(s["phase"]) in (EFFECT, REVEAL)
+    if (origin != NOBODY) != needed:
+        return _because(ORIGIN if needed else NO_ORIGIN, 0, 0)
+    if needed:
+        reach = int64(board["area_reach"][int(s["dice"][ARTIST]), origin])
+        area = int(s["artist"][picker(s)])
+        if not reach >> area & 1:
+            return _because(ORIGIN_REACH, 0, area)
+    return 0
+
+
+@kernel
+def _fault_of_pending(board: Row, s: Row) -> int:
+    """As many draws or reveals are to come as the phase may have (R4.3, R7)."""
+    phase, pending, seat = int(s["phase"]), int(s["pending"]), picker(s)
+    if phase == DRAW:
+        most = min(_most_draws(board, s, seat), wares_in_bag(s))
+        if most < 1:
+            return _because(MERCHANT_AT_DRAW, seat, 0)
+    elif phase == REVEAL:
+        most = paintings_hidden(s, seat)
+    else:
+        return 0 if pending == 0 else _because(NO_PENDING, 0, 0)
+    return 0 if 1 <= pending <= most else _because(PENDING, 0, most)
+
+
+@kernel
+def _most_draws(board: Row, s: Row, seat: Seat) -> int:
+    """Return what a seat may draw at most where its merchant stands, 0 if it may not."""
+    town = int(s["merchant"][seat]) - _COASTS
+    if town < 0 or int(s["die"]) != MERCHANT:
+        return 0
+    return int(board["mountain_number"][town]) + capacity(s, seat) - CAPACITY
+
+
+@kernel
+def _fault_of_mover(s: Row) -> int:
+    """It is the picker's decision; at DISCARD it may be the other's (R7.4)."""
+    phase, player = int(s["phase"]), int(s["player"])
+    if phase == DISCARD:
+        die = MERCHANT if player == picker(s) else PILGRIM
+        if player == NOBODY or int(s["die"]) != die:
+            return _because(PLAYER_AT_DISCARD, 0, 0)
+        room = capacity(s, player)
+        return 0 if wares_held(s, player) > room else _because(WARES_TO_RETURN, player, room)
+    if phase in (MOVE, EFFECT, REPEAT):
+        return 0 if player == picker(s) else _because(PICKER, picker(s), 0)
+    return 0 if player == NOBODY else _because(NO_PLAYER, 0, 0)
+
+
+@kernel
+def _fault_of_wares_held(board: Row, s: Row) -> int:
+    """Only a seat that draws or returns wares may hold more than its capacity (R4.3, R7.3)."""
+    phase, seat = int(s["phase"]), picker(s)
+    for player in range(2):
+        most = capacity(s, player)
+        if phase == DISCARD and player == int(s["player"]) and player != seat:
+            most = CAPACITY + 1  # robust is lost (R7.4)
+        elif phase in (DRAW, DISCARD) and player == seat:
+            most += _most_draws(board, s, seat) - int(s["pending"])
+        if wares_held(s, player) > most:
+            return _because(WARES_HELD, player, most)
+    return 0
+
+
+@kernel
+def _fault_of_end(board: Row, s: Row) -> int:
+    """The end is as pegs, slabs, paintings and rounds have it (R9.1, R10.1)."""
+    triggered = False
+    for seat in range(2):
+        triggered |= int(s["temple"][seat]) == LAST_TEMPLE or int(s["garden"][seat]) == LAST_GARDEN
+        triggered |= int(s["gold"][seat]) == LAST_SLAB or int(s["gifted"][seat]) == PAINTINGS
+    if (int(s["end_triggered"]) != 0) != triggered:
+        return _because(TRIGGERED, 0, int64(triggered))
+    phase, end = int(s["phase"]), NOT_ENDED
+    if phase == OVER:
+        end = END_TRIGGERS if triggered else END_CAP
+    if int(s["end"]) != end:
+        return _because(END, 0, end)
+    last = int(s["round"]) == int(board["max_rounds"])
+    if phase == ROLL and triggered:
+        return _because(OVER_WHEN_TRIGGERED, 0, 0)
+    if phase == ROLL and last:
+        return _because(ROUND_AT_ROLL, 0, 0)
+    return _because(ROUND_AT_CAP, 0, 0) if end == END_CAP and not last else 0
+
+
+@kernel
+def _fault_of_choice(board: Row, s: Row) -> int:
+    """EFFECT and REPEAT are asked where there is something besides `pass` (R6.2, R8.1)."""
+    phase = int(s["phase"])
+    if phase == REPEAT and int(s["hot_spring"]) != picker(s):
+        return _because(HOT_SPRING_AT_REPEAT, picker(s), 0)
+    if phase != EFFECT and phase != REPEAT:
+        return 0
+    only_pass = legal(board, s) == np.uint64(1) << np.uint64(PASS)
+    return _because(CHOICE, 0, 0) if only_pass else 0
