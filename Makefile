@@ -105,7 +105,7 @@ test-cuda: .venv-cuda/ready
 certify-rllib: .venv-rllib/ready
 	$(RLLIB) -m tokaido_env certify
 	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_adapters.py \
-	  tests/test_rllib.py tests/cli/test_tune_with_ray.py
+	  tests/test_rllib.py tests/test_recipes.py tests/cli/test_tune_with_ray.py
 
 # An environment that cannot be installed is named, and the others go on.
 certify-all: setup

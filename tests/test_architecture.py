@@ -49,20 +49,12 @@ WITH_OPTIONAL = {
     "tokaido_env/learn/ppo.py": {"stable_baselines3"},
     "tokaido_env/learn/ppo_metrics.py": {"stable_baselines3"},
     "tokaido_env/learn/ppo_policy.py": {"torch", "sb3_contrib"},
-    "tokaido_env/learn/rllib_policy.py": {"torch", "ray"},
     "tokaido_env/learn/expert.py": {"torch"},
     "tokaido_env/learn/zero_parts.py": {"torch"},
 }
 # Who may import a library at all, also inside functions.
 ONLY_IN = {
-    "ray": (
-        *(
-            "tokaido_env/arena/cluster.py",
-            "tokaido_env/rllib.py",
-            "tokaido_env/learn/rllib_policy.py",
-        ),
-        "tokaido_env/cli/certify.py",
-    ),
+    "ray": ("tokaido_env/arena/cluster.py", "tokaido_env/rllib.py", "tokaido_env/cli/certify.py"),
     "starlette": ("tokaido_env/web/server.py",),
     "uvicorn": ("tokaido_env/web/server.py",),
     "anywidget": ("tokaido_env/web/widget.py",),
