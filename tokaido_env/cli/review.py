@@ -21,9 +21,9 @@ from tokaido_env.agents import make
 from tokaido_env.arena.crews import KINDS, check_crew, open_crew
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.boards.pool import BoardPool
-from tokaido_env.cli.columns import check_format
 from tokaido_env.cli.program import described, program
 from tokaido_env.cli.review_columns import review_file
+from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.checks import plain
 from tokaido_env.files import check_outputs, whole_file, write_text
