@@ -1,4 +1,4 @@
-"""`tokaido certify`: the conformance tests of every library that is installed.
+"""Run the conformance tests of all installed libraries.
 
 Each check is the library's own test, run on our environment as its users get it.
 `benchmarks/certify_rollouts.py` adds libraries that have no test of their own.
@@ -6,7 +6,6 @@ Each check is the library's own test, run on our environment as its users get it
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib.metadata
 import io
@@ -24,7 +23,7 @@ from unittest import mock
 
 import tokaido_env
 from tokaido_env import files
-from tokaido_env.cli.program import program
+from tokaido_env.cli.program import parser_of
 from tokaido_env.core.extras import how_to_install
 
 # What PettingZoo warns of any dictionary with a mask that is not on a list of its own.
@@ -279,9 +278,7 @@ TESTED = {
 
 def main(arguments: Sequence[str] | None = None, checks: Sequence[Check] = CHECKS) -> int:
     """Print the table; return 1 if a check failed, else 0."""
-    parser = argparse.ArgumentParser(
-        program("certify"), description="Run the conformance tests of all installed libraries."
-    )
+    parser = parser_of("certify", __doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table to a file, too")
     options = parser.parse_args(arguments)
     print(f"tokaido_env {tokaido_env.__version__}, Python {sys.version.split()[0]}")
