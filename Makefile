@@ -103,9 +103,9 @@ test-cuda: .venv-cuda/ready
 	.venv-cuda/bin/python -m pytest -q tests/test_cuda.py
 
 certify-rllib: .venv-rllib/ready
-	$(RLLIB) -m tokaido_env certify
+	$(RLLIB) benchmarks/certify_rollouts.py
 	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_adapters.py \
-	  tests/test_rllib.py tests/cli/test_tune_with_ray.py
+	  tests/test_rllib.py tests/test_recipes.py tests/cli/test_tune_with_ray.py
 
 # An environment that cannot be installed is named, and the others go on.
 certify-all: setup

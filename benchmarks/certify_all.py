@@ -4,9 +4,8 @@
     python benchmarks/certify_all.py .venv .venv-others
 
 Some libraries ask for versions of others that exclude each other, so no single environment has
-them all. Each environment runs `python -m tokaido_env certify`; of each check the joined table
-shows what came of it where it ran: a failure before a pass, a pass with the tested versions before
-another.
+them all. Each environment runs `certify_rollouts.py`; of each check the joined table shows what
+came of it where it ran: a failure before a pass, a pass with the tested versions before another.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ from pathlib import Path
 Row = dict[str, str]
 """A row: package, version, check, outcome, detail, and environment, where it ran."""
 
+ROLLOUTS = Path(__file__).with_name("certify_rollouts.py")
+
 ORDER = ("FAILED", "passed", "not installed")
 
 
@@ -38,7 +39,7 @@ def certified(environment: Path) -> list[Row]:
         return []
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "table.json")
-        command = [str(python), "-m", "tokaido_env", "certify", "--json", str(table)]
+        command = [str(python), str(ROLLOUTS), "--json", str(table)]
         # Two cores are two cores: what libraries start beside would only be measured with it.
         done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False)
         if not table.exists():

@@ -29,6 +29,7 @@ OPTIONAL = {
     *("anywidget", "traitlets", "torchrl", "tensordict", "textarena", "minari"),
 }
 LEARNING = {"gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch", "pyspiel"}
+LEARNERS = ("alphazero", "metrics", "network", "rollouts", "run", "selfplay", "update")
 # Who may import an optional dependency when it is imported itself.
 WITH_OPTIONAL = {
     "tokaido_env/sb3.py": {"stable_baselines3"},
@@ -39,28 +40,16 @@ WITH_OPTIONAL = {
     "tokaido_env/web/server.py": {"starlette", "uvicorn"},
     "tokaido_env/web/widget.py": {"anywidget", "traitlets"},
     "tokaido_env/arena/executors/ray.py": {"ray"},
-    "tokaido_env/learn/network.py": {"torch"},
-    "tokaido_env/learn/sighted.py": {"torch"},
-    "tokaido_env/learn/games.py": {"torch"},
-    "tokaido_env/learn/update.py": {"torch"},
-    "tokaido_env/learn/scale.py": {"torch"},
-    "tokaido_env/learn/scale_settings.py": {"torch"},
+    **{f"tokaido_env/learn/{name}.py": {"torch"} for name in LEARNERS},
     "tokaido_env/learn/checkpoint.py": {"torch", "safetensors"},
-    "tokaido_env/learn/ppo.py": {"stable_baselines3"},
-    "tokaido_env/learn/ppo_metrics.py": {"stable_baselines3"},
+    "tokaido_env/learn/ppo.py": {"stable_baselines3", "sb3_contrib"},
     "tokaido_env/learn/ppo_policy.py": {"torch", "sb3_contrib"},
-    "tokaido_env/learn/rllib_policy.py": {"torch", "ray"},
-    "tokaido_env/learn/expert.py": {"torch"},
-    "tokaido_env/learn/zero_parts.py": {"torch"},
 }
 # Who may import a library at all, also inside functions.
 ONLY_IN = {
     "ray": (
-        *(
-            "tokaido_env/arena/executors/ray.py",
-            "tokaido_env/rllib.py",
-            "tokaido_env/learn/rllib_policy.py",
-        ),
+        "tokaido_env/arena/executors/ray.py",
+        "tokaido_env/rllib.py",
         "tokaido_env/cli/certify.py",
     ),
     "starlette": ("tokaido_env/web/server.py",),
@@ -68,7 +57,7 @@ ONLY_IN = {
     "anywidget": ("tokaido_env/web/widget.py",),
     "torch": ("tokaido_env/learn/", "tokaido_env/torchrl.py", "tokaido_env/cli/"),
     "torchrl": ("tokaido_env/torchrl.py", "tokaido_env/cli/"),
-    "sb3_contrib": ("tokaido_env/learn/ppo_policy.py", "tokaido_env/cli/"),
+    "sb3_contrib": ("tokaido_env/learn/ppo", "tokaido_env/cli/"),
     "stable_baselines3": ("tokaido_env/sb3.py", "tokaido_env/learn/ppo", "tokaido_env/cli/"),
 }
 

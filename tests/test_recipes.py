@@ -17,6 +17,7 @@ RECIPES = Path(__file__).resolve().parents[1] / "docs" / "recipes"
 SHORT = {
     "agilerl_dqn": ("agilerl", "--steps", "2000"),
     "jax_ppo": ("optax", "--updates", "1"),
+    "rllib_ppo": ("tokaido_env.rllib", "--minutes", "0.02"),
     "skrl_ppo": ("skrl", "--steps", "20000"),
     "tianshou_dqn": ("tianshou", "--steps", "2000"),
     "torchrl_ppo": ("torchrl", "--minutes", "0.02"),

@@ -5,6 +5,7 @@ RLlib asks for a Gymnasium of its own, so these run in an environment of their o
 """
 
 import itertools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,8 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.luck import episode_seed
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.learn.declared import RunError
 from tokaido_env.learn.network import frozen
-from tokaido_env.learn.rllib_policy import (
-    LearnerEnv,
-    MoveModule,
-    policy_of,
-    self_play,
-)
+from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.rllib import (
     NAME,
     POLICY,
@@ -53,6 +48,10 @@ from tokaido_env.rllib import (
     TokaidoMultiAgentEnv,
     self_play_config,
 )
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "recipes"))
+
+from rllib_ppo import LearnerEnv, MoveModule, policy_of, self_play
 
 # RLlib registers its vector of games anew each time.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")

@@ -17,7 +17,7 @@ from positions import other_board_data, position, shikoku_data, write_board
 
 from tokaido_env import Game, raw_env
 from tokaido_env.__main__ import main
-from tokaido_env.cli import columns, dataset
+from tokaido_env.cli import dataset, tabular_io
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, SCALES, encode_game
 from tokaido_env.record import Record, RecordError, load, replay, save
@@ -131,7 +131,7 @@ def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
 # What is in a row
 
 
-@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
 def test_rows_are_what_the_environment_shows(tmp_path: Path, suffix: str) -> None:
     rng = random.Random(0)
     choosers: list[Callable[[list[int]], int]] = [rng.choice] * 3 + [min]
@@ -182,7 +182,7 @@ def test_arrays_have_minaris_names_and_lengths(tmp_path: Path) -> None:
         assert np.array_equal(seen, seen_by(game, int(a["episode_seats"][episode])))
 
 
-@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
 def test_raw_values_divided_by_the_scales_are_the_observation(tmp_path: Path, suffix: str) -> None:
     raw, out = tmp_path / f"raw{suffix}", tmp_path / f"games{suffix}"
     dataset.export(GOLDEN, raw, dtype="uint8")
@@ -195,7 +195,7 @@ def test_raw_values_divided_by_the_scales_are_the_observation(tmp_path: Path, su
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_files_say_what_they_are(tmp_path: Path, dtype: str) -> None:
-    for suffix in columns.SUFFIXES:
+    for suffix in tabular_io.SUFFIXES:
         dataset.export(GOLDEN, tmp_path / f"games{suffix}", dtype=dtype)
     in_npz = json.loads(str(arrays_of(tmp_path / "games.npz")["metadata"]))
     in_parquet = json.loads(pq.read_schema(tmp_path / "games.parquet").metadata[b"tokaido_env"])
@@ -213,7 +213,7 @@ def unfinished(moves: int) -> Record:
     return game.record(["a", "b"])
 
 
-@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
 def test_a_game_without_an_end_is_truncated_and_has_no_return(tmp_path: Path, suffix: str) -> None:
     save([unfinished(0), unfinished(1), unfinished(9)], tmp_path / "games.jsonl")
     out = tmp_path / f"games{suffix}"
@@ -269,7 +269,7 @@ def test_a_board_of_ones_own(tmp_path: Path) -> None:
 # Files
 
 
-@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
 def test_the_same_games_give_the_same_bytes(tmp_path: Path, suffix: str) -> None:
     first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
     for out in (first, second):
@@ -283,7 +283,7 @@ def test_how_many_rows_are_held_at_once_makes_no_difference(
 ) -> None:
     at_once, in_turn = tmp_path / "at_once.parquet", tmp_path / "in_turn.parquet"
     dataset.export(GOLDEN, at_once)
-    monkeypatch.setattr(columns, "GROUP", 500)
+    monkeypatch.setattr(tabular_io, "GROUP", 500)
     dataset.export(GOLDEN, in_turn)
     assert pq.read_metadata(at_once).num_row_groups == 1
     assert 1 < pq.read_metadata(in_turn).num_row_groups <= 6
@@ -299,7 +299,7 @@ def broken(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
 def test_a_broken_record_leaves_the_old_file_and_nothing_else(tmp_path: Path, suffix: str) -> None:
     records, out = broken(tmp_path / "games.jsonl"), tmp_path / f"games{suffix}"
     out.write_text("old", encoding="utf-8")

@@ -14,7 +14,7 @@ from test_review_command import QUICK, Output, recorded, reviewed
 
 from tokaido_env import Game, Record
 from tokaido_env.__main__ import main
-from tokaido_env.cli import columns, review as command, review_columns
+from tokaido_env.cli import review as command, review_columns, tabular_io
 from tokaido_env.core.actions import IDS
 from tokaido_env.record import save
 from tokaido_env.report.tables import MOST
@@ -80,7 +80,7 @@ def expected_rows(number: int, record: Record) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
 def test_rows_are_what_single_reviews_tell(
     games: Path, records: list[Record], tmp_path: Path, suffix: str
 ) -> None:
@@ -133,7 +133,7 @@ def test_the_bytes_are_the_same_by_any_crew(
         )
     assert out[0].read_bytes() == out[1].read_bytes()
     if suffix == ".parquet":
-        monkeypatch.setattr(columns, "GROUP", 100)
+        monkeypatch.setattr(tabular_io, "GROUP", 100)
         assert main(["review", str(games), *QUICK, "--data", str(out[1])]) == 0
         assert pq.read_metadata(out[1]).num_row_groups > 1
         pd.testing.assert_frame_equal(told_of(out[1]), told_of(out[0]))
@@ -146,7 +146,7 @@ def test_files_tell_how_they_were_made_and_have_the_columns_of_the_docs(
     shown = page.split("| column | type | |\n|---|---|---|\n")[1].split("\n\n")[0]
     cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in shown.splitlines()]
     assert {name.strip("`"): kind for name, kind in cells} == review_columns.COLUMNS
-    for suffix in columns.SUFFIXES:
+    for suffix in tabular_io.SUFFIXES:
         out = tmp_path / f"out{suffix}"
         assert main(["review", str(games), *QUICK, "--seed", "5", "--data", str(out)]) == 0
         if suffix == ".npz":
@@ -161,7 +161,7 @@ def test_files_tell_how_they_were_made_and_have_the_columns_of_the_docs(
         assert (told["draws"], told["seed"]) == (4, 5)
 
 
-@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
 def test_no_game_is_a_table_without_rows(tmp_path: Path, suffix: str) -> None:
     (tmp_path / "none.jsonl").touch()
     out = tmp_path / f"out{suffix}"

@@ -75,7 +75,7 @@ def test_two_warm_up_at_once_and_nothing_is_left_to_compile(tmp_path: Path) -> N
     cache = {"XDG_CACHE_HOME": str(tmp_path), "NUMBA_CACHE_DIR": "", "NUMBA_OPT": "1"}
     several = [
         subprocess.Popen(
-            [sys.executable, "-m", "tokaido_env.cli.warmup", "game"],
+            [sys.executable, "-m", "tokaido_env", "warmup", "game"],
             env=os.environ | cache | {"PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
             text=True,

@@ -1,19 +1,16 @@
-"""`tokaido actions`: what players decide and what chance decides, by id and label."""
+"""Print the actions, which players decide on, and the outcomes of chance.
+
+A row has the id, the label, and what it is, with the number of its rule in docs/rules.md.
+"""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tokaido_env.cli.program import program
+from tokaido_env.cli.program import parser_of
 from tokaido_env.core.actions import IDS, LABELS
-from tokaido_env.core.box import (
-    CHARACTERS,
-    ICONS,
-    SIDES,
-    WARES,
-)
+from tokaido_env.core.box import CHARACTERS, ICONS, SIDES, WARES
 
 _WAVE = ", with the wave held"
 
@@ -81,11 +78,7 @@ _OUTCOMES = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; return the exit status."""
-    argparse.ArgumentParser(
-        program("actions"),
-        description="Print the actions, which players decide on, and the outcomes of chance: id, "
-        "label, and what it is, with the number of its rule in docs/rules.md.",
-    ).parse_args(arguments)
+    parser_of("actions", __doc__).parse_args(arguments)
     print("\n\n".join(tables()))
     return 0
 

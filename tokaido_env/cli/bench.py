@@ -1,4 +1,4 @@
-"""`tokaido bench`: how fast everything is on this machine, beside what it should be.
+"""Measure the speeds of this machine, next to what they should be.
 
 Rows that are compared run in turn within one run, so that what slows the machine slows all of them.
 The first run is thrown away; shown are the median of the others and their spread.
@@ -6,7 +6,6 @@ The first run is thrown away; shown are the median of the others and their sprea
 
 from __future__ import annotations
 
-import argparse
 import gc
 import importlib.metadata
 import importlib.util
@@ -27,7 +26,7 @@ import tokaido_env
 from tokaido_env.cli.bench_cuda import has_gpu
 from tokaido_env.cli.bench_games import GAMES, Done
 from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
-from tokaido_env.cli.program import program
+from tokaido_env.cli.program import parser_of, reports_errors
 from tokaido_env.files import check_outputs, write_text
 
 PACKAGES = (
@@ -63,33 +62,22 @@ class Result:
         return row | {"median": self.median, "figures": self.figures, "met": self.met}
 
 
+@reports_errors("bench")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the figures; return the exit status."""
-    options = _parser().parse_args(arguments)
-    if options.runs < 1:
-        print(f"bench: --runs: expected 1 or more, got {options.runs}", file=sys.stderr)
-        return 1
-    if options.only and not any(_wanted(row, options.only) for row in ROWS):
-        known, asked = ", ".join(row.key for row in ROWS), " ".join(options.only)
-        print(f"bench: --only: expected one of {known}, got {asked}", file=sys.stderr)
-        return 1
-    try:
-        check_outputs(options.json)
-        _measure(options.runs, options.only, options.json)
-    except OSError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        program("bench"), description="Measure the speeds of this machine."
-    )
+    parser = parser_of("bench", __doc__)
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each row")
     parser.add_argument("--only", nargs="+", metavar="ROW", help="rows whose key starts so")
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")
-    return parser
+    options = parser.parse_args(arguments)
+    if options.runs < 1:
+        raise ValueError(f"--runs: expected 1 or more, got {options.runs}")
+    if options.only and not any(_wanted(row, options.only) for row in ROWS):
+        known, asked = ", ".join(row.key for row in ROWS), " ".join(options.only)
+        raise ValueError(f"--only: expected one of {known}, got {asked}")
+    check_outputs(options.json)
+    _measure(options.runs, options.only, options.json)
+    return 0
 
 
 def _measure(runs: int, only: Sequence[str] | None, json_file: str | None) -> None:

@@ -205,7 +205,7 @@ def gym_play() -> Done:
     return Done(steps, time.perf_counter() - began)
 
 
-def open_spiel_play(name: str, *, tensor: bool) -> Callable[[], Done]:
+def open_spiel_play(name: str, tensor: bool = False) -> Callable[[], Done]:
     """Return a measure of random play of an OpenSpiel game from Python, in decisions."""
 
     def measure() -> Done:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import subprocess
@@ -17,53 +16,42 @@ import numpy as np
 
 from tokaido_env.core.actions import N_ACTIONS
 
-LEARNERS = ("free", "kernel", "pool")
 _OPENING = 30  # decisions, so that as many actions are legal as in games
 
 _TIMED = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
 
 
-class Learning:
-    """Speeds of MaskablePPO in a process of its own, where PyTorch's threads can be set.
+def learning(name: str) -> Callable[[], float]:
+    """Return a measure of MaskablePPO, in steps of the learner/s.
 
-    Each process measures all of `LEARNERS` in turn; their figures are handed out one by one.
+    It runs in a process of its own, where PyTorch's threads can be set.
+
+    Args:
+        name: of the opponents, as for `learn`.
     """
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, list[float]] = {name: [] for name in LEARNERS}
-
-    def of(self, name: str) -> Callable[[], float]:
-        """Return a measure of one of `LEARNERS`, in steps of the learner/s."""
-
-        def measure() -> float:
-            if not self._waiting[name]:
-                for each, figure in child(
-                    "from tokaido_env.cli.bench_processes import learn; learn()"
-                ).items():
-                    self._waiting[each].append(figure)
-            return self._waiting[name].pop(0)
-
-        return measure
+    return lambda: float(
+        child(f"from tokaido_env.cli.bench_processes import learn; learn({name!r})")
+    )
 
 
-def learn() -> None:
-    """Train on each kind of environment in turn and print the steps/s as JSON."""
+def learn(name: str) -> None:
+    """Train and print the steps/s.
+
+    Args:
+        name: "free" for an environment whose steps cost nothing, "kernel" for an opponent in the
+            kernel, "pool" for four networks.
+    """
     import torch
 
     from tokaido_env.learn.settings import PpoSettings
 
     torch.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     settings = PpoSettings()
-    models = {name: _learner(name, settings) for name in LEARNERS}
-    steps = settings.games * settings.rollout
-    done, seconds = dict.fromkeys(LEARNERS, 0), dict.fromkeys(LEARNERS, 0.0)
-    for turn, name in itertools.product(range(4), LEARNERS):
-        before, began = models[name].num_timesteps, time.perf_counter()
-        models[name].learn(steps, reset_num_timesteps=False)
-        if turn > 0:
-            done[name] += models[name].num_timesteps - before
-            seconds[name] += time.perf_counter() - began
-    print(json.dumps({name: done[name] / seconds[name] for name in LEARNERS}))
+    model, steps = _learner(name, settings), settings.games * settings.rollout
+    model.learn(steps)
+    before, began = model.num_timesteps, time.perf_counter()
+    model.learn(3 * steps, reset_num_timesteps=False)
+    print((model.num_timesteps - before) / (time.perf_counter() - began))
 
 
 def _learner(name: str, settings: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import tokaido_env
@@ -21,8 +21,10 @@ from tokaido_env.cli.bench_games import (
     searching,
     stepping,
 )
-from tokaido_env.cli.bench_processes import Learning, first_decision, import_seconds
+from tokaido_env.cli.bench_processes import first_decision, import_seconds, learning
 from tokaido_env.core.state import STATE
+
+Measure = Callable[[], Done | float]
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Row:
     key: str
     what: str
     unit: str
-    measure: Callable[[], Done | float]
+    measure: Measure
     budget: float | None = None
     at_most: bool = False
     threads: int = 1
@@ -66,51 +68,43 @@ class Ratio:
     threads: int = 1
 
 
-_learning = Learning()
 _POLICIES = ("safetensors",)
 _LEARNING = ("stable_baselines3", "sb3_contrib", "torch", "safetensors")
-_SPEED = "decisions/s"
+_PGX, _SPIEL = ("pgx",), ("pyspiel",)
+_SPEED, _SIMULATIONS = "decisions/s", "simulations/s"
 _POOL = "family:train/1000"
 
-_ON_GPU = (
-    *(
-        Row(f"cuda.random.{size}", f"on a GPU, 2^{size} games, random play", _SPEED, play, gpu=True)
-        for size, play in ((size, playing("random", size)) for size in SIZES)
-    ),
-    *(
-        Row(f"cuda.float32.{size}", "… and float32 observations", _SPEED, play, gpu=True)
-        for size, play in ((size, playing("random", size, "float32")) for size in SIZES)
-    ),
-    *(
-        Row(f"cuda.greedy.{size}", "… `greedy`, without observations", _SPEED, play, gpu=True)
-        for size, play in ((size, playing("greedy", size)) for size in SIZES)
-    ),
-    Row("cuda.memory", "… memory read and written", "GB/s", moving(SIZES[-1]), gpu=True),
-)
+
+def _on_threads(
+    key: str,
+    what: str,
+    measure: Measure,
+    one: float | None = None,
+    two: float | None = None,
+    unit: str = _SPEED,
+    needs: tuple[str, ...] = (),
+) -> tuple[Row, Row]:
+    """Return the rows KEY.1 and KEY.2, on one thread and on two, with their budgets."""
+    return (
+        Row(f"{key}.1", what, unit, measure, one, needs=needs),
+        Row(f"{key}.2", what, unit, measure, two, threads=2, needs=needs),
+    )
+
+
+def _on_gpu(key: str, what: str, bot: str, observation: str | None = None) -> Iterator[Row]:
+    """Yield a row for each size of batch, in powers of two."""
+    for size in SIZES:
+        measure = playing(bot, size, observation)
+        yield Row(f"cuda.{key}.{size}", what.format(size), _SPEED, measure, gpu=True)
+
 
 ROWS = (
-    Row("random.1", "random play, int8 masks", _SPEED, random_play(None), 18e6),
-    Row("random.2", "random play, int8 masks", _SPEED, random_play(None), 33e6, threads=2),
-    Row("pool.1", "… on a pool of 1,000 boards", _SPEED, random_play(None, board=_POOL)),
-    Row("pool.2", "… on a pool of 1,000 boards", _SPEED, random_play(None, board=_POOL), threads=2),
-    Row("float32.1", "… and float32 observations", _SPEED, random_play("float32"), 7e6),
-    Row("float32.2", "… and float32 observations", _SPEED, random_play("float32"), 13e6, threads=2),
-    Row(
-        "block.1",
-        "… and the board's block",
-        _SPEED,
-        random_play("float32", see_board=True),
-    ),
-    Row(
-        "block.2",
-        "… and the board's block",
-        _SPEED,
-        random_play("float32", see_board=True),
-        threads=2,
-    ),
+    *_on_threads("random", "random play, int8 masks", random_play(None), 18e6, 33e6),
+    *_on_threads("pool", "… on a pool of 1,000 boards", random_play(None, board=_POOL)),
+    *_on_threads("float32", "… and float32 observations", random_play("float32"), 7e6, 13e6),
+    *_on_threads("block", "… and the board's block", random_play("float32", see_board=True)),
     Row("entities.1", "… and entities", _SPEED, random_play("entities")),
-    Row("uint8.1", "… and uint8 observations", _SPEED, random_play("uint8")),
-    Row("uint8.2", "… and uint8 observations", _SPEED, random_play("uint8"), threads=2),
+    *_on_threads("uint8", "… and uint8 observations", random_play("uint8")),
     Row(
         "copied.1",
         "… float32, in arrays of one's own (the default)",
@@ -130,132 +124,74 @@ ROWS = (
     ),
     Row("gym", "Gymnasium `TokaidoDuo-v0` against random", "steps/s", gym_play),
     Row("deepcopy", "deepcopy of a running `env()`", "µs", deep_copies, 50.0, at_most=True),
-    Row(
-        "pyspiel.tokaido",
-        "OpenSpiel `tokaido_duo`, random play",
-        _SPEED,
-        open_spiel_play("tokaido_duo", tensor=False),
-        needs=("pyspiel",),
+    *(
+        Row(f"pyspiel.{key}", f"OpenSpiel {what}", _SPEED, measure, needs=_SPIEL)
+        for key, what, measure in (
+            ("tokaido", "`tokaido_duo`, random play", open_spiel_play("tokaido_duo")),
+            ("backgammon", "backgammon (C++), random play", open_spiel_play("backgammon")),
+            ("tensor", "backgammon (C++), with tensor", open_spiel_play("backgammon", True)),
+        )
     ),
-    Row(
-        "pyspiel.backgammon",
-        "OpenSpiel backgammon (C++), random play",
-        _SPEED,
-        open_spiel_play("backgammon", tensor=False),
-        needs=("pyspiel",),
+    *(
+        Row(
+            f"pgx.{name}",
+            f"Pgx {name}, random play, all cores",
+            _SPEED,
+            pgx_play(name),
+            threads=2,
+            needs=_PGX,
+        )
+        for name in ("connect_four", "backgammon")
     ),
-    Row(
-        "pyspiel.tensor",
-        "OpenSpiel backgammon (C++), with tensor",
-        _SPEED,
-        open_spiel_play("backgammon", tensor=True),
-        needs=("pyspiel",),
+    *(
+        Row(
+            f"ppo.{key}",
+            f"MaskablePPO, {what}",
+            "steps/s",
+            learning(key),
+            None,
+            False,
+            2,
+            _LEARNING,
+        )
+        for key, what in (
+            ("free", "environment that costs nothing"),
+            ("kernel", "opponents in the kernel (greedy)"),
+            ("pool", "a pool of four networks"),
+        )
     ),
-    Row(
-        "pgx.connect_four",
-        "Pgx connect_four, random play, all cores",
-        _SPEED,
-        pgx_play("connect_four"),
-        threads=2,
-        needs=("pgx",),
-    ),
-    Row(
-        "pgx.backgammon",
-        "Pgx backgammon, random play, all cores",
-        _SPEED,
-        pgx_play("backgammon"),
-        threads=2,
-        needs=("pgx",),
-    ),
-    Row(
-        "ppo.free",
-        "MaskablePPO, environment that costs nothing",
-        "steps/s",
-        _learning.of("free"),
-        threads=2,
-        needs=_LEARNING,
-    ),
-    Row(
-        "ppo.kernel",
-        "MaskablePPO, opponents in the kernel (greedy)",
-        "steps/s",
-        _learning.of("kernel"),
-        threads=2,
-        needs=_LEARNING,
-    ),
-    Row(
-        "ppo.pool",
-        "MaskablePPO, a pool of four networks",
-        "steps/s",
-        _learning.of("pool"),
-        threads=2,
-        needs=_LEARNING,
-    ),
-    Row(
-        "mcts.4000.1",
+    *_on_threads(
+        "mcts.4000",
         "`mcts:sims=4000`, evaluated leaves",
-        "simulations/s",
         searching("mcts:sims=4000"),
         1.5e6,
-    ),
-    Row(
-        "mcts.4000.2",
-        "`mcts:sims=4000`, evaluated leaves",
-        "simulations/s",
-        searching("mcts:sims=4000"),
-        threads=2,
+        unit=_SIMULATIONS,
     ),
     Row(
         "mcts.full.1",
         "`mcts:sims=400,rollout=full`",
-        "simulations/s",
+        _SIMULATIONS,
         searching("mcts:sims=400,rollout=full"),
         80e3,
     ),
-    Row(
-        "champion.1",
-        "`champion`, one forward pass",
-        "decisions/s",
-        searching("champion"),
-        threads=1,
-        needs=_POLICIES,
+    *_on_threads(
+        "champion", "`champion`, one forward pass", searching("champion"), needs=_POLICIES
     ),
-    Row(
-        "champion.2",
-        "`champion`, one forward pass",
-        "decisions/s",
-        searching("champion"),
-        threads=2,
-        needs=_POLICIES,
-    ),
-    Row(
-        "champion.400.1",
+    *_on_threads(
+        "champion.400",
         "`champion:sims=400`",
-        "simulations/s",
         searching("champion:sims=400"),
-        threads=1,
-        needs=_POLICIES,
-    ),
-    Row(
-        "champion.400.2",
-        "`champion:sims=400`",
-        "simulations/s",
-        searching("champion:sims=400"),
-        threads=2,
+        unit=_SIMULATIONS,
         needs=_POLICIES,
     ),
     Row("import", "`import tokaido_env`", "s", import_seconds, 0.4, at_most=True),
     Row("first.warm", "first decision of a process", "s", first_decision(cold=False), 0.8, True),
-    Row(
-        "first.cold",
-        "… with an empty kernel cache",
-        "s",
-        first_decision(cold=True),
-        12.0,
-        at_most=True,
-    ),
+    Row("first.cold", "… with an empty kernel cache", "s", first_decision(cold=True), 12.0, True),
     Row("state", "one state", "bytes", lambda: float(STATE.itemsize), 128.0, at_most=True),
-    *_ON_GPU,
+    *_on_gpu("random", "on a GPU, 2^{} games, random play", "random"),
+    *_on_gpu("float32", "… and float32 observations", "random", "float32"),
+    *_on_gpu("greedy", "… `greedy`, without observations", "greedy"),
+    Row("cuda.memory", "… memory read and written", "GB/s", moving(SIZES[-1]), gpu=True),
 )
 RATIOS = (
     Ratio("pool / random", "a pool of 1,000 boards to one board", "pool.1", "random.1", 0.93),

@@ -44,20 +44,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import Boards
-from tokaido_env.cli.columns import (
+from tokaido_env.cli.tabular_io import (
+    TEXT,
+    TEXTS,
+    Kind,
     check_format,
     npz_archive,
     npz_member,
-    parquet_rows,
+    table_file,
     write_member,
 )
 from tokaido_env.core import loops
@@ -76,33 +78,16 @@ VERSION = 1
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class Played:
+class Played(NamedTuple):
     """The decisions of one game, T of them.
 
     Attributes:
-        game: which line of its file, from 1.
-        seed: of the game, -1 if the record has none.
-        players: what the record calls the two seats.
-        board: what it was played on.
-        seats: int8 (T,), who decides.
-        rows: arrays of T rows by the names of the columns: observation, mask, action, reward,
-            return, terminated, truncated and next_player.
-        chance: for each decision the labels of the outcomes after it.
+        rows: of the table, by the names of its columns: arrays, and lists of `player` and `chance`.
         last: (2, N_FEATURES), what the seats see last of all.
     """
 
-    game: int
-    seed: int
-    players: tuple[str, str]
-    board: Board
-    seats: npt.NDArray[np.int8]
-    rows: Arrays
-    chance: list[list[str]]
+    rows: dict[str, Any]
     last: npt.NDArray[Any]
-
-    def __len__(self) -> int:
-        return len(self.seats)
 
 
 def export(
@@ -130,64 +115,104 @@ def export(
     """
     source, target = Path(records), Path(out)
     check_format(target)
-    write = _write_npz if target.suffix == ".npz" else _write_parquet
     check_outputs(target, read=[source, board if isinstance(board, str | Path) else None])
     rows = count_decisions(source)
-    if not rows:
-        raise ValueError(f"{source}: expected games with decisions, found none")
     lengths: list[int] = []
 
     def noted() -> Iterator[Played]:
         for played in read(source, board, dtype):
-            lengths.append(len(played))
+            lengths.append(len(played.rows["step"]))
             yield played
-
-    with whole_file(target) as file:
-        write(file, noted(), rows, dtype)
         if sum(lengths) != rows:
             raise ValueError(f"{source}: expected {rows} decisions as counted before, it changed")
+
+    about = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
+    about |= {"layout": LAYOUT_HASH, "observation": dtype}
+    if target.suffix == ".npz":
+        _write_npz(target, noted(), (rows, N_FEATURES), about)
+    else:
+        with table_file(target, columns(dtype), about) as add:
+            for played in noted():
+                add(played.rows)
     return rows, len(lengths)
+
+
+def columns(dtype: str) -> dict[str, Kind]:
+    """Return the columns of the table in their order, with their kinds.
+
+    Args:
+        dtype: of the observations.
+    """
+    return {
+        "game": "int64",
+        "seed": "int64",
+        "step": "int32",
+        "seat": "int8",
+        "player": TEXT,
+        "board": TEXT,
+        "board_hash": TEXT,
+        "observation": (dtype, N_FEATURES),
+        "mask": ("int8", N_ACTIONS),
+        "action": "int64",
+        "reward": "float32",
+        "return": "float32",
+        "terminated": "bool",
+        "truncated": "bool",
+        "chance": TEXTS,
+        "next_player": "int8",
+    }
 
 
 def read(path: Path, board: Boards | None = None, dtype: str = "float32") -> Iterator[Played]:
     """Yield the decisions of each game of a record file, verified; see `export`."""
     for number, record, played in read_each(path, board):
-        yield _columns(number, record, played, dtype)
+        yield _decisions(number, record, played, dtype)
 
 
 def count_decisions(path: Path) -> int:
-    """Return the number of decisions in a record file, before they are verified."""
-    return sum(sum(event in IDS for event in record.events) for _, record in records_of(path))
+    """Return the number of decisions in a record file, before they are verified.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    count = sum(sum(event in IDS for event in record.events) for _, record in records_of(path))
+    if not count:
+        raise ValueError(f"{path}: expected games with decisions, found none")
+    return count
 
 
 # One game
 
 
-def _columns(number: int, record: Record, played: Trajectory, dtype: str) -> Played:
-    check_fits(played.board.record, dtype)
+def _decisions(number: int, record: Record, played: Trajectory, dtype: str) -> Played:
+    board = played.board
+    check_fits(board.record, dtype)
     decisions = np.flatnonzero(played.decided)
     # The position after the last event is what both seats see last of all.
     last = len(played.states) - 1
     following = np.append(decisions, last)[1:]
-    players = played.movers[decisions]
-    seen_by = np.append(players, [0, 1]).astype(np.int8)
+    seats = played.movers[decisions]
+    seen_by = np.append(seats, [0, 1]).astype(np.int8)
     seen = copy_rows(played.states, np.append(decisions, [last, last]))
-    observations = _observe(played.board, seen, seen_by, dtype)
+    observations = _observe(board, seen, seen_by, dtype)
+    labels, length = played.labels(), len(decisions)
+    between = zip(decisions.tolist(), following.tolist(), strict=True)
     rows = {
+        "game": np.full(length, number),
+        "seed": np.full(length, -1 if record.seed is None else record.seed),
+        "step": np.arange(length, dtype=np.int32),
+        "seat": seats,
+        "player": [record.players[seat] for seat in seats.tolist()],
+        "board": np.full(length, board.name),
+        "board_hash": np.full(length, board.hash),
         "observation": observations[:-2],
         "mask": loops.mask_rows(decisions, played.legal),
         "action": played.events[decisions].astype(np.int64),
+        "chance": [list(labels[i + 1 : j]) for i, j in between],
         "next_player": played.movers[following],
-        **_results(played, players),
+        **_results(played, seats),
     }
-    labels = played.labels()
-    between = zip(decisions.tolist(), following.tolist(), strict=True)
-    chance = [list(labels[i + 1 : j]) for i, j in between]
-    seed = -1 if record.seed is None else record.seed
-    return Played(
-        *(number, seed, record.players, played.board, players),
-        *(rows, chance, observations[-2:]),
-    )
+    return Played(rows, observations[-2:])
 
 
 def _observe(
@@ -215,115 +240,60 @@ def _results(played: Trajectory, seats: npt.NDArray[np.int8]) -> Arrays:
     }
 
 
-# Files
-
-
-def _metadata(dtype: str) -> str:
-    versions = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
-    return json.dumps(versions | {"layout": LAYOUT_HASH, "observation": dtype})
-
-
-def _write_parquet(file: IO[bytes], games: Iterator[Played], rows: int, dtype: str) -> None:
-    schema = _schema(dtype)
-    # A dictionary finds nothing in observations that compression does not, and takes its time.
-    coded = [field.name for field in schema if field.name not in ("observation", "mask")]
-    with parquet_rows(file, schema, coded) as add:
-        for played in games:
-            add(_part(played))
-
-
-def _schema(dtype: str) -> Any:
-    import pyarrow as pa
-
-    value = pa.float32() if dtype == "float32" else pa.uint8()
-    columns = [
-        ("game", pa.int64()),
-        ("seed", pa.int64()),
-        ("step", pa.int32()),
-        ("seat", pa.int8()),
-        ("player", pa.string()),
-        ("board", pa.string()),
-        ("board_hash", pa.string()),
-        ("observation", pa.list_(value, N_FEATURES)),
-        ("mask", pa.list_(pa.int8(), N_ACTIONS)),
-        ("action", pa.int64()),
-        ("reward", pa.float32()),
-        ("return", pa.float32()),
-        ("terminated", pa.bool_()),
-        ("truncated", pa.bool_()),
-        ("chance", pa.list_(pa.string())),
-        ("next_player", pa.int8()),
-    ]
-    fields = [pa.field(name, kind, nullable=False) for name, kind in columns]
-    return pa.schema(fields, metadata={"tokaido_env": _metadata(dtype)})
-
-
-def _part(played: Played) -> dict[str, Any]:
-    """Return the rows of a game by the names of their columns."""
-    length = len(played)
-    return {
-        "game": np.full(length, played.game),
-        "seed": np.full(length, played.seed),
-        "step": np.arange(length),
-        "seat": played.seats,
-        "player": [played.players[seat] for seat in played.seats.tolist()],
-        "board": np.full(length, played.board.name),
-        "board_hash": np.full(length, played.board.hash),
-        "chance": played.chance,
-        **played.rows,
-    }
-
+# Episodes of an archive
 
 _PLURALS = {
+    "mask": "action_masks",
     "action": "actions",
+    "next_player": "next_players",
     "reward": "rewards",
+    "return": "returns",
     "terminated": "terminations",
     "truncated": "truncations",
-    "mask": "action_masks",
-    "return": "returns",
-    "next_player": "next_players",
+    "step": "steps",
+}
+_OF_EPISODES = {
+    "game": "episode_games",
+    "seed": "episode_seeds",
+    "seat": "episode_seats",
+    "player": "episode_players",
+    "board": "episode_boards",
+    "board_hash": "episode_board_hashes",
 }
 
 
-def _write_npz(file: IO[bytes], games: Iterator[Played], rows: int, dtype: str) -> None:
+def _write_npz(
+    path: Path, games: Iterator[Played], shape: tuple[int, int], about: dict[str, Any]
+) -> None:
     """Write observations as they come and hold all else, a fraction of their size."""
     parts: list[Arrays] = []
     labels: dict[str, int] = {}
-    with npz_archive(file) as archive:
+    with whole_file(path) as file, npz_archive(file) as archive:
         with npz_member(archive, "observations") as member:
-            shape = (rows, N_FEATURES)
-            head = {"descr": units(dtype).dtype.str, "fortran_order": False, "shape": shape}
+            dtype = units(about["observation"]).dtype.str
+            head = {"descr": dtype, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(member, head)
             for played in games:
-                order = np.argsort(played.seats, kind="stable")
+                order = np.argsort(played.rows["seat"], kind="stable")
                 member.write(played.rows["observation"][order].tobytes())
                 parts.append(_episodes(played, order, labels))
         for name, array in _joined(parts, labels).items():
             write_member(archive, name, array)
-        write_member(archive, "metadata", np.array(_metadata(dtype)))
+        write_member(archive, "metadata", np.array(json.dumps(about)))
 
 
 def _episodes(played: Played, order: npt.NDArray[np.int64], labels: dict[str, int]) -> Arrays:
     """Return the arrays of one game, but its observations; new labels are added to `labels`."""
-    seats, lengths = np.unique(played.seats, return_counts=True)
-    chance = [played.chance[i] for i in order.tolist()]
+    rows = played.rows | {"player": np.array(played.rows["player"], np.str_)}
+    seats, firsts, lengths = np.unique(rows["seat"], return_index=True, return_counts=True)
+    chance = [rows["chance"][i] for i in order.tolist()]
     codes = [labels.setdefault(label, len(labels)) for row in chance for label in row]
-    arrays: dict[str, npt.NDArray[Any]] = {
-        _PLURALS[name]: column[order]
-        for name, column in played.rows.items()
-        if name != "observation"
-    }
-    return arrays | {
-        "steps": order.astype(np.int32),
+    return {
+        **{plural: rows[name][order] for name, plural in _PLURALS.items()},
         "chance": np.array(codes, np.uint16),
         "chance_starts": np.array([len(row) for row in chance], np.int64),
         "episode_starts": lengths.astype(np.int64),
-        "episode_games": np.full(len(seats), played.game, np.int64),
-        "episode_seeds": np.full(len(seats), played.seed, np.int64),
-        "episode_seats": seats,
-        "episode_players": np.array([played.players[seat] for seat in seats], np.str_),
-        "episode_boards": np.full(len(seats), played.board.name),
-        "episode_board_hashes": np.full(len(seats), played.board.hash),
+        **{plural: rows[name][firsts] for name, plural in _OF_EPISODES.items()},
         "final_observations": played.last[seats],
     }
 

@@ -26,7 +26,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokaido_env.agents import Agent, describe, make
 from tokaido_env.agents.registry import check_names, entrant, policy_of
@@ -37,19 +37,11 @@ from tokaido_env.arena.match import Match
 from tokaido_env.arena.merged import merge, read_shard, shard
 from tokaido_env.arena.nursery import CAN_FORK
 from tokaido_env.arena.playing import AgentFailed
-from tokaido_env.arena.ratings import (
-    Rating,
-    anchor_of,
-    fit,
-    rate_matches,
-)
+from tokaido_env.arena.ratings import Rating, anchor_of, fit, rate_matches
 from tokaido_env.arena.records import Records
 from tokaido_env.arena.series import Result, play_series
 from tokaido_env.arena.stopping import check_error
-from tokaido_env.arena.tournament import (
-    Sheet,
-    round_robin,
-)
+from tokaido_env.arena.tournament import Sheet, round_robin
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.cli.calibrate import calibrate_agent
 from tokaido_env.cli.exploit import exploit_agent
@@ -57,7 +49,6 @@ from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
 from tokaido_env.cli.generalise import generalise
 from tokaido_env.cli.ladders import build_ladder, place_agent
 from tokaido_env.cli.matches import (
-    INTERRUPTED,
     Scale,
     add_common,
     add_link,
@@ -68,7 +59,7 @@ from tokaido_env.cli.matches import (
     tell_stopped,
     tell_taken,
 )
-from tokaido_env.cli.program import described, program
+from tokaido_env.cli.program import parser_of, program, reports_errors
 from tokaido_env.cli.regret import regret
 from tokaido_env.cli.suite import suite, verify_submission
 from tokaido_env.core.checks import check_seed, plain
@@ -82,18 +73,12 @@ MOST_NAMED = 4  # agents in the title of a page
 ERROR = 0.05  # how often a match that is decided may name the wrong agent
 
 
+@reports_errors("evaluate", AgentFailed)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     command = COMMANDS.get(arguments[0]) if arguments else None
-    try:
-        return command(arguments[1:]) if command else _matches(arguments)
-    except (ValueError, OSError, ModuleNotFoundError, AgentFailed) as error:
-        print(f"evaluate: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("evaluate: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    return command(arguments[1:]) if command else _matches(arguments)
 
 
 # Matches
@@ -102,16 +87,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _matches(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
+    options.command = f"{program('evaluate')} {shlex.join(arguments)}"
     if options.list:
         for usage, meaning in describe():
             print(f"{usage}\n    {meaning}")
         return 0
     if options.from_records:
-        options.command = f"{program('evaluate')} {shlex.join(arguments)}"
-        return _tell_merged(options)
+        return _merge(options)
     if len(options.agents) < 2:
         parser.error(f"expected two or more agents, as: {program('evaluate')} greedy random")
-    options.command = f"{program('evaluate')} {shlex.join(arguments)}"
     entrants = [entrant(text) for text in options.agents]
     check_names(entrants)
     options.names, options.agents = map(list, zip(*entrants, strict=True))
@@ -119,11 +103,7 @@ def _matches(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        program("evaluate"),
-        description=described(__doc__, "evaluate"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("evaluate", __doc__)
     add = parser.add_argument
     add("agents", nargs="*", metavar="AGENT", help="spec strings, see --list, or NAME=SPEC")
     add_common(parser, games=1000)
@@ -187,21 +167,26 @@ def _evaluate(options: argparse.Namespace) -> int:
     if options.records is not None:
         records = Records(options.records, sheets, names)
         tell_taken(records)
-    results, stopped = _play(pairs, sheets, records, options)
-    ratings = _ratings(results, options, complete=stopped is None)
-    scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
-    ranked = standings([result.match for result in results], ratings)
-    if options.json is not None:
-        save_results(options, board, names, results, ratings, scale, ranked, _more(options))
-    _show(results, ranked, options, _title(options, board), scale)
+    with chosen_executor(options.executor) as executor:
+        results, stopped = play_series(
+            pairs,
+            sheets,
+            error=options.error if options.until_decided else None,
+            records=records,
+            watch=lambda sheet, number: bar(sheet, f"{number}/{len(pairs)}"),
+            executor=executor,
+        )
+    if stopped is None and records is not None:
+        records.sort()
+    rated = _rate(results, options, complete=stopped is None)
+    _tell(rated, options, board, _title(options, board))
     tell_forfeits(sheets)
     if timed := _timed(options):
         print(timed)
-    if stopped is None:
-        if records is not None:
-            records.sort()
-        return _draw(results, ratings, options, board, scale, sheets)
-    return tell_stopped(stopped, sheets, options.records)
+    if stopped is not None:
+        return tell_stopped(stopped, sheets, options.records)
+    _draw(rated, options, board, sheets)
+    return 0
 
 
 def _more(options: argparse.Namespace) -> dict[str, Any]:
@@ -228,8 +213,8 @@ def _make(spec: str, options: argparse.Namespace) -> Agent:
     return make_guarded(spec, Limits(options.move_seconds, memory))
 
 
-def _tell_merged(options: argparse.Namespace) -> int:
-    """Tell of the games of record files."""
+def _merge(options: argparse.Namespace) -> int:
+    """Print the results of the games of record files."""
     if options.agents or options.records or options.shard or options.until_decided:
         raise ValueError("--from-records: expected files alone, and no agents or games to play")
     check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
@@ -246,16 +231,12 @@ def _tell_merged(options: argparse.Namespace) -> int:
     if not whole:
         raise ValueError("--from-records: expected pairs of games with swapped seats, got none")
     board = whole[0].pool
-    results = [Result(sheet.match(), None) for sheet in whole]
-    options.names = list(dict.fromkeys(name for m, _ in results for name in (m.a, m.b)))
-    ratings = _ratings(results, options, complete=False)
-    scale = Scale(options.link, anchor_of(_rated(results)) if ratings else None)
-    ranked = standings([result.match for result in results], ratings)
-    if options.json is not None:
-        save_results(options, board, options.names, results, ratings, scale, ranked)
+    rated = _rate([Result(sheet.match(), None) for sheet in whole], options, complete=False)
+    options.names = list(dict.fromkeys(name for m, _ in rated.results for name in (m.a, m.b)))
     files = "1 file" if len(options.from_records) == 1 else f"{len(options.from_records)} files"
-    _show(results, ranked, options, f"{found.games:,} games of {files}, board {board.name}", scale)
-    return _draw(results, ratings, options, board, scale, whole)
+    _tell(rated, options, board, f"{found.games:,} games of {files}, board {board.name}")
+    _draw(rated, options, board, whole)
+    return 0
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -270,55 +251,47 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--error: expected together with --until-decided")
     options.error = check_error(ERROR if options.error is None else options.error)
     check_executor(options.executor)
-    _check_outputs(options)
+    # Records are appended: a link to them stays one.
+    records = None if options.records is None else options.records.resolve()
+    read = [options.board, *map(policy_of, options.agents)]
+    check_outputs(options.json, options.report, records, folder=options.plots, read=read)
+    check_replays(options.replays, options.report)
     if options.plots is not None or options.report is not None:
         require("figures need", "plots", "matplotlib")
 
 
-def _check_outputs(options: argparse.Namespace) -> None:
-    # Records are appended: a link to them stays one.
-    records = None if options.records is None else options.records.resolve()
-    files = options.json, options.report, records
-    policies = map(policy_of, options.agents)
-    check_outputs(*files, folder=options.plots, read=[options.board, *policies])
-    check_replays(options.replays, options.report)
+class _Rated(NamedTuple):
+    """The results of matches, and what follows from all of them.
+
+    Attributes:
+        results: of all matches.
+        different: the matches to rate by.
+        ratings: best first; none where matches say too little.
+        scale: of the ratings.
+        ranked: the standings.
+    """
+
+    results: list[Result]
+    different: list[Match]
+    ratings: list[Rating]
+    scale: Scale
+    ranked: list[Standing]
 
 
-def _play(
-    pairs: list[tuple[Agent, Agent]],
-    sheets: list[Sheet],
-    records: Records | None,
-    options: argparse.Namespace,
-) -> tuple[list[Result], BaseException | None]:
-    """Play all matches; return those with a whole pair, and what has stopped playing, if any."""
-    with chosen_executor(options.executor) as executor:
-        return play_series(
-            pairs,
-            sheets,
-            error=options.error if options.until_decided else None,
-            records=records,
-            watch=lambda sheet, number: bar(sheet, f"{number}/{len(pairs)}"),
-            executor=executor,
-        )
-
-
-def _rated(results: list[Result]) -> list[Match]:
-    """Return the matches to rate by."""
-    # An agent may meet itself, or be named twice: the same games would count twice.
-    return list({frozenset((m.a, m.b)): m for m, _ in results if m.a != m.b}.values())
-
-
-def _ratings(results: list[Result], options: argparse.Namespace, *, complete: bool) -> list[Rating]:
+def _rate(results: list[Result], options: argparse.Namespace, *, complete: bool) -> _Rated:
     """Rate the agents; what was stopped may say too little for that."""
-    matches = _rated(results)
-    if not matches:
-        return []
+    matches = [result.match for result in results]
+    # An agent may meet itself, or be named twice: the same games would count twice.
+    different = list({frozenset((m.a, m.b)): m for m in matches if m.a != m.b}.values())
+    ratings: list[Rating] = []
     try:
-        return rate_matches(matches, link=options.link, seed=options.seed)
+        if different:
+            ratings = rate_matches(different, link=options.link, seed=options.seed)
     except RatingError:
         if complete:
             raise
-        return []
+    scale = Scale(options.link, anchor_of(different) if ratings else None)
+    return _Rated(results, different, ratings, scale, standings(matches, ratings))
 
 
 def _title(options: argparse.Namespace, board: BoardPool) -> str:
@@ -328,14 +301,12 @@ def _title(options: argparse.Namespace, board: BoardPool) -> str:
     return f"{told}, seed {options.seed}, board {board.name}"
 
 
-def _show(
-    results: list[Result],
-    ranked: list[Standing],
-    options: argparse.Namespace,
-    title: str,
-    scale: Scale,
-) -> None:
-    """Print the standings, then the matches, unless they are too many to read."""
+def _tell(rated: _Rated, options: argparse.Namespace, board: BoardPool, title: str) -> None:
+    """Write the results, if asked for, and print standings and matches, unless they are many."""
+    results, different, ratings, scale, ranked = rated
+    if options.json is not None:
+        more = {} if options.from_records else _more(options)
+        save_results(options, board, options.names, results, ratings, scale, ranked, more)
     if not results:
         return
     if ranked:
@@ -343,7 +314,7 @@ def _show(
         title = "Matches"
     if scale.anchor is not None:
         print(tables.relative(scale.link, scale.anchor))
-        found = fit(_rated(results), link=scale.link)
+        found = fit(different, link=scale.link)
         if found.df:
             print(tables.fit_line(found))
         print()
@@ -366,24 +337,20 @@ def _show_matches(results: list[Result], options: argparse.Namespace, title: str
 
 
 def _draw(
-    results: list[Result],
-    ratings: list[Rating],
-    options: argparse.Namespace,
-    board: BoardPool,
-    scale: Scale,
-    sheets: list[Sheet],
-) -> int:
+    rated: _Rated, options: argparse.Namespace, board: BoardPool, sheets: list[Sheet]
+) -> None:
+    """Write figures and the page, if asked for."""
     from tokaido_env.report.figures import write_plots
     from tokaido_env.report.page import write_report
 
-    matches = [result.match for result in results]
+    matches, scale = [result.match for result in rated.results], rated.scale
     if options.plots is not None:
         options.plots.mkdir(exist_ok=True)
-        write_plots(matches, ratings, options.plots)
+        write_plots(matches, rated.ratings, options.plots)
     if options.report is not None:
         games = write_games(matches, sheets, options.report, options.replays)
         write_report(
-            *(matches, ratings, options.report),
+            *(matches, rated.ratings, options.report),
             title=_heading(options.names),
             note=_timed(options),
             command=options.command,
@@ -394,7 +361,6 @@ def _draw(
         )
         linked = sum(map(len, games))
         print(f"{plain(str(options.report))}: {linked} games to step through")
-    return 0
 
 
 def _heading(agents: list[str]) -> str:

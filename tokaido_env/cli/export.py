@@ -1,23 +1,18 @@
-"""`tokaido export`: recorded games as a dataset."""
+"""Write recorded games as a dataset."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
 
-from tokaido_env.cli import games_table, minari_dataset
-from tokaido_env.cli.dataset import export
+from tokaido_env.cli import dataset, games_table, minari_dataset
 from tokaido_env.cli.minari_dataset import PREFIX
-from tokaido_env.cli.program import program
+from tokaido_env.cli.program import parser_of, reports_errors
 
 
+@reports_errors("export")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the dataset; return the exit status."""
-    parser = argparse.ArgumentParser(
-        program("export"),
-        description="Write recorded games as a dataset.",
-    )
+    parser = parser_of("export", __doc__)
     parser.add_argument("file", help="a record file, JSON Lines")
     parser.add_argument("out", help="the dataset to write: .parquet, .npz, or minari:NAME-v0")
     parser.add_argument(
@@ -31,19 +26,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--uint8", action="store_true", help="observations as raw values")
     options = parser.parse_args(arguments)
+    if options.rows == "games":
+        count = games_table.export(options.file, options.out, options.board)
+        print(f"{options.out}: {count} games")
+        return 0
     dtype = "uint8" if options.uint8 else "float32"
-    try:
-        if options.rows == "games":
-            count = games_table.export(options.file, options.out, options.board)
-            print(f"{options.out}: {count} games")
-            return 0
-        if options.out.startswith(PREFIX):
-            name = options.out.removeprefix(PREFIX)
-            rows, games = minari_dataset.export(options.file, name, options.board, dtype)
-        else:
-            rows, games = export(options.file, options.out, options.board, dtype)
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        print(f"export: {error}", file=sys.stderr)
-        return 1
+    if options.out.startswith(PREFIX):
+        name = options.out.removeprefix(PREFIX)
+        rows, games = minari_dataset.export(options.file, name, options.board, dtype)
+    else:
+        rows, games = dataset.export(options.file, options.out, options.board, dtype)
     print(f"{options.out}: {rows} decisions of {games} games")
     return 0

@@ -1,11 +1,13 @@
-"""`tokaido features`: the layouts of what agents see."""
+"""Print the layouts of what agents see.
+
+They are the observation, the board block, entities, and which entity each action is about.
+"""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
-from tokaido_env.cli.program import program
+from tokaido_env.cli.program import parser_of
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import (
@@ -21,11 +23,7 @@ from tokaido_env.core.observation import FEATURES
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; return the exit status."""
-    argparse.ArgumentParser(
-        program("features"),
-        description="Print the layouts of what agents see: the observation, the board block, "
-        "entities, and which entity each action is about.",
-    ).parse_args(arguments)
+    parser_of("features", __doc__).parse_args(arguments)
     print("\n\n".join(tables()))
     return 0
 

@@ -24,18 +24,17 @@ The table is parquet, for `pandas.read_parquet`, or .npz with an array a column.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from tokaido_env.boards.pool import Boards
-from tokaido_env.cli.columns import check_format, npz_archive, parquet_rows, write_member
+from tokaido_env.cli.tabular_io import TEXT, check_format, table_file
 from tokaido_env.core.box import LASTS
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import check_outputs, whole_file
+from tokaido_env.files import check_outputs
 from tokaido_env.record import Record, read_each
 from tokaido_env.trajectory import Trajectory
 
@@ -44,23 +43,23 @@ VERSION = 1
 
 _POINTS = ("faith", "commerce", "culture", "total")
 
-COLUMNS: dict[str, type | np.dtype[Any]] = {
-    "game": np.dtype(np.int64),
-    "seed": np.dtype(np.int64),
-    **dict.fromkeys(("board", "board_hash", "player_0", "player_1"), str),
-    "winner": np.dtype(np.int8),
-    "end": str,
-    "margin": np.dtype(np.int16),
-    **{f"{name}_{seat}": np.dtype(np.int16) for seat in range(2) for name in _POINTS},
-    "rounds": np.dtype(np.int16),
-    **{f"decisions_{seat}": np.dtype(np.int32) for seat in range(2)},
-    "trigger": str,
-    "trigger_seat": np.dtype(np.int8),
-    "trigger_round": np.dtype(np.int16),
-    "forfeit_seat": np.dtype(np.int8),
-    "forfeit_reason": str,
+COLUMNS = {
+    "game": "int64",
+    "seed": "int64",
+    **dict.fromkeys(("board", "board_hash", "player_0", "player_1"), TEXT),
+    "winner": "int8",
+    "end": TEXT,
+    "margin": "int16",
+    **{f"{name}_{seat}": "int16" for seat in range(2) for name in _POINTS},
+    "rounds": "int16",
+    **{f"decisions_{seat}": "int32" for seat in range(2)},
+    "trigger": TEXT,
+    "trigger_seat": "int8",
+    "trigger_round": "int16",
+    "forfeit_seat": "int8",
+    "forfeit_reason": TEXT,
 }
-"""The columns in order, and what is in them."""
+"""The columns in their order, with their kinds."""
 
 
 def export(records: str | Path, out: str | Path, board: Boards | None = None) -> int:
@@ -80,13 +79,9 @@ def export(records: str | Path, out: str | Path, board: Boards | None = None) ->
     rows = list(read(source, board))
     if not rows:
         raise ValueError(f"{source}: expected games, found none")
-    columns = {name: [row[name] for row in rows] for name in COLUMNS}
-    arrays = {name: np.array(columns[name], kind) for name, kind in COLUMNS.items()}
-    with whole_file(target) as file:
-        if target.suffix == ".npz":
-            _write_npz(file, arrays)
-        else:
-            _write_parquet(file, arrays)
+    about = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
+    with table_file(target, COLUMNS, about) as add:
+        add({name: [row[name] for row in rows] for name in COLUMNS})
     return len(rows)
 
 
@@ -129,28 +124,3 @@ def _trigger(played: Trajectory) -> dict[str, Any]:
                 found = {"trigger": name, "trigger_seat": seat}
                 return found | {"trigger_round": int(state["round"])}
     return {"trigger": "", "trigger_seat": -1, "trigger_round": 0}
-
-
-def _metadata() -> str:
-    return json.dumps({"format": FORMAT, "version": VERSION, "rules": RULES_VERSION})
-
-
-def _write_npz(file: IO[bytes], arrays: dict[str, Any]) -> None:
-    with npz_archive(file) as archive:
-        for name, array in arrays.items():
-            write_member(archive, name, array)
-        write_member(archive, "metadata", np.array(_metadata()))
-
-
-def _write_parquet(file: IO[bytes], arrays: dict[str, Any]) -> None:
-    import pyarrow as pa
-
-    kinds = {
-        name: pa.string() if kind is str else pa.from_numpy_dtype(kind)
-        for name, kind in COLUMNS.items()
-    }
-    fields = [pa.field(name, kind, nullable=False) for name, kind in kinds.items()]
-    schema = pa.schema(fields, metadata={"tokaido_env": _metadata()})
-    texts = {name: column.tolist() for name, column in arrays.items() if COLUMNS[name] is str}
-    with parquet_rows(file, schema) as add:
-        add(arrays | texts)

@@ -73,16 +73,13 @@ def export(
     if dataset_id in minari.list_local_datasets():
         raise ValueError(f"{PREFIX}{dataset_id}: there is such a dataset: choose another version")
     rows = count_decisions(source)
-    if not rows:
-        raise ValueError(f"{source}: expected games with decisions, found none")
-    players, boards = _told_of(source)
-    games: list[int] = []
+    players, boards, games = _told_of(source)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of an author and a link: there are none
             minari.create_dataset_from_buffers(
                 dataset_id,
-                _episodes(source, board, dtype, games),
+                _episodes(source, board, dtype),
                 env=_environment(boards, dtype),
                 algorithm_name=", ".join(players),
                 description=_described(players, boards),
@@ -92,17 +89,19 @@ def export(
         with contextlib.redirect_stdout(io.StringIO()):  # it tells what it has deleted
             minari.delete_dataset(dataset_id)
         raise
-    return rows, len(games)
+    return rows, games
 
 
-def _told_of(source: Path) -> tuple[list[str], list[str]]:
-    """Return who plays in the records, and the names of the boards."""
+def _told_of(source: Path) -> tuple[list[str], list[str], int]:
+    """Return who plays in the records, the names of the boards, and how many games there are."""
     players: dict[str, None] = {}
     boards: dict[str, None] = {}
+    games = 0
     for _, record in records_of(source):
         players |= dict.fromkeys(record.players)
         boards[record.board] = None
-    return list(players), list(boards)
+        games += 1
+    return list(players), list(boards), games
 
 
 def _environment(boards: list[str], dtype: str) -> Any:
@@ -119,25 +118,23 @@ def _described(players: list[str], boards: list[str]) -> str:
     return f"Games of Tokaido Duo, an episode a seat. {json.dumps(about)}"
 
 
-def _episodes(
-    source: Path, board: Boards | None, dtype: str, games: list[int]
-) -> Iterator[EpisodeBuffer]:
-    """Yield the episodes of all games; their lines are added to `games`."""
+def _episodes(source: Path, board: Boards | None, dtype: str) -> Iterator[EpisodeBuffer]:
+    """Yield the episodes of all games."""
     for played in read(source, board, dtype):
-        games.append(played.game)
-        for seat in np.unique(played.seats).tolist():
+        for seat in np.unique(played.rows["seat"]).tolist():
             yield _episode(played, seat)
 
 
 def _episode(played: Played, seat: int) -> EpisodeBuffer:
     from minari.data_collector.episode_buffer import EpisodeBuffer
 
-    own = np.flatnonzero(played.seats == seat)
-    rows = {name: column[own] for name, column in played.rows.items()}
-    count = len(own) + 1
+    own = np.flatnonzero(played.rows["seat"] == seat)
+    names = "observation", "mask", "action", "reward", "terminated", "truncated", "game", "seed"
+    rows = {name: played.rows[name][own] for name in names}
+    seed, count = int(rows["seed"][0]), len(own) + 1
     nothing = np.zeros((1, N_ACTIONS), np.int8)
     return EpisodeBuffer(
-        seed=played.seed if played.seed >= 0 else None,
+        seed=seed if seed >= 0 else None,
         observations=np.concatenate([rows["observation"], played.last[seat][None]]),
         actions=rows["action"],
         rewards=rows["reward"].tolist(),
@@ -145,7 +142,7 @@ def _episode(played: Played, seat: int) -> EpisodeBuffer:
         truncations=rows["truncated"].tolist(),
         infos={
             "action_mask": np.concatenate([rows["mask"], nothing]),
-            "game": np.full(count, played.game),
+            "game": np.full(count, rows["game"][0]),
             "seat": np.full(count, seat),
         },
     )

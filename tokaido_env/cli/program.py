@@ -1,9 +1,16 @@
-"""How the user calls this program: messages and usages name it so."""
+"""What all commands share: their names in messages and usages, errors, and exit status."""
 
 from __future__ import annotations
 
+import argparse
+import functools
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
+
+Main = Callable[[Sequence[str] | None], int]
 
 
 def program(command: str = "") -> str:
@@ -22,3 +29,38 @@ def program(command: str = "") -> str:
 def described(docstring: str | None, command: str) -> str:
     """Return the docstring of a command's module with the examples as the user would call them."""
     return (docstring or "").replace(f"tokaido {command}", program(command))
+
+
+def parser_of(command: str, docstring: str | None) -> argparse.ArgumentParser:
+    """Return a parser for a command, described by the docstring of its module."""
+    return argparse.ArgumentParser(
+        program(command),
+        description=described(docstring, command),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def reports_errors(command: str, *kinds: type[Exception]) -> Callable[[Main], Main]:
+    """Make the `main` of a command print an error as one line and return the exit status.
+
+    Args:
+        command: its name.
+        kinds: errors that the user can cause, besides wrong values, files and missing packages.
+    """
+    errors: tuple[type[Exception], ...] = (ValueError, OSError, ModuleNotFoundError, *kinds)
+
+    def decorate(main: Main) -> Main:
+        @functools.wraps(main)
+        def reporting(arguments: Sequence[str] | None = None) -> int:
+            try:
+                return main(arguments)
+            except errors as error:
+                print(f"{command}: {error}", file=sys.stderr)
+                return 1
+            except KeyboardInterrupt:
+                print(f"{command}: interrupted", file=sys.stderr)
+                return INTERRUPTED
+
+        return reporting
+
+    return decorate

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,9 +20,9 @@ from tokaido_env.agents import make
 from tokaido_env.arena.executors import EXECUTORS, check_executor, open_executor
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.boards.pool import BoardPool
-from tokaido_env.cli.columns import check_format
-from tokaido_env.cli.program import described, program
+from tokaido_env.cli.program import parser_of, reports_errors
 from tokaido_env.cli.review_columns import review_file
+from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.checks import plain
 from tokaido_env.files import check_outputs, whole_file, write_text
@@ -42,8 +41,6 @@ MANY = 10
 
 MOST_NAMES = 30
 """Names that totals are printed for."""
-
-INTERRUPTED = 130  # exit status
 
 _LISTED = 10  # decisions of a game
 
@@ -72,33 +69,23 @@ class _Games(NamedTuple):
                 yield line, record, played
 
 
+@reports_errors("review", AgentFailed)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
-    try:
-        outputs = options.html, options.json, options.data
-        check_outputs(*outputs, read=[options.file, options.board])
-        if options.data is not None:
-            check_format(options.data)
-        check_executor(options.executor)
-        check_draws(options.draws)
-        asked = Asked(make(options.judge), make(options.values_by), options.draws, options.seed)
-        _review(_games_of(options), asked, options)
-    except (ValueError, OSError, ModuleNotFoundError, AgentFailed) as error:
-        print(f"review: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("review: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    outputs = options.html, options.json, options.data
+    check_outputs(*outputs, read=[options.file, options.board])
+    if options.data is not None:
+        check_format(options.data)
+    check_executor(options.executor)
+    check_draws(options.draws)
+    asked = Asked(make(options.judge), make(options.values_by), options.draws, options.seed)
+    _review(_games_of(options), asked, options)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        program("review"),
-        description=described(__doc__, "review"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("review", __doc__)
     add = parser.add_argument
     add("file", help="a record file, JSON Lines")
     add("--game", type=int, help="only the game on this line, from 1")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tokaido_env.cli.columns import Part, npz_archive, parquet_rows, write_member
+from tokaido_env.cli.tabular_io import WORD, table_file
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.state import NOBODY, Phase
-from tokaido_env.files import whole_file
 from tokaido_env.record import Record
 from tokaido_env.study.review import Review
 from tokaido_env.study.reviews import Asked
@@ -23,7 +20,6 @@ from tokaido_env.trajectory import NO_EVENT
 
 FORMAT = "tokaido-duo-review"
 VERSION = 1
-WORD = "word"
 COLUMNS = {
     "game": "int64",
     "seed": "int64",
@@ -44,30 +40,27 @@ COLUMNS = {
     "luck": "float64",
     "result": "float64",
 }
-"""The columns in their order, with their dtypes; those of words hold each word once."""
+"""The columns in their order, with their kinds."""
 
 Add = Callable[[int, Record, Review], None]
 
 _PHASES = [phase.name for phase in Phase]  # as positions have them
-_WORDS = "_words"  # how the array of an archive ends that holds the words of a column
 
 
 @contextmanager
 def review_file(path: Path, asked: Asked) -> Iterator[Add]:
-    """Give what takes the line of a game, from 1, its record and its review; the file is whole.
-
-    A parquet file is written as games come. The rows of an archive are held until all are there,
-    about 100 bytes each.
+    """Yield a function that takes the line of a game, from 1, its record and its review.
 
     Args:
-        path: .parquet or .npz.
+        path: as for `table_file`.
         asked: how the games are reviewed.
 
     Raises:
         OSError: if the file cannot be written.
     """
-    write = _npz if path.suffix == ".npz" else _parquet
-    with whole_file(path) as file, write(file, _metadata(asked)) as add:
+    about = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
+    about |= {"judge": asked.judge.spec, "values_by": asked.values_by.spec}
+    with table_file(path, COLUMNS, about | {"draws": asked.draws, "seed": asked.seed}) as add:
         yield lambda number, record, found: add(part_of(number, record, found))
 
 
@@ -105,46 +98,3 @@ def part_of(number: int, record: Record, found: Review) -> dict[str, Any]:
         "luck": found.luck[rows],
         "result": np.full(length, found.values[-1]),
     }
-
-
-def _metadata(asked: Asked) -> str:
-    told = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
-    told |= {"judge": asked.judge.spec, "values_by": asked.values_by.spec}
-    return json.dumps(told | {"draws": asked.draws, "seed": asked.seed})
-
-
-@contextmanager
-def _parquet(file: IO[bytes], metadata: str) -> Iterator[Callable[[Part], None]]:
-    import pyarrow as pa
-
-    words = pa.dictionary(pa.int32(), pa.string())
-    fields = [
-        pa.field(name, words if kind == WORD else pa.from_numpy_dtype(kind), nullable=False)
-        for name, kind in COLUMNS.items()
-    ]
-    with parquet_rows(file, pa.schema(fields, metadata={"tokaido_env": metadata})) as add:
-        yield add
-
-
-@contextmanager
-def _npz(file: IO[bytes], metadata: str) -> Iterator[Callable[[Part], None]]:
-    words: dict[str, dict[str, int]] = {name: {} for name, kind in COLUMNS.items() if kind == WORD}
-    held: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in COLUMNS}
-
-    def add(part: Part) -> None:
-        for name, kind in COLUMNS.items():
-            if kind == WORD:
-                known = words[name]
-                codes = [known.setdefault(word, len(known)) for word in part[name]]
-                held[name].append(np.array(codes, np.int32))
-            else:
-                held[name].append(part[name].astype(kind))
-
-    with npz_archive(file) as archive:
-        yield add
-        for name, kind in COLUMNS.items():
-            none = np.zeros(0, np.int32 if kind == WORD else kind)
-            write_member(archive, name, np.concatenate([none, *held[name]]))
-        for name, known in words.items():
-            write_member(archive, name + _WORDS, np.array(list(known), np.str_))
-        write_member(archive, "metadata", np.array(metadata))

@@ -1,4 +1,4 @@
-"""`python -m tokaido_env warmup [WHAT ...]`: compile what is used, before it is used.
+"""Compile what is used, before it is used.
 
 A kernel is compiled when it is first called and kept on disk from then on. This command calls each
 once: a batch's also with many games, for which they have a second, parallel form. Several processes
@@ -7,13 +7,12 @@ may do this at the same time: one compiles, the others wait.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ import numpy as np
 from numba.core import event
 
 from tokaido_env.batch import Batch
-from tokaido_env.cli.program import program
+from tokaido_env.cli.program import parser_of, reports_errors
 from tokaido_env.core.cache import NOTICE, KernelCache, cache_folder
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.game import Game
@@ -40,15 +39,19 @@ class Row(NamedTuple):
     Attributes:
         group: the name by which it is asked for.
         what: what is used, in words.
-        use: uses it; given `arguments`.
+        use: uses it.
         needs: modules without which it cannot be used.
     """
 
     group: str
     what: str
-    use: Callable[..., None]
-    arguments: tuple[Any, ...] = ()
+    use: Callable[[], None]
     needs: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> list[str]:
+        """The modules that it needs and that are not installed."""
+        return [module for module in self.needs if find_spec(module) is None]
 
 
 def play_game(chance: Any) -> None:
@@ -154,121 +157,89 @@ def train() -> None:
 
 
 OBSERVATIONS = ("float32", "uint8")
-_SIZES = ((FEW, "few games"), (MANY, "many games"))
 NETWORKS = ("champion", "generalist")
+_SIZES = ((FEW, "few games"), (MANY, "many games"))
 
-ROWS = (
-    *(
-        Row("game", f"Game, {chance} chance", play_game, (chance,))
+
+def rows() -> list[Row]:
+    """Return all that can be warmed up."""
+    found = [
+        Row("game", f"Game, {chance} chance", partial(play_game, chance))
         for chance in ("sampled", "explicit")
-    ),
-    Row("env", "env(), raw_env()", play_aec),
-    *(Row("env", f"TokaidoDuo-v0, {seen}", play_gym, (seen,)) for seen in OBSERVATIONS),
-    *(
-        Row("env", f"TokaidoDuo-v0 as a vector, {seen}, {size}", play_gyms, (games, seen))
-        for seen in OBSERVATIONS
-        for games, size in _SIZES
-    ),
-    *(
-        Row("batch", f"Batch, {seen or 'no observations'}, {size}", play_batch, (games, seen))
-        for seen in (None, *OBSERVATIONS)
-        for games, size in _SIZES
-    ),
-    *(Row("agents", spec, ask, (spec,)) for spec in ("random", "greedy", "heuristic")),
-    Row("agents", "expectimax", ask, ("expectimax:depth=1",)),
-    Row("agents", "a match", play_match),
-    Row("search", "mcts", ask, ("mcts:sims=4",)),
-    Row("search", "mcts with rollouts", ask, ("mcts:sims=4,rollout=full",)),
-    *(Row(name, name, ask, (name,), POLICIES) for name in NETWORKS),
-    *(Row(name, f"{name}'s search", ask, (f"{name}:sims=4",), POLICIES) for name in NETWORKS),
-    Row("learn", "a training run", train, (), LEARNING),
-)
-GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
+    ]
+    found.append(Row("env", "env(), raw_env()", play_aec))
+    found += [Row("env", f"TokaidoDuo-v0, {o}", partial(play_gym, o)) for o in OBSERVATIONS]
+    for seen, (games, size) in product(OBSERVATIONS, _SIZES):
+        what = f"TokaidoDuo-v0 as a vector, {seen}, {size}"
+        found.append(Row("env", what, partial(play_gyms, games, seen)))
+    for shown, (games, size) in product((None, *OBSERVATIONS), _SIZES):
+        what = f"Batch, {shown or 'no observations'}, {size}"
+        found.append(Row("batch", what, partial(play_batch, games, shown)))
+    for spec in ("random", "greedy", "heuristic", "expectimax:depth=1"):
+        found.append(Row("agents", spec, partial(ask, spec)))
+    found.append(Row("agents", "a match", play_match))
+    for spec in ("mcts:sims=4", "mcts:sims=4,rollout=full"):
+        found.append(Row("search", spec, partial(ask, spec)))
+    for name in NETWORKS:
+        for spec in (name, f"{name}:sims=4"):
+            found.append(Row(name, spec, partial(ask, spec), POLICIES))
+    return [*found, Row("learn", "a training run", train, LEARNING)]
 
 
+GROUPS = tuple(dict.fromkeys(row.group for row in rows()))
+
+
+@reports_errors("warmup")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
-    parser = argparse.ArgumentParser(program("warmup"), description=__doc__)
+    parser = parser_of("warmup", __doc__)
     parser.add_argument("what", nargs="*", help=f"of {', '.join(GROUPS)}; all by default")
     asked = parser.parse_args(arguments).what
-    refusal = _refusal(asked)
-    if refusal is not None:
-        print(f"warmup: {refusal}", file=sys.stderr)
-        return 1
-    rows = [row for row in ROWS if row.group in (asked or GROUPS) and not _missing(row)]
+    _check(asked)
     print(f"compiled kernels are kept in {cache_folder()}", flush=True)
     began = time.perf_counter()
-    made = warm(rows)
+    made = warm([row for row in rows() if row.group in (asked or GROUPS) and not row.missing])
     spent = time.perf_counter() - began
     print(f"{made} compiled, {spent:.1f} s" if made else f"all was there already, {spent:.1f} s")
     return 0
 
 
-def warm(rows: Sequence[Row]) -> int:
-    """Use everything once, tell how long each took; return how many kernels were compiled."""
+def _check(asked: Sequence[str]) -> None:
+    """Refuse what cannot be done, before anything is compiled."""
+    unknown = [name for name in asked if name not in GROUPS]
+    if unknown:
+        raise ValueError(f"unknown {unknown[0][:40]!r}: expected some of {', '.join(GROUPS)}")
+    for row in rows():
+        if row.group in asked and row.missing:
+            raise ValueError(f"{row.group}: {row.missing[0]} is not installed")
+    if INTERPRETED:
+        raise ValueError("nothing is compiled while NUMBA_DISABLE_JIT is set")
+    if cache_folder() is None:
+        raise ValueError(
+            "no folder can be written to keep what is compiled: XDG_CACHE_HOME names another"
+        )
+
+
+def warm(chosen: Sequence[Row]) -> int:
+    """Use everything once, print how long each took; return how many kernels were compiled."""
     total = 0
-    with _bar(len(rows)) as (tell, advance), _muted():
-        for row in rows:
+    NOTICE.muted = True  # slow compilation is what the user waits for
+    try:
+        for row in chosen:
             began = time.perf_counter()
             with event.install_recorder("numba:compile") as recorder:
-                row.use(*row.arguments)
+                row.use()
             made = _count(recorder)
             spent = time.perf_counter() - began
             done = f"{made} compiled" if made else "was there"
-            tell(f"{row.group:<9} {row.what:<44} {spent:>6.1f} s  {done}")
-            advance()
+            print(f"{row.group:<9} {row.what:<44} {spent:>6.1f} s  {done}", flush=True)
             total += made
+    finally:
+        NOTICE.muted = False
     return total
-
-
-def _refusal(asked: Sequence[str]) -> str | None:
-    """Return why nothing can be done, None if something can."""
-    unknown = [name for name in asked if name not in GROUPS]
-    if unknown:
-        return f"unknown {unknown[0][:40]!r}: expected some of {', '.join(GROUPS)}"
-    for row in ROWS:
-        if row.group in asked and _missing(row):
-            return f"{row.group}: {_missing(row)[0]} is not installed"
-    if INTERPRETED:
-        return "nothing is compiled while NUMBA_DISABLE_JIT is set"
-    if cache_folder() is None:
-        return "no folder can be written to keep what is compiled: XDG_CACHE_HOME names another"
-    return None
-
-
-def _missing(row: Row) -> list[str]:
-    return [module for module in row.needs if find_spec(module) is None]
 
 
 def _count(recorder: Any) -> int:
     """Return how many entries were compiled; what they call is part of them."""
     begun = [each for _, each in recorder.buffer if each.is_start]
     return sum(isinstance(each.data["dispatcher"]._cache, KernelCache) for each in begun)
-
-
-@contextmanager
-def _muted() -> Iterator[None]:
-    """Let the notice of slow compilation be quiet: that is what everybody waits for."""
-    NOTICE.muted = True
-    try:
-        yield
-    finally:
-        NOTICE.muted = False
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
-    """Give what tells a line and what moves the bar: on a terminal, if rich is there."""
-    if find_spec("rich") is None or not sys.stderr.isatty():
-        yield lambda line: print(line, flush=True), lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("warmup", total=total)
-        yield lambda line: print(line, flush=True), lambda: progress.advance(task)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

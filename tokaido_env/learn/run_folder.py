@@ -286,9 +286,10 @@ def _config(settings: RunSettings) -> str:
     versions |= {name: _version_of(name) for name in _PACKAGES}
     run = {"method": settings.METHOD, "version": VERSION}
     meanings = settings.meanings()
+    tables: tuple[dict[str, Any], ...] = (run, asdict(settings), _layout(), versions)
     return "\n".join(
         f"[{table}]\n" + "".join(_line(name, value, meanings) for name, value in values.items())
-        for table, values in zip(_TABLES, (run, asdict(settings), _layout(), versions), strict=True)
+        for table, values in zip(_TABLES, tables, strict=True)
     )
 
 

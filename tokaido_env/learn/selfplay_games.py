@@ -27,7 +27,7 @@ from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples, legal_rows
 
 
 class SelfPlayGames(NamedTuple):
-    """Games of a search against itself, as work for an executor: its only result is their `Samples`.
+    """Games of a search against itself, a task whose one result is their `Samples`.
 
     Attributes:
         expert: spec of the search.

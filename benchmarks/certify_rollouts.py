@@ -1,19 +1,24 @@
-"""What `tokaido certify` lets libraries do that have no test of their own: play, and look at it.
+"""`tokaido certify`, and a rollout through every library: `python benchmarks/certify_rollouts.py`.
 
-Each function plays some games by random legal actions through a library, checks what is seen
-against this package, and returns how fast it was.
+Each function plays some games by random legal actions through a library, checks what it sees
+against this package, and returns how fast it was. `certify_all.py` runs this in each environment.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import tokaido_env
+from tokaido_env.cli import certify
+from tokaido_env.cli.certify import CHECKS, RLLIB, Check
 from tokaido_env.core.actions import N_ACTIONS
 
 STEPS = 3000
@@ -95,6 +100,36 @@ def shimmy_plays() -> str:
             _require(len(env.agents) < 2 or sum(env.rewards.values()) == 0, "a sum of zero")
         env.step(None if over else drawn(info["action_mask"], rng))
         steps += not over
+    return speed(steps, since)
+
+
+def torchrl_rollout() -> str:
+    """Play a rollout of many games by TorchRL."""
+    from tokaido_env.torchrl import TokaidoDuoEnv
+
+    env = TokaidoDuoEnv(1024)
+    env.set_seed(1)
+    env.rollout(2)
+    since = time.process_time()
+    env.rollout(60, break_when_any_done=False)
+    return speed(1024 * 60, since)
+
+
+def rllib_plays() -> str:
+    """Play RLlib's form of the environment; the rewards of both seats sum to zero."""
+    from tokaido_env.rllib import TokaidoMultiAgentEnv
+
+    env = TokaidoMultiAgentEnv({})
+    rng, steps, since = np.random.default_rng(1), 0, time.process_time()
+    for seed in range(5):
+        seen, _ = env.reset(seed=seed)
+        over = False
+        while not over:
+            chosen = {agent: drawn(one["action_mask"], rng) for agent, one in seen.items()}
+            seen, rewards, terminated, truncated, _ = env.step(chosen)
+            over = terminated["__all__"] or truncated["__all__"]
+            steps += 1
+        _require(sum(rewards.values()) == 0, "rewards that sum to zero")
     return speed(steps, since)
 
 
@@ -194,7 +229,11 @@ def skrl_wraps() -> str:
 
 def minari_exports() -> str:
     """Write games as a dataset of Minari, in a folder of their own, and load it again."""
-    return _in_a_folder(_export_and_load)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(os.environ, {"MINARI_DATASETS_PATH": folder}),
+    ):
+        return _export_and_load(folder)
 
 
 def textarena_plays() -> str:
@@ -241,22 +280,26 @@ def _export_and_load(folder: str) -> str:
     return speed(rows, since)
 
 
-def _in_a_folder(work: Callable[[str], str]) -> str:
-    import os
-    import tempfile
-
-    key = "MINARI_DATASETS_PATH"
-    before = os.environ.get(key)
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ[key] = folder
-        try:
-            return work(folder)
-        finally:
-            del os.environ[key]
-            if before is not None:
-                os.environ[key] = before
-
-
 def _require(holds: bool, expected: str) -> None:
     if not holds:
         raise AssertionError(f"expected {expected}")
+
+
+ROLLOUTS = (
+    Check("gymnasium", "many games in one process", gymnasium_rollout),
+    Check("sb3_contrib", "MaskablePPO learns", sb3_learns, "train"),
+    Check("open_spiel", "playouts", openspiel_playouts, "openspiel"),
+    Check("torchrl", "a rollout of 1,024 games", torchrl_rollout, "torchrl"),
+    Check("ray", "RLlib's form of the environment plays", rllib_plays, "rllib", RLLIB),
+    Check("tianshou", "its collector plays both seats", tianshou_collects),
+    Check("agilerl", "its DQN plays and learns with masks", agilerl_learns, needs=("peft",)),
+    Check("skrl", "its wrapper plays", skrl_wraps),
+    Check("supersuit", "api_test of stacked frames", supersuit_wraps),
+    Check("shimmy", "plays the OpenSpiel game", shimmy_plays, needs=("open_spiel",)),
+    Check("minari", "export and load", minari_exports, "minari", ("h5py",)),
+    Check("textarena", "its loop by a stand-in", textarena_plays, "textarena"),
+)
+
+
+if __name__ == "__main__":
+    sys.exit(certify.main(checks=(*CHECKS, *ROLLOUTS)))

@@ -1,0 +1,180 @@
+"""PPO by RLlib, by self-play, of the network that policy files hold.
+
+    make certify-rllib  # sets up .venv-rllib: RLlib asks for one version of Gymnasium
+    .venv-rllib/bin/python docs/recipes/rllib_ppo.py --minutes 3 --policy runs/rllib.safetensors
+    python evaluate.py policy:runs/rllib.safetensors random greedy heuristic
+
+On a cluster, give `self_play().env_runners(num_env_runners=32)`. A checkpoint of RLlib is pickles;
+a policy file is numbers, and plays without PyTorch and without Ray.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from ray.rllib.algorithms import Algorithm
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
+from ray.rllib.core.rl_module.torch import TorchRLModule
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
+
+from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.inputs import MOST_LEGAL, N_INPUTS, N_RESULT, read_positions
+from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes
+from tokaido_env.agents.registry import make
+from tokaido_env.arena.tournament import play_match
+from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.learn.boards import board_summary
+from tokaido_env.learn.network import Moves, PolicyNetwork, frozen
+from tokaido_env.learn.settings import PpoSettings
+from tokaido_env.rllib import POLICY, TokaidoMultiAgentEnv, masked, self_play_config
+
+N_SEEN = N_INPUTS + MOST_LEGAL * N_RESULT
+"""Numbers of an observation: the inputs, then what each legal action leads to."""
+
+
+class LearnerEnv(TokaidoMultiAgentEnv):
+    """A game whose observation is what the network reads, and the mask.
+
+    At the end nothing is to be decided: of the inputs only the observation is given then.
+    """
+
+    def __init__(self, config: dict[str, Any] | None = None) -> None:
+        super().__init__(config)
+        inputs = spaces.Box(-np.inf, np.inf, (N_SEEN,), np.float32)
+        mask = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
+        seen = spaces.Dict({"observation": inputs, "action_mask": mask})
+        self.observation_spaces = dict.fromkeys(self.possible_agents, seen)
+
+    def step(self, action_dict: dict[str, Any]) -> Any:
+        """Play a decision, as `TokaidoMultiAgentEnv.step`; the cap on rounds terminates.
+
+        It is a rule and the game over there, nobody's (R10.1): RLlib would add the value of the
+        last observation, where the truth is 0.
+        """
+        seen, rewards, ended, cut, infos = super().step(action_dict)
+        ended = {agent: ended[agent] or cut[agent] for agent in ended}
+        return seen, rewards, ended, dict.fromkeys(cut, False), infos
+
+    def observe(self, agent: str) -> dict[str, Any]:
+        """Return what an agent sees: float32 (N_SEEN,), and the mask."""
+        seen, game = super().observe(agent), self.aec.game
+        read = np.zeros(N_SEEN, np.float32)
+        if game.is_over:
+            read[:N_FEATURES] = seen["observation"]
+            return {**seen, "observation": read}
+        legal, first = np.array([game.legal_mask], np.uint64), np.zeros(1, np.int64)
+        boards, guides = game.boards, guides_of(game.boards)
+        inputs, results = read_positions(boards, guides, first, game.states, legal)
+        read[:N_INPUTS] = inputs[0]
+        read[N_INPUTS : N_INPUTS + results.size] = results.reshape(-1)
+        return {**seen, "observation": read}
+
+
+class MoveModule(TorchRLModule, ValueFunctionAPI):
+    """A `PolicyNetwork` as RLlib wants it; `model_config` is `{"width": …}`, as in settings."""
+
+    def setup(self) -> None:
+        """Make the network, untrained."""
+        self.network = PolicyNetwork(Sizes.of_width(self.model_config["width"]))
+
+    def _forward(self, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
+        logits, _ = self._evaluated(batch)
+        return masked({Columns.ACTION_DIST_INPUTS: logits}, batch)
+
+    def _forward_train(self, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
+        logits, values = self._evaluated(batch)  # read by `compute_values`, not computed again
+        return masked({Columns.ACTION_DIST_INPUTS: logits, Columns.EMBEDDINGS: values}, batch)
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
+        """Return the values (n,) that the agents can expect.
+
+        Args:
+            batch: what is seen.
+            embeddings: the same values (n, 1), if they are known.
+        """
+        values: torch.Tensor = self._evaluated(batch)[1] if embeddings is None else embeddings
+        return values.squeeze(-1)
+
+    def _evaluated(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1)."""
+        seen, legal = batch[Columns.OBS]["observation"], batch[Columns.OBS]["action_mask"] > 0
+        position, action = legal.nonzero(as_tuple=True)
+        rows = torch.arange(MOST_LEGAL, device=legal.device) < legal.sum(dim=1, keepdim=True)
+        results = seen[:, N_INPUTS:].reshape(-1, MOST_LEGAL, N_RESULT)[rows]
+        scores, values, _ = self.network(seen[:, :N_INPUTS], Moves(results, position, action))
+        logits = torch.zeros(legal.shape, device=legal.device)
+        return logits.index_put((position, action), scores), torch.tanh(values)[:, None]
+
+
+def self_play(width: int = PpoSettings.width, **options: Any) -> PPOConfig:
+    """Return settings of PPO that train a policy of this project, with the numbers of `train.py`.
+
+    Against the newest self alone: there is no pool of its past here, nor of other agents.
+
+    Args:
+        width: of the network, as in settings.
+        options: `board` and `reward`, as for `tokaido_env.env`.
+
+    Raises:
+        RunError: if the width is none.
+    """
+    settings = PpoSettings(width=width)
+    config = self_play_config(LearnerEnv, MoveModule, {"width": width}, **options)
+    return config.env_runners(num_envs_per_env_runner=64).training(
+        train_batch_size_per_learner=8_192,
+        minibatch_size=settings.minibatch,
+        num_epochs=settings.epochs,
+        lr=settings.learning_rate,
+        lambda_=settings.gae_lambda,
+        clip_param=settings.clip,
+        entropy_coeff=settings.entropy,
+        vf_loss_coeff=0.5,  # this and the next two as in Stable-Baselines3
+        grad_clip=0.5,
+        use_kl_loss=False,
+    )
+
+
+def policy_of(algorithm: Algorithm) -> Policy:
+    """Return a frozen copy of the network that RLlib trains, by settings of `self_play`."""
+    module: Any = algorithm.get_module(POLICY)
+    config: Any = algorithm.config
+    sampled = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
+    steps = int(algorithm.metrics.peek(sampled, default=0))
+    boards = BoardPool.load(config.env_config.get("board", PpoSettings.board))
+    training = {"trainer": "RLlib", "steps": steps, "board": board_summary(boards)}
+    return frozen(module.network, training)
+
+
+def main() -> None:
+    """Train, play matches, and save the policy."""
+    parser = argparse.ArgumentParser(description="PPO by RLlib, by self-play.")
+    parser.add_argument("--minutes", type=float, default=3, help="to train for (default: 3)")
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="save the policy to this file")
+    parser.add_argument("--games", type=int, default=2000, help="of each match at the end, even")
+    options = parser.parse_args()
+    algorithm = self_play().build_algo()
+    until = time.monotonic() + 60 * options.minutes
+    while time.monotonic() < until:
+        algorithm.train()
+    policy = policy_of(algorithm)
+    algorithm.stop()
+    if options.policy is not None:
+        policy.save(options.policy)
+    for opponent in ("random", "greedy"):
+        match = play_match(PolicyAgent.of(policy, "rllib_ppo"), make(opponent), options.games, 0)
+        low, high = match.interval
+        print(f"against {opponent}: {match.score:.1%} ({low:.1%} - {high:.1%})")
+
+
+if __name__ == "__main__":
+    main()
