@@ -26,17 +26,26 @@ from tokaido_env.render.elements import (
     box,
     disc,
     escaped,
+    faint,
     glyph_at,
     path,
     pawn,
-    shortened,
-    tag,
     text_at,
     thing,
 )
 from tokaido_env.render.glyphs import Glyph
-from tokaido_env.render.scene import Choice, Place, Scene, place_of, story_of
+from tokaido_env.render.scene import (
+    Choice,
+    Place,
+    Scene,
+    die_state,
+    facts_of,
+    place_of,
+    site_of,
+    story_of,
+)
 from tokaido_env.render.style import THEMES, Theme, style
+from tokaido_env.render.words import shortened
 
 WIDTH, HEIGHT = 1000, 668
 PANELS: Mapping[str, tuple[int, int, int, int]] = {  # left, top, width, height
@@ -88,11 +97,11 @@ def draw(scene: Scene, theme: Theme = "auto") -> str:
     """
     check_choice("theme", theme, THEMES)
     panels = "".join(
-        tag("g", *parts.values(), transform=f"translate({PANELS[name][0]} {PANELS[name][1]})")
-        for name, parts in panels_of(scene).items()
+        f'<g transform="translate({left} {top})">{"".join(parts.values())}</g>'
+        for (left, top, *_), parts in zip(PANELS.values(), panels_of(scene).values(), strict=True)
     )
-    paper = tag("rect", width=WIDTH, height=HEIGHT, rx=10, class_="paper")
-    title = tag("title", escaped(f"Tokaido Duo, {story_of(scene)}"))
+    paper = f'<rect width="{WIDTH}" height="{HEIGHT}" rx="10" class="paper"/>'
+    title = f"<title>{escaped(f'Tokaido Duo, {story_of(scene)}')}</title>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'class="tokaido tokaido-{theme}" role="graphics-document document">'
@@ -115,13 +124,10 @@ def panels_of(scene: Scene) -> dict[str, Parts]:
 
 
 def _heading(scene: Scene) -> Parts:
-    position = scene.position
-    board = "".join(sign for sign in position["board"] if sign.isprintable())
-    facts = f"round {position['round']} · {scene.names[position['lead']]} leads · {board}"
-    seat = position["player"]
+    seat = scene.position["player"]
     turn = "" if seat is None else thing(scene.names[seat], pawn(seat, 8), at=(18, 36))
     parts = {
-        "facts": text_at(10, 18, facts, "dim"),
+        "facts": text_at(10, 18, facts_of(scene), "dim"),
         "story": turn + text_at(10 if seat is None else 34, 41, story_of(scene), "bold big"),
     }
     if scene.value is not None:
@@ -175,25 +181,20 @@ def _map(board: Board) -> str:
         parts.append(path(chart.outlines[area], icon))
     parts.append(path(chart.stations, "ring"))
     for start, end in board.routes:
-        parts.append(_road(_site(board, chart, start), _site(board, chart, end)))
+        (x1, y1), (x2, y2) = (chart.of(site_of(board, town)) for town in (start, end))
+        parts.append(f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="road"/>')
     for area, icon in zip(AREAS, board.area_icons, strict=True):
         name = text_at(0, 35, area, "mid small dim halo")
         sign = glyph_at(glyphs.ICONS[icon], 30)
         parts.append(thing(f"area {area}, {icon}", sign, name, at=chart.areas[area]))
     for town, number in zip(MOUNTAIN_TOWNS, board.mountain_numbers, strict=True):
-        parts.append(_mountain_town(town, number, chart.towns[town]))
+        hill = f'<path d="{_HILL}" class="town"/>'
+        words = text_at(0, 9, number, "mid bold big") + text_at(0, 35, town, "mid small dim halo")
+        title = f"mountain town {town}, {number} wares"
+        parts.append(thing(title, hill, words, at=chart.towns[town]))
     for index, station in enumerate(board.stations):
         parts.append(_station(index, station, chart.stations[index]))
     return "".join(parts)
-
-
-def _site(board: Board, chart: Chart, town: str) -> Point:
-    return chart.of(board.stations.index(town) if town in COASTAL_TOWNS else town)
-
-
-def _road(start: Point, end: Point) -> str:
-    (x1, y1), (x2, y2) = start, end
-    return f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="road"/>'
 
 
 def _station(index: int, station: str, at: Point) -> str:
@@ -204,25 +205,19 @@ def _station(index: int, station: str, at: Point) -> str:
     return thing(f"{station}, space {index}", inside, at=at)
 
 
-def _mountain_town(town: str, number: int, at: Point) -> str:
-    hill = f'<path d="{_HILL}" class="town"/>'
-    words = text_at(0, 9, number, "mid bold big") + text_at(0, 35, town, "mid small dim halo")
-    return thing(f"mountain town {town}, {number} wares", hill, words, at=at)
-
-
 def _boutique(board: Board, chart: Chart, town: str, token: tuple[str, int] | None) -> str:
     if token is None:
         return ""
     ware, price = token
     index = board.stations.index(town)
     at = _along(chart.stations[index], chart.inland[index], -42)
-    inside = box(-21, -14, 42, 28, "spot", 6) + glyph_at(glyphs.WARES[ware], 20, -9)
-    return thing(
-        f"boutique at {town}: {ware}, {price} coins",
-        inside,
-        text_at(12, 5, price, "mid bold"),
-        at=at,
-    )
+    return thing(f"boutique at {town}: {ware}, {price} coins", token_of(ware, price), at=at)
+
+
+def token_of(ware: str, price: int) -> str:
+    """Draw a boutique token about the origin."""
+    sign, number = glyph_at(glyphs.WARES[ware], 20, -9), text_at(12, 5, price, "mid bold")
+    return box(-21, -14, 42, 28, "spot", 6) + sign + number
 
 
 def _along(point: Point, direction: Point, distance: float) -> Point:
@@ -259,7 +254,7 @@ def _way(
     start, end = (_stand(board, chart, place, seat) for place in ends)
     if character == "merchant":
         towns = way(board.routes, *(_town(board, place) for place in ends))
-        return [start, *(_site(board, chart, town) for town in towns), end]
+        return [start, *(chart.of(site_of(board, town)) for town in towns), end]
     if character == "pilgrim":
         first, last = (int(place) for place in ends)
         size = len(board.stations)
@@ -342,19 +337,13 @@ def _table(scene: Scene) -> Parts:
 def _die(scene: Scene, character: str, at: Point) -> str:
     position = scene.position
     value = "?" if position["dice"] is None else position["dice"][character]
-    state, classes = "taken", "faint"
-    if position["dice"] is None:
-        state = "not rolled"
-    elif character in position["dice_left"]:
-        state, classes = "left", ""
-    elif character == position["die"]:
-        state, classes = "in hand", ""
-    inside = [box(-19, -25, 38, 38, "spot", 7), text_at(0, 2, value, "mid bold huge")]
+    state = die_state(position, character)
+    drawn = box(-19, -25, 38, 38, "spot", 7) + text_at(0, 2, value, "mid bold huge")
     if state == "in hand":
-        inside.append(box(-22, -28, 44, 44, "mark", 9))
-    faded = f'<g class="{classes}">{"".join(inside)}</g>' if classes else "".join(inside)
+        drawn += box(-22, -28, 44, 44, "mark", 9)
+    drawn = drawn if state in ("left", "in hand") else faint(drawn)
     words = text_at(0, 28, character, "mid small") + text_at(0, 41, state, "mid small dim")
-    return thing(f"{character} die {value}, {state}", faded, words, at=at)
+    return thing(f"{character} die {value}, {state}", drawn, words, at=at)
 
 
 def _wave(character: str, side: str | None, at: Point, *, there: bool) -> str:
@@ -369,7 +358,7 @@ def _token(title: str, glyph: Glyph, words: tuple[str, str], at: Point, *, there
     drawn = disc(0, -6, 19, "spot") + glyph_at(glyph, 24, 0, -6)
     return thing(
         title + (", on the board" if there else ", taken"),
-        drawn if there else f'<g class="faint">{disc(0, -6, 19, "slot")}</g>',
+        drawn if there else faint(disc(0, -6, 19, "slot")),
         text_at(0, 28, name, "mid small"),
         text_at(0, 41, owner if there else "taken", "mid small dim"),
         at=at,
