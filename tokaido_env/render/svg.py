@@ -110,7 +110,10 @@ def draw(scene: Scene, theme: Theme = "auto") -> str:
 
 
 def panels_of(scene: Scene) -> dict[str, Parts]:
-    """Return the parts of every panel of `PANELS`, each in its panel's own coordinates."""
+    """Return the parts of every panel of `PANELS`, each in its panel's own coordinates.
+
+    The parts are always the same, in drawing order; one that is not there is empty.
+    """
     return {
         "heading": _heading(scene),
         "island": _island(scene),
@@ -126,13 +129,11 @@ def panels_of(scene: Scene) -> dict[str, Parts]:
 def _heading(scene: Scene) -> Parts:
     seat = scene.position["player"]
     turn = "" if seat is None else thing(scene.names[seat], pawn(seat, 8), at=(18, 36))
-    parts = {
+    return {
         "facts": text_at(10, 18, facts_of(scene), "dim"),
         "story": turn + text_at(10 if seat is None else 34, 41, story_of(scene), "bold big"),
+        "value": "" if scene.value is None else _value(scene.value, scene.names),
     }
-    if scene.value is not None:
-        parts["value"] = _value(scene.value, scene.names)
-    return parts
 
 
 def _value(value: float, names: Sequence[str]) -> str:
@@ -154,9 +155,7 @@ def _value(value: float, names: Sequence[str]) -> str:
 
 def _island(scene: Scene) -> Parts:
     board, position, chart = scene.board, scene.position, chart_of(scene.board)
-    parts = {"map": _map(board)}
-    if scene.last is not None:
-        parts["last"] = _last(scene, chart)
+    parts = {"map": _map(board), "last": "" if scene.last is None else _last(scene, chart)}
     for town in COASTAL_TOWNS:
         parts[f"token {town}"] = _boutique(board, chart, town, position["boutiques"][town])
     parts["choices"] = _marks(scene, chart)
