@@ -11,6 +11,7 @@ stays text, every thing has a `<title>`, shapes and not colours alone tell thing
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -155,19 +156,18 @@ def _value(value: float, names: Sequence[str]) -> str:
 
 def _island(scene: Scene) -> Parts:
     board, position, chart = scene.board, scene.position, chart_of(scene.board)
-    parts = {"map": _map(board), "last": "" if scene.last is None else _last(scene, chart)}
+    parts = {"map": _map(board), "last": _last(scene, chart)}
     for town in COASTAL_TOWNS:
         parts[f"token {town}"] = _boutique(board, chart, town, position["boutiques"][town])
-    parts["choices"] = _marks(scene, chart)
+    parts["choices"], letters = _choices(scene, chart)
     for seat, player in enumerate(position["players"]):
         for character in CHARACTERS:
             place = place_of(board, player, character)
-            at = _stand(board, chart, place, seat)
+            at = _stand(chart, place, seat)
             title = f"{scene.names[seat]}'s {character}, {_place_name(board, place)}"
             letter = text_at(0, 4.5, character[0].upper(), f"mid on{seat}")
             parts[f"pawn {seat} {character}"] = thing(title, pawn(seat, 11), letter, at=at)
-    parts["letters"] = _letters(scene, chart)
-    return parts
+    return parts | {"letters": letters}
 
 
 @functools.lru_cache(maxsize=16)
@@ -223,7 +223,7 @@ def _along(point: Point, direction: Point, distance: float) -> Point:
     return point[0] + direction[0] * distance, point[1] + direction[1] * distance
 
 
-def _stand(board: Board, chart: Chart, place: Place, seat: int) -> Point:
+def _stand(chart: Chart, place: Place, seat: int) -> Point:
     """Return where a pawn stands: inland of its station, else beside the sign, by its seat."""
     if isinstance(place, int):
         return _along(chart.stations[place], chart.inland[place], charts.INLAND)
@@ -237,75 +237,51 @@ def _place_name(board: Board, place: Place) -> str:
 
 
 def _last(scene: Scene, chart: Chart) -> str:
-    """Draw the newest move as a line from where the pawn was to where it is."""
-    seat, character, start, end = scene.last or (0, "", 0, 0)
-    board = scene.board
-    points = _way(board, chart, character, (start, end), seat)
-    trip = f"from {_place_name(board, start)} to {_place_name(board, end)}"
-    title = f"{scene.names[seat]}'s {character} moved {trip}"
-    return thing(title, path(points, f"way{seat}", closed=False), disc(*points[0], 5, f"p{seat}"))
-
-
-def _way(
-    board: Board, chart: Chart, character: str, ends: tuple[Place, Place], seat: int
-) -> list[Point]:
-    """Return the points of a move: along the coast, along the routes, or straight."""
-    start, end = (_stand(board, chart, place, seat) for place in ends)
+    """Draw the newest move as a line: along the coast, along the routes, or straight."""
+    if scene.last is None:
+        return ""
+    seat, character, *ends = scene.last
+    board, size = scene.board, len(scene.board.stations)
+    start, end = (_stand(chart, place, seat) for place in ends)
+    names = [_place_name(board, place) for place in ends]
+    between: Iterable[Point] = ()
     if character == "merchant":
-        towns = way(board.routes, *(_town(board, place) for place in ends))
-        return [start, *(chart.of(site_of(board, town)) for town in towns), end]
-    if character == "pilgrim":
-        first, last = (int(place) for place in ends)
-        size = len(board.stations)
-        spaces = [(first + step) % size for step in range((last - first) % size + 1)]
-        return [_stand(board, chart, space, seat) for space in spaces]
-    return [start, end]
+        towns = (board.stations[place] if isinstance(place, int) else place for place in ends)
+        between = (chart.of(site_of(board, town)) for town in way(board.routes, *towns))
+    elif character == "pilgrim":
+        first, last = map(int, ends)
+        steps = range(first + 1, first + (last - first) % size)
+        between = (_stand(chart, space % size, seat) for space in steps)
+    title = f"{scene.names[seat]}'s {character} moved from {names[0]} to {names[1]}"
+    line = path([start, *between, end], f"way{seat}", closed=False)
+    return thing(title, line, disc(*start, 5, f"p{seat}"))
 
 
-def _town(board: Board, place: Place) -> str:
-    return board.stations[place] if isinstance(place, int) else place
+def _choices(scene: Scene, chart: Chart) -> tuple[str, str]:
+    """Mark where a character may go, and write who may and, where a policy was asked, how likely.
 
-
-def _by_place(choices: Iterable[Choice]) -> dict[Place, list[Choice]]:
-    places: dict[Place, list[Choice]] = {}
-    for choice in choices:
+    Returns:
+        The marks, which pawns hide, and the letters above all.
+    """
+    places: defaultdict[Place, list[Choice]] = defaultdict(list)
+    for choice in scene.choices:
         if choice.place is not None:
-            places.setdefault(choice.place, []).append(choice)
-    return places
-
-
-def _marks(scene: Scene, chart: Chart) -> str:
-    """Mark where a character may go."""
-    marks = []
-    for place, choices in _by_place(scene.choices).items():
-        title = "legal: " + ", ".join(choice.label for choice in choices)
+            places[choice.place].append(choice)
+    marks, letters = "", ""
+    for place, choices in places.items():
+        x, y = chart.of(place)
+        mark, height = disc(0, 0, 22, "mark"), 25
         if place in MOUNTAIN_TOWNS:
             mark = f'<path d="{_HILL}" transform="translate(0 1) scale(1.25)" class="mark"/>'
-        else:
-            mark = disc(0, 0, 19 if isinstance(place, int) else 22, "mark")
-        marks.append(thing(title, mark, at=chart.of(place)))
-    return "".join(marks)
-
-
-def _letters(scene: Scene, chart: Chart) -> str:
-    """Write at each place who may go there and, where a policy was asked, how likely."""
-    letters = []
-    for place, choices in _by_place(scene.choices).items():
-        words = " ".join(dict.fromkeys(_letter(choice) for choice in choices))
-        x, y = chart.of(place)
-        height = 22 if isinstance(place, int) else 30 if place in MOUNTAIN_TOWNS else 25
-        if isinstance(place, int) and _has_boutique_above(scene.board, chart, place):
-            height = -32  # under the mark: no pawn stands where somebody may go
-        letters.append(text_at(x, y - height, words, "mid told small"))
-    return "".join(letters)
-
-
-def _has_boutique_above(board: Board, chart: Chart, station: int) -> bool:
-    return board.stations[station] in COASTAL_TOWNS and chart.inland[station][1] > 0.19
-
-
-def _letter(choice: Choice) -> str:
-    return f"{choice.label[0].upper()}{_share(choice)}"
+            height = 30
+        elif isinstance(place, int):
+            mark, height = disc(0, 0, 19, "mark"), 22
+            if scene.board.stations[place] in COASTAL_TOWNS and chart.inland[place][1] > 0.19:
+                height = -32  # not on the boutique: no pawn stands where somebody may go
+        marks += thing("legal: " + ", ".join(one.label for one in choices), mark, at=(x, y))
+        words = dict.fromkeys(f"{one.label[0].upper()}{_share(one)}" for one in choices)
+        letters += text_at(x, y - height, " ".join(words), "mid told small")
+    return marks, letters
 
 
 def _share(choice: Choice) -> str:
