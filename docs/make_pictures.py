@@ -22,7 +22,7 @@ from tokaido_env.agents import make
 from tokaido_env.core.actions import IDS
 from tokaido_env.files import write_text
 from tokaido_env.record import Record, save
-from tokaido_env.render.elements import tag, text_at
+from tokaido_env.render.elements import text_at
 from tokaido_env.render.scene import Scene, scene_of
 from tokaido_env.render.style import Theme, style
 from tokaido_env.render.svg import PANELS, draw, panels_of
@@ -64,10 +64,11 @@ def sheet(theme: Theme = "auto") -> str:
         island = panels_of(scene_of(game.board, game.states))["island"]
         caption = text_at(8, -10, game.board.name, "bold big")
         x, y = place % COLUMNS * wide + 5, place // COLUMNS * high + CAPTION
-        islands.append(tag("g", caption, *island.values(), transform=f"translate({x} {y})"))
+        drawn = "".join((caption, *island.values()))
+        islands.append(f'<g transform="translate({x} {y})">{drawn}</g>')
     size = f"0 0 {COLUMNS * wide} {-(-len(DRAWN) // COLUMNS) * high + 5}"
-    paper = tag("rect", width="100%", height="100%", class_="paper")
-    title = tag("title", f"Boards {DRAWN[0]} to {DRAWN[-1]} of the family")
+    paper = '<rect width="100%" height="100%" class="paper"/>'
+    title = f"<title>Boards {DRAWN[0]} to {DRAWN[-1]} of the family</title>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" '
         f'class="tokaido tokaido-{theme}" role="graphics-document document">'

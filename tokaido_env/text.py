@@ -12,6 +12,7 @@ calls brings the function that answers. An answer is data and nothing in it is e
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -189,10 +190,9 @@ def history_of(game: Game, most: int) -> list[str]:
     played = game.trajectory()
     count = len(played.states)
     rows = np.arange(count) >= count - 1 - most
-    scenes = list(scenes_of(played.board, played.states, played.events, rows, SEATS))
-    labels = game.events()[-(len(scenes) - 1) :] if len(scenes) > 1 else []
-    steps = zip(scenes, labels, scenes[1:], strict=False)
-    return [tell(before, label, after) for before, label, after in steps]
+    scenes = list(scenes_of(played.board, played.states, played.events, rows))
+    steps = zip(scenes, played.labels()[-most:], scenes[1:], strict=False)
+    return list(itertools.starmap(tell, steps))
 
 
 def parse(answer: object, legal: Sequence[str]) -> Parsed:
@@ -214,10 +214,8 @@ def parse(answer: object, legal: Sequence[str]) -> Parsed:
     plain = {_plain(label): label for label in legal}
     key = _plain(said)
     begin = [label for name, label in plain.items() if key and name.startswith(key)]
-    if key in plain:
-        return Parsed(plain[key], said=said)
-    if len(begin) == 1:
-        return Parsed(begin[0], said=said)
+    if key in plain or len(begin) == 1:
+        return Parsed(plain.get(key, begin[0]), said=said)
     why = "begins several legal labels" if begin else "is no legal action"
     return Parsed(None, f"{brief(said, 60)} {why}", said)
 

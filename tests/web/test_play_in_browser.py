@@ -210,7 +210,7 @@ def test_a_new_game_is_begun(opened: Browser, served: Served) -> None:
     opened.find_element(By.CSS_SELECTOR, ".new button").click()
     wait(opened).until(lambda b: "shikoku_ring" in text(b, "who"))
     session = served.table.session
-    assert (session.seed, session.names) == (5, (HUMAN, HUMAN))
+    assert (session.game.seed, session.names) == (5, (HUMAN, HUMAN))
     opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
     board.clear()
     board.send_keys("/etc/passwd")

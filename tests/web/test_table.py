@@ -241,7 +241,9 @@ def test_a_new_game_and_a_record(table: Table) -> None:
 
 def test_games_that_are_left_stay_in_the_file(tmp_path: Path) -> None:
     file, first = tmp_path / "game.jsonl", Game(seed=1).record(("?", "?"))
-    table = Table(Session((HUMAN, HUMAN), seed=3), file, earlier=[first])
+    session = Session((HUMAN, HUMAN), seed=3)
+    session.earlier = [first]
+    table = Table(session, file)
     table.do("new", {"seed": 4})  # nobody has decided anything: not kept
     told = table.do("new", {"seed": 5})
     table.do("play", {"move": told["choices"][0]["label"]})

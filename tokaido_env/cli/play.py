@@ -23,7 +23,7 @@ from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.checks import Chance
 from tokaido_env.core.extras import missing
 from tokaido_env.files import check_outputs
-from tokaido_env.record import Record, RecordError, records_of
+from tokaido_env.record import RecordError, records_of
 from tokaido_env.web.session import HUMAN, Session
 
 _LONG = 3.0  # seconds after which it is said why nothing is there yet
@@ -35,11 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         check_outputs(options.save)
         with _saying("compiling: once, up to a minute", after=_LONG):
-            session, earlier = _session(options)
+            session = _session(options)
         if not options.terminal:
-            return _serve(session, earlier, options)
-        terminal = Terminal(session, options.save, options.advice, earlier, every=options.every)
-        return terminal.run()
+            return _serve(session, options)
+        return Terminal(session, options.save, options.advice, every=options.every).run()
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"play: {error}", file=sys.stderr)
         return 1
@@ -78,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _serve(session: Session, earlier: list[Record], options: argparse.Namespace) -> int:
+def _serve(session: Session, options: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C, and open a browser on it."""
     try:
         from tokaido_env.web.server import address, listen, new_token, serve
@@ -88,7 +87,7 @@ def _serve(session: Session, earlier: list[Record], options: argparse.Namespace)
 
     listener, token = listen(options.port), new_token()
     file = None if options.save is None else Path(options.save)
-    table = Table(session, file, options.advice, earlier=earlier)
+    table = Table(session, file, options.advice)
     page = address(listener.getsockname()[1], token)
     print(f"{page}\nCtrl-C ends it", flush=True)
     if not options.no_browser and not webbrowser.open(page):
@@ -97,18 +96,18 @@ def _serve(session: Session, earlier: list[Record], options: argparse.Namespace)
     return 0
 
 
-def _session(options: argparse.Namespace) -> tuple[Session, list[Record]]:
-    """Return the game to play, a new one or the last of the file, and what stands before it."""
+def _session(options: argparse.Namespace) -> Session:
+    """Return the game to play: a new one, or the last of the file."""
     if options.save is not None and Path(options.save).exists():
         return _resumed(Path(options.save), options)
     you, other = options.you or HUMAN, options.against or "champion"
     seats = (other, you) if options.seat else (you, other)
     chance: Chance = "explicit" if options.table else "sampled"
-    return Session(seats, options.board or "shikoku", options.seed, chance), []
+    return Session(seats, options.board or "shikoku", options.seed, chance)
 
 
-def _resumed(file: Path, options: argparse.Namespace) -> tuple[Session, list[Record]]:
-    """Return the last game of a file, played by those that it names, and the games before it."""
+def _resumed(file: Path, options: argparse.Namespace) -> Session:
+    """Return the last game of a file, played by those that it names."""
     for name in ("against", "you", "seat", "seed", "table"):
         if getattr(options, name) not in (None, False):
             raise RecordError(f"{file}: has a game, which goes on: --{name} is for a new one")
@@ -120,4 +119,6 @@ def _resumed(file: Path, options: argparse.Namespace) -> tuple[Session, list[Rec
         name if name == HUMAN else check_from_file(name, str(file), file.parent)
         for name in record.players
     ]
-    return Session.resumed(record, named, options.board), earlier
+    session = Session.resumed(record, named, options.board)
+    session.earlier = earlier
+    return session

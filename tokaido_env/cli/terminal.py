@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
 from tokaido_env.agent import Agent, as_agent
 from tokaido_env.core.box import CHARACTERS
 from tokaido_env.core.checks import IllegalMove, plain
-from tokaido_env.record import Record, save
+from tokaido_env.record import save
 from tokaido_env.render.ansi import draw, has_colors
 from tokaido_env.render.scene import Scene, story_of
 from tokaido_env.render.words import shown_names
 from tokaido_env.web.session import Session
 
 _MOST_LISTED = 30  # outcomes of chance
+_ELSEWHERE = ("u", "n", "resign")  # commands after which the game stands elsewhere
 
 _HELP = """\
   a number or a label   decide so
@@ -36,7 +37,6 @@ class Terminal:
         session: to play.
         file: of the record; None keeps none.
         advisor: spec of the agent that advises.
-        earlier: records that the file begins with.
         every: whether to ask for decisions that leave no choice.
         out: where to write.
         read: returns a line that was typed, as `input`, which it is by default.
@@ -47,7 +47,6 @@ class Terminal:
         session: Session,
         file: str | Path | None = None,
         advisor: str = "champion:sims=400",
-        earlier: Sequence[Record] = (),
         *,
         every: bool = False,
         out: TextIO | None = None,
@@ -56,7 +55,6 @@ class Terminal:
         self.session, self._every = session, every
         self._file = None if file is None else Path(file)
         self._advisor: str | Agent = advisor
-        self._earlier = list(earlier)
         self._out, self._read = out or sys.stdout, read or input
         self._told = len(session.happened)  # events that were told
         self._names = shown_names(session.names)
@@ -86,36 +84,33 @@ class Terminal:
         elif session.waits_for == "human" and session.is_forced and not self._every:
             session.play(session.game.legal_labels()[0])
         else:
-            return self._ask()
+            return self._ask(self._choices())
         self._tell()
         return True
 
-    def _ask(self) -> bool:
+    def _ask(self, labels: list[str]) -> bool:
         """Ask for a decision or an outcome until there is one; return False to stop."""
-        labels = self._choices()
-        asked = True
-        while asked:
-            line = self._read("> ").strip()
-            if line == "q":
-                return False
-            asked = not self._answer(line, labels)
-        return True
+        while (line := self._read("> ").strip()) != "q":
+            if self._answer(line, labels):
+                return True
+        return False
 
     def _answer(self, line: str, labels: list[str]) -> bool:
         """Do what was typed; return whether the game stands elsewhere now."""
         commands = {"u": self._undo, "n": self._anew, "?": self._advise, "o": self._odds}
-        commands |= {"resign": self._resign, "b": self._board, "h": self._help, "": self._help}
-        if line in commands:
-            return bool(commands[line]())
+        commands |= {"resign": self.session.resign, "b": self._board}
+        commands |= dict.fromkeys(("h", ""), lambda: self._print(_HELP))
         numbers = {str(number): label for number, label in enumerate(labels, start=1)}
-        label = numbers.get(line, line)
         try:
-            self.session.play(label)
+            if line in commands:
+                commands[line]()
+            else:
+                self.session.play(numbers.get(line, line))
+                self._tell()
         except IllegalMove as error:
             self._print(f"  {error}")
             return False
-        self._tell()
-        return True
+        return line in _ELSEWHERE or line not in commands
 
     def _choices(self) -> list[str]:
         """Print what there is to choose from; return the labels."""
@@ -152,37 +147,23 @@ class Terminal:
     def _asks(self) -> bool:
         return self.session.waits_for in ("human", "chance")
 
-    def _undo(self) -> bool:
-        undone = self.session.undo()
-        if not undone:
-            self._print("  there is nothing to take back")
-            return False
-        return self._stands_elsewhere()
+    def _undo(self) -> None:
+        if not self.session.undo():
+            raise IllegalMove("there is nothing to take back")
+        self._show_anew()
 
-    def _resign(self) -> bool:
-        try:
-            self.session.resign()
-        except IllegalMove as error:
-            self._print(f"  {error}")
-            return False
-        return True
-
-    def _anew(self) -> bool:
-        if self.session.decisions:
-            self._earlier += self.session.records()
+    def _anew(self) -> None:
         self.session.restart()
-        return self._stands_elsewhere()
+        self._show_anew()
 
-    def _stands_elsewhere(self) -> bool:
+    def _show_anew(self) -> None:
         self._told = len(self.session.happened)
         self._save()
         self._board()
-        return True
 
     def _advise(self) -> None:
         if self.session.waits_for == "chance":
-            self._print("  nobody is to decide: advice is for decisions")
-            return
+            raise IllegalMove("nobody is to decide: advice is for decisions")
         self._advisor = as_agent(self._advisor)
         advice = self.session.advise(self._advisor)
         wins = "" if advice.wins is None else f": you win {advice.wins:.0%}"
@@ -200,12 +181,9 @@ class Terminal:
         for label, odds in sorted(outcomes, key=lambda one: -one[1])[:_MOST_LISTED]:
             self._print(f"  {odds:>6.1%}  {label}")
 
-    def _help(self) -> None:
-        self._print(_HELP)
-
     def _save(self) -> None:
         if self._file is not None:
-            save([*self._earlier, *self.session.records()], self._file)
+            save(self.session.records(), self._file)
 
     def _print(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)

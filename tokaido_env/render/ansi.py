@@ -31,7 +31,17 @@ from tokaido_env.render.ansi_map import (
     rectangle,
     survey,
 )
-from tokaido_env.render.scene import SEATS, Place, Player, Position, Scene, pawns_by_place, story_of
+from tokaido_env.render.scene import (
+    SEATS,
+    Place,
+    Player,
+    Position,
+    Scene,
+    die_state,
+    facts_of,
+    place_of,
+    story_of,
+)
 
 WIDTH, HEIGHT = 100, 39
 
@@ -124,12 +134,10 @@ def _colored(line: str, styles: Sequence[Style]) -> str:
 
 
 def _draw_heading(canvas: _Canvas, scene: Scene) -> None:
-    title, position = "Tokaido Duo", scene.position
-    name = "".join(sign for sign in position["board"] if sign.isprintable())
-    facts = f"round {position['round']}", f"player_{position['lead']} leads", name
-    canvas.put((1, 0), title, "name")
-    canvas.put((1 + len(title), 0), "".join(f" · {fact}" for fact in facts))
-    canvas.put((1, 1), f"{position['phase']} · {story_of(replace(scene, names=SEATS))}", "turn")
+    scene = replace(scene, names=SEATS)
+    canvas.put((1, 0), "Tokaido Duo", "name")
+    canvas.put((12, 0), f" · {facts_of(scene)}")
+    canvas.put((1, 1), f"{scene.position['phase']} · {story_of(scene)}", "turn")
 
 
 # The island
@@ -144,8 +152,10 @@ def _draw_island(canvas: _Canvas, board: Board, position: Position) -> None:
         _draw_station(canvas, gate, station, position["boutiques"].get(station))
         canvas.put_pawns(gate[0], pawns[index])
     for town, number in zip(MOUNTAIN_TOWNS, board.mountain_numbers, strict=True):
-        _draw_mountain_town(canvas, chart.towns[town], town, number)
-        canvas.put_pawns(beside(chart.towns[town], (8, 1)), pawns[town])
+        corner = chart.towns[town]
+        canvas.put(beside(corner, (2, 1)), town, "name")
+        canvas.put(beside(corner, (5, 1)), f"+{number}")
+        canvas.put_pawns(beside(corner, (8, 1)), pawns[town])
     for area, icon in zip(AREAS, board.area_icons, strict=True):
         corner, (width, _) = chart.areas[area]
         name = f" {icon}" if width > SHORT_NAME[0] else ""
@@ -181,16 +191,12 @@ def _word_cells(gate: Gate, words: Sequence[str]) -> list[Cell]:
     return [(start, y) for start in starts]
 
 
-def _draw_mountain_town(canvas: _Canvas, corner: Cell, town: str, number: int) -> None:
-    canvas.put(beside(corner, (2, 1)), town, "name")
-    canvas.put(beside(corner, (5, 1)), f"+{number}")
-
-
 def _pawns(board: Board, position: Position) -> defaultdict[Place, list[Pawn]]:
     """Return who stands where, as letters."""
     pawns: defaultdict[Place, list[Pawn]] = defaultdict(list)
-    for place, standing in pawns_by_place(board, position).items():
-        pawns[place] = [(seat, _PAWNS[seat][CHARACTERS.index(who)]) for seat, who in standing]
+    for seat, player in enumerate(position["players"]):
+        for letter, character in zip(_PAWNS[seat], CHARACTERS, strict=True):
+            pawns[place_of(board, player, character)].append((seat, letter))
     return pawns
 
 
@@ -216,14 +222,10 @@ def _draw_table(canvas: _Canvas, position: Position) -> None:
 
 
 def _die(position: Position, character: str) -> tuple[str, Style]:
-    if position["dice"] is None:
-        return "not rolled", "faint"
-    value = position["dice"][character]
-    if character in position["dice_left"]:
-        return f"{value} left", ""
-    if character == position["die"]:
-        return f"{value} in hand", "turn"
-    return f"{value} taken", "faint"
+    state = die_state(position, character)
+    value = f"{position['dice'][character]} " if position["dice"] else ""
+    styles: dict[str, Style] = {"left": "", "in hand": "turn"}
+    return value + state, styles.get(state, "faint")
 
 
 def _owner(seat: int | None) -> tuple[str, Style]:

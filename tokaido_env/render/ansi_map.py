@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS
-from tokaido_env.render.spread import Island
+from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, TOWNS
+from tokaido_env.render.spread import Island, amid_neighbours
 
 Cell = tuple[int, int]  # column, row
 Size = tuple[int, int]  # width, height
@@ -47,7 +47,7 @@ _ROW = 2  # a row is as high as two columns are wide
 _OFF_CENTRE, _SHORE, _NEARNESS, _BEND, _CROSSING = 2, 2, 3, 6, 1000
 _CUT_OFF = 2  # flaws
 
-_RELAXATIONS, _TRIES, _MORE_TRIES = 50, 6, 12
+_TRIES, _MORE_TRIES = 6, 12
 _UNITS = 7  # of a picture in a column
 
 
@@ -91,7 +91,12 @@ def _layouts(board: Board) -> Iterator[_Layout]:
     """Give ways to turn the ring, best first; C1 in the north-west, as in `chart`, if it can be."""
     sites = _coast_sites(len(board.stations))
     turned = [sites[turn:] + sites[:turn] for turn in range(0, -len(sites), -1)]
-    northwest = [stations for stations in turned if _is_northwest(stations[0][0])]
+    first = [stations[0][0] for stations in turned]
+    northwest = [
+        stations
+        for stations, (x, y) in zip(turned, first, strict=True)
+        if 2 * x <= LEFT + _RIGHT and 2 * y <= TOP + _BOTTOM
+    ]
     for some in (northwest, turned):
         settled = (_settle(board, stations) for stations in some)
         straightest = sorted(settled, key=lambda one: one.crookedness)
@@ -112,10 +117,6 @@ def _coast_sites(size: int) -> list[Gate]:
     ]
 
 
-def _is_northwest(cell: Cell) -> bool:
-    return cell[0] <= (LEFT + _RIGHT) / 2 and cell[1] <= (TOP + _BOTTOM) / 2
-
-
 def _spread(count: int, low: int, high: int) -> list[int]:
     """Place points evenly between two borders."""
     room = high - low - 1
@@ -123,70 +124,54 @@ def _spread(count: int, low: int, high: int) -> list[int]:
 
 
 def _settle(board: Board, stations: Sequence[Gate], roomy: bool = False) -> _Layout:
-    """Find a site for each mountain town, given those of the stations."""
+    """Find a site for each mountain town, given those of the stations.
+
+    Args:
+        board: that is mapped.
+        stations: clockwise from C1.
+        roomy: give towns, routes and areas room, at the cost of straight routes.
+    """
     gates = {town: stations[board.stations.index(town)] for town in COASTAL_TOWNS}
-    ideal = _ideal_places(board, gates)
+    coasts = np.array([_middle(cell) for cell, _ in gates.values()])
+    ideal = amid_neighbours(board, coasts)
     if roomy:
-        ideal = _roomy_places(board, stations, ideal)
+        ring = np.array([_middle(cell) for cell, _ in stations])
+        settled = Island(board, _points(ring), per_station=1).settle(_points(ideal)) / _UNITS
+        ideal = settled.view(complex)[:, 0]
+    middle = np.r_[coasts, ideal].mean()
     towns: dict[str, Cell] = {}
-    middle = sum(ideal.values()) / len(ideal)
-    for town in sorted(MOUNTAIN_TOWNS, key=lambda town: -abs(ideal[town] - middle)):
-        towns[town] = _free_site(ideal[town], towns.values())
-    places = ideal | {town: _middle(corner, _TOWN_SIZE) for town, corner in towns.items()}
+    for number in np.argsort(-abs(ideal - middle), kind="stable").tolist():
+        towns[MOUNTAIN_TOWNS[number]] = _free_site(ideal[number], towns.values())
+    sites = [_middle(towns[town], _TOWN_SIZE) for town in MOUNTAIN_TOWNS]
+    places = dict(zip(TOWNS, [*coasts.tolist(), *sites], strict=True))
     ways = [places[a] - places[b] for a, b in board.routes]
     slant = sum(min(abs(way.real), abs(way.imag)) for way in ways)
-    shift = sum(abs(places[town] - ideal[town]) for town in towns)
+    shift = float(abs(sites - ideal).sum())
     return _Layout(stations, gates, towns, places, crookedness=round(slant + 2 * shift))
 
 
-def _ideal_places(board: Board, gates: Mapping[str, Gate]) -> dict[str, complex]:
-    """Put each mountain town amid its neighbours: straight routes would not cross (Tutte).
-
-    Mountain towns pull each other twice as hard as coastal towns: areas by the coast need room.
-    """
-    near: dict[str, list[str]] = {town: [] for town in MOUNTAIN_TOWNS}
-    for a, b in (*board.routes, *(route[::-1] for route in board.routes)):
-        if a in near:
-            near[a] += [b, b] if b in near else [b]
-    places = {town: _middle(cell) for town, (cell, _) in gates.items()}
-    places |= dict.fromkeys(MOUNTAIN_TOWNS, sum(places.values()) / len(places))
-    for _ in range(_RELAXATIONS):
-        for town, others in near.items():
-            places[town] = sum(places[other] for other in others) / len(others)
-    return places
-
-
-def _roomy_places(
-    board: Board, stations: Sequence[Gate], ideal: Mapping[str, complex]
-) -> dict[str, complex]:
-    """Move mountain towns from ideal places to where they, routes and areas have room."""
-    ring = [_middle(cell) * _UNITS for cell, _ in stations]
-    island = Island(board, np.array([(place.real, place.imag) for place in ring]), per_station=1)
-    towns = [ideal[town] * _UNITS for town in MOUNTAIN_TOWNS]
-    moved = island.settle([np.array((place.real, place.imag)) for place in towns]) / _UNITS
-    return {**ideal, **{t: complex(*at) for t, at in zip(MOUNTAIN_TOWNS, moved, strict=True)}}
+def _points(places: npt.NDArray[np.complex128]) -> npt.NDArray[np.float64]:
+    """Return places in units of a picture, (n, 2)."""
+    return (places * _UNITS).view(float).reshape(-1, 2)
 
 
 def _free_site(place: complex, taken: Iterable[Cell]) -> Cell:
     """Return the corner of the free site of a mountain town that is nearest to a place."""
-    (width, height), (beside, below) = _TOWN_SIZE, _TOWN_SPACE
-    x, y, middle = _town_sites()
-    distance = np.abs(middle - place)
-    for a, b in taken:
-        near = (np.abs(x - a) < width + beside) & (np.abs(y - b) < height + below)
-        distance[near] = np.inf
-    nearest = int(distance.argmin())
-    return int(x[nearest]), int(y[nearest])
+    corners = _town_corners()
+    distance = abs(_middle(corners.T, _TOWN_SIZE) - place)
+    for corner in taken:
+        distance[(abs(corners - corner) < np.add(_TOWN_SIZE, _TOWN_SPACE)).all(axis=1)] = np.inf
+    column, row = corners[distance.argmin()].tolist()
+    return column, row
 
 
 @functools.cache
-def _town_sites() -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.complex128]]:
-    """Return the columns and rows of all corners that a mountain town may have, and its middle."""
+def _town_corners() -> npt.NDArray[np.int64]:
+    """Return all corners that a mountain town may have, (n, 2)."""
     (width, height), (beside, below) = _TOWN_SIZE, _TOWN_SPACE
-    columns = np.arange(LEFT + 1 + beside, _RIGHT - width - beside + 1)
-    rows = np.arange(TOP + 1 + below, _BOTTOM - height - below + 1)
-    x, y = (each.ravel() for each in np.meshgrid(columns, rows, indexing="ij"))
-    return x, y, x + width / 2 + 1j * _ROW * (y + height / 2)
+    columns = range(LEFT + 1 + beside, _RIGHT - width - beside + 1)
+    rows = range(TOP + 1 + below, _BOTTOM - height - below + 1)
+    return np.array(list(itertools.product(columns, rows)))
 
 
 class _Surveyor:
@@ -327,16 +312,10 @@ def _room(region: set[Cell], corner: Cell, size: Size) -> int:
     outside = len(_cells(corner, size) - region)
     if outside:
         return -outside
-    room = 1
-    while region.issuperset(rectangle(*_enlarged(corner, size, room))):
-        room += 1
-    return room
-
-
-def _enlarged(corner: Cell, size: Size, columns: int) -> tuple[Cell, Size]:
-    """Return a rectangle with more room around it."""
-    rows = columns // _ROW
-    return beside(corner, (-columns, -rows)), beside(size, (2 * columns, 2 * rows))
+    x, y = 1, 0
+    while region.issuperset(rectangle(beside(corner, (-x, -y)), beside(size, (2 * x, 2 * y)))):
+        x, y = x + 1, (x + 1) // _ROW
+    return x
 
 
 def _ahead(cell: Cell, heading: int) -> Cell:
@@ -348,9 +327,9 @@ def beside(cell: Cell, offset: Cell) -> Cell:
     return cell[0] + offset[0], cell[1] + offset[1]
 
 
-def _middle(corner: Cell, size: Size = (1, 1)) -> complex:
-    """Return the middle of a rectangle in a plane where both directions have one scale."""
-    return complex(corner[0] + size[0] / 2, _ROW * (corner[1] + size[1] / 2))
+def _middle(corner: Any, size: Size = (1, 1)) -> Any:
+    """Return the middle of a rectangle in the complex plane, where rows are higher."""
+    return corner[0] + size[0] / 2 + 1j * _ROW * (corner[1] + size[1] / 2)
 
 
 def _cells(corner: Cell, size: Size) -> set[Cell]:

@@ -2,8 +2,7 @@
 
 Worked out from the board's data alone, once for each board, so that any board file draws. The ring
 is a closed, convex curve with the stations at equal distances. Each mountain town stands amid its
-neighbours, which keeps straight routes from crossing (Tutte 1963). The ring is turned, C1 in the
-north-west, until the narrowest area is as wide as can be.
+neighbours. The ring is turned, C1 in the north-west, until the narrowest area is as wide as can be.
 """
 
 from __future__ import annotations
@@ -18,8 +17,16 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.geometry import area_paths
-from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, TOWNS
-from tokaido_env.render.spread import ENOUGH, Floats, Island, clearance, distances
+from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS
+from tokaido_env.render.spread import (
+    ENOUGH,
+    Floats,
+    Island,
+    amid_neighbours,
+    clearance,
+    crossings,
+    distances,
+)
 
 Points = npt.NDArray[np.float64]  # (n, 2): x to the right, y down
 Point = tuple[float, float]
@@ -37,7 +44,6 @@ _SHORT = 92.0  # less than this, if there is room, no shore of an area is long
 _CLOSE = 33.0  # nor are stations closer than this
 
 _TRIES = 3  # turns of the ring in which mountain towns are moved until they have room
-_PULL = 2  # of mountain towns on each other, that areas by the coast have room
 _GRID, _FINE = 14, 7  # units between the sites tried for the middle of an area
 
 INLAND = 25.0  # how far inland of its station a pawn stands
@@ -96,7 +102,7 @@ def chart_of(board: Board) -> Chart:
     return Chart(
         stations=_rounded(ring),
         inland=[(-x, -y) for x, y in normals.tolist()],
-        towns={town: _rounded(best.towns[town][None])[0] for town in MOUNTAIN_TOWNS},
+        towns=dict(zip(MOUNTAIN_TOWNS, _rounded(best.towns), strict=True)),
         areas={area: _rounded(best.middle(i)[None])[0] for i, area in enumerate(AREAS)},
         beside={area: _rounded(best.beside(i)) for i, area in enumerate(AREAS)},
         outlines={area: _rounded(best.outline(i)) for i, area in enumerate(AREAS)},
@@ -111,7 +117,7 @@ class _Turn:
         self.board = board
         self.ring, self.normals = _ring(shares, turn)
         self.starts = [board.stations.index(town) * _PER_STATION for town in COASTAL_TOWNS]
-        self.towns = self._towns()
+        self.towns: Points = amid_neighbours(board, self.ring[self.starts])
 
     @functools.cached_property
     def island(self) -> Island:
@@ -121,34 +127,21 @@ class _Turn:
     @property
     def crowding(self) -> float:
         """How much room is missing."""
-        return self.island.crowding([self.towns[town] for town in MOUNTAIN_TOWNS])
+        return self.island.crowding(self.towns)
 
     def settle(self) -> None:
         """Move the mountain towns to where they have room."""
-        sites = self.island.settle([self.towns[town] for town in MOUNTAIN_TOWNS])
-        self.towns |= dict(zip(MOUNTAIN_TOWNS, sites, strict=True))
+        self.towns = self.island.settle(self.towns)
 
     @functools.cached_property
     def narrowest(self) -> float:
         """How far one can be from the border in the narrowest area."""
         return min(float(self._sites(area, _GRID)[1].max(initial=0)) for area in range(len(AREAS)))
 
-    def _towns(self) -> dict[str, Points]:
-        """Put each mountain town amid its neighbours."""
-        count = len(COASTAL_TOWNS)
-        pull = np.zeros((len(TOWNS), len(TOWNS)))
-        for a, b in self.board.routes:
-            one, other = TOWNS.index(a), TOWNS.index(b)
-            pull[one, other] = pull[other, one] = _PULL if min(one, other) >= count else 1
-        laplacian = np.diag(pull.sum(axis=1)) - pull
-        coasts = self.ring[self.starts]
-        places = np.linalg.solve(laplacian[count:, count:], pull[count:, :count] @ coasts)
-        return dict(zip(MOUNTAIN_TOWNS, places, strict=True))
-
     def outline(self, area: int) -> Points:
         """Return the border of an area: its coast, then the routes back through the towns."""
-        back = [self.towns[town] for town in area_paths(self.board.routes)[area][-2:0:-1]]
-        return np.concatenate([self.ring[self._along(area)], np.reshape(back, (-1, 2))])
+        back = [MOUNTAIN_TOWNS.index(t) for t in area_paths(self.board.routes)[area][-2:0:-1]]
+        return np.concatenate([self.ring[self._along(area)], self.towns[back]])
 
     def _along(self, area: int) -> npt.NDArray[np.int64]:
         """Return the points of the ring from one coastal town of an area to the other."""
@@ -161,20 +154,19 @@ class _Turn:
         sites, to_border = self._sites(area, _FINE)
         shore = self.ring[self._along(area)]
         to_coast = distances(sites, shore[:-1], shore[1:]).min(axis=1)
-        towns = np.array([self.towns[town] for town in MOUNTAIN_TOWNS])
-        room = to_border * clearance(sites, towns) * np.minimum(to_coast / _TO_COAST, 1)
+        room = to_border * clearance(sites, self.towns) * np.minimum(to_coast / _TO_COAST, 1)
         return np.asarray(sites[room.argmax()])
 
     def beside(self, area: int) -> Points:
         """Return where two pawns stand by the sign of an area, (2, 2): inside, if there is room."""
         outline = self.outline(area)
         stands = self.middle(area) + _STANDS
-        room = distances(stands, outline, np.roll(outline, -1, axis=0)).min(axis=1)
+        inside, room = _in_and_from(stands, outline)
         shore = self._along(area)[::_PER_STATION]
         pilgrims = self.ring[shore] - INLAND * self.normals[shore]
         apart = np.hypot(*np.moveaxis(stands[:, None] - pilgrims, -1, 0)).min(axis=1) - _PAWN
         room = np.minimum(np.minimum(room, apart), _PAWN)
-        room[~_inside(stands, outline)] = -_PAWN
+        room[~inside] = -_PAWN
         pairs = [
             (float(room[one]), float(room[other]), one, other)
             for one, other in itertools.permutations(range(len(stands)), 2)
@@ -189,8 +181,8 @@ class _Turn:
         (left, top), (right, bottom) = outline.min(axis=0), outline.max(axis=0)
         xs, ys = np.arange(left, right, grid), np.arange(top, bottom, grid)
         sites = np.stack(np.meshgrid(xs, ys), axis=-1).reshape(-1, 2)
-        sites = sites[_inside(sites, outline)]
-        return sites, distances(sites, outline, np.roll(outline, -1, axis=0)).min(axis=1)
+        inside, room = _in_and_from(sites, outline)
+        return sites[inside], room[inside]
 
 
 def _shares(board: Board) -> Floats:
@@ -240,14 +232,11 @@ def _coast(ring: Points, normals: Points) -> Points:
     return np.asarray(ring + normals * (_SHORE + _WOBBLE * waves / 2.2)[:, None])
 
 
-def _inside(points: Points, outline: Points) -> npt.NDArray[np.bool_]:
-    """Return which points are inside a polygon (even-odd rule)."""
-    (x, y), inside = points.T, np.zeros(len(points), bool)
-    for (ax, ay), (bx, by) in itertools.pairwise([*outline, outline[0]]):
-        if ay != by:
-            crosses = (ay > y) != (by > y)
-            inside ^= crosses & (x < (bx - ax) * (y - ay) / (by - ay) + ax)
-    return inside
+def _in_and_from(points: Points, outline: Points) -> tuple[npt.NDArray[np.bool_], Floats]:
+    """Return which points are inside a polygon, and how far each is from its border."""
+    ends = np.roll(outline, -1, axis=0)
+    inside = crossings(points, outline, ends).sum(axis=1) % 2 == 1
+    return inside, distances(points, outline, ends).min(axis=1)
 
 
 def _rounded(points: Points) -> list[Point]:

@@ -14,22 +14,9 @@ Parts = dict[str, str]  # markup by name, in the order in which it is drawn
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def tag(name: str, *inside: str, **attributes: object) -> str:
-    """Return an element; its attributes are our own, text inside was escaped before."""
-    listed = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{value}"' for key, value in attributes.items()
-    )
-    return f"<{name}{listed}>{''.join(inside)}</{name}>" if inside else f"<{name}{listed}/>"
-
-
 def escaped(text: str) -> str:
     """Return text as markup; what XML does not allow, control characters, as U+FFFD."""
     return escape(_NOT_XML.sub("\ufffd", text))
-
-
-def shortened(name: str, most: int = 24) -> str:
-    """Return a name that is not too long."""
-    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def text_at(x: float, y: float, text: object, classes: str = "") -> str:
@@ -43,6 +30,17 @@ def thing(title: str, *inside: str, at: Point = (0, 0), classes: str = "") -> st
         f'<g role="img" transform="translate({at[0]:g} {at[1]:g})" class="{classes}">'
         f"<title>{escaped(title)}</title>{''.join(inside)}</g>"
     )
+
+
+def faint(markup: str) -> str:
+    """Return markup that is drawn faintly, for what is not there."""
+    return f'<g class="faint">{markup}</g>'
+
+
+def counted(glyph: Glyph, size: float, count: int, x: float, y: float, gap: float) -> str:
+    """Draw a sign and how many there are, faintly if none."""
+    drawn = glyph_at(glyph, size, x, y) + text_at(x + gap, y + 5, count, "bold")
+    return drawn if count else faint(drawn)
 
 
 def glyph_at(glyph: Glyph, size: float, x: float = 0, y: float = 0) -> str:

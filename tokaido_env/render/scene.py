@@ -195,8 +195,9 @@ def step_of(board: Board, before: np.void, action: int, after: np.void) -> Step:
     """
     seat = int(before["player"])
     character = CHARACTERS[int(action >= MOVE_MERCHANT) + int(action >= MOVE_ARTIST)]
-    start, end = (_place_in(board, row, seat, character) for row in (before, after))
-    return Step(seat, character, start, end)
+    places = {"merchant": TOWNS, "artist": AREAS}.get(character, range(len(board.stations)))
+    indices = (int(row[character][seat]) for row in (before, after))
+    return Step(seat, character, *(site_of(board, places[index]) for index in indices))
 
 
 def last_step(board: Board, states: States, events: Events) -> Step | None:
@@ -210,28 +211,21 @@ def last_step(board: Board, states: States, events: Events) -> Step | None:
 
 def place_of(board: Board, player: Player, character: str) -> Place:
     """Return where a character of a player stands."""
-    return _place(board, player[character])
+    return site_of(board, player[character])
 
 
-def _place_in(board: Board, row: np.void, seat: int, character: str) -> Place:
-    place = int(row[character][seat])
-    if character == "pilgrim":
-        return place
-    return _place(board, (TOWNS if character == "merchant" else AREAS)[place])
-
-
-def _place(board: Board, place: Place) -> Place:
+def site_of(board: Board, place: Place) -> Place:
     """Return the station of a coastal town; other places as they are."""
     return board.stations.index(str(place)) if place in COASTAL_TOWNS else place
 
 
-def pawns_by_place(board: Board, position: Position) -> dict[Place, list[tuple[int, str]]]:
-    """Return the (seat, character) of those who stand at each place where there are any."""
-    pawns: dict[Place, list[tuple[int, str]]] = {}
-    for seat, player in enumerate(position["players"]):
-        for character in CHARACTERS:
-            pawns.setdefault(place_of(board, player, character), []).append((seat, character))
-    return pawns
+def die_state(position: Position, character: str) -> str:
+    """Return what has become of a die: "not rolled", "left", "in hand" or "taken"."""
+    if position["dice"] is None:
+        return "not rolled"
+    if character in position["dice_left"]:
+        return "left"
+    return "in hand" if character == position["die"] else "taken"
 
 
 _STORIES = {
@@ -250,6 +244,13 @@ _DETAILS = {
     "pending": "{} to come",
     "end": "ended by {}",
 }
+
+
+def facts_of(scene: Scene) -> str:
+    """Tell which round it is, who leads it, and on which board."""
+    position = scene.position
+    board = "".join(sign for sign in position["board"] if sign.isprintable())
+    return f"round {position['round']} · {scene.names[position['lead']]} leads · {board}"
 
 
 def story_of(scene: Scene) -> str:

@@ -8,7 +8,7 @@ get shorter. What helps is counted for many moves at once.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,18 +52,20 @@ class Island:
         paths = [edges(path) for path in area_paths(board.routes)]
         along = [[frozenset(route) in path for route in board.routes] for path in paths]
         self._stations = ring[::per_station]
-        self._coasts = ring[list(coasts)]
+        self._coasts = ring[coasts]
         self._routes = routes
         self._borders = np.array(along, np.int64)
         low, high = ring.min(axis=0), ring.max(axis=0)
         axes = [np.arange(a + _GRID / 2, b, _GRID) for a, b in zip(low, high, strict=True)]
         grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
         ends = np.roll(ring, -1, axis=0)
-        crossed = _crossed(grid, ring, ends)
+        crossed = crossings(grid, ring, ends)
         inside = crossed.sum(axis=1) % 2 == 1
         self._sites = grid[inside]
         self._to_ring = distances(self._sites, ring, ends).min(axis=1)
-        shores = np.array([_shore(start, end, len(ring)) for start, end in _pairs(coasts)])
+        shores = np.zeros((len(coasts), len(ring)), np.int64)  # sides of the ring, by area
+        for shore, start, end in zip(shores, coasts, coasts[1:] + coasts[:1], strict=True):
+            shore[np.arange(start, end if end > start else end + len(ring)) % len(ring)] = 1
         self._shores = crossed[inside].astype(np.int64) @ shores.T
         towns = np.arange(len(coasts), len(coasts) + 4)
         self._foreign = (routes[None] != towns[:, None, None]).all(axis=2)  # (4, 11)
@@ -72,13 +74,13 @@ class Island:
         at_coast = np.where(routes < len(coasts), own[np.minimum(routes, len(coasts) - 1)], -1)
         self._elsewhere = (at_coast[None] != stations[:, None, None]).all(axis=2)  # (n, 11)
 
-    def crowding(self, towns: Sequence[Floats]) -> float:
+    def crowding(self, towns: Floats) -> float:
         """Return how much room is missing with the mountain towns there: 0 if there is enough."""
-        return float(self._crowding(np.array([towns]))[0])
+        return float(self._crowding(towns[None])[0])
 
-    def settle(self, towns: Sequence[Floats]) -> Floats:
+    def settle(self, towns: Floats) -> Floats:
         """Return where the mountain towns have room, (4, 2), not far from where they are."""
-        best, crowding = np.array(towns), self.crowding(towns)
+        best, crowding = towns, self.crowding(towns)
         for step in _STEPS:
             rested = 0  # how many towns in a row stayed where they are
             for town in itertools.cycle(range(len(best))):
@@ -111,15 +113,30 @@ class Island:
             )
             + _missing(self._rooms(towns, starts, ends) / AREA)
         )
-        return np.asarray(missing + _CROSSING * _crossings(starts, ends))
+        return np.asarray(missing + _CROSSING * _crossing_pairs(starts, ends))
 
     def _rooms(self, towns: Floats, starts: Floats, ends: Floats) -> Floats:
         """Return how far the middle of each area is from its border, (k, 8)."""
         to_border = np.minimum(distances(self._sites, starts, ends).min(axis=2), self._to_ring)
         to_border = to_border * clearance(self._sites, towns)
-        crossed = _crossed(self._sites, starts, ends).astype(np.int64) @ self._borders.T
+        crossed = crossings(self._sites, starts, ends).astype(np.int64) @ self._borders.T
         inside = (crossed + self._shores) % 2 == 1
         return np.asarray(np.where(inside, to_border[..., None], 0).max(axis=1))
+
+
+def amid_neighbours(board: Board, coasts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return places for the mountain towns, each amid its neighbours, given the coastal towns'.
+
+    Straight routes do not cross there (Tutte 1963). Mountain towns pull each other twice as hard
+    as coastal towns: areas by the coast need room.
+    """
+    count = len(COASTAL_TOWNS)
+    pull = np.zeros((len(TOWNS), len(TOWNS)))
+    for route in board.routes:
+        one, other = (TOWNS.index(town) for town in route)
+        pull[one, other] = pull[other, one] = 2 if min(one, other) >= count else 1
+    laplacian = np.diag(pull.sum(axis=1)) - pull
+    return np.linalg.solve(laplacian[count:, count:], pull[count:, :count] @ coasts)
 
 
 def clearance(sites: Floats, towns: Floats) -> Floats:
@@ -145,15 +162,18 @@ def distances(points: Floats, starts: Floats, ends: Floats) -> Floats:
     return np.asarray(np.hypot(*np.moveaxis(away - along[..., None] * sides, -1, 0)))
 
 
-def _crossed(points: Floats, starts: Floats, ends: Floats) -> npt.NDArray[np.bool_]:
-    """Return which segments, (…, m, 2), lie to the right of which points, (n, 2): (…, n, m)."""
+def crossings(points: Floats, starts: Floats, ends: Floats) -> npt.NDArray[np.bool_]:
+    """Return which segments, (…, m, 2), lie to the right of which points, (n, 2): (…, n, m).
+
+    A point is inside of a polygon if an odd number of its sides do.
+    """
     x, y = points[:, 0, None], points[:, 1, None]
     (ax, ay), (bx, by) = (np.moveaxis(p, -1, 0)[..., None, :] for p in (starts, ends))
     height = np.where(ay == by, 1.0, by - ay)
     return np.asarray(((ay > y) != (by > y)) & (x < (bx - ax) * (y - ay) / height + ax))
 
 
-def _crossings(starts: Floats, ends: Floats) -> Floats:
+def _crossing_pairs(starts: Floats, ends: Floats) -> Floats:
     """Return how many pairs of segments, (k, m, 2), cross; those with a common end do not."""
     a, b = starts[:, :, None], ends[:, :, None]
     c, d = starts[:, None], ends[:, None]
@@ -172,17 +192,6 @@ def _side(a: Floats, b: Floats, c: Floats) -> Floats:
 def _missing(room: Floats) -> Floats:
     """Return how much room is missing in all, (k,): most counts what has least."""
     return np.asarray((np.maximum(1 - room, 0) ** 2).sum(axis=1))
-
-
-def _shore(start: int, end: int, size: int) -> npt.NDArray[np.int64]:
-    """Return which sides of the ring lie between two of its points, clockwise."""
-    sides = np.zeros(size, np.int64)
-    sides[np.arange(start, end if end > start else end + size) % size] = 1
-    return sides
-
-
-def _pairs(items: Sequence[int]) -> list[tuple[int, int]]:
-    return list(itertools.pairwise([*items, items[0]]))
 
 
 _ANGLES = np.arange(_WAYS) * 2 * np.pi / _WAYS

@@ -11,6 +11,7 @@ stays text, every thing has a `<title>`, shapes and not colours alone tell thing
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -26,17 +27,26 @@ from tokaido_env.render.elements import (
     box,
     disc,
     escaped,
+    faint,
     glyph_at,
     path,
     pawn,
-    shortened,
-    tag,
     text_at,
     thing,
 )
 from tokaido_env.render.glyphs import Glyph
-from tokaido_env.render.scene import Choice, Place, Scene, place_of, story_of
+from tokaido_env.render.scene import (
+    Choice,
+    Place,
+    Scene,
+    die_state,
+    facts_of,
+    place_of,
+    site_of,
+    story_of,
+)
 from tokaido_env.render.style import THEMES, Theme, style
+from tokaido_env.render.words import shortened
 
 WIDTH, HEIGHT = 1000, 668
 PANELS: Mapping[str, tuple[int, int, int, int]] = {  # left, top, width, height
@@ -88,11 +98,11 @@ def draw(scene: Scene, theme: Theme = "auto") -> str:
     """
     check_choice("theme", theme, THEMES)
     panels = "".join(
-        tag("g", *parts.values(), transform=f"translate({PANELS[name][0]} {PANELS[name][1]})")
-        for name, parts in panels_of(scene).items()
+        f'<g transform="translate({left} {top})">{"".join(parts.values())}</g>'
+        for (left, top, *_), parts in zip(PANELS.values(), panels_of(scene).values(), strict=True)
     )
-    paper = tag("rect", width=WIDTH, height=HEIGHT, rx=10, class_="paper")
-    title = tag("title", escaped(f"Tokaido Duo, {story_of(scene)}"))
+    paper = f'<rect width="{WIDTH}" height="{HEIGHT}" rx="10" class="paper"/>'
+    title = f"<title>{escaped(f'Tokaido Duo, {story_of(scene)}')}</title>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'class="tokaido tokaido-{theme}" role="graphics-document document">'
@@ -101,7 +111,10 @@ def draw(scene: Scene, theme: Theme = "auto") -> str:
 
 
 def panels_of(scene: Scene) -> dict[str, Parts]:
-    """Return the parts of every panel of `PANELS`, each in its panel's own coordinates."""
+    """Return the parts of every panel of `PANELS`, each in its panel's own coordinates.
+
+    The parts are always the same, in drawing order; one that is not there is empty.
+    """
     return {
         "heading": _heading(scene),
         "island": _island(scene),
@@ -115,18 +128,13 @@ def panels_of(scene: Scene) -> dict[str, Parts]:
 
 
 def _heading(scene: Scene) -> Parts:
-    position = scene.position
-    board = "".join(sign for sign in position["board"] if sign.isprintable())
-    facts = f"round {position['round']} · {scene.names[position['lead']]} leads · {board}"
-    seat = position["player"]
+    seat = scene.position["player"]
     turn = "" if seat is None else thing(scene.names[seat], pawn(seat, 8), at=(18, 36))
-    parts = {
-        "facts": text_at(10, 18, facts, "dim"),
+    return {
+        "facts": text_at(10, 18, facts_of(scene), "dim"),
         "story": turn + text_at(10 if seat is None else 34, 41, story_of(scene), "bold big"),
+        "value": "" if scene.value is None else _value(scene.value, scene.names),
     }
-    if scene.value is not None:
-        parts["value"] = _value(scene.value, scene.names)
-    return parts
 
 
 def _value(value: float, names: Sequence[str]) -> str:
@@ -148,21 +156,18 @@ def _value(value: float, names: Sequence[str]) -> str:
 
 def _island(scene: Scene) -> Parts:
     board, position, chart = scene.board, scene.position, chart_of(scene.board)
-    parts = {"map": _map(board)}
-    if scene.last is not None:
-        parts["last"] = _last(scene, chart)
+    parts = {"map": _map(board), "last": _last(scene, chart)}
     for town in COASTAL_TOWNS:
         parts[f"token {town}"] = _boutique(board, chart, town, position["boutiques"][town])
-    parts["choices"] = _marks(scene, chart)
+    parts["choices"], letters = _choices(scene, chart)
     for seat, player in enumerate(position["players"]):
         for character in CHARACTERS:
             place = place_of(board, player, character)
-            at = _stand(board, chart, place, seat)
+            at = _stand(chart, place, seat)
             title = f"{scene.names[seat]}'s {character}, {_place_name(board, place)}"
             letter = text_at(0, 4.5, character[0].upper(), f"mid on{seat}")
             parts[f"pawn {seat} {character}"] = thing(title, pawn(seat, 11), letter, at=at)
-    parts["letters"] = _letters(scene, chart)
-    return parts
+    return parts | {"letters": letters}
 
 
 @functools.lru_cache(maxsize=16)
@@ -175,25 +180,20 @@ def _map(board: Board) -> str:
         parts.append(path(chart.outlines[area], icon))
     parts.append(path(chart.stations, "ring"))
     for start, end in board.routes:
-        parts.append(_road(_site(board, chart, start), _site(board, chart, end)))
+        (x1, y1), (x2, y2) = (chart.of(site_of(board, town)) for town in (start, end))
+        parts.append(f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="road"/>')
     for area, icon in zip(AREAS, board.area_icons, strict=True):
         name = text_at(0, 35, area, "mid small dim halo")
         sign = glyph_at(glyphs.ICONS[icon], 30)
         parts.append(thing(f"area {area}, {icon}", sign, name, at=chart.areas[area]))
     for town, number in zip(MOUNTAIN_TOWNS, board.mountain_numbers, strict=True):
-        parts.append(_mountain_town(town, number, chart.towns[town]))
+        hill = f'<path d="{_HILL}" class="town"/>'
+        words = text_at(0, 9, number, "mid bold big") + text_at(0, 35, town, "mid small dim halo")
+        title = f"mountain town {town}, {number} wares"
+        parts.append(thing(title, hill, words, at=chart.towns[town]))
     for index, station in enumerate(board.stations):
         parts.append(_station(index, station, chart.stations[index]))
     return "".join(parts)
-
-
-def _site(board: Board, chart: Chart, town: str) -> Point:
-    return chart.of(board.stations.index(town) if town in COASTAL_TOWNS else town)
-
-
-def _road(start: Point, end: Point) -> str:
-    (x1, y1), (x2, y2) = start, end
-    return f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="road"/>'
 
 
 def _station(index: int, station: str, at: Point) -> str:
@@ -204,32 +204,26 @@ def _station(index: int, station: str, at: Point) -> str:
     return thing(f"{station}, space {index}", inside, at=at)
 
 
-def _mountain_town(town: str, number: int, at: Point) -> str:
-    hill = f'<path d="{_HILL}" class="town"/>'
-    words = text_at(0, 9, number, "mid bold big") + text_at(0, 35, town, "mid small dim halo")
-    return thing(f"mountain town {town}, {number} wares", hill, words, at=at)
-
-
 def _boutique(board: Board, chart: Chart, town: str, token: tuple[str, int] | None) -> str:
     if token is None:
         return ""
     ware, price = token
     index = board.stations.index(town)
     at = _along(chart.stations[index], chart.inland[index], -42)
-    inside = box(-21, -14, 42, 28, "spot", 6) + glyph_at(glyphs.WARES[ware], 20, -9)
-    return thing(
-        f"boutique at {town}: {ware}, {price} coins",
-        inside,
-        text_at(12, 5, price, "mid bold"),
-        at=at,
-    )
+    return thing(f"boutique at {town}: {ware}, {price} coins", token_of(ware, price), at=at)
+
+
+def token_of(ware: str, price: int) -> str:
+    """Draw a boutique token about the origin."""
+    sign, number = glyph_at(glyphs.WARES[ware], 20, -9), text_at(12, 5, price, "mid bold")
+    return box(-21, -14, 42, 28, "spot", 6) + sign + number
 
 
 def _along(point: Point, direction: Point, distance: float) -> Point:
     return point[0] + direction[0] * distance, point[1] + direction[1] * distance
 
 
-def _stand(board: Board, chart: Chart, place: Place, seat: int) -> Point:
+def _stand(chart: Chart, place: Place, seat: int) -> Point:
     """Return where a pawn stands: inland of its station, else beside the sign, by its seat."""
     if isinstance(place, int):
         return _along(chart.stations[place], chart.inland[place], charts.INLAND)
@@ -243,75 +237,51 @@ def _place_name(board: Board, place: Place) -> str:
 
 
 def _last(scene: Scene, chart: Chart) -> str:
-    """Draw the newest move as a line from where the pawn was to where it is."""
-    seat, character, start, end = scene.last or (0, "", 0, 0)
-    board = scene.board
-    points = _way(board, chart, character, (start, end), seat)
-    trip = f"from {_place_name(board, start)} to {_place_name(board, end)}"
-    title = f"{scene.names[seat]}'s {character} moved {trip}"
-    return thing(title, path(points, f"way{seat}", closed=False), disc(*points[0], 5, f"p{seat}"))
-
-
-def _way(
-    board: Board, chart: Chart, character: str, ends: tuple[Place, Place], seat: int
-) -> list[Point]:
-    """Return the points of a move: along the coast, along the routes, or straight."""
-    start, end = (_stand(board, chart, place, seat) for place in ends)
+    """Draw the newest move as a line: along the coast, along the routes, or straight."""
+    if scene.last is None:
+        return ""
+    seat, character, *ends = scene.last
+    board, size = scene.board, len(scene.board.stations)
+    start, end = (_stand(chart, place, seat) for place in ends)
+    names = [_place_name(board, place) for place in ends]
+    between: Iterable[Point] = ()
     if character == "merchant":
-        towns = way(board.routes, *(_town(board, place) for place in ends))
-        return [start, *(_site(board, chart, town) for town in towns), end]
-    if character == "pilgrim":
-        first, last = (int(place) for place in ends)
-        size = len(board.stations)
-        spaces = [(first + step) % size for step in range((last - first) % size + 1)]
-        return [_stand(board, chart, space, seat) for space in spaces]
-    return [start, end]
+        towns = (board.stations[place] if isinstance(place, int) else place for place in ends)
+        between = (chart.of(site_of(board, town)) for town in way(board.routes, *towns))
+    elif character == "pilgrim":
+        first, last = map(int, ends)
+        steps = range(first + 1, first + (last - first) % size)
+        between = (_stand(chart, space % size, seat) for space in steps)
+    title = f"{scene.names[seat]}'s {character} moved from {names[0]} to {names[1]}"
+    line = path([start, *between, end], f"way{seat}", closed=False)
+    return thing(title, line, disc(*start, 5, f"p{seat}"))
 
 
-def _town(board: Board, place: Place) -> str:
-    return board.stations[place] if isinstance(place, int) else place
+def _choices(scene: Scene, chart: Chart) -> tuple[str, str]:
+    """Mark where a character may go, and write who may and, where a policy was asked, how likely.
 
-
-def _by_place(choices: Iterable[Choice]) -> dict[Place, list[Choice]]:
-    places: dict[Place, list[Choice]] = {}
-    for choice in choices:
+    Returns:
+        The marks, which pawns hide, and the letters above all.
+    """
+    places: defaultdict[Place, list[Choice]] = defaultdict(list)
+    for choice in scene.choices:
         if choice.place is not None:
-            places.setdefault(choice.place, []).append(choice)
-    return places
-
-
-def _marks(scene: Scene, chart: Chart) -> str:
-    """Mark where a character may go."""
-    marks = []
-    for place, choices in _by_place(scene.choices).items():
-        title = "legal: " + ", ".join(choice.label for choice in choices)
+            places[choice.place].append(choice)
+    marks, letters = "", ""
+    for place, choices in places.items():
+        x, y = chart.of(place)
+        mark, height = disc(0, 0, 22, "mark"), 25
         if place in MOUNTAIN_TOWNS:
             mark = f'<path d="{_HILL}" transform="translate(0 1) scale(1.25)" class="mark"/>'
-        else:
-            mark = disc(0, 0, 19 if isinstance(place, int) else 22, "mark")
-        marks.append(thing(title, mark, at=chart.of(place)))
-    return "".join(marks)
-
-
-def _letters(scene: Scene, chart: Chart) -> str:
-    """Write at each place who may go there and, where a policy was asked, how likely."""
-    letters = []
-    for place, choices in _by_place(scene.choices).items():
-        words = " ".join(dict.fromkeys(_letter(choice) for choice in choices))
-        x, y = chart.of(place)
-        height = 22 if isinstance(place, int) else 30 if place in MOUNTAIN_TOWNS else 25
-        if isinstance(place, int) and _has_boutique_above(scene.board, chart, place):
-            height = -32  # under the mark: no pawn stands where somebody may go
-        letters.append(text_at(x, y - height, words, "mid told small"))
-    return "".join(letters)
-
-
-def _has_boutique_above(board: Board, chart: Chart, station: int) -> bool:
-    return board.stations[station] in COASTAL_TOWNS and chart.inland[station][1] > 0.19
-
-
-def _letter(choice: Choice) -> str:
-    return f"{choice.label[0].upper()}{_share(choice)}"
+            height = 30
+        elif isinstance(place, int):
+            mark, height = disc(0, 0, 19, "mark"), 22
+            if scene.board.stations[place] in COASTAL_TOWNS and chart.inland[place][1] > 0.19:
+                height = -32  # not on the boutique: no pawn stands where somebody may go
+        marks += thing("legal: " + ", ".join(one.label for one in choices), mark, at=(x, y))
+        words = dict.fromkeys(f"{one.label[0].upper()}{_share(one)}" for one in choices)
+        letters += text_at(x, y - height, " ".join(words), "mid told small")
+    return marks, letters
 
 
 def _share(choice: Choice) -> str:
@@ -342,19 +312,13 @@ def _table(scene: Scene) -> Parts:
 def _die(scene: Scene, character: str, at: Point) -> str:
     position = scene.position
     value = "?" if position["dice"] is None else position["dice"][character]
-    state, classes = "taken", "faint"
-    if position["dice"] is None:
-        state = "not rolled"
-    elif character in position["dice_left"]:
-        state, classes = "left", ""
-    elif character == position["die"]:
-        state, classes = "in hand", ""
-    inside = [box(-19, -25, 38, 38, "spot", 7), text_at(0, 2, value, "mid bold huge")]
+    state = die_state(position, character)
+    drawn = box(-19, -25, 38, 38, "spot", 7) + text_at(0, 2, value, "mid bold huge")
     if state == "in hand":
-        inside.append(box(-22, -28, 44, 44, "mark", 9))
-    faded = f'<g class="{classes}">{"".join(inside)}</g>' if classes else "".join(inside)
+        drawn += box(-22, -28, 44, 44, "mark", 9)
+    drawn = drawn if state in ("left", "in hand") else faint(drawn)
     words = text_at(0, 28, character, "mid small") + text_at(0, 41, state, "mid small dim")
-    return thing(f"{character} die {value}, {state}", faded, words, at=at)
+    return thing(f"{character} die {value}, {state}", drawn, words, at=at)
 
 
 def _wave(character: str, side: str | None, at: Point, *, there: bool) -> str:
@@ -369,7 +333,7 @@ def _token(title: str, glyph: Glyph, words: tuple[str, str], at: Point, *, there
     drawn = disc(0, -6, 19, "spot") + glyph_at(glyph, 24, 0, -6)
     return thing(
         title + (", on the board" if there else ", taken"),
-        drawn if there else f'<g class="faint">{disc(0, -6, 19, "slot")}</g>',
+        drawn if there else faint(disc(0, -6, 19, "slot")),
         text_at(0, 28, name, "mid small"),
         text_at(0, 41, owner if there else "taken", "mid small dim"),
         at=at,

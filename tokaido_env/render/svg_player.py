@@ -10,14 +10,15 @@ from tokaido_env.render import glyphs
 from tokaido_env.render.elements import (
     Parts,
     box,
+    counted,
     disc,
     glyph_at,
     pawn,
-    shortened,
     text_at,
     thing,
 )
 from tokaido_env.render.scene import Player, Scene
+from tokaido_env.render.words import shortened
 
 WIDTH, HEIGHT = 350, 304
 
@@ -90,9 +91,8 @@ def _slabs(board: Board, gold: int, coins: int) -> str:
 def _wares(player: Player, room: int) -> str:
     inside = [text_at(12, 160, "wares", "small dim")]
     for column, ware in enumerate(WARES):
-        count, x = player["wares"][ware], 66 + 52 * column
-        drawn = glyph_at(glyphs.WARES[ware], 20, x, 156) + text_at(x + 14, 161, count, "bold")
-        inside.append(drawn if count else f'<g class="faint">{drawn}</g>')
+        sign, count = glyphs.WARES[ware], player["wares"][ware]
+        inside.append(counted(sign, 20, count, 66 + 52 * column, 156, 14))
     inside.append(text_at(338, 160, f"of {room}", "small dim end"))
     held = ", ".join(f"{player['wares'][ware]} {ware}" for ware in WARES)
     return thing(f"wares: {held}; room for {room}", *inside)
@@ -120,9 +120,8 @@ def _paintings(board: Board, player: Player) -> str:
 def _hidden(player: Player) -> str:
     inside = [text_at(12, 247, "face down", "small dim")]
     for column, icon in enumerate(ICONS):
-        count, x = player["hidden"][icon], 90 + 52 * column
-        drawn = glyph_at(glyphs.ICONS[icon], 16, x, 243) + text_at(x + 13, 248, count, "bold")
-        inside.append(drawn if count else f'<g class="faint">{drawn}</g>')
+        sign, count = glyphs.ICONS[icon], player["hidden"][icon]
+        inside.append(counted(sign, 16, count, 90 + 52 * column, 243, 13))
     hidden = ", ".join(f"{player['hidden'][icon]} {icon}" for icon in ICONS)
     return thing(f"face down: {hidden}", *inside)
 

@@ -7,12 +7,14 @@ The words follow from the positions before and after the event; no rule is known
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS, GOLD_PRICE
 from tokaido_env.render.scene import SEATS, Player, Scene, place_of
 
+_OF_CHANCE = ("boutique", "side", "roll", "ware", "tile")
 _UNCOUNTED = ("pottery", "bamboo")
 _NAME_LENGTH = 24  # as the panels have room for
 _UNSHOWN = "\N{REPLACEMENT CHARACTER}"
@@ -28,7 +30,7 @@ def tell(before: Scene, event: str, after: Scene) -> str:
     """
     head, *details = event.split(":")
     this = _Event(before, after, seat_of(before, after), head, details)
-    words = _SENTENCES[head](this)
+    words = _outcome(this) if head in _OF_CHANCE else _decision(this)
     subject = "" if this.seat is None else before.names[this.seat] + " "
     return f"{subject}{words}{_consequences(this)}"
 
@@ -67,8 +69,12 @@ def shown_names(players: Sequence[str]) -> tuple[str, str]:
 def _printable(name: str, length: int) -> str:
     """Return a name without signs that are not shown or that change the order of others."""
     line = " ".join(name.split())
-    shown = "".join(sign if sign.isprintable() else _UNSHOWN for sign in line)
-    return shown if len(shown) <= length else shown[: length - 1] + "…"
+    return shortened("".join(sign if sign.isprintable() else _UNSHOWN for sign in line), length)
+
+
+def shortened(name: str, most: int = _NAME_LENGTH) -> str:
+    """Return a name that is not too long."""
+    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 class _Event(NamedTuple):
@@ -80,14 +86,11 @@ class _Event(NamedTuple):
     head: str
     details: list[str]
 
-    @property
-    def wave(self) -> bool:
-        return self.details[-1:] == ["wave"]
-
-    @property
-    def side(self) -> str:
-        """What the wave of the character in hand is called."""
-        return str(self.after.position["waves"][self.character]["side"])
+    def wave(self, words: str) -> str:
+        """Return words with the name of the wave that was used; nothing if none was."""
+        if self.details[-1:] != ["wave"]:
+            return ""
+        return f"{words} {self.after.position['waves'][self.character]['side']}"
 
     @property
     def character(self) -> str:
@@ -99,10 +102,6 @@ class _Event(NamedTuple):
         """The player whose doing it is, before and after."""
         seat = self.seat or 0
         return self.before.position["players"][seat], self.after.position["players"][seat]
-
-    @property
-    def place(self) -> int | str:
-        return place_of(self.after.board, self.mine[1], self.character)
 
 
 def _consequences(event: _Event) -> str:
@@ -116,43 +115,64 @@ def _consequences(event: _Event) -> str:
     return words
 
 
-# One for every first word of an event
+# By the first word of an event
 
 
-def _boutique(event: _Event) -> str:
-    town, token = event.details[0].split("=")
-    ware, price = token.split("/")
-    return f"The boutique at {town} deals in {_many(ware)}, {_number(int(price), 'coin')} each"
-
-
-def _side(event: _Event) -> str:
-    character, side = event.details[0].split("=")
-    return f"The {character}'s wave is {side}"
-
-
-def _roll(event: _Event) -> str:
+def _outcome(event: _Event) -> str:
+    """Tell what chance has brought."""
+    match event.head, re.split("[=/]", event.details[0]):
+        case "boutique", [town, ware, price]:
+            coins = _number(int(price), "coin")
+            return f"The boutique at {town} deals in {_many(ware)}, {coins} each"
+        case "side", [character, side]:
+            return f"The {character}'s wave is {side}"
+        case "ware", [ware]:
+            return f"draws {_one(ware)}"
+        case "tile", [icon]:
+            return f"reveals {_one(icon)}"
     position = event.after.position
     values = ", ".join(f"{who} {value}" for who, value in position["dice"].items())
     return f"leads round {position['round']} and rolls {values}"
 
 
-def _ware(event: _Event) -> str:
-    return f"draws {_one(event.details[0])}"
-
-
-def _tile(event: _Event) -> str:
-    return f"reveals {_one(event.details[0])}"
+def _decision(event: _Event) -> str:
+    """Tell what a player has decided."""
+    position, (mine, _) = event.before.position, event.mine
+    pending = event.after.position["pending"]
+    match event.head, event.details:
+        case "pass", _:
+            return _pass(event)
+        case "visit", _:
+            return _visit(event)
+        case "take", [character]:
+            wave = position["waves"][character]
+            return f"takes the {character}'s {wave['side']} wave{_from(event, wave['owner'])}"
+        case "draw", _:
+            wave = event.wave(", one of them by")
+            return f"chooses to draw {_number(pending, 'ware')}{wave}"
+        case "paint", _:
+            wave = event.wave(", one of them by")
+            return f"chooses to reveal {_number(pending, 'painting')}{wave}"
+        case "sell", [count, *_]:
+            ware, town = position["boutiques"][mine["merchant"]][0], mine["merchant"]
+            sold, coins = _number(int(count), ware), _number(_earned(event), "coin")
+            return f"sells {sold} at {town}{event.wave(' with')} for {coins}"
+        case "gift", _:
+            return f"gives the front painting, {_one(mine['easel'][0])}"
+        case "discard", [ware]:
+            return f"returns {_one(ware)} to the bag"
+    return _move(event)
 
 
 def _move(event: _Event) -> str:
-    character, position = event.character, event.before.position
-    value = f"the {character}'s {position['dice'][character]}"
-    wave = f" with {event.side}" if event.wave else ""
+    position = event.before.position
+    value = f"the {event.character}'s {position['dice'][event.character]}"
     if event.details == ["stay"]:
         return f"takes {value}, which cannot move"
     if position["phase"] == "REPEAT":
+        wave = event.wave(" with")
         return f"spends the hot spring token: {value} again{wave}, to {_where(event)}"
-    return f"takes {value}{wave} to {_where(event)}"
+    return f"takes {value}{event.wave(' with')} to {_where(event)}"
 
 
 def _pass(event: _Event) -> str:
@@ -176,51 +196,12 @@ def _visit(event: _Event) -> str:
     return f"gains {_number(_earned(event), 'coin')} at {_where(event)}"
 
 
-def _take(event: _Event) -> str:
-    character = event.details[0]
-    wave = event.before.position["waves"][character]
-    return f"takes the {character}'s {wave['side']} wave{_from(event, wave['owner'])}"
-
-
-def _draw(event: _Event) -> str:
-    wave = f", one of them by {event.side}" if event.wave else ""
-    return f"chooses to draw {_number(event.after.position['pending'], 'ware')}{wave}"
-
-
-def _sell(event: _Event) -> str:
-    town = str(event.mine[0]["merchant"])
-    ware = event.before.position["boutiques"][town][0]
-    wave = f" with {event.side}" if event.wave else ""
-    coins = _number(_earned(event), "coin")
-    return f"sells {_number(int(event.details[0]), ware)} at {town}{wave} for {coins}"
-
-
-def _paint(event: _Event) -> str:
-    wave = f", one of them by {event.side}" if event.wave else ""
-    return f"chooses to reveal {_number(event.after.position['pending'], 'painting')}{wave}"
-
-
-def _gift(event: _Event) -> str:
-    return f"gives the front painting, {_one(event.mine[0]['easel'][0])}"
-
-
-def _discard(event: _Event) -> str:
-    return f"returns {_one(event.details[0])} to the bag"
-
-
-_SENTENCES: dict[str, Callable[[_Event], str]] = {
-    **{"boutique": _boutique, "side": _side, "roll": _roll, "ware": _ware, "tile": _tile},
-    **dict.fromkeys(CHARACTERS, _move),
-    **{"pass": _pass, "visit": _visit, "take": _take, "draw": _draw, "sell": _sell},
-    **{"paint": _paint, "gift": _gift, "discard": _discard},
-}
-
-
 # Words
 
 
 def _where(event: _Event) -> str:
-    place, board = event.place, event.after.board
+    board = event.after.board
+    place = place_of(board, event.mine[1], event.character)
     if isinstance(place, str):
         return place
     station = board.stations[place]

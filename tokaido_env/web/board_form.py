@@ -8,6 +8,7 @@ single values; what was compared so comes from the box, value by value.
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -30,11 +31,10 @@ from tokaido_env.core.box import (
 )
 from tokaido_env.core.checks import MOST_NAME, shown
 from tokaido_env.core.state import start
-from tokaido_env.render import glyphs
-from tokaido_env.render.elements import box, glyph_at, text_at
+from tokaido_env.render.elements import box, text_at
 from tokaido_env.render.scene import SEATS, scene_of
-from tokaido_env.render.svg import panels_of
-from tokaido_env.web.position_form import Field, Group, choice, number
+from tokaido_env.render.svg import panels_of, token_of
+from tokaido_env.web.position_form import Field, Group, choice, number, standing
 
 SAME, DIFFERENT = "same", "different"
 """What the owner says of a table; of others nothing is known."""
@@ -50,7 +50,8 @@ def board_form(board: Board) -> Told:
     data = board.to_dict()
     if _is_taken(board.name):
         data["name"] = f"my_{board.name.replace(':', '_')}"
-    return {"form": [_naming(), *_groups(board)], "data": data, "island": island_of(board)}
+    island = panels_of(scene_of(board, start(board.record)))["island"]  # with all at their starts
+    return {"form": _groups(board), "data": data, "island": "".join(island.values())}
 
 
 def corrected(first: Board, data: Any, compared: Any) -> Board:
@@ -97,11 +98,6 @@ def _lines(board: Board) -> list[str]:
     return board.to_toml().splitlines(keepends=True)[1:]
 
 
-def island_of(board: Board) -> str:
-    """Return the markup of the island, with both players at their starts."""
-    return "".join(panels_of(scene_of(board, start(board.record)))["island"].values())
-
-
 def _is_taken(name: str) -> bool:
     return name in built_in_boards() or is_family(name)
 
@@ -121,28 +117,28 @@ def _without_places(first: Board, data: Any) -> Any:
 # The fields
 
 
-def _naming() -> Group:
-    field = {"key": "name", "label": "name", "kind": "word", "max": MOST_NAME}
-    return {"title": "Your board", "fields": [field]}
-
-
 def _groups(board: Board) -> list[Group]:
-    return [
-        *(
-            _group(board, f"dice.{who}", f"{who.capitalize()}'s die", _die(who))
-            for who in CHARACTERS
-        ),
-        _group(board, "ring", "Coastal road, clockwise from C1", [_ring()]),
-        _group(board, "routes", "Trade routes", [_routes()]),
-        _group(board, "mountains", "Wares drawn at mountain towns", _mountains()),
-        _group(board, "areas", "Icons of the areas", _areas()),
-        _group(board, "starts", "Where the characters start", _starts(board)),
-        _group(board, "boutiques", "Boutique tokens", _tokens()),
-        _group(board, "commerce", "Commerce: points by gold slabs", _track(board, "commerce")),
-        _group(board, "culture", "Culture: points by paintings given", _track(board, "culture")),
-        _group(board, "temple", "Temple slots", _track(board, "temple", "numbers", 1)),
-        _group(board, "garden", "Garden slots", _track(board, "garden", "numbers", 1)),
+    """Return the groups: the name, then the tables of the file."""
+    name = {"key": "name", "label": "name", "kind": "word", "max": MOST_NAME}
+    routes = {"key": "routes.pairs", "label": "routes", "kind": "routes", "towns": list(TOWNS)}
+    stations = [*COASTAL_TOWNS, *STATIONS[1:]]
+    ring = choice("ring.stations", "station", stations, kind="list", most=RING_SIZES[1])
+    mountains = [choice(f"mountains.numbers.{town}", town, (2, 3, 4)) for town in MOUNTAIN_TOWNS]
+    areas = [choice(f"areas.icons.{area}", area, ICONS) for area in AREAS]
+    tables = [
+        *((f"dice.{who}", f"{who.capitalize()}'s die", _die(who)) for who in CHARACTERS),
+        ("ring", "Coastal road, clockwise from C1", [ring]),
+        ("routes", "Trade routes", [routes]),
+        ("mountains", "Wares drawn at mountain towns", mountains),
+        ("areas", "Icons of the areas", areas),
+        ("starts", "Where the characters start", _starts(board)),
+        ("boutiques", "Boutique tokens", _tokens()),
+        ("commerce", "Commerce: points by gold slabs", _track(board, "commerce")),
+        ("culture", "Culture: points by paintings given", _track(board, "culture")),
+        ("temple", "Temple slots", _track(board, "temple", "numbers", 1)),
+        ("garden", "Garden slots", _track(board, "garden", "numbers", 1)),
     ]
+    return [{"title": "Your board", "fields": [name]}, *(_group(board, *table) for table in tables)]
 
 
 def _group(board: Board, table: str, title: str, fields: list[Field]) -> Group:
@@ -164,17 +160,12 @@ def _name_of(table: str, key: str) -> str:
 def _picture(board: Board, table: str) -> Told | None:
     """Return what the island does not show, as it is printed; None for the rest."""
     name, _, who = table.partition(".")
-    if name == "dice":
-        pieces = [_square(face) for face in board.faces[CHARACTERS.index(who)]]
-    elif name == "boutiques":
-        pieces = [
-            box(-21, -14, 42, 28, "spot", 6)
-            + glyph_at(glyphs.WARES[ware], 20, -9)
-            + text_at(12, 5, price, "mid bold")
-            for ware, price in board.boutiques
-        ]
-    elif name in ("commerce", "culture", "temple", "garden"):
-        pieces = [_square(value) for value in getattr(board, name)]
+    if name == "boutiques":
+        pieces = [token_of(*token) for token in board.boutiques]
+    elif name in ("dice", "commerce", "culture", "temple", "garden"):
+        values = board.faces[CHARACTERS.index(who)] if who else getattr(board, name)
+        square = box(-18, -16, 36, 32, "spot", 6)
+        pieces = [square + text_at(0, 6, value, "mid bold big") for value in values]
     else:
         return None
     placed = (
@@ -183,45 +174,15 @@ def _picture(board: Board, table: str) -> Told | None:
     return {"width": 48 * len(pieces), "height": 40, "markup": "".join(placed)}
 
 
-def _square(value: int) -> str:
-    return box(-18, -16, 36, 32, "spot", 6) + text_at(0, 6, value, "mid bold big")
-
-
 def _die(who: str) -> list[Field]:
     faces = range(1, MAX_DIE + 1)
     return [choice(f"dice.{who}.faces.{at}", f"face {at + 1}", faces) for at in range(6)]
 
 
-def _ring() -> Field:
-    options = [[name, name] for name in (*COASTAL_TOWNS, *STATIONS[1:])]
-    field = {"key": "ring.stations", "label": "station", "kind": "list", "options": options}
-    return field | {"most": RING_SIZES[1]}
-
-
-def _routes() -> Field:
-    return {"key": "routes.pairs", "label": "routes", "kind": "routes", "towns": list(TOWNS)}
-
-
-def _mountains() -> list[Field]:
-    return [choice(f"mountains.numbers.{town}", town, (2, 3, 4)) for town in MOUNTAIN_TOWNS]
-
-
-def _areas() -> list[Field]:
-    return [choice(f"areas.icons.{area}", area, ICONS) for area in AREAS]
-
-
 def _starts(board: Board) -> list[Field]:
     spaces = [name if name in COASTAL_TOWNS else i for i, name in enumerate(board.stations)]
-    words = [f"{name}, space {i}" for i, name in enumerate(board.stations)]
-    fields = []
-    for seat, name in enumerate(SEATS):
-        key = f"starts.player_{seat}"
-        fields += [
-            choice(f"{key}.pilgrim", f"{name}'s pilgrim", spaces, words),
-            choice(f"{key}.merchant", f"{name}'s merchant", TOWNS),
-            choice(f"{key}.artist", f"{name}'s artist", AREAS),
-        ]
-    return fields
+    both = (standing(board, f"starts.{name}", spaces, f"{name}'s ") for name in SEATS)
+    return list(itertools.chain(*both))
 
 
 def _tokens() -> list[Field]:

@@ -95,11 +95,19 @@ def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def choice(key: str, label: str, options: Sequence[Any], words: Sequence[str] = ()) -> Field:
-    """Return a field for one of some values."""
+def choice(
+    key: str,
+    label: str,
+    options: Sequence[Any],
+    words: Sequence[str] = (),
+    *,
+    kind: str = "choice",
+    **more: int,
+) -> Field:
+    """Return a field for one of some values or, by its kind, for flags or a list of them."""
     shown = words or ["–" if option is None else str(option) for option in options]
     pairs = [list(pair) for pair in zip(options, shown, strict=True)]
-    return {"key": key, "label": label, "kind": "choice", "options": pairs}
+    return {"key": key, "label": label, "kind": kind, "options": pairs, **more}
 
 
 def number(key: str, label: str, low: int, high: int) -> Field:
@@ -108,14 +116,8 @@ def number(key: str, label: str, low: int, high: int) -> Field:
 
 
 def _player_fields(board: Board, key: str, seat: int) -> list[Field]:
-    stations = range(len(board.stations))
-    places = [f"{name}, space {index}" for index, name in enumerate(board.stations)]
-    icons = [[icon, icon] for icon in ICONS]
-    easel = {"key": f"{key}.easel", "label": "easel", "kind": "list", "options": icons}
     return [
-        choice(f"{key}.pilgrim", "pilgrim", stations, places),
-        choice(f"{key}.merchant", "merchant", TOWNS),
-        choice(f"{key}.artist", "artist", AREAS),
+        *standing(board, key, range(len(board.stations))),
         number(f"{key}.temple", "temple slot", 1, LAST_TEMPLE),
         number(f"{key}.garden", "garden slot", 1, LAST_GARDEN),
         number(f"{key}.coins", "coins", 0, MAX_COINS),
@@ -124,11 +126,21 @@ def _player_fields(board: Board, key: str, seat: int) -> list[Field]:
             number(f"{key}.wares.{ware}", ware, 0, count)
             for ware, count in zip(WARES, WARE_COUNTS, strict=True)
         ),
-        easel | {"most": PAINTINGS},
+        choice(f"{key}.easel", "easel", ICONS, kind="list", most=PAINTINGS),
         *(
             number(f"{key}.hidden.{icon}", f"hidden: {icon}", 0, count)
             for icon, count in zip(ICONS, PAINTING_COUNTS[seat], strict=True)
         ),
+    ]
+
+
+def standing(board: Board, key: str, spaces: Sequence[Any], prefix: str = "") -> list[Field]:
+    """Return the fields of where a player's characters stand, the pilgrim by names of spaces."""
+    words = [f"{name}, space {index}" for index, name in enumerate(board.stations)]
+    return [
+        choice(f"{key}.pilgrim", f"{prefix}pilgrim", spaces, words),
+        choice(f"{key}.merchant", f"{prefix}merchant", TOWNS),
+        choice(f"{key}.artist", f"{prefix}artist", AREAS),
     ]
 
 
@@ -139,25 +151,25 @@ def _token_fields(board: Board) -> list[Field]:
     waves = []
     for character, sides in zip(CHARACTERS, SIDES, strict=True):
         key, label = f"waves.{character}", f"{character}'s wave"
-        waves.append(choice(f"{key}.side", label, [None, *sides]))
-        waves.append(_seat(f"{key}.owner", f"{label}: taken by"))
+        waves += [
+            choice(f"{key}.side", label, [None, *sides]),
+            _seat(f"{key}.owner", f"{label}: taken by"),
+        ]
     return [*boutiques, *waves, _seat("hot_spring", "hot spring: taken by")]
 
 
 def _turn_fields(board: Board) -> list[Field]:
-    faces = [sorted(set(faces)) for faces in board.faces]
     dice = [
-        choice(f"dice.{character}", f"{character}'s die", [None, *of])
-        for character, of in zip(CHARACTERS, faces, strict=True)
+        choice(f"dice.{character}", f"{character}'s die", [None, *sorted(set(faces))])
+        for character, faces in zip(CHARACTERS, board.faces, strict=True)
     ]
-    left = {"key": "dice_left", "label": "dice left", "kind": "flags"}
     return [
         number("round", "round", 0, board.max_rounds),
         choice("phase", "phase", [phase.name for phase in Phase]),
         _seat("player", "who decides"),
         choice("lead", "leads the round", (0, 1), SEATS),
         *dice,
-        left | {"options": [[character, character] for character in CHARACTERS]},
+        choice("dice_left", "dice left", CHARACTERS, kind="flags"),
         choice("die", "die in hand", [None, *CHARACTERS]),
         choice("origin", "the artist came from", [None, *AREAS]),
         number("pending", "draws that are due", 0, MAX_PENDING),

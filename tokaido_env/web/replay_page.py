@@ -16,7 +16,6 @@ import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 from html import escape
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agent import Agent, as_agent
 from tokaido_env.boards.pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import shown
@@ -35,11 +35,10 @@ from tokaido_env.render.style import style
 from tokaido_env.render.svg import PANELS, panels_of
 from tokaido_env.render.words import seat_of, shown_names, tell
 from tokaido_env.trajectory import Trajectory
-from tokaido_env.web.review_section import remark_of, section_of, win_values
+from tokaido_env.web.review_section import remark_of, section_of
 from tokaido_env.web.static_files import static_text
 
 if TYPE_CHECKING:
-    from tokaido_env.agent import Agent
     from tokaido_env.study.review import Review
 
 MAX_GAMES = 100  # up to 0.9 MB each
@@ -76,14 +75,14 @@ def replay_page(
         ValueError: if there is no game, or too many for one page, or not a review of each.
         AgentError: if no agent can be made of the spec.
     """
-    games = _some(records)
-    judge = _agent(policy)
+    games = list(records)
+    check_number(len(games))
+    judge = None if policy is None else as_agent(policy)
     if reviews is not None and (judge is not None or len(reviews) != len(games)):
         raise ValueError(f"reviews: expected one of each of {len(games)} games, and no policy")
-    films = [
-        _film(record, board, judge, None if reviews is None else (reviews[i], i + 1))
-        for i, record in enumerate(games)
-    ]
+    found = [None] * len(games) if reviews is None else reviews
+    numbered = enumerate(zip(games, found, strict=True), start=1)
+    films = [_film(number, record, board, judge, one) for number, (record, one) in numbered]
     script, sheet = static_text("page.js"), style("light") + style("dark") + static_text("page.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(static_text("page.html")).substitute(
@@ -148,29 +147,14 @@ def scrubber(
 # A game as data
 
 
-def _some(records: Iterable[Record]) -> Sequence[Record]:
-    games = list(records)
-    check_number(len(games))
-    return games
-
-
 def check_number(games: int) -> None:
     """Raise `ValueError` for more games than a page holds, or none."""
     if not 1 <= games <= MAX_GAMES:
         raise ValueError(f"a page: expected 1 to {MAX_GAMES} games, got {games}")
 
 
-def _agent(policy: str | Agent | None) -> Agent | None:
-    from tokaido_env.agent import as_agent
-
-    return None if policy is None else as_agent(policy)
-
-
 def _film(
-    record: Record,
-    board: Boards | None,
-    agent: Agent | None,
-    reviewed: tuple[Review, int] | None = None,
+    number: int, record: Record, board: Boards | None, agent: Agent | None, review: Review | None
 ) -> Data:
     """Return all that the page shows of a game.
 
@@ -180,22 +164,21 @@ def _film(
     what led to it; `rounds`, pairs of a round and its first position; `rows` of the table of
     points, and its `cells`, a list for each position; `graph` and `review`, markups.
     """
-    review = None if reviewed is None else reviewed[0]
     scenes, events = _scenes(record, board, agent, review)
     names = scenes[0].names
     judged = scenes[-1].value is not None
-    moves = [
-        [after.position["round"], seat_of(before, after), tell(before, event, after)]
-        for before, event, after in zip(scenes, events, scenes[1:], strict=False)
-    ]
+    steps = list(zip(scenes, events, scenes[1:], strict=False))
+    sentences = [tell(*step) for step in steps]
     if review is not None:
-        for row, move in enumerate(moves):
-            move[-1] += remark_of(review, row)
+        sentences = [told + remark_of(review, row) for row, told in enumerate(sentences)]
     result = "unfinished" if record.end is None else story_of(scenes[-1])
     if record.forfeit is not None:
         result = record.forfeit.told(names)
-        for last in moves[-1:]:
-            last[-1] += f" · {result}"
+        sentences[-1:] = [f"{told} · {result}" for told in sentences[-1:]]
+    moves = [
+        [after.position["round"], seat_of(before, after), told]
+        for (before, _, after), told in zip(steps, sentences, strict=True)
+    ]
     markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
     return {
         "title": f"{names[0]} against {names[1]}",
@@ -208,16 +191,8 @@ def _film(
         "rows": [*_ROWS, *["win estimate"] * judged],
         "cells": [_cells(scene, judged) for scene in scenes],
         "graph": _graph(scenes),
-        "review": _reviewed(reviewed, names, moves),
+        "review": "" if review is None else section_of(review, names, sentences, number),
     }
-
-
-def _reviewed(
-    reviewed: tuple[Review, int] | None, names: Sequence[str], moves: Sequence[Sequence[Any]]
-) -> str:
-    if reviewed is None:
-        return ""
-    return section_of(reviewed[0], names, [move[-1] for move in moves], reviewed[1])
 
 
 def _scenes(
@@ -227,7 +202,7 @@ def _scenes(
     played = replay(record, board)
     shares, values = (None, None) if agent is None else _judged(played, agent)
     if review is not None:
-        values = win_values(review)
+        values = (2 * review.values - 1).tolist()
     scenes = scenes_of(
         played.board,
         played.states,
@@ -266,27 +241,18 @@ def _deduplicated(
 ) -> tuple[list[str], dict[str, list[tuple[str, list[int]]]]]:
     """Return all markup once, and by panel the changes of each part, in drawing order."""
     known = {"": 0}
-    panels = {}
-    for panel in PANELS:
-        parts = []
-        for part in _drawing_order([position[panel] for position in positions]):
+    panels: dict[str, list[tuple[str, list[int]]]] = {}
+    for panel, parts in positions[0].items():
+        panels[panel] = []
+        for part in parts:
             changes: list[int] = []
             for move, position in enumerate(positions):
-                index = known.setdefault(position[panel].get(part, ""), len(known))
+                index = known.setdefault(position[panel][part], len(known))
                 if index != (changes[-1] if changes else 0):
                     changes += [move, index]
-            parts.append((part, changes))
-        panels[panel] = parts
+            if changes:
+                panels[panel].append((part, changes))
     return list(known), panels
-
-
-def _drawing_order(positions: Iterable[Iterable[str]]) -> list[str]:
-    """Merge the orders of the positions, in which parts may be missing."""
-    order: TopologicalSorter[str] = TopologicalSorter()
-    for parts in dict.fromkeys(map(tuple, positions)):
-        for place, part in enumerate(parts):
-            order.add(part, *parts[max(0, place - 1) : place])
-    return list(order.static_order())
 
 
 def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:

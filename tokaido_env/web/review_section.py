@@ -1,11 +1,10 @@
-"""What a review found, as words beside moves and as a section of a page."""
+"""What a review found, as words beside moves, as a section of a page and as JSON types."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-
-import numpy as np
+from typing import Any
 
 from tokaido_env.core.actions import LABELS
 from tokaido_env.study.review import MARKS, Review
@@ -81,6 +80,14 @@ def section_of(review: Review, names: Sequence[str], sentences: Sequence[str], n
     )
 
 
-def win_values(review: Review) -> list[float | None]:
-    """Return what player_0 can expect before each event, as results, for `scenes_of`."""
-    return [float(value) for value in np.asarray(2 * review.values - 1)]
+def review_of(review: Review, names: Sequence[str], sentences: Sequence[str]) -> dict[str, Any]:
+    """Return the same for a page that lays it out itself; arguments as for `section_of`."""
+    rows = [row for row in review.choices().tolist() if review.mark(row)]
+    return {
+        "judged": judged_by(review),
+        "names": list(names),
+        "totals": [list(row) for row in totals_rows(review)],
+        "worst": [[row, sentences[row] + remark_of(review, row)] for row in worst_of(review)],
+        "remarks": {str(row): remark_of(review, row) for row in rows},
+        "wins": [round(float(value), 4) for value in review.values],
+    }

@@ -8,7 +8,6 @@ load nothing but what stands here.
 
 from __future__ import annotations
 
-import functools
 import secrets
 import socket
 import threading
@@ -20,6 +19,9 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -32,11 +34,12 @@ from tokaido_env.web.table import Table
 LOOPBACK = "127.0.0.1"
 MOST_BODY = 1 << 20  # bytes of a request
 
-_TOKEN = "x-token"  # the name of a header
 _WAIT = 20.0  # seconds that a look lasts at most
-_STATIC = {
-    **{"": "text/html", "play.css": "text/css"},
-    **dict.fromkeys(("play.js", "table.js"), "text/javascript"),
+_STATIC: dict[str, Callable[[], Response]] = {  # files of ours, which tell nothing of the game
+    "/": lambda: Response(static_text("play.html"), media_type="text/html"),
+    "/play.css": lambda: Response(f"body {{ margin: 0; }}\n{sheet_text()}", media_type="text/css"),
+    "/play.js": lambda: Response(static_text("play.js"), media_type="text/javascript"),
+    "/table.js": lambda: Response(module_text(), media_type="text/javascript"),
 }
 _HEADERS = {
     "Content-Security-Policy": (
@@ -48,8 +51,6 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def listen(port: int = 0) -> socket.socket:
@@ -112,14 +113,25 @@ def app_of(table: Table, port: int, token: str) -> Starlette:
         port: that it is served on, which requests must name.
         token: that they must bring.
     """
-    guarded = functools.partial(_guarded, port=port, token=token)
+
+    async def guarded(request: Request, then: RequestResponseEndpoint) -> Response:
+        """Answer this machine's own page, and tell of the game who has the token."""
+        given = request.headers.get("x-token", "").encode()
+        if _is_foreign(request, port):
+            response = _refused(403, "expected the address that the command printed")
+        elif request.url.path in _STATIC or secrets.compare_digest(given, token.encode()):
+            response = await then(request)
+        else:
+            response = _refused(403, "expected the token of the address that the command printed")
+        response.headers.update(_HEADERS)
+        return response
 
     async def look(request: Request) -> Response:
         seen = request.query_params.get("seen", "0")
         number = int(seen) if seen.isdecimal() and len(seen) < 16 else 0
         return JSONResponse(await run_in_threadpool(table.look, number, _WAIT))
 
-    def posted(answer: Callable[[str, dict[str, Any]], Any]) -> Handler:
+    def posted(answer: Callable[[str, dict[str, Any]], Any]) -> Callable[..., Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             arguments = parse_json((await _body(request)).decode() or "{}")
             if not isinstance(arguments, dict):
@@ -127,48 +139,18 @@ def app_of(table: Table, port: int, token: str) -> Starlette:
             name = request.path_params["name"]
             return JSONResponse(await run_in_threadpool(answer, name, arguments))
 
-        return guarded(handle)
+        return handle
 
     return Starlette(
         routes=[
-            *(Route(f"/{name}", _static(name, port)) for name in _STATIC),
-            Route("/look", guarded(look)),
+            *(Route(path, response(), methods=["GET"]) for path, response in _STATIC.items()),
+            Route("/look", look),
             Route("/do/{name}", posted(table.do), methods=["POST"]),
             Route("/ask/{name}", posted(table.ask), methods=["POST"]),
         ],
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=guarded)],
+        exception_handlers=dict.fromkeys((HTTPException, ValueError, RecursionError), _failed),
     )
-
-
-def _static(name: str, port: int) -> Handler:
-    """Return what serves a file of ours, which tells nothing of the game."""
-
-    async def handle(request: Request) -> Response:
-        if _is_foreign(request, port):
-            return _refused(403, "expected the address that the command printed")
-        return Response(_file(name), media_type=_STATIC[name], headers=_HEADERS)
-
-    return handle
-
-
-def _guarded(handler: Handler, *, port: int, token: str) -> Handler:
-    """Return a handler for those only who have the token, and whose errors are one line."""
-
-    async def handle(request: Request) -> Response:
-        if _is_foreign(request, port):
-            return _refused(403, "expected the address that the command printed")
-        given = request.headers.get(_TOKEN, "")
-        if not secrets.compare_digest(given.encode(), token.encode()):
-            return _refused(403, "expected the token of the address that the command printed")
-        try:
-            response = await handler(request)
-        except _TooLongError:
-            return _refused(413, f"expected at most {MOST_BODY} bytes")
-        except (ValueError, RecursionError) as error:
-            return _refused(400, str(error), getattr(error, "key", ""))
-        response.headers.update(_HEADERS)
-        return response
-
-    return handle
 
 
 def _is_foreign(request: Request, port: int) -> bool:
@@ -178,31 +160,23 @@ def _is_foreign(request: Request, port: int) -> bool:
     return host not in hosts or origin not in (None, f"http://{host}")
 
 
+def _failed(request: Request, error: Exception) -> Response:
+    """Return what an error answers: one line, and where the fault is if that is known."""
+    if isinstance(error, HTTPException):
+        return _refused(error.status_code, error.detail)
+    return _refused(400, str(error), getattr(error, "key", ""))
+
+
 def _refused(status: int, why: str, key: str = "") -> Response:
-    """Return an answer that refuses, and where the fault is in what was sent, if that is known."""
     at = {"key": plain(key, 100)} if key else {}
-    return JSONResponse({"error": plain(why, 400), **at}, status, headers=_HEADERS)
-
-
-class _TooLongError(Exception):
-    """A body that is too long."""
+    return JSONResponse({"error": plain(why, 400), **at}, status)
 
 
 async def _body(request: Request) -> bytes:
     """Read a body, but never more than is allowed."""
-    parts, length = [], 0
+    body = b""
     async for part in request.stream():
-        length += len(part)
-        if length > MOST_BODY:
-            raise _TooLongError
-        parts.append(part)
-    return b"".join(parts)
-
-
-@functools.cache
-def _file(name: str) -> str:
-    if name == "table.js":
-        return module_text()
-    if name == "play.css":
-        return f"body {{ margin: 0; }}\n{sheet_text()}"
-    return static_text(name or "play.html")
+        body += part
+        if len(body) > MOST_BODY:
+            raise HTTPException(413, f"expected at most {MOST_BODY} bytes")
+    return body

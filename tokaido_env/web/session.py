@@ -7,7 +7,7 @@
 
 The session keeps the game from before each choice, so that anything can be taken back: undoing and
 deciding the same again meets the same luck. Each event is described once, when it happens. A
-session is saved as a record, whether its game is over or not.
+session is saved as records, whether its game is over or not.
 """
 
 from __future__ import annotations
@@ -83,21 +83,14 @@ class Happened(NamedTuple):
     sentence: str
 
 
-class _Before(NamedTuple):
-    """A game before a move, and how many events it had."""
-
-    game: Game
-    events: int
-
-
-class _Line(NamedTuple):
-    """A game that was left for another position, with all that the session keeps of it."""
+class _Moment(NamedTuple):
+    """What can be gone back to, and the record of the game if it was left for another position."""
 
     game: Game
     scenes: list[Scene]
     happened: list[Happened]
-    chosen: list[_Before]
-    record: Record
+    resigned: int | None
+    left: Record | None = None
 
 
 class Session:
@@ -115,12 +108,14 @@ class Session:
         scenes: the position before each event, and the current one.
         happened: the events, in words.
         resigned: who has given the game up, None: nobody.
+        earlier: records of games before this one, to keep with it.
     """
 
     game: Game
     scenes: list[Scene]
     happened: list[Happened]
     resigned: int | None
+    earlier: Sequence[Record] = ()
 
     def __init__(
         self,
@@ -133,14 +128,11 @@ class Session:
             raise ValueError(f"seats: expected two, got {len(seats)}")
         self._agents = [None if seat == HUMAN else as_agent(seat) for seat in seats]
         self.names = tuple(HUMAN if agent is None else agent.spec for agent in self._agents)
-        self.restart(board, seed, chance)
+        self._begin_anew(board, seed, chance)
 
     @classmethod
     def resumed(
-        cls,
-        record: Record,
-        seats: Sequence[str | Agent],
-        board: Boards | None = None,
+        cls, record: Record, seats: Sequence[str | Agent], board: Boards | None = None
     ) -> Session:
         """Go on with a game where a record of it ends.
 
@@ -181,10 +173,13 @@ class Session:
             board, chance: as for a session; None: as before.
             seed: of the new luck; None takes one from the operating system.
         """
+        self.earlier = self.kept()
         board = self.game.board if board is None else board
-        chance = self.game.chance if chance is None else chance
+        self._begin_anew(board, seed, chance or self.game.chance)
+
+    def _begin_anew(self, board: Boards, seed: int | None, chance: Chance) -> None:
         self._seed = entropy_seed() if seed is None else seed
-        self._left: list[_Line] = []
+        self._past: list[_Moment] = []  # before what people chose, or told of chance
         self._begin(Game(board, self._seed, chance))
 
     def _game_from(self, position: Mapping[str, Any]) -> Game:
@@ -195,7 +190,6 @@ class Session:
     def _begin(self, game: Game) -> None:
         self.game, self.resigned = game, None
         self.scenes, self.happened = [], []
-        self._chosen: list[_Before] = []  # of moves that people chose, or told of chance
         self._note(game.trajectory())
 
     def _note(self, played: Trajectory) -> None:
@@ -219,14 +213,9 @@ class Session:
         return "human" if self._agents[self.game.player] is None else "agent"
 
     @property
-    def seed(self) -> int | None:
-        """The seed of the luck, None if people bring it."""
-        return self.game.seed
-
-    @property
     def can_undo(self) -> bool:
         """Whether a person has done anything that can be taken back."""
-        return bool(self._chosen or self._left) or self.resigned is not None
+        return bool(self._past)
 
     @property
     def decisions(self) -> int:
@@ -248,15 +237,14 @@ class Session:
         if self.waits_for == "agent":
             raise IllegalMove(f"expected nothing: {self.names[self.game.player or 0]} is to decide")
         chosen = self.waits_for == "chance" or not self.is_forced
-        before = self._play(move)
+        before = self._moment()
+        self.play_for_agent(move)
         if chosen:
-            self._chosen.append(before)
+            self._past.append(before)
 
-    def _play(self, move: str) -> _Before:
-        before = _Before(self.game.copy("same"), len(self.happened))
-        self.game.play(move)
-        self._note(self.game.trajectory(before.game))
-        return before
+    def _moment(self, left: Record | None = None) -> _Moment:
+        game = self.game.copy("same")
+        return _Moment(game, [*self.scenes], [*self.happened], self.resigned, left)
 
     def reply(self) -> str:
         """Let the agent whose decision it is decide; return the label of its action.
@@ -284,7 +272,9 @@ class Session:
 
     def play_for_agent(self, label: str) -> None:
         """Play what the agent whose decision it is has decided."""
-        self._play(label)
+        before = self.game.copy("same")
+        self.game.play(label)
+        self._note(self.game.trajectory(before))
 
     def resign(self) -> None:
         """Let the person whose decision it is give the game up: the other player has won it.
@@ -294,6 +284,7 @@ class Session:
         """
         if self.waits_for != "human":
             raise IllegalMove("expected a decision of a person: who resigns is to decide")
+        self._past.append(self._moment())
         self.resigned = self.game.player
 
     def put(self, position: Mapping[str, Any]) -> None:
@@ -306,21 +297,14 @@ class Session:
             PositionError: if no game can reach it; nothing has changed then.
         """
         game = self._game_from(position)
-        left = self.game, self.scenes, self.happened, self._chosen
-        self._left.append(_Line(*left, self.record()))
+        self._past.append(self._moment(self.record()))
         self._begin(game)
 
     def undo(self) -> bool:
         """Take back what a person chose or told last and all since; tell whether there was any."""
-        if self.resigned is not None:
-            self.resigned = None
-        elif self._chosen:
-            self.game, events = self._chosen.pop()
-            del self.happened[events:], self.scenes[events + 1 :]
-        elif self._left:
-            self.game, self.scenes, self.happened, self._chosen, _ = self._left.pop()
-        else:
+        if not self._past:
             return False
+        self.game, self.scenes, self.happened, self.resigned, _ = self._past.pop()
         return True
 
     def advise(self, agent: str | Agent, most: int = 3) -> Advice:
@@ -353,16 +337,16 @@ class Session:
             judge = as_agent(agent)
             shares, values = judge.judge(game.boards, state, *asked)
             liked = sorted(legal, key=lambda action: -shares[0, action])[:most]
-            if values is None:
-                unsure = [Liked(LABELS[one], float(shares[0, one]), None, None) for one in liked]
-                return Advice(unsure, None)
-            behind = wins(_behind(judge, game.board, state, liked, int(asked[1][0])))
-            means, errors = behind.mean(axis=1).tolist(), half_width(behind).tolist()
+            means: list[float | None] = [None] * len(liked)
+            errors = means
+            if values is not None:
+                behind = wins(_behind(judge, game.board, state, liked, int(asked[1][0])))
+                means, errors = behind.mean(axis=1).tolist(), half_width(behind).tolist()
             moves = [
                 Liked(LABELS[one], float(shares[0, one]), mean, error)
                 for one, mean, error in zip(liked, means, errors, strict=True)
             ]
-            return Advice(moves, float(wins(values[0])))
+            return Advice(moves, None if values is None else float(wins(values[0])))
 
         return advice
 
@@ -391,8 +375,13 @@ class Session:
         return replace(record, winner=1 - self.resigned, end=FORFEIT, forfeit=given_up)
 
     def records(self) -> list[Record]:
-        """Return the record of the game, and before it those of games left for another position."""
-        return [*(line.record for line in self._left), self.record()]
+        """Return the records of earlier games, of those left for another position, and of this."""
+        left = (moment.left for moment in self._past if moment.left is not None)
+        return [*self.earlier, *left, self.record()]
+
+    def kept(self) -> Sequence[Record]:
+        """Return the records to keep once this game is left: of it too if anybody has decided."""
+        return self.records() if self.decisions else self.earlier
 
     def _asked(self) -> tuple[np.ndarray, np.ndarray]:
         """Return what is legal, and bits of its own for this decision."""

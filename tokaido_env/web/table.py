@@ -17,20 +17,27 @@ from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.family import is_family
 from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.box import CHARACTERS
 from tokaido_env.core.checks import Chance, brief, check_choice, shown
 from tokaido_env.record import Record, replay, save
-from tokaido_env.render.scene import Scene
+from tokaido_env.render import glyphs
+from tokaido_env.render.elements import glyph_at
+from tokaido_env.render.scene import Scene, story_of
+from tokaido_env.render.svg import panels_of
 from tokaido_env.study.review import Review, review
 from tokaido_env.web.board_form import board_form, corrected, described
 from tokaido_env.web.position_form import asked, completed, position_form
+from tokaido_env.web.review_section import review_of
 from tokaido_env.web.session import HUMAN, Advice, Session
-from tokaido_env.web.showing import Told, choices_of, odds_of, picture_of, review_of
 
 UNRATED = ("generalist",)  # agents that the ladder does not have
 
 _PACE = 0.5  # seconds between two decisions of agents that play each other
 _VALUES_BY = "champion"  # who judges chance in a review
+_MOST_ODDS = 24  # outcomes of chance that are listed, the likeliest
+_SIGNS = {**glyphs.WARES, **glyphs.ICONS}
 
+Told = dict[str, Any]  # JSON types
 Work = Literal["", "advise", "review"]
 
 
@@ -61,7 +68,6 @@ class Table:
         file: of its record, written whenever something has happened; None: none.
         advisor: spec of the agent that advises, and judges decisions in a review.
         pace: seconds between two decisions of agents that play each other.
-        earlier: records that the file begins with.
 
     Attributes:
         version: of what there is to see.
@@ -74,10 +80,8 @@ class Table:
         file: Path | None = None,
         advisor: str | Agent = "champion:sims=400",
         pace: float = _PACE,
-        earlier: Sequence[Record] = (),
     ) -> None:
         self.session, self._file, self._pace = session, file, pace
-        self._earlier = list(earlier)
         self._boards = {session.game.board.name: session.game.board}  # that are told of, by name
         self._advisor = advisor if isinstance(advisor, str) else advisor.spec
         self._agents: dict[str, Agent] = {}  # that advise and review, by spec
@@ -168,7 +172,8 @@ class Table:
         event, last = arguments.get("event"), len(self.session.happened)
         if type(event) is not int or not 0 <= event <= last:
             raise TableError(f"event: expected a number from 0 to {last}, got {shown(event)}")
-        return picture_of(self.session.scenes[event])
+        scene = self.session.scenes[event]
+        return _picture(scene, story_of(scene))
 
     def _position(self, arguments: Mapping[str, Any]) -> Told:
         game = self.session.game
@@ -208,8 +213,8 @@ class Table:
         first = self.session.game.board
         board = corrected(first, arguments.get("data"), arguments.get("compared"))
         self._boards[board.name] = board
-        self._leave()
         self.session.restart(board)
+        self._forget()
 
     def _new(self, arguments: Mapping[str, Any]) -> None:
         seats = arguments.get("seats", self.session.names)
@@ -232,13 +237,8 @@ class Table:
 
     def _sit(self, session: Session) -> None:
         """Play another game from now on."""
-        self._leave()
+        session.earlier = self.session.kept()
         self.session = session
-
-    def _leave(self) -> None:
-        """Leave the game for another one; it is kept if anybody has decided in it."""
-        if self.session.decisions:
-            self._earlier += self.session.records()
         self._forget()
 
     def _advise(self, arguments: Mapping[str, Any]) -> None:
@@ -295,7 +295,7 @@ class Table:
         if self._file is None:
             return
         try:
-            save([*self._earlier, *self.session.records()], self._file)
+            save(self.session.records(), self._file)
             self._unsaved = ""
         except OSError as error:  # the game goes on, and whoever looks is told
             self._unsaved = f"not saved: {brief(str(error), 200)}"
@@ -381,19 +381,19 @@ class Table:
 
     def _described(self) -> Told:
         session, game, scene = self.session, self.session.game, self.session.scenes[-1]
-        picture = picture_of(scene) | {"story": session.story()}
-        thinks = bool(self._asked) or (session.waits_for == "agent" and self._runs)
-        return picture | {
+        sentences = [one.sentence for one in session.happened]
+        thinks = self._has_work()
+        return _picture(scene, session.story()) | {
             **{"version": self.version, "waits_for": session.waits_for, "player": game.player},
-            **{"names": list(scene.names), "seats": list(session.names), "seed": session.seed},
+            **{"names": list(scene.names), "seats": list(session.names), "seed": game.seed},
             **{"board": game.board.name, "chance": game.chance, "rolls": game.phase.name == "ROLL"},
-            **{"choices": choices_of(session), "odds": odds_of(scene)},
+            **{"choices": _choices(session), "odds": _odds(scene)},
             "log": [[one.round, one.seat, one.sentence] for one in session.happened],
             "points": [dict(points) for points in game.scores()],
             "advice": None if self._advice is None else _advice_of(self._advice),
             "review": None
             if self._review is None
-            else review_of(self._review, scene.names, session.happened),
+            else review_of(self._review, scene.names, sentences),
             **{"advisor": self._advisor, "asked": self._asked},
             **{"thinks": thinks, "does": self._does()},
             "thinker": self._thinker() if thinks else "",
@@ -402,6 +402,48 @@ class Table:
             **{"can_undo": session.can_undo, "can_review": session.decisions > 0},
             "levels": [list(level) for level in self._levels],
         }
+
+
+def _picture(scene: Scene, story: str) -> Told:
+    """Return how a position looks: the markup of each panel, and what happens there."""
+    panels = {name: "".join(parts.values()) for name, parts in panels_of(scene).items()}
+    return {"panels": panels, "story": story}
+
+
+def _choices(session: Session) -> list[Told]:
+    """Return what a person may choose, or what chance may bring a person tells of."""
+    game = session.game
+    if session.waits_for == "human":
+        labels = game.legal_labels()
+        return [{"label": label, "words": session.meaning(label)} for label in labels]
+    if session.waits_for != "chance":
+        return []
+    likely = sorted(game.outcomes(), key=lambda one: -one[1])[:_MOST_ODDS]
+    return [{"label": one, "words": f"{odds:.1%}", "sign": _sign(one)} for one, odds in likely]
+
+
+def _sign(label: str) -> str:
+    """Return the sign of the ware or the icon that an outcome brings, as markup; "": none."""
+    thing = label.partition(":")[2].rpartition("=")[2].partition("/")[0]
+    return glyph_at(_SIGNS[thing], 24) if thing in _SIGNS else ""
+
+
+def _odds(scene: Scene) -> list[Told]:
+    """Return the odds of each die, of the next ware and of each player's next painting."""
+    counts = {
+        f"{character}'s die": {str(face): faces.count(face) for face in sorted(set(faces))}
+        for character, faces in zip(CHARACTERS, scene.board.faces, strict=True)
+    }
+    counts["the next ware of the bag"] = scene.position["bag"]
+    for seat, player in enumerate(scene.position["players"]):
+        counts[f"player_{seat}'s next painting"] = player["hidden"]
+    return [
+        {
+            "title": title,
+            "shares": [[thing, n / sum(of.values())] for thing, n in of.items() if n],
+        }
+        for title, of in counts.items()
+    ]
 
 
 def _advice_of(advice: Advice) -> Told:
