@@ -54,51 +54,14 @@ _BEFORE_RESET = frozenset(
 )
 
 
-def env(
-    board: Boards = "shikoku",
-    *,
-    reward: Literal["win", "margin"] = "win",
-    observation: Form = "dict",
-    see_board: bool = False,
-    mask: MaskIn = "both",
-    illegal: Literal["terminate", "raise"] = "terminate",
-    render_mode: str | None = None,
-) -> TokaidoEnv:
-    """Make the environment, with every check of PettingZoo's usual wrappers in one fast layer.
+class RawTokaidoEnv(AECEnv[str, Any, int | None]):
+    """The environment without checks of order, bounds and legality, to wrap yourself: `raw_env`.
 
     Args:
-        board: as for `Game`; of a pool each episode's seed draws a board, which `infos` tell.
-        reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
-        observation: "dict" as above; "box": the plain vector, with the mask in `infos` only;
-            "entities": as "dict", with arrays by name (`entities.ENTITY_SHAPES`) for the vector.
-        see_board: the block of its board stands behind the vector, in `state()` too
-            (`board_features`).
-        mask: where the legal actions are told: "both", or the "observation" or the "infos" alone,
-            for libraries that cannot bear both; a box has no room for them.
-        illegal: "terminate": an illegal action ends the game, -1 for who chose it; "raise": it
-            raises `IllegalMove` and changes nothing.
-        render_mode: None, "ansi", "rgb_array" or "human", see `tokaido_env.render.modes`.
-    """
-    return TokaidoEnv(board, reward, observation, render_mode, illegal, see_board, mask)
+        board, reward, observation, see_board, mask, render_mode: as for `env`.
 
-
-def raw_env(
-    board: Boards = "shikoku",
-    *,
-    reward: Literal["win", "margin"] = "win",
-    observation: Form = "dict",
-    see_board: bool = False,
-    mask: MaskIn = "both",
-    render_mode: str | None = None,
-) -> RawTokaidoEnv:
-    """Make the environment without checks of order, bounds and legality, to wrap yourself."""
-    return RawTokaidoEnv(board, reward, observation, render_mode, see_board, mask)
-
-
-class RawTokaidoEnv(AECEnv[str, Any, int | None]):
-    """The environment itself; make one with `raw_env` or `env`.
-
-    `game` is the `Game` that is played: read it for records and positions.
+    Attributes:
+        game: the `Game` that is played: read it for records and positions.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it on the instance
@@ -111,11 +74,12 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
     def __init__(
         self,
         board: Boards = "shikoku",
-        reward: str = "win",
-        observation: str = "dict",
-        render_mode: str | None = None,
+        *,
+        reward: Literal["win", "margin"] = "win",
+        observation: Form = "dict",
         see_board: bool = False,
-        mask: str = "both",
+        mask: MaskIn = "both",
+        render_mode: str | None = None,
     ) -> None:
         super().__init__()
         check_choice("reward", reward, ("win", "margin"))
@@ -280,23 +244,44 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
 
 
 class TokaidoEnv(RawTokaidoEnv):
-    """The environment with checks; make one with `env`.
+    """The environment, with every check of PettingZoo's usual wrappers in one fast layer: `env`.
 
     It behaves as `OrderEnforcing(AssertOutOfBounds(TerminateIllegal(raw_env(), -1)))`, fused
     because each of these wrappers costs more than a step of the game.
+
+    Args:
+        board: as for `Game`; of a pool each episode's seed draws a board, which `infos` tell.
+        reward: "win", or "margin" for the score margin / 100, clipped to [-1, 1].
+        observation: "dict" as above; "box": the plain vector, with the mask in `infos` only;
+            "entities": as "dict", with arrays by name (`entities.ENTITY_SHAPES`) for the vector.
+        see_board: the block of its board stands behind the vector, in `state()` too
+            (`board_features`).
+        mask: where the legal actions are told: "both", or the "observation" or the "infos" alone,
+            for libraries that cannot bear both; a box has no room for them.
+        illegal: "terminate": an illegal action ends the game, -1 for who chose it; "raise": it
+            raises `IllegalMove` and changes nothing.
+        render_mode: None, "ansi", "rgb_array" or "human", see `tokaido_env.render.modes`.
     """
 
     def __init__(
         self,
         board: Boards = "shikoku",
-        reward: str = "win",
-        observation: str = "dict",
-        render_mode: str | None = None,
-        illegal: str = "terminate",
+        *,
+        reward: Literal["win", "margin"] = "win",
+        observation: Form = "dict",
         see_board: bool = False,
-        mask: str = "both",
+        mask: MaskIn = "both",
+        illegal: Literal["terminate", "raise"] = "terminate",
+        render_mode: str | None = None,
     ) -> None:
-        super().__init__(board, reward, observation, render_mode, see_board, mask)
+        super().__init__(
+            board,
+            reward=reward,
+            observation=observation,
+            see_board=see_board,
+            mask=mask,
+            render_mode=render_mode,
+        )
         check_choice("illegal", illegal, ("terminate", "raise"))
         self._raises = illegal == "raise"
         self._has_reset = False
@@ -415,3 +400,6 @@ def _observation_space(form: str, see_board: bool, mask: str) -> spaces.Space[An
 
 _NO_ACTIONS: npt.NDArray[np.int8] = np.zeros(N_ACTIONS, np.int8)
 _NO_ACTIONS.flags.writeable = False
+
+env = TokaidoEnv
+raw_env = RawTokaidoEnv

@@ -28,7 +28,6 @@ from gymnasium.vector.utils import batch_space
 
 from tokaido_env.agent import as_agent
 from tokaido_env.boards.pool import Boards
-from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.checks import as_array, check_choice, check_seed, form
 from tokaido_env.core.state import NOBODY
 from tokaido_env.observing import Observation, seen_of
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels
     from tokaido_env.render.scene import Scene
 
-AUTORESET_MODES = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
+_AUTORESET_MODES = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED, "SameStep", "Disabled")
 
 
 class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
@@ -173,11 +172,8 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         see_board: bool = False,
     ) -> None:
         check_choice("render_mode", render_mode, (None,))
-        if not isinstance(autoreset_mode, AutoresetMode):
-            check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
-        mode = AutoresetMode(autoreset_mode)
-        check_choice("autoreset_mode", mode, AUTORESET_MODES)
-        self.autoreset_mode = mode
+        check_choice("autoreset_mode", autoreset_mode, _AUTORESET_MODES)
+        self.autoreset_mode = mode = AutoresetMode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": mode}
         self.num_envs = num_envs
         self.games = Versus(
@@ -235,9 +231,10 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         """Play a decision of every game and the opponents' answers."""
         games = self.games
         ended = games.step(actions)
-        infos = _flagged(_facts(games), np.ones(self.num_envs, np.bool_))
-        if len(ended.games) and self.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP:
-            infos |= self._final(ended)
+        facts = _facts(games)
+        infos = _flagged(facts, np.ones(self.num_envs, np.bool_))
+        if len(ended.games) and self.autoreset_mode == AutoresetMode.SAME_STEP:
+            infos |= _final(ended, facts)
         results = games.reward.astype(np.float64), games.terminated.copy(), games.truncated.copy()
         return games.observe(), *results, infos
 
@@ -256,27 +253,6 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             )
         return mask
 
-    def _final(self, ended: Ended) -> dict[str, Any]:
-        """Return what `SyncVectorEnv` tells of episodes that ended, in its form."""
-        last = np.full(self.num_envs, None, object)
-        for j, game in enumerate(ended.games.tolist()):
-            last[game] = seen_of(ended.observation, j)
-        facts: dict[str, npt.NDArray[Any]] = {
-            "action_mask": np.zeros((self.num_envs, N_ACTIONS), np.int8),
-            "seed": np.zeros(self.num_envs, np.int64),
-            "board": np.full(self.num_envs, None, object),
-            "seat": np.zeros(self.num_envs, np.int64),
-            "player": np.zeros(self.num_envs, np.int64),
-            "next_player": np.zeros(self.num_envs, np.int64),
-        }
-        facts["seed"][ended.games] = ended.seed
-        facts["board"][ended.games] = ended.board
-        facts["seat"][ended.games] = facts["player"][ended.games] = ended.seat
-        facts["next_player"][ended.games] = NOBODY
-        flags = np.zeros(self.num_envs, np.bool_)
-        flags[ended.games] = True
-        return _flagged({"final_obs": last, "final_info": _flagged(facts, flags)}, flags)
-
 
 def _facts(games: Versus) -> dict[str, npt.NDArray[Any]]:
     """Return what infos tell of every game, by name.
@@ -292,6 +268,22 @@ def _facts(games: Versus) -> dict[str, npt.NDArray[Any]]:
         "player": games.player.astype(np.int64),
         "next_player": np.where(games.done, NOBODY, games.seats).astype(np.int64),
     }
+
+
+def _final(ended: Ended, facts: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """Return what `SyncVectorEnv` tells of episodes that ended, in its form: of others nothing."""
+    told: dict[str, Any] = {"action_mask": 0, "seed": ended.seed, "board": ended.board}
+    told |= {"seat": ended.seat, "player": ended.seat, "next_player": NOBODY}
+    flags = np.zeros(len(facts["seed"]), np.bool_)
+    flags[ended.games] = True
+    last = np.full(len(flags), None, object)
+    for j, game in enumerate(ended.games.tolist()):
+        last[game] = seen_of(ended.observation, j)
+    final = {}
+    for key, now in facts.items():
+        final[key] = np.full_like(now, None if now.dtype == object else 0)
+        final[key][ended.games] = told[key]
+    return _flagged({"final_obs": last, "final_info": _flagged(final, flags)}, flags)
 
 
 def _flagged(infos: dict[str, Any], flags: npt.NDArray[np.bool_]) -> dict[str, Any]:

@@ -250,13 +250,6 @@ class GameObserver:
         return still
 
 
-def joined_seen(each: Sequence[Any]) -> Any:
-    """Return the observations of several groups of games as those of one."""
-    if isinstance(each[0], dict):
-        return {name: np.concatenate([one[name] for one in each]) for name in each[0]}
-    return np.concatenate(each)
-
-
 def seen_of(seen: Any, game: int) -> Any:
     """Return the observation of one of several games."""
     if isinstance(seen, dict):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -183,9 +183,6 @@ class TokaidoVecEnv(VecEnv):
             return self.games.batch.all_games
         one = as_integer(indices)
         return checked_games(indices if one is None else [one], self.num_envs)
-
-    def _get_indices(self, indices: int | Iterable[int] | None) -> Iterable[int]:
-        return super()._get_indices(indices)
 
 
 def _check_name(argument: str, name: object) -> None:

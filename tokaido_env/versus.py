@@ -23,7 +23,7 @@ from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.checks import check_choice
 from tokaido_env.core.luck import seats_of_seeds
 from tokaido_env.core.state import NOBODY
-from tokaido_env.observing import Observation, joined_seen
+from tokaido_env.observing import Observation
 from tokaido_env.validity import (
     Games,
     Positions,
@@ -161,7 +161,8 @@ class Versus:
         chosen = self._chosen(games)
         with self._all_or_nothing():
             self._begin(chosen, seed, positions)
-            self._play_opponents(chosen, [])
+            self._play_opponents(chosen)
+            self._end(chosen[self.batch.over[chosen]])
         self._clear()
 
     def step(self, actions: npt.ArrayLike) -> Ended:
@@ -180,16 +181,21 @@ class Versus:
         batch = self.batch
         moves = checked_moves(actions, len(self))
         wrong = batch.illegal(self._all, moves)
-        forfeited = self._all[wrong] if wrong.any() else self._all[:0]
-        if len(forfeited) and not self._forgiving:
-            batch.refuse(forfeited, moves[forfeited])
-        played = self._all[~wrong] if len(forfeited) else self._all
+        lost = self._all[wrong]
+        if len(lost) and not self._forgiving:
+            batch.refuse(lost, moves[lost])
+        played = self._all[~wrong] if len(lost) else self._all
         with self._all_or_nothing():
             batch.advance(played, moves[played], check=False)
             self._lengths += 1
             self.player[:] = self.seats
             self._clear()
-            return self._play_opponents(played, self._forfeited(forfeited))
+            self._play_opponents(played)
+            over = self._all[batch.over]
+            ended = self._end(np.concatenate([lost, over]) if len(lost) else over)
+            self.reward[lost] = LOSS
+            self.terminated[lost] = True
+            return ended
 
     def observe(self) -> Any:
         """Return what the learner sees now, as `Batch.observe`."""
@@ -288,43 +294,33 @@ class Versus:
         self.terminated[:] = False
         self.truncated[:] = False
 
-    def _play_opponents(self, games: Games, ended: list[Ended]) -> Ended:
-        """Play until every game is over or waits for the learner; begin finished ones anew."""
+    def _play_opponents(self, games: Games) -> None:
+        """Let opponents outside the kernel play until every game is over or waits for the learner.
+
+        Those inside have played already, when the learner had decided or the game begun.
+        """
         batch = self.batch
-        if ended:
-            games = self._again(ended, games)
-        while len(games):
-            over = games[batch.over[games]]
-            if len(over):
-                ended.append(self._note_end(over))
-                self._again([ended[-1]], games)
-            if not self._outside:
-                break
+        while self._outside:
             players = batch.states["player"][games]
             games = games[(players != self.seats[games]) & (players != NOBODY)]
-            for agent, met in self._outside if len(games) else ():
+            if not len(games):
+                return
+            for agent, met in self._outside:
                 theirs = np.intersect1d(games, met, assume_unique=True)
                 if len(theirs):
                     batch.decide(agent, theirs)
-        return _joined(ended) if ended else self._none_ended
 
-    def _again(self, ended: list[Ended], games: Games) -> Games:
-        """Begin ended games anew, or leave them; return the games to look at, those included."""
-        for end in ended:
-            if self._autoreset:
-                self._begin(end.games, None, None)
-            else:
-                self.done[end.games] = True
-        return np.concatenate([games, *(end.games for end in ended)])
-
-    def _forfeited(self, games: Games) -> list[Ended]:
-        """Let the learner lose the games in which it chose an illegal action."""
+    def _end(self, games: Games) -> Ended:
+        """Note how games ended; play their next episodes up to the learner, or let them wait."""
         if not len(games):
-            return []
-        end = self._note_end(games)
-        self.reward[games] = LOSS
-        self.terminated[games] = True
-        return [end]
+            return self._none_ended
+        ended = self._note_end(games)
+        if self._autoreset:
+            self._begin(games, None, None)
+            self._play_opponents(games)
+        else:
+            self.done[games] = True
+        return ended
 
     @cached_property
     def _none_ended(self) -> Ended:
@@ -338,10 +334,3 @@ class Versus:
         last = self.batch.observe(games, seats)
         told = slots["seed"][games], self.board_names(games), self._lengths[games]
         return Ended(games, last, seats, *told)
-
-
-def _joined(ended: list[Ended]) -> Ended:
-    if len(ended) == 1:
-        return ended[0]
-    games, seen, *others = zip(*ended, strict=True)
-    return Ended(np.concatenate(games), joined_seen(seen), *map(np.concatenate, others))
