@@ -10,7 +10,7 @@ from msgspec import Meta
 from tokaido_env.decoding import Count, Name, Share, Source, Struct
 
 
-class Inner(Struct):
+class Inner(Struct, frozen=True):
     name: Name
     number: Annotated[int, Meta(ge=1, le=5)]
     share: Share | None = None
@@ -20,7 +20,7 @@ class Inner(Struct):
             raise ValueError("name: expected another than no")
 
 
-class Outer(Struct):
+class Outer(Struct, frozen=True):
     parts: tuple[Inner, ...]
     counts: dict[str, Count] | None = None
 

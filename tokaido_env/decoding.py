@@ -3,12 +3,12 @@
 Declare what a file holds, with its limits; read it, look at its version first, decode it, and check
 what types cannot say::
 
-    class Match(Struct):
+    class Match(Struct, frozen=True):
         a: Name
         b: Name
         pairs: tuple[Count, Count, Count, Count, Count]
 
-    class LadderFile(Struct):
+    class LadderFile(Struct, frozen=True):
         version: int
         rules: int
         matches: tuple[Match, ...]
@@ -46,6 +46,8 @@ Name = Annotated[str, Meta(max_length=MOST_NAME)]
 Seed = Annotated[int, Meta(ge=0, le=MAX_SEED)]
 Count = Annotated[int, Meta(ge=0, le=MAX_SEED)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Number = Annotated[float, Meta(ge=-1e6, le=1e6)]
+"""A score or a rating: no NaN, and nothing that games could not give."""
 
 T = TypeVar("T")
 
@@ -115,9 +117,7 @@ class Source:
         """
         for key, value in known.items():
             own = self.data.get(key) if isinstance(self.data, dict) else self.data
-            if type(own) is not type(value) or own != value:
-                text = f"{self.name}: {key}: expected {value}, got {shown(own)}"
-                raise self.error(f"{text}: {remedy}" if remedy else text)
+            self.expect(type(own) is type(value) and own == value, key, str(value), own, remedy)
 
     def decode(self, kind: type[T]) -> T:
         """Return the data as a struct, or as another type that `msgspec` knows."""
@@ -126,10 +126,11 @@ class Source:
         except msgspec.ValidationError as error:
             raise self.error(f"{self.name}: {_in_words(str(error), self.data)}") from None
 
-    def expect(self, right: object, place: str, wanted: str, got: object) -> None:
-        """Refuse what is not right, by its place and what was wanted there."""
+    def expect(self, right: object, place: str, wanted: str, got: object, remedy: str = "") -> None:
+        """Refuse what is not right, by its place and what was wanted there, and say what helps."""
         if not right:
-            raise self.error(f"{self.name}: {place}: expected {wanted}, got {shown(got)}")
+            text = f"{self.name}: {place}: expected {wanted}, got {shown(got)}"
+            raise self.error(f"{text}: {remedy}" if remedy else text)
 
 
 def _in_words(message: str, data: Any) -> str:
