@@ -29,9 +29,16 @@ from tokaido_env.arena.ladder import LADDER
 from tokaido_env.core.checks import plain
 from tokaido_env.files import read_json, write_text
 from tokaido_env.report import regret as report
-from tokaido_env.report.canvas import new_axes, new_figure, save_figure
 from tokaido_env.report.regret import Figures, in_order, with_interval
-from tokaido_env.report.style import FAINT, PALETTE, WIDTH, drawing
+from tokaido_env.report.style import (
+    FAINT,
+    PALETTE,
+    WIDTH,
+    drawing,
+    new_axes,
+    new_figure,
+    save_figure,
+)
 from tokaido_env.report.tables import Table, print_table
 from tokaido_env.study.regret import Measured, agreement, difference
 from tokaido_env.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet

@@ -23,20 +23,20 @@ from typing import Any
 import numba
 import numpy as np
 import torch
+from tokaido_env.learn.expert import learn
+from tokaido_env.learn.samples import Samples, legal_rows, load_samples, save_samples
+from tokaido_env.learn.self_play import SelfPlayUnit
+from tokaido_env.learn.zero_folder import ZeroSettings
 from torch.utils.flop_counter import FlopCounterMode
 
 from tokaido_env.agents import make
 from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.agents.inputs import N_INPUTS, read_positions
 from tokaido_env.arena.executors import open_executor
-from tokaido_env.arena.suite_file import sha256_of
+from tokaido_env.arena.suite import sha256_of
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.state import STATE
 from tokaido_env.files import write_text
-from tokaido_env.learn.expert import learn
-from tokaido_env.learn.samples import Samples, legal_rows, load_samples, save_samples
-from tokaido_env.learn.self_play import SelfPlayUnit
-from tokaido_env.learn.zero_folder import ZeroSettings
 
 MEASURED = Path(__file__).resolve().parent / "scale.json"
 

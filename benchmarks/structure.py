@@ -23,7 +23,7 @@ SCRIPTS = ("train.py", "evaluate.py")
 # Rooms and the files between them, lowest first: a file may know those of its own row and below.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("core",),
-    ("files",),
+    ("files", "decoding"),
     ("boards",),
     ("render",),
     (

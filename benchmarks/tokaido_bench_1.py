@@ -21,9 +21,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from tokaido_100 import filled
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -128,14 +128,13 @@ def _make_suite(results: Path) -> int:
 def write_suite(suite: Path, on_default: Path, on_test: Path) -> None:
     """Write a suite anew with what its opponents are worth on two ladders."""
     from tokaido_env.arena.suite import Part, Suite
-    from tokaido_env.arena.suite_file import load_suite
 
-    found = load_suite(suite)
+    found = Suite.load(suite)
 
     def rated(part: Part, path: Path) -> Part:
         ladder = json.loads(path.read_text(encoding="utf-8"))
         elo = {one["agent"]: one["elo"] for one in ladder["agents"]}
-        return part._replace(elo=tuple(elo[spec] for spec in found.opponents))
+        return replace(part, elo=tuple(elo[spec] for spec in found.opponents))
 
     parts = rated(found.default, on_default), rated(found.test, on_test)
     made: Suite = replace(found, default=parts[0], test=parts[1])

@@ -16,16 +16,15 @@ import mutants
 from fuzz import check_message, refusal
 from networks import random_policy
 from positions import shikoku_data, write_board
+from tokaido_env.learn.declared import Declared, RunError
+from tokaido_env.learn.expert import ExpertSettings
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.registry import check_from_file, make
-from tokaido_env.arena.ladder import LADDER
-from tokaido_env.arena.ladder_file import LadderError
+from tokaido_env.arena.ladder import LADDER, LadderError
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli import train
 from tokaido_env.core.checks import SeedError
-from tokaido_env.learn.declared import Declared, RunError
-from tokaido_env.learn.expert import ExpertSettings
 from tokaido_env.learn.settings import (
     Settings,
     load_settings,

@@ -13,8 +13,7 @@ from networks import random_policy
 
 from tokaido_env.agent import AgentError
 from tokaido_env.agents.registry import cost_of
-from tokaido_env.arena.ladder import LADDER, Ladder, make_ladder
-from tokaido_env.arena.ladder_file import SINCE_2, LadderError, hash_of
+from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, hash_of, make_ladder
 from tokaido_env.arena.likelihood import RatingError
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placing import rate
@@ -45,8 +44,7 @@ class Cases:
         played = {one[side] for one in short["matches"] for side in "ab"}
         short["agents"] = [one for one in short["agents"] if one["agent"] in played]
         unfinished = short | {"agents": [], "fit": None}
-        old = {key: value for key, value in short.items() if key not in SINCE_2} | {"version": 1}
-        self.ladders = (whole, short, unfinished, old)
+        self.ladders = (whole, short, unfinished)
         random_policy().save(folder / "best")
         os.mkfifo(folder / "fifo")
 
@@ -66,7 +64,7 @@ class Cases:
         """Write a damaged ladder, with its hash made anew mostly."""
         if rng.random() < 0.01:
             return self._write_none(rng)
-        data: Any = rng.choices(self.ladders, (1, 9, 3, 3))[0]
+        data: Any = rng.choices(self.ladders, (1, 9, 3))[0]
         if rng.random() < 0.2:
             data = _renamed(rng, data)
         data = mutants.tree(rng, data, 2)

@@ -9,13 +9,9 @@ from typing import Any
 import mutants
 from fuzz import check_message, refusal
 
-from tokaido_env.arena.generalisation_file import (
-    ResultsError,
-    boards_trained_on,
-    load_generalisation,
-)
+from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.cli.evaluate import main as evaluate
-from tokaido_env.report.boards import meaning, result_table
+from tokaido_env.report.protocols import generalisation_table, meaning
 
 
 def _scores(pool: str, boards: int) -> dict[str, Any]:
@@ -69,12 +65,12 @@ class Cases:
 
     def _check_taken(self) -> None:
         """What was taken is told, and taken again when it is written."""
-        result = load_generalisation(self.path)
-        assert result_table(result).rows
+        result = Generalisation.load(self.path)
+        assert generalisation_table(result).rows
         assert meaning(result)
-        boards_trained_on(result)
+        assert result.boards_trained_on != 0
         self.path.write_bytes(mutants.dumps(result.to_dict()))
-        assert load_generalisation(self.path).to_dict() == result.to_dict()
+        assert Generalisation.load(self.path).to_dict() == result.to_dict()
 
     def _compare(self, data: Any) -> int:
         """Compare with results that are sound: a table, or a line that says why there is none."""

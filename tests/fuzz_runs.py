@@ -19,19 +19,19 @@ import torch
 from fuzz import refusal
 from fuzz_policies import KINDS_OF_NUMBERS, LENGTHS
 from networks import decisions, random_policy
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.expert import ExpertSettings
+from tokaido_env.learn.samples import legal_rows, load_samples
 
 from tokaido_env.agent import AgentError
 from tokaido_env.agents import make
 from tokaido_env.agents.policy import Sizes
-from tokaido_env.arena.ladder_file import LadderError
+from tokaido_env.arena.ladder import LadderError
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.checks import SeedError
 from tokaido_env.core.state import STATE
 from tokaido_env.files import OutputError
 from tokaido_env.learn import expert, ppo
-from tokaido_env.learn.declared import RunError
-from tokaido_env.learn.expert import ExpertSettings
-from tokaido_env.learn.samples import legal_rows, load_samples
 from tokaido_env.learn.settings import Settings, load_settings, resume_run
 
 REFUSED = (RunError, AgentError, BoardError, LadderError, SeedError, OutputError)

@@ -12,14 +12,14 @@ from matches import finished
 
 from tokaido_env.agent import AgentError
 from tokaido_env.agents.registry import make
-from tokaido_env.arena.ladder_file import hash_of
+from tokaido_env.arena.ladder import hash_of
 from tokaido_env.arena.records import Records
-from tokaido_env.arena.suite_file import (
+from tokaido_env.arena.suite import (
+    Records as RecordsEntry,
+    Submission,
     SubmissionError,
-    load_submission,
-    load_suite,
+    Suite,
     sha256_of,
-    submission_to_dict,
 )
 from tokaido_env.arena.tournament import play
 from tokaido_env.arena.verifying import verify
@@ -36,19 +36,20 @@ class Cases:
         self.suite, self.path = folder / "suite.json", folder / "mine.json"
         self.records = folder / "games.jsonl"
         self.whole = json.loads(SMALL.read_text(encoding="utf-8"))
-        suite = load_suite(SMALL)
+        suite = Suite.load(SMALL)
         sheets = suite.sheets("greedy")
         records = Records(self.records, sheets)
         for sheet in sheets:
             play(sheet, make("greedy"), make(sheet.b))
             records.append(sheet, finished(sheet))
         self.games = self.records.read_bytes()
-        self.told = submission_to_dict(suite.result(sheets), self.records, 24)
+        entry = RecordsEntry.of(self.records, 24)
+        self.told = Submission.of(suite.result(sheets), entry).to_dict()
         os.mkfifo(folder / "fifo")
 
     def check_sound(self) -> None:
         self._write(self.whole, self.told, self.games)
-        assert verify(self.path, load_suite(self.suite), make, share=1.0).games == 24
+        assert verify(self.path, Suite.load(self.suite), make, share=1.0).games == 24
 
     def case(self, rng: random.Random) -> bool:
         kind = rng.randrange(3)
@@ -67,7 +68,7 @@ class Cases:
             suite["hash"] = hash_of({key: one for key, one in suite.items() if key != "hash"})
         data = mutants.dumps(suite)
         self._stand(rng, self.suite, data if rng.random() < 0.9 else mutants.damaged(rng, data))
-        loaded = load_suite(self.suite)
+        loaded = Suite.load(self.suite)
         assert loaded.to_dict() == json.loads(self.suite.read_bytes())
         loaded.sheets("greedy")
 
@@ -75,8 +76,8 @@ class Cases:
         self._write(self.whole, self.told, self.games)
         data = mutants.dumps(mutants.tree(rng, self.told, 2))
         self._stand(rng, self.path, data if rng.random() < 0.9 else mutants.damaged(rng, data))
-        suite = load_suite(self.suite)
-        load_submission(self.path, suite)
+        suite = Suite.load(self.suite)
+        Submission.load(self.path, suite)
         verify(self.path, suite, make, share=rng.choice((0.0, 0.3)))
 
     def _case_of_records(self, rng: random.Random) -> None:
@@ -92,7 +93,7 @@ class Cases:
         if not self.records.is_symlink() and rng.random() < 0.9:
             told = dict(self.told["records"], sha256=sha256_of(self.records))
             self.path.write_bytes(mutants.dumps(self.told | {"records": told}))
-        verify(self.path, load_suite(self.suite), make, share=0.0)
+        verify(self.path, Suite.load(self.suite), make, share=0.0)
 
     def _write(self, suite: Any, told: Any, games: bytes) -> None:
         self.suite.write_bytes(mutants.dumps(suite))

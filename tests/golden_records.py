@@ -21,7 +21,7 @@ from tokaido_env import ACTIONS, Game, Record
 from tokaido_env.agents import make
 from tokaido_env.agents.plan import led_plan
 from tokaido_env.agents.search import PolicySearchAgent
-from tokaido_env.arena.ladder_file import hash_of
+from tokaido_env.arena.ladder import hash_of
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.rules import RULES_VERSION
 
@@ -60,10 +60,8 @@ def searched(spec: str, board: str) -> list[int]:
 
 
 def stamped(data: Data) -> Data:
-    """Return a ladder or a suite for today's rules and boards."""
+    """Return a suite for today's rules and boards."""
     told = {key: value for key, value in data.items() if key != "hash"} | {"rules": RULES_VERSION}
-    if "board_hash" in told:
-        told["board_hash"] = BoardPool.load(told["board"]).hash
     for part in ("default", "test"):
         if part in told:
             told[part] = told[part] | {"hash": BoardPool.load(told[part]["boards"]).hash}
@@ -83,8 +81,8 @@ def records(folder: Path) -> dict[str, str]:
         "games.jsonl": "".join(record.to_json() + "\n" for record in games),
         "search.json": f"{{\n{rows}\n}}\n",
     }
-    for name in ("ladder-1.json", "small-suite.json"):
-        made[name] = json.dumps(stamped(json.loads(read(name))), indent=1) + "\n"
+    suite = stamped(json.loads(read("small-suite.json")))
+    made["small-suite.json"] = json.dumps(suite, indent=1) + "\n"
     return made
 
 

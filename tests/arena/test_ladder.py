@@ -16,13 +16,13 @@ from tokaido_env import SeedError
 from tokaido_env.agents import make
 from tokaido_env.arena.ladder import (
     Ladder,
+    LadderError,
     LadderMatch,
     games_in_order,
     is_rung,
     make_ladder,
     rungs_of,
 )
-from tokaido_env.arena.ladder_file import LadderError
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placing import games_against, games_between, rate
 from tokaido_env.arena.ratings import expected_score, fit, rate_against, rate_matches
@@ -41,10 +41,6 @@ STRENGTHS = {
     "mcts:sims=10000": 620.0,
 }
 COMMITTED = sorted((Path(__file__).parents[2] / "tokaido_env" / "arena").glob("ladder*.json"))
-OLD = Path(__file__).parents[1] / "golden" / "ladder-1.json"  # of the first version
-
-
-NAMES = [rating["agent"] for rating in json.loads(OLD.read_text(encoding="utf-8"))["agents"]]
 
 
 class Table:
@@ -121,7 +117,7 @@ def test_a_ladder_of_real_games(path: Path) -> None:
 
 def test_a_match_keeps_score_and_interval_of_its_games() -> None:
     match = Table().play("greedy", "policy:a", 100, 0)
-    kept = LadderMatch(match.a, match.b, 7, tuple(match.pentanomial.tolist())).to_dict()
+    kept = LadderMatch.of(match.a, match.b, 7, match.pentanomial.tolist()).to_dict()
     told = match.to_dict()
     assert {key: kept[key] for key in ("a", "b", "score", "ci95")} == {
         key: told[key] for key in ("a", "b", "score", "ci95")
@@ -146,7 +142,7 @@ def test_the_hash_is_of_all_the_rest(ladder: Ladder, path: Path) -> None:
     assert set(data["matches"][0]) == {"a", "b", "seed", "pairs", "score", "ci95"}
 
 
-@pytest.mark.parametrize("path", [*COMMITTED, OLD], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
 def test_committed_ladders_follow_from_their_matches(path: Path) -> None:
     ladder = Ladder.load(path)
     model = {"link": ladder.link, "anchor": ladder.anchor}
@@ -171,19 +167,6 @@ def test_committed_ladders_say_how_well_their_link_fits() -> None:
         assert ladder.fit.chi2 < fit(ladder.matches, link=other).chi2 / 2
 
 
-def test_a_ladder_of_the_first_version_keeps_its_meaning_and_its_hash(path: Path) -> None:
-    ladder = Ladder.load(OLD)
-    assert (ladder.link, ladder.anchor, ladder.fit) == ("logistic", "random", None)
-    assert ladder.hash == json.loads(OLD.read_text(encoding="utf-8"))["hash"] == "7ea15cc6a48273a1"
-    ladder.save(path)
-    assert path.read_bytes() == OLD.read_bytes()
-    placed = rate("greedy", ladder, play=Table(dict.fromkeys(NAMES, 0.0)).play, opponents=1)
-    directly = rate_against(
-        "greedy", placed.matches, ladder.matches, link="logistic", anchor="random"
-    )
-    assert placed.rating == directly
-
-
 def test_the_same_games_are_rated_by_another_link_without_being_played(path: Path) -> None:
     logistic, table = made(path, link="logistic", anchor="random"), Table()
     again = made(path, table=table)
@@ -194,16 +177,6 @@ def test_the_same_games_are_rated_by_another_link_without_being_played(path: Pat
     assert made(path, link="logistic", anchor="random") == logistic
 
 
-def test_a_ladder_of_the_first_version_is_gone_on_with(path: Path) -> None:
-    path.write_bytes(OLD.read_bytes())
-    old, table = Ladder.load(OLD).matches, Table()
-    games = {frozenset((m.a, m.b)): m.games for m in old}
-    ladder = made(path, NAMES[::-1], lambda a, b: games.get(frozenset((a, b)), 0), table=table)
-    assert not table.played
-    rated = {r.agent: round(r.elo, 2) for r in rate_matches(old)}
-    assert {r.agent: r.elo for r in ladder.agents} == rated  # to the hundredth, as in the file
-
-
 def test_agents_that_err_at_random_have_a_scale_of_their_own(ladder: Ladder) -> None:
     found = rungs_of(Ladder.load(COMMITTED[-1]))
     assert found is not None
@@ -211,7 +184,7 @@ def test_agents_that_err_at_random_have_a_scale_of_their_own(ladder: Ladder) -> 
     rungs = {"random", *(f"greedy:epsilon=0.{i}" for i in (2, 4, 6, 8))}
     assert anchor == "greedy"
     assert {name for match in matches for name in (match.a, match.b)} == {"greedy", *rungs}
-    assert {name for name in NAMES if is_rung(name)} == rungs
+    assert {name for name in ("champion", "greedy", *rungs) if is_rung(name)} == rungs
     assert rungs_of(ladder) is None
 
 
@@ -229,76 +202,36 @@ def changed(ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any],
     ("change", "fix", "message"),
     [
         (lambda data: data["agents"][0].update(elo=9999.0), False, r"hash: expected \w{16} of "),
-        (lambda data: data["matches"].pop(), False, r"changed after it was made; restore it"),
-        (lambda data: data.pop("seed"), True, r"keys missing or unknown: seed$"),
-        (lambda data: data.update(clock=1), True, r"keys missing or unknown: clock$"),
-        (lambda data: data.update(version=3), True, r"version: this version has 1 and 2, the lad"),
-        (lambda data: data.update(version=1), True, r"keys missing or unknown: fit, link$"),
+        (lambda data: data["agents"].pop(), True, r"agents: expected those of its matches"),
+        (lambda data: data.update(seed=9), False, r"changed after it was made; restore it"),
+        (lambda data: data.pop("seed"), True, r"expected the key seed, got"),
+        (lambda data: data.update(clock=1), True, r"expected no key clock, got"),
+        (lambda data: data.update(version=1), True, r"version: expected 2, got 1: make it anew"),
+        (lambda data: data.update(rules=0), True, r"rules: expected \d+, got 0: make it anew"),
         (lambda data: data.update(link="elo"), True, r"link: expected logistic or probit, got 'e"),
-        (lambda data: data.update(link=[]), True, r"link: expected logistic or probit, got \[\]"),
         (lambda data: data.update(fit=None), True, r"fit: expected null without ratings, and only"),
-        (lambda data: data.update(fit={"p": 1}), True, r"fit: expected an object with the keys ch"),
-        (lambda data: data["fit"].update(chi2=-1), True, r"fit: chi2: expected a number from 0"),
-        (lambda data: data["fit"].update(df=1.5), True, r"fit: df: expected a count, got 1.5"),
-        (lambda data: data["fit"].update(p=None), True, r"fit: p: expected a number from 0 to 1"),
-        (lambda data: data.update(rules=0), True, r"rules: this version has \d+, the ladder 0"),
+        (lambda data: data["fit"].update(p=None), True, r"fit.p: expected null where df is 0"),
         (lambda data: data.update(board_hash="0" * 16), True, r"board_hash: .* on another board"),
         (lambda data: data.update(board="x"), True, r"unknown board 'x'.*; give the file of"),
-        (lambda data: data["matches"][0].update(pairs=[1, 2, 3]), True, r"pairs: expected five"),
-        (lambda data: data["matches"][0].update(pairs=[-1] * 5), True, r"pairs: expected five"),
-        (lambda data: data["matches"][0].update(pairs=[10**15] * 5), True, r"pairs: expected five"),
-        (lambda data: data["matches"][0].update(pairs=[[]] * 5), True, r"pairs: expected five"),
-        (lambda data: data["matches"][0].update(pairs=7), True, r"pairs: expected five"),
-        (
-            lambda data: data["matches"][0].update(a=[1]),
-            True,
-            r"matches\[0\]: a and b: expected the specs",
-        ),
-        (
-            lambda data: data["matches"][0].update(seed="x"),
-            True,
-            r"seed: expected an integer from 0 to 9007.*, got 'x'",
-        ),
-        (
-            lambda data: data["matches"].append(7),
-            True,
-            r"matches\[\d+\]: expected an object with the keys",
-        ),
-        (lambda data: data.update(matches={}), True, r"matches: expected a list, got {}"),
-        (lambda data: data.update(agents=7), True, r"agents: expected a list, got 7"),
-        (
-            lambda data: data["agents"].append({}),
-            True,
-            r"agents\[\d+\]: expected an object with the keys",
-        ),
-        (lambda data: data["agents"][0].update(elo="x"), True, r"elo and ci95: expected three num"),
-        (lambda data: data["agents"][0].update(elo=1e9), True, r"elo and ci95: expected three num"),
-        (lambda data: data["agents"][0].update(ci95=7), True, r"elo and ci95: expected three num"),
-        (lambda data: data["agents"][0].update(games=-1), True, r"games: expected a count, got -1"),
-        (
-            lambda data: data["agents"][0].update(agent=None),
-            True,
-            r"agents\[0\]: agent: expected a spec",
-        ),
-        (lambda data: data["agents"].pop(), True, r"agents: expected those of its matches"),
-        (lambda data: data.update(anchor="x"), True, r"agents: expected those of its matches"),
-        (lambda data: data.update(anchor=7), True, r"anchor: expected a text, got 7"),
-        (lambda data: data.update(board=["x"]), True, r"board: expected a text"),
-        (lambda data: data.update(board_hash=None), True, r"board_hash: expected a text"),
-        (
-            lambda data: data.update(seed=-1),
-            True,
-            r"json: seed: expected an integer from 0 to .*, got -1",
-        ),
-        (
-            lambda data: data.update(version=True),
-            True,
-            r"version: this version has 1 and 2, the lad",
-        ),
-        (lambda data: data.update({"x" * 10**6: 1}), True, r"keys missing or unknown: xxx"),
-        (lambda data: data.update(board="x" * 10**6), True, r"unknown board 'xxx"),
         (lambda data: data.update(board="/etc/hostname"), True, r"unknown board '/etc/hostname'"),
-        (lambda data: data.clear(), False, r"not a ladder: expected the keys version, board"),
+        (lambda data: data["matches"][0].update(pairs=[1, 2, 3]), True, r"matches\[0\].pairs: exp"),
+        (lambda data: data["matches"][0].update(pairs=[0] * 5), True, r"pairs: expected 1 to 10,"),
+        (lambda data: data["matches"][0].update(pairs=[10**15] * 5), True, r"pairs\[0\]: expected"),
+        (
+            lambda data: data["matches"][0].update(score=0.999),
+            True,
+            r"matches\[0\]: expected s",
+        ),
+        (
+            lambda data: data["matches"][0].update(b="random"),
+            True,
+            r"matches\[0\]: expected t",
+        ),
+        (lambda data: data["agents"][0].update(elo=1e9), True, r"agents\[0\].elo: expected a numb"),
+        (lambda data: data["agents"][0].update(elo=1.234), True, r"hash: expected \w{16} of what"),
+        (lambda data: data.update(anchor="x"), True, r"agents: expected those of its matches"),
+        (lambda data: data.update(board="x" * 10**6), True, r"board: expected a text of length"),
+        (lambda data: data.clear(), False, r"version: expected 2, got None"),
     ],
 )
 def test_a_file_that_is_not_a_ladder_of_ours_is_refused(
@@ -309,23 +242,6 @@ def test_a_file_that_is_not_a_ladder_of_ours_is_refused(
         Ladder.load(path)
     assert str(path) in str(caught.value)
     assert len(str(caught.value)) < 500
-
-
-@pytest.mark.parametrize("text", ["[" * 10**5, "[" * 500 + "]" * 500, "9" * 5000, "\x80"])
-def test_what_is_no_ladder_at_all_is_refused_in_a_line(path: Path, text: str) -> None:
-    path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(LadderError, match=f"{path}: not a whole JSON file: ") as caught:
-        Ladder.load(path)
-    assert str(caught.value).isprintable()
-
-
-def test_a_missing_or_cut_file_is_refused(ladder: Ladder, path: Path) -> None:
-    with pytest.raises(LadderError, match="no such ladder"):
-        Ladder.load(path)
-    ladder.save(path)
-    path.write_text(path.read_text(encoding="utf-8")[:-10], encoding="utf-8")
-    with pytest.raises(LadderError, match="not a whole JSON file"):
-        Ladder.load(path)
 
 
 def test_a_ladder_of_another_board_needs_its_file(ladder: Ladder, path: Path) -> None:
@@ -353,15 +269,9 @@ def test_a_stopped_ladder_goes_on_where_it_was(ladder: Ladder, path: Path, stop_
     table = Table()
     assert made(path, table=table) == ladder
     assert len(table.played) == len(ladder.matches) - stop_after
-
-
-def test_stops_leave_no_trace_in_the_bytes(ladder: Ladder, path: Path, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        made(path, table=Table(stop_after=4))
-    made(path)
-    ladder.save(tmp_path / "at_once.json")
-    assert path.read_bytes() == (tmp_path / "at_once.json").read_bytes()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["at_once.json", "ladder.json"]
+    ladder.save(path.with_name("at_once.json"))
+    assert path.read_bytes() == path.with_name("at_once.json").read_bytes()
+    assert sorted(p.name for p in path.parent.iterdir()) == ["at_once.json", "ladder.json"]
 
 
 def test_an_agent_can_be_added_in_any_place(path: Path, tmp_path: Path) -> None:
@@ -383,13 +293,6 @@ def test_only_matches_with_another_number_of_games_are_played_anew(path: Path) -
         ("random", SLOW, 100),
         ("greedy", SLOW, 100),
     ]
-
-
-def test_a_stop_while_adding_loses_no_match(path: Path) -> None:
-    made(path, ["random", "greedy", SLOW])
-    with pytest.raises(KeyboardInterrupt):
-        made(path, ["policy:a", "random", "greedy", SLOW], table=Table(stop_after=1))
-    assert len(Ladder.load(path, named=STRENGTHS).matches) == 4
 
 
 def test_agents_need_not_all_meet_but_all_be_connected(path: Path) -> None:

@@ -18,10 +18,10 @@ from tokaido_env.arena.ladder import (
     LADDER,
     LADDER_OF_FAMILY,
     Ladder,
+    LadderError,
     ladder_for,
     make_ladder,
 )
-from tokaido_env.arena.ladder_file import LadderError
 from tokaido_env.arena.luck import luck_of_games, with_luck
 from tokaido_env.arena.match import POINTS, Match, replay_games
 from tokaido_env.arena.records import Records, records_of
@@ -302,11 +302,11 @@ def test_a_ladder_on_a_pool(tmp_path: Path) -> None:
 def test_a_file_does_not_make_a_reader_wait_for_boards(tmp_path: Path) -> None:
     path = tmp_path / "l.json"
     ladder = ladder_on(SPEC, path).to_dict()
-    from tokaido_env.arena.ladder_file import hash_of
+    from tokaido_env.arena.ladder import hash_of
 
     ladder["board"] = "family:train/100000"
     body = {key: value for key, value in ladder.items() if key != "hash"}
     path.write_text(json.dumps(body | {"hash": hash_of(body)}), encoding="utf-8")
     for board in (None, "family:3"):
-        with pytest.raises(LadderError, match=r"100,000 boards, more than .*\(1,000\)"):
+        with pytest.raises(LadderError, match=r"at most 1,000 boards.*100,000 boards"):
             Ladder.load(path, board)

@@ -11,7 +11,7 @@ from golden_records import records, replayed, stamped
 from processes import ROOT, run_script
 
 from tokaido_env import ACTIONS, Game
-from tokaido_env.arena.ladder_file import hash_of
+from tokaido_env.arena.ladder import hash_of
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tokaido_env.arena.suite_file import load_suite
+from tokaido_env.arena.suite import Suite
 from tokaido_env.cli.evaluate import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ def test_two_runs_give_the_same_bytes_however_one_was_stopped(
     assert measured(tmp_path, "heuristic", "--executor", "serial") == first
     assert "9 games taken over" in capsys.readouterr().err
     timing = json.loads((tmp_path / "mine.timing.json").read_text(encoding="utf-8"))
-    assert timing["suite"] == load_suite(SMALL).hash
+    assert timing["suite"] == Suite.load(SMALL).hash
     assert timing["moves"] > 100
     assert 0 < timing["seconds_a_move"] < 1
 
@@ -86,10 +86,13 @@ def test_an_agent_that_fails_is_named_and_its_finished_games_are_kept(
         (("suite", "greedy", "--suite", "no.json"), "no.json: no such suite"),
         (("suite", "greedy", "--json", "/nowhere/x"), "/nowhere/x: there is no folder"),
         (("suite", "greedy", "--markdown", "x.md"), "--markdown: expected together with --table"),
-        (("suite", "greedy", "--table", "x.json"), "--table: expected submissions, and neither"),
+        (
+            ("suite", "greedy", "--table", "x.json"),
+            "--table: expected files of results, and",
+        ),
         (("suite", "nobody"), "unknown agent 'nobody'"),
         (("verify", "no.json"), "no.json: no such submission"),
-        (("verify", str(SMALL)), "a submission: expected an object with the keys version, suite"),
+        (("verify", str(SMALL)), "suite: expected tokaido-bench-1, got None: expected a submis"),
     ],
 )
 def test_an_error_is_one_line_and_status_1(
@@ -149,10 +152,10 @@ def test_a_suite_is_written_with_what_its_opponents_are_worth(tmp_path: Path) ->
 
     suite = tmp_path / "suite.json"
     shutil.copy(SMALL, suite)
-    before = load_suite(suite)
+    before = Suite.load(suite)
     one, other = ladder("a", random=-2.0, greedy=1.0, more=0.0), ladder("b", greedy=3.0, random=4.0)
     tokaido_bench_1.write_suite(suite, one, other)
-    after = load_suite(suite)
+    after = Suite.load(suite)
     assert (after.default.elo, after.test.elo) == ((1.0, -2.0), (3.0, 4.0))
     assert after.hash != before.hash
     assert after.test.pool.hash == before.test.pool.hash

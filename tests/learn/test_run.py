@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokaido_env.learn.declared import RunError
 
 from tokaido_env.agents import AgentError
-from tokaido_env.arena.ladder_file import LadderError
+from tokaido_env.arena.ladder import LadderError
 from tokaido_env.boards.board import BoardError
-from tokaido_env.learn.declared import RunError
 from tokaido_env.learn.settings import (
     DEFAULTS,
     MEANINGS,

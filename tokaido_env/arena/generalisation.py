@@ -1,7 +1,7 @@
 """What an agent scores on boards that it has not seen and on those it was trained on: as data.
 
-The score on a board is the mean of its pairs of games. What is told of all boards, with intervals
-of 95 % that resample boards and then pairs (`intervals.resampled_boards`):
+The score on a board is the mean of its pairs of games. What is reported of all boards, with 95 %
+intervals that resample boards and then pairs (`intervals.resampled_boards`):
 
 - the mean of the scores;
 - their interquartile mean, which a few odd boards do not move (Agarwal et al. 2021, "Deep
@@ -13,13 +13,15 @@ of 95 % that resample boards and then pairs (`intervals.resampled_boards`):
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 from tokaido_env.arena.intervals import (
+    Estimate,
     interquartile_mean,
     interval_of,
     resampled_boards,
@@ -27,44 +29,28 @@ from tokaido_env.arena.intervals import (
     share_above_even,
     wilson,
 )
-from tokaido_env.arena.match import Match
+from tokaido_env.arena.match import MOST_GAMES, Match
+from tokaido_env.arena.protocol import OnBoard, counts_of
+from tokaido_env.boards.family import is_family, numbers_of
 from tokaido_env.boards.pool import BoardPool
+from tokaido_env.decoding import Name, Seed, Source, Struct
 
 VERSION = 1
-TEST, TRAIN = "test", "train"  # what `Scores` are of, as the resamples and the file call them
 
 Floats = npt.NDArray[np.float64]
 
 
-class Estimate(NamedTuple):
-    """A value with its interval of 95 %."""
-
-    value: float
-    ci95: tuple[float, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
-        return {"value": round(self.value, 6), "ci95": [round(bound, 6) for bound in self.ci95]}
+class ResultsError(ValueError):
+    """A file that does not hold such results: the message says what was expected."""
 
 
-class OnBoard(NamedTuple):
-    """The score of an agent on one board, with its interval."""
-
-    board: str
-    score: Estimate
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
-        return {"board": self.board, **self.score.to_dict()}
-
-
-@dataclass(frozen=True)
-class Scores:
+class Scores(Struct, frozen=True):
     """What an agent scores on some boards.
 
     Attributes:
         pool: name of the boards.
         hash: of the boards.
+        boards: how many.
         pairs: of games, on each board.
         drawn: whether the boards are some of many; if not, they are all it was trained on, and
             intervals are about games only.
@@ -74,40 +60,33 @@ class Scores:
         each: the boards, in their order.
     """
 
-    pool: str
+    pool: Name
     hash: str
-    pairs: int
+    boards: int
+    pairs: Annotated[int, Meta(ge=1, le=MOST_GAMES)]
     drawn: bool
     mean: Estimate
     iqm: Estimate
     above_even: Estimate
-    each: tuple[OnBoard, ...]
+    each: Annotated[tuple[OnBoard, ...], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        if self.boards != len(self.each):
+            raise ValueError(f"boards: expected {len(self.each)}, as in each, got {self.boards}")
+        if not all(x.within(0, 1) for x in (self.mean, self.iqm, self.above_even, *self.each)):
+            raise ValueError("expected scores from 0 to 1, with intervals within")
 
     @property
     def games(self) -> int:
         """How many games were played on all boards."""
-        return 2 * self.pairs * len(self.each)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
-        return {
-            "pool": self.pool,
-            "hash": self.hash,
-            "boards": len(self.each),
-            "pairs": self.pairs,
-            "drawn": self.drawn,
-            "mean": self.mean.to_dict(),
-            "iqm": self.iqm.to_dict(),
-            "above_even": self.above_even.to_dict(),
-            "each": [one.to_dict() for one in self.each],
-        }
+        return 2 * self.pairs * self.boards
 
 
-@dataclass(frozen=True)
-class Generalisation:
+class Generalisation(Struct, frozen=True):
     """What an agent scores on boards that it has not seen, and on those it was trained on.
 
     Attributes:
+        version: of the file.
         agent: its spec.
         opponent: whom it played against.
         seed: of the games.
@@ -118,26 +97,39 @@ class Generalisation:
         gap: the mean on `test` less that on `train`, or None.
     """
 
-    agent: str
-    opponent: str
-    seed: int
-    trained_on: str | None
+    version: int
+    agent: Name
+    opponent: Name
+    seed: Seed
+    trained_on: Name | None
     test: Scores
     train: Scores | None
     gap: Estimate | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types, with no clock and no machine in them."""
-        return {
-            "version": VERSION,
-            "agent": self.agent,
-            "opponent": self.opponent,
-            "seed": self.seed,
-            "trained_on": self.trained_on,
-            TEST: self.test.to_dict(),
-            TRAIN: None if self.train is None else self.train.to_dict(),
-            "gap": None if self.gap is None else self.gap.to_dict(),
-        }
+    def __post_init__(self) -> None:
+        if (self.train is None) != (self.gap is None):
+            raise ValueError("gap: expected null where train is, and only there")
+        if self.gap is not None and not self.gap.within(-1, 1):
+            raise ValueError("gap: expected a value and an interval from -1 to 1")
+        if self.trained_on is not None and is_family(self.trained_on):
+            numbers_of(self.trained_on)  # refused if there are no such boards
+
+    @classmethod
+    def load(cls, path: Path) -> Generalisation:
+        """Read what `generalise --json` wrote.
+
+        Raises:
+            ResultsError: naming the file and the place in it.
+        """
+        source = Source.json(path, "results", ResultsError)
+        source.check_known("measure anew", version=VERSION)
+        return source.decode(cls)
+
+    @property
+    def boards_trained_on(self) -> int | None:
+        """On how many boards of the family it was trained, None if on none that we know of."""
+        name = self.trained_on
+        return None if name is None or not is_family(name) else len(numbers_of(name))
 
 
 def scores_on_boards(
@@ -154,9 +146,7 @@ def scores_on_boards(
     """
     results = match.results.reshape(len(pool), -1, 2)
     boards, pairs, _ = results.shape
-    twice = np.rint(2 * results.sum(axis=2)).astype(np.int64)
-    counts = (twice[:, :, None] == np.arange(5)).sum(axis=1)
-    draws = resampled_boards(counts, [seed, kind], drawn=drawn)
+    draws = resampled_boards(counts_of(match, boards), [seed, kind], drawn=drawn)
     means = results.mean(axis=(1, 2))
 
     def estimate(of: Callable[[Floats], Floats], independent: int) -> Estimate:
@@ -164,18 +154,19 @@ def scores_on_boards(
         low, high = interval_of(resampled, boards if drawn else None)
         if low == high:  # all games ended alike: no resample tells what else could have been
             low, high = wilson(value, independent)
-        return Estimate(value, (max(low, 0.0), min(high, 1.0)))
+        return Estimate.of(value, (max(low, 0.0), min(high, 1.0)))
 
     scores = Scores(
         pool=pool.name,
         hash=pool.hash,
+        boards=boards,
         pairs=pairs,
         drawn=drawn,
         mean=estimate(lambda x: np.asarray(x.mean(axis=-1)), boards * pairs),
         iqm=estimate(interquartile_mean, boards * pairs),
         above_even=estimate(share_above_even, boards),
         each=tuple(
-            OnBoard(str(name), Estimate(float(mean), score_interval(one)))
+            OnBoard.of(mean, score_interval(one), str(name))
             for name, mean, one in zip(pool.names, means, results, strict=True)
         ),
     )
@@ -190,8 +181,8 @@ def gap_between(test: tuple[Scores, Floats], train: tuple[Scores, Floats]) -> Es
         train: likewise; the resamples are independent of those of `test`.
     """
     (there, draws), (here, others) = test, train
-    drawn = [len(scores.each) for scores in (there, here) if scores.drawn]
+    drawn = [scores.boards for scores in (there, here) if scores.drawn]
     low, high = interval_of(draws - others, min(drawn, default=None))
     if low == high:
         low, high = there.mean.ci95[0] - here.mean.ci95[1], there.mean.ci95[1] - here.mean.ci95[0]
-    return Estimate(there.mean.value - here.mean.value, (low, high))
+    return Estimate.of(there.mean.value - here.mean.value, (low, high))

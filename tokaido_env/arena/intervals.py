@@ -1,15 +1,34 @@
-"""Intervals of 95 %: of scores and shares, of games with luck taken off, of scores on boards."""
+"""Estimates with 95 % intervals: scores and shares, luck-adjusted scores, scores on boards."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import erfc, exp, lgamma, log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.decoding import Number, Struct
+
 Z95 = 1.959963984540054
+
+
+class Estimate(Struct, frozen=True):
+    """A value with its 95 % interval, as files hold it."""
+
+    value: Number
+    ci95: tuple[Number, Number]
+
+    @classmethod
+    def of(cls, value: float, ci95: Sequence[float], *more: object, digits: int = 6) -> Self:
+        """Return an estimate to some digits after the point; `more` are fields of a subclass."""
+        value, low, high = (round(float(x), digits) + 0.0 for x in (value, *ci95))  # never -0.0
+        return cls(value, (low, high), *more)
+
+    def within(self, lowest: float, highest: float) -> bool:
+        """Return whether value and interval lie within some bounds."""
+        return all(lowest <= x <= highest for x in (self.value, *self.ci95))
 
 
 class Adjusted(NamedTuple):
@@ -47,9 +66,10 @@ def wilson(p: float, n: float) -> tuple[float, float]:
 
 
 def student95(freedom: int) -> float:
-    """Return what 95 % of Student's t with so many degrees of freedom, from 3, do not exceed.
+    """Return what 95 % of |Student's t| with so many degrees of freedom do not exceed.
 
-    By the expansion of Cornish and Fisher (1938), which is right to one part in a hundred there.
+    By the expansion of Cornish and Fisher (1938): right to one part in a hundred from 3 degrees on,
+    too low with fewer.
     """
     z, n = Z95, freedom
     first = (z**3 + z) / (4 * n)
@@ -199,21 +219,9 @@ def interval_of(draws: npt.NDArray[np.float64], boards: int | None = None) -> tu
             distribution asks (Hesterberg 2015, "What Teachers Should Know About the Bootstrap").
             None: no board was.
     """
-    tail = 0.025 if boards is None else _tail(boards - 1)
+    tail = 0.025 if boards is None else erfc(student95(boards - 1) / sqrt(2)) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])
     return float(low), float(high)
-
-
-def _tail(freedom: int) -> float:
-    """Return the share of the normal distribution beyond Student's quantile of 97.5 %.
-
-    Args:
-        freedom: degrees of freedom, from 1.
-    """
-    z, v = Z95, freedom
-    # Cornish and Fisher (1938): from four degrees of freedom the quantile is right to 2 %.
-    t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
-    return erfc(t / sqrt(2)) / 2
 
 
 def interquartile_mean(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

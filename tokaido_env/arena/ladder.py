@@ -12,28 +12,28 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
+from msgspec.structs import asdict
 
 from tokaido_env.agents.registry import check_from_file, cost_of
 from tokaido_env.arena.intervals import score_interval
-from tokaido_env.arena.ladder_file import (
-    VERSION,
-    LadderError,
-    boards_of,
-    check_ladder,
-    hash_of,
-)
-from tokaido_env.arena.links import LOGISTIC, link_of
-from tokaido_env.arena.match import Match
+from tokaido_env.arena.links import LINKS, link_of
+from tokaido_env.arena.match import MOST_GAMES, Match
 from tokaido_env.arena.ratings import LINK, Fit, Rating, anchor_among, fit, rate_matches
+from tokaido_env.boards.board import Board
 from tokaido_env.boards.family import is_family
 from tokaido_env.boards.pool import BoardPool, Boards
-from tokaido_env.core.checks import MOST_PATH, brief, check_seed, shown
+from tokaido_env.boards.reader import BoardError
+from tokaido_env.core.checks import check_seed, shown
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import locked, read_json, write_text
+from tokaido_env.decoding import Name, Seed, Share, Source, Struct
+from tokaido_env.files import locked, write_text
+
+VERSION = 2
 
 # This project's: on its default board, and on boards of the family.
 LADDER = Path(__file__).resolve().parent / "ladder.json"
@@ -41,9 +41,14 @@ LADDER_OF_FAMILY = LADDER.with_name("ladder-family.json")
 # How many games two agents play when a ladder is made: `games_in_order`.
 LADDER_SEARCHES = 4_000_000
 FEWEST_LADDER_GAMES = 300
+MOST_BOARDS = 1000  # of a pool that only a file names
 
 Play = Callable[[str, str, int, int], Match]
 """Plays (a, b, games, seed): agents by their specs, seats swapped, as `play_match`."""
+
+
+class LadderError(ValueError):
+    """A ladder that cannot be used or made: the message says why and what helps."""
 
 
 def ladder_for(pool: BoardPool) -> Path:
@@ -55,8 +60,10 @@ def ladder_for(pool: BoardPool) -> Path:
     return LADDER_OF_FAMILY if is_family(pool.name) else LADDER
 
 
-@dataclass(frozen=True)
-class LadderMatch:
+_Pairs = Annotated[int, Meta(ge=0, le=MOST_GAMES)]
+
+
+class LadderMatch(Struct, frozen=True):
     """A match as a ladder keeps it: how its pairs of games ended, without the games.
 
     Attributes:
@@ -64,12 +71,25 @@ class LadderMatch:
         b: spec of the other.
         seed: of the match; with it, `play_match` plays the same games again.
         pairs: how many pairs gave `a` 0, 0.5, 1, 1.5 and 2 of two games.
+        score: of `a`, from 0 to 1.
+        ci95: the 95 % interval of the score.
     """
 
-    a: str
-    b: str
-    seed: int
-    pairs: tuple[int, ...]
+    a: Name
+    b: Name
+    seed: Seed
+    pairs: tuple[_Pairs, _Pairs, _Pairs, _Pairs, _Pairs]
+    score: Share
+    ci95: tuple[Share, Share]
+
+    @classmethod
+    def of(cls, a: str, b: str, seed: int, pairs: Sequence[int]) -> LadderMatch:
+        """Return a match with the score of its pairs."""
+        zero, one, two, three, four = map(int, pairs)
+        halves = np.repeat(np.arange(5) / 4, pairs)  # the mean of each pair
+        low, high = score_interval(np.stack([halves, halves], axis=1))
+        score, ci95 = round(float(halves.mean()), 6), (round(low, 6), round(high, 6))
+        return cls(a, b, seed, (zero, one, two, three, four), score, ci95)
 
     @property
     def pentanomial(self) -> npt.NDArray[np.int64]:
@@ -80,19 +100,6 @@ class LadderMatch:
     def games(self) -> int:
         """How many games were played."""
         return 2 * sum(self.pairs)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the match as plain JSON types, with its score and interval."""
-        halves = np.repeat(np.arange(5) / 4, self.pairs)  # the mean of each pair
-        low, high = score_interval(np.stack([halves, halves], axis=1))
-        return {
-            "a": self.a,
-            "b": self.b,
-            "seed": self.seed,
-            "pairs": list(self.pairs),
-            "score": round(float(halves.mean()), 6),
-            "ci95": [round(low, 6), round(high, 6)],
-        }
 
 
 @dataclass(frozen=True)
@@ -110,7 +117,6 @@ class Ladder:
         pool: the board or pool, on which whoever is to be placed plays.
         link: name of the link of the ratings, see `links`.
         fit: how far the matches are from that model; None while some are missing.
-        version: of the file. The first had no link and no fit: its ratings are logistic.
     """
 
     board: str
@@ -123,7 +129,6 @@ class Ladder:
     pool: BoardPool = field(compare=False, repr=False)
     link: str = LINK
     fit: Fit | None = None
-    version: int = VERSION
 
     @property
     def hash(self) -> str:
@@ -159,7 +164,7 @@ class Ladder:
             AgentError: if it names an agent that a file may not name.
         """
         ladder = cls._load(Path(path), None if board is None else BoardPool.load(board))
-        where = brief(path, MOST_PATH)
+        where = Source(path, None, LadderError).name
         names = [name for match in ladder.matches for name in (match.a, match.b)]
         for spec in dict.fromkeys([*(rating.agent for rating in ladder.agents), *names]):
             if check_from_file(spec, where, Path(path).parent, named) != spec:
@@ -178,51 +183,107 @@ class Ladder:
             board: as for `load`.
             exactly: refuse a ladder on other boards of the family.
         """
-        where = brief(path, MOST_PATH)
-        try:
-            data = read_json(path)
-        except FileNotFoundError:
-            raise LadderError(f"{where}: no such ladder") from None
-        except OSError as error:
-            raise LadderError(f"{where}: cannot be read: {error.strerror}") from None
-        except ValueError as error:
-            raise LadderError(str(error)) from None
-        check_ladder(where, data)
-        if board is not None and board.name != data["board"] and not exactly:
-            board = None if is_family(board.name) and is_family(data["board"]) else board
-        pool = boards_of(where, data, board)
-        return cls(
-            board=data["board"],
-            board_hash=data["board_hash"],
-            rules=data["rules"],
-            seed=data["seed"],
-            anchor=data["anchor"],
-            agents=tuple(
-                Rating(r["agent"], r["elo"], (r["ci95"][0], r["ci95"][1]), r["games"])
-                for r in data["agents"]
-            ),
-            matches=tuple(
-                LadderMatch(m["a"], m["b"], m["seed"], tuple(m["pairs"])) for m in data["matches"]
-            ),
-            pool=pool,
-            link=data.get("link", LOGISTIC),
-            fit=None if data.get("fit") is None else Fit(**data["fit"]),
-            version=data["version"],
-        )
+        source = Source.json(path, "ladder", LadderError)
+        remedy = "make it anew, or use the version that made it"
+        source.check_known(remedy, version=VERSION, rules=RULES_VERSION)
+        held = source.decode(_LadderFile)
+        _check(source, held)
+        if board is not None and board.name != held.board and not exactly:
+            board = None if is_family(board.name) and is_family(held.board) else board
+        places = "board", "board_hash"
+        pool = boards_of(source, places, held.board, held.board_hash, board)
+        told = {key: one for key, one in asdict(held).items() if key not in ("version", "hash")}
+        ladder = cls(**told, pool=pool)
+        changed = "it was changed after it was made; restore it, or make it anew"
+        wanted = f"{ladder.hash} of what it holds"
+        source.expect(ladder.hash == held.hash, "hash", wanted, held.hash, changed)
+        return ladder
 
     def _body(self) -> dict[str, Any]:
-        model = {"link": self.link, "fit": None if self.fit is None else self.fit.to_dict()}
         return {
-            "version": self.version,
+            "version": VERSION,
             "board": self.board,
             "board_hash": self.board_hash,
             "rules": self.rules,
             "seed": self.seed,
-            **({} if self.version == 1 else model),
+            "link": self.link,
+            "fit": None if self.fit is None else self.fit.to_dict(),
             "anchor": self.anchor,
             "agents": [rating.to_dict() for rating in self.agents],
             "matches": [match.to_dict() for match in self.matches],
         }
+
+
+class _LadderFile(Struct, frozen=True):
+    version: int
+    board: Name
+    board_hash: str
+    rules: int
+    seed: Seed
+    link: str
+    fit: Fit | None
+    anchor: Name
+    agents: tuple[Rating, ...]
+    matches: tuple[LadderMatch, ...]
+    hash: str
+
+
+def _check(source: Source, held: _LadderFile) -> None:
+    """Check what types do not say of a ladder: its model, its matches, who is rated."""
+    source.expect(held.link in LINKS, "link", " or ".join(LINKS), held.link)
+    fitted = (held.fit is not None) == bool(held.agents)
+    source.expect(fitted, "fit", "null without ratings, and only then", held.fit)
+    if held.fit is not None:
+        known = (held.fit.p is None) == (held.fit.df == 0)
+        source.expect(known, "fit.p", "null where df is 0, and only there", held.fit.p)
+    for i, match in enumerate(held.matches):
+        place = f"matches[{i}]"
+        source.expect(match.a != match.b, place, "two agents", match.a)
+        counted = 0 < sum(match.pairs) <= MOST_GAMES
+        source.expect(counted, f"{place}.pairs", f"1 to {MOST_GAMES:,} pairs", match.pairs)
+        right = match == LadderMatch.of(match.a, match.b, match.seed, match.pairs)
+        source.expect(right, place, "score and ci95 of its pairs", (match.score, match.ci95))
+    rated = {rating.agent for rating in held.agents}
+    played = {name for match in held.matches for name in (match.a, match.b)}
+    right = not rated or (rated == played and held.anchor in rated)
+    source.expect(right, "agents", "those of its matches, the anchor among them", sorted(rated))
+
+
+def boards_of(
+    source: Source,
+    places: tuple[str, str],
+    name: str,
+    hash_: str,
+    pool: BoardPool | None = None,
+) -> BoardPool:
+    """Return the boards that a file was made on, by default those that it names.
+
+    A name that stands in a file is no path, and not one of so many boards as to wait for.
+
+    Args:
+        source: the file: its errors are raised.
+        places: of name and hash in it.
+        name: of a built-in board, or of boards of the family.
+        hash_: of the boards.
+        pool: boards that the user has named instead.
+    """
+    if pool is None:
+        try:
+            pool = BoardPool.load(name if is_family(name) else Board.named(name))
+        except BoardError as error:
+            text = f"{source.name}: {places[0]}: {error}; give the file of its board"
+            raise source.error(text) from None
+        few = f"a name of at most {MOST_BOARDS:,} boards"
+        remedy = f"it has {len(pool):,} boards, more than a file may ask for by itself: name it too"
+        source.expect(len(pool) <= MOST_BOARDS, places[0], few, name, remedy)
+    wanted, remedy = f"{pool.hash} of {pool.name!r}", "its games were played on another board"
+    source.expect(pool.hash == hash_, places[1], wanted, hash_, remedy)
+    return pool
+
+
+def hash_of(body: Mapping[str, Any]) -> str:
+    """Return the hash of a ladder or a suite, from all that its file holds but the hash."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def make_ladder(
@@ -275,7 +336,8 @@ def _made(path: Path, empty: Ladder, games: Mapping[tuple[str, str], int], play:
     for pair, count in games.items():
         if count and (pair not in matches or matches[pair].games != count):
             own = match_seed(seed, *sorted(pair))
-            matches[pair] = _without_games(play(*pair, count, own), own)
+            played = play(*pair, count, own)
+            matches[pair] = LadderMatch.of(played.a, played.b, own, played.pentanomial.tolist())
             replace(empty, matches=tuple(matches.values())).save(path)
     wanted = tuple(matches[pair] for pair, count in games.items() if count)
     ratings = rate_matches(wanted, link=empty.link, anchor=empty.anchor, seed=seed)
@@ -380,10 +442,6 @@ def _matches_so_far(
                 "too, or choose another file"
             )
         if agents.index(match.a) > agents.index(match.b):
-            match = LadderMatch(match.b, match.a, match.seed, match.pairs[::-1])
+            match = LadderMatch.of(match.b, match.a, match.seed, match.pairs[::-1])
         matches[match.a, match.b] = match
     return matches
-
-
-def _without_games(match: Match, seed: int) -> LadderMatch:
-    return LadderMatch(match.a, match.b, seed, tuple(int(count) for count in match.pentanomial))

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokaido_env.agents.registry import cost_of
-from tokaido_env.arena.ladder import Ladder, Play, match_seed
-from tokaido_env.arena.ladder_file import LadderError
+from tokaido_env.arena.ladder import Ladder, LadderError, Play, match_seed
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.ratings import RESAMPLES, Rating, expected_score, rate_against
 from tokaido_env.core.checks import check_seed

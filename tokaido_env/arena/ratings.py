@@ -15,16 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
-from tokaido_env.arena.intervals import chi2_tail
+from tokaido_env.arena.intervals import chi2_tail, interval_of
 from tokaido_env.arena.likelihood import RatingError, maximise
 from tokaido_env.arena.links import PROBIT, Link, link_of
-from tokaido_env.arena.match import Match
+from tokaido_env.arena.match import MOST_GAMES, Match
 from tokaido_env.arena.pairs import Paired, Pairs
+from tokaido_env.decoding import Name, Number, Share, Struct
 
 LINK = PROBIT
 ANCHORS = ("mcts:sims=400", "random")  # the first that plays is at 0
@@ -33,9 +35,8 @@ RESAMPLES = 1000
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Rating:
-    """The strength of an agent.
+class Rating(Struct, frozen=True):
+    """The strength of an agent, as files hold it too.
 
     Attributes:
         agent: its spec.
@@ -44,10 +45,10 @@ class Rating:
         games: how many it played against others.
     """
 
-    agent: str
-    elo: float
-    ci95: tuple[float, float]
-    games: int
+    agent: Name
+    elo: Number
+    ci95: tuple[Number, Number]
+    games: Annotated[int, Meta(ge=0, le=MOST_GAMES)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rating as plain JSON types; Elo to two decimals."""
@@ -55,7 +56,7 @@ class Rating:
         return {"agent": self.agent, "elo": elo, "ci95": [low, high], "games": self.games}
 
 
-class Fit(NamedTuple):
+class Fit(Struct, frozen=True):
     """How far matches are from what a model expects of them: Pearson's statistic.
 
     Attributes:
@@ -64,9 +65,9 @@ class Fit(NamedTuple):
         p: how often a right model gives so much or more; None without a degree of freedom.
     """
 
-    chi2: float
-    df: int
-    p: float | None
+    chi2: Annotated[float, Meta(ge=0, le=1e12)]
+    df: Annotated[int, Meta(ge=0, le=MOST_GAMES)]
+    p: Share | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types; p to three digits that count."""
@@ -396,5 +397,4 @@ def _turn(match: Paired) -> Paired:
 
 def _rating(agent: str, elo: Floats, games: int) -> Rating:
     """Return a rating from Elo: of the matches, then of each resample."""
-    low, high = np.quantile(elo[1:], [0.025, 0.975])
-    return Rating(agent, float(elo[0]), (float(low), float(high)), games)
+    return Rating(agent, float(elo[0]), interval_of(elo[1:]), games)

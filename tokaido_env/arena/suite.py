@@ -11,158 +11,125 @@ each match, for every agent alike, so that it is defined for an agent that won o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
+from msgspec.structs import asdict
 
-from tokaido_env.arena.intervals import interquartile_mean, interval_of
-from tokaido_env.arena.ladder import match_seed
-from tokaido_env.arena.ladder_file import hash_of
+from tokaido_env.agents.registry import check_from_file
+from tokaido_env.arena.intervals import Estimate, interquartile_mean, interval_of
+from tokaido_env.arena.ladder import boards_of, hash_of
 from tokaido_env.arena.likelihood import maximise
 from tokaido_env.arena.links import PROBIT, link_of
-from tokaido_env.arena.match import Match
+from tokaido_env.arena.match import MOST_GAMES, Match
 from tokaido_env.arena.pairs import Pairs
+from tokaido_env.arena.protocol import OnBoard, counts_of, sheet_of
 from tokaido_env.arena.tournament import Sheet
 from tokaido_env.boards.pool import BoardPool
+from tokaido_env.core.checks import plain
+from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.decoding import Name, Number, Seed, Share, Source, Struct
 
 SUITE = Path(__file__).resolve().parent / "tokaido-bench-1.json"
+VERSION = 1  # of suites and of submissions
 RESAMPLES = 2000
 DEFAULT, TEST = "default", "test"  # the two parts of a suite
+MOST_OPPONENTS = 100
 
 Floats = npt.NDArray[np.float64]
 
 
-class Part(NamedTuple):
+class SubmissionError(ValueError):
+    """A suite or a submission that cannot be used: the message says why and what was expected."""
+
+
+class Part(Struct, frozen=True, dict=True):
     """Boards of a suite, and what is played on them.
 
     Attributes:
-        pool: the boards.
+        boards: name of the boards.
+        hash: of the boards.
         pairs: of games, on each board, against each opponent.
         elo: what each opponent is worth there, in the order of the opponents.
     """
 
-    pool: BoardPool
-    pairs: int
-    elo: tuple[float, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
-        boards = {"boards": self.pool.name, "hash": self.pool.hash}
-        return boards | {"pairs": self.pairs, "elo": list(self.elo)}
-
-
-class Strength(NamedTuple):
-    """A strength in Elo points, with its 95 % interval."""
-
-    value: float
-    ci95: tuple[float, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types, to two decimals."""
-        value, low, high = (round(x, 2) + 0.0 for x in (self.value, *self.ci95))  # never -0.0
-        return {"value": value, "ci95": [low, high]}
-
-
-class OnBoard(NamedTuple):
-    """The strength of an agent on a board of a suite."""
-
-    board: str
-    strength: Strength
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
-        return {"board": self.board, **self.strength.to_dict()}
-
-
-@dataclass(frozen=True)
-class SuiteResult:
-    """What a suite says of an agent.
-
-    Attributes:
-        suite: name of the suite.
-        hash: of the suite.
-        agent: its spec.
-        tb_1: strength on the default board.
-        tb_g: interquartile mean of the strengths on the test boards.
-        boards: the test boards, in their order.
-        scores: by opponent, its share of points on the default board and on the test boards.
-    """
-
-    suite: str
+    boards: Name
     hash: str
-    agent: str
-    tb_1: Strength
-    tb_g: Strength
-    boards: tuple[OnBoard, ...]
-    scores: tuple[tuple[str, float, float], ...]
+    pairs: Annotated[int, Meta(ge=1, le=MOST_GAMES)]
+    elo: tuple[Number, ...]
 
-    @property
-    def worst(self) -> OnBoard:
-        """The test board on which it is weakest: to two decimals, the first of equals."""
-        return min(self.boards, key=lambda one: round(one.strength.value, 2))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types, with no clock and no machine in them."""
-        return {
-            "suite": self.suite,
-            "hash": self.hash,
-            "agent": self.agent,
-            "tb_1": self.tb_1.to_dict(),
-            "tb_g": self.tb_g.to_dict(),
-            "worst": self.worst.to_dict(),
-            "scores": [
-                {"opponent": spec, DEFAULT: round(default, 6), TEST: round(test, 6)}
-                for spec, default, test in self.scores
-            ],
-            "boards": [one.to_dict() for one in self.boards],
-        }
+    @cached_property
+    def pool(self) -> BoardPool:
+        """The boards themselves."""
+        return BoardPool.load(self.boards)
 
 
-@dataclass(frozen=True)
-class Suite:
+class Suite(Struct, frozen=True):
     """Fixed opponents, boards and luck.
 
     Attributes:
+        version: of the file.
         name: of the suite.
         rules: version of the rules.
         seed: from which all luck follows.
+        link: of the strengths.
         opponents: their specs.
         default: the board of the first number.
         test: the boards of the second.
     """
 
-    name: str
+    version: int
+    name: Name
     rules: int
-    seed: int
-    opponents: tuple[str, ...]
+    seed: Seed
+    link: str
+    opponents: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MOST_OPPONENTS)]
     default: Part
     test: Part
+
+    @classmethod
+    def load(cls, path: Path | None = None) -> Suite:
+        """Read a suite, by default tokaido-bench-1.
+
+        Raises:
+            SubmissionError: if the file is cut or changed, or made for other rules or boards.
+            AgentError: if it names an agent that a file may not name.
+        """
+        path = SUITE if path is None else path
+        source = Source.json(path, "suite", SubmissionError)
+        remedy = "use the version of the package that it was made with"
+        source.check_known(remedy, version=VERSION, rules=RULES_VERSION, link=PROBIT)
+        told = source.data.pop("hash", None)
+        suite = source.decode(cls)
+        source.expect(told == suite.hash, "hash", f"{suite.hash} of what it holds", told)
+        opponents = suite.opponents
+        once = len(set(opponents)) == len(opponents)
+        source.expect(once, "opponents", "specs of agents, each once", opponents)
+        for spec in opponents:
+            check_from_file(spec, source.name, path.parent)
+        for key, part in ((DEFAULT, suite.default), (TEST, suite.test)):
+            places = f"{key}.boards", f"{key}.hash"
+            pool = boards_of(source, places, part.boards, part.hash)
+            most = MOST_GAMES // (2 * len(pool) * len(opponents))
+            source.expect(part.pairs <= most, f"{key}.pairs", f"at most {most:,}", part.pairs)
+            each = len(part.elo) == len(opponents)
+            source.expect(each, f"{key}.elo", "a number for each opponent", part.elo)
+        return suite
 
     @property
     def hash(self) -> str:
         """Sixteen hex digits that change when anything in the suite changes."""
-        return hash_of(self._body())
+        return hash_of(super().to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the suite as plain JSON types, as it stands in a file."""
-        return {**self._body(), "hash": self.hash}
-
-    def _body(self) -> dict[str, Any]:
-        return {
-            "version": 1,
-            "name": self.name,
-            "rules": self.rules,
-            "seed": self.seed,
-            "link": PROBIT,
-            "opponents": list(self.opponents),
-            DEFAULT: self.default.to_dict(),
-            TEST: self.test.to_dict(),
-        }
+        return {**super().to_dict(), "hash": self.hash}
 
     def sheets(self, agent: str) -> list[Sheet]:
         """Return the matches of an agent: on the default board, then on the test boards.
@@ -171,10 +138,7 @@ class Suite:
         on a board has luck of its own, the same for all agents.
         """
         return [
-            Sheet.by_board(
-                *(agent, opponent, part.pool, part.pairs),
-                partial(match_seed, self.seed, self.name, opponent),
-            )
+            sheet_of(agent, opponent, part.pool, part.pairs, self.seed, self.name, opponent)
             for part in (self.default, self.test)
             for opponent in self.opponents
         ]
@@ -187,19 +151,31 @@ class Suite:
         (tb_1,) = strengths_on(self.default, matches[:half], rng).T
         on_test = strengths_on(self.test, matches[half:], rng)
         names = self.test.pool.names.tolist()
+        boards = [
+            OnBoard.of(one[0], interval_of(one[1:]), str(name), digits=2)
+            for name, one in zip(names, on_test.T, strict=True)
+        ]
         return SuiteResult(
             *(self.name, self.hash, matches[0].a),
             tb_1=_strength(tb_1),
             tb_g=_strength(interquartile_mean(on_test)),
-            boards=tuple(
-                OnBoard(str(name), _strength(one))
-                for name, one in zip(names, on_test.T, strict=True)
-            ),
+            worst=_worst(boards),
             scores=tuple(
-                (one.b, one.score, other.score)
+                Score(one.b, round(one.score, 6), round(other.score, 6))
                 for one, other in zip(matches[:half], matches[half:], strict=True)
             ),
+            boards=tuple(boards),
         )
+
+
+def _strength(draws: Floats) -> Estimate:
+    """Return a strength from that of the games, then of each resample."""
+    return Estimate.of(draws[0], interval_of(draws[1:]), digits=2)
+
+
+def _worst(boards: Sequence[OnBoard]) -> OnBoard:
+    """Return the board on which an agent is weakest, the first of equals."""
+    return min(boards, key=lambda one: one.value)
 
 
 def strengths_on(
@@ -215,9 +191,7 @@ def strengths_on(
         rng: of the resamples.
         resamples: how many.
     """
-    means = np.stack([match.results.mean(axis=1) for match in matches])
-    twice = np.rint(4 * means).astype(np.int64).reshape(len(matches), len(part.pool), -1)
-    counts = (twice[:, :, :, None] == np.arange(5)).sum(axis=2)
+    counts = np.stack([counts_of(match, len(part.pool)) for match in matches])
     model = link_of(PROBIT)
     one_column = np.ones((len(matches), 1))
     found = []
@@ -230,6 +204,98 @@ def strengths_on(
     return np.stack(found, axis=1)
 
 
-def _strength(draws: Floats) -> Strength:
-    """Return a strength from that of the games, then of each resample."""
-    return Strength(float(draws[0]), interval_of(draws[1:]))
+# Results and submissions
+
+
+class Score(Struct, frozen=True):
+    """The share of points of an agent against an opponent, on default and on test boards."""
+
+    opponent: Name
+    default: Share
+    test: Share
+
+
+class SuiteResult(Struct, frozen=True):
+    """What a suite says of an agent.
+
+    Attributes:
+        suite: name of the suite.
+        hash: of the suite.
+        agent: its spec.
+        tb_1: strength on the default board.
+        tb_g: interquartile mean of the strengths on the test boards.
+        worst: the test board on which it is weakest.
+        scores: against each opponent.
+        boards: the test boards, in their order.
+    """
+
+    suite: str
+    hash: str
+    agent: Name
+    tb_1: Estimate
+    tb_g: Estimate
+    worst: OnBoard
+    scores: tuple[Score, ...]
+    boards: Annotated[tuple[OnBoard, ...], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        if self.worst != _worst(self.boards):
+            raise ValueError("worst: expected the board of the lowest value")
+
+
+class Records(Struct, frozen=True):
+    """The file of all games of a submission, beside it.
+
+    Attributes:
+        file: its name.
+        sha256: 64 hex digits.
+        games: how many it holds.
+    """
+
+    file: Name
+    sha256: str
+    games: int
+
+    def __post_init__(self) -> None:
+        if self.file in ("", "..") or Path(self.file).name != self.file:
+            raise ValueError("file: expected the name of a file beside it")
+
+    @classmethod
+    def of(cls, path: Path, games: int) -> Records:
+        """Return the entry of a file that holds so many games."""
+        return cls(path.name, sha256_of(path), games)
+
+
+class Submission(SuiteResult, frozen=True):
+    """What somebody says of an agent.
+
+    Attributes:
+        version: of the file.
+        records: the file of all games; None if none is named.
+    """
+
+    version: int
+    records: Records | None
+
+    @classmethod
+    def of(cls, result: SuiteResult, records: Records | None) -> Submission:
+        """Return the submission of a result."""
+        return cls(**asdict(result), version=VERSION, records=records)
+
+    @classmethod
+    def load(cls, path: Path, suite: Suite) -> Submission:
+        """Read a submission, and check that it is of a suite.
+
+        Raises:
+            SubmissionError: naming the file and the place in it.
+        """
+        source = Source.json(path, "submission", SubmissionError)
+        remedy = f"expected a submission to {plain(suite.name)}"
+        source.check_known(remedy, version=VERSION, suite=suite.name, hash=suite.hash)
+        return source.decode(cls)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -13,8 +13,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.arena.again import Different, decide_again
 from tokaido_env.arena.playing import Numbers
 from tokaido_env.arena.records import read_records
-from tokaido_env.arena.suite import Suite, SuiteResult
-from tokaido_env.arena.suite_file import SubmissionError, load_submission, sha256_of
+from tokaido_env.arena.suite import Submission, SubmissionError, Suite, SuiteResult, sha256_of
 from tokaido_env.arena.tournament import Sheet
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.checks import MOST_PATH, brief, shown
@@ -68,13 +67,14 @@ def verify(
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share: expected a number from 0 to 1, got {share}")
-    submitted = load_submission(path, suite)
+    submitted = Submission.load(path, suite)
     where = brief(path, MOST_PATH)
     if submitted.records is None:
         raise SubmissionError(f"{where}: records: expected a file of all games, it names none")
-    sheets = suite.sheets(submitted.result.agent)
+    sheets = suite.sheets(submitted.agent)
+    records = path.parent / submitted.records.file
     progress("games are replayed")
-    games = _replayed(submitted.records, sheets)
+    games = _replayed(records, sheets)
     repeated = 0
     rng = np.random.default_rng(seed)
     for sheet in sheets:
@@ -82,16 +82,16 @@ def verify(
         for side, player in enumerate((agent, make(sheet.b))):
             if player is not None and len(numbers):
                 progress(f"{player.spec} decides again, on {sheet.pool.name}")
-                repeated += _repeated(submitted.records, sheet, numbers, player, side)
-    found = sha256_of(submitted.records)
-    if found != submitted.sha256:
+                repeated += _repeated(records, sheet, numbers, player, side)
+    found = sha256_of(records)
+    if found != submitted.records.sha256:
         raise SubmissionError(
-            f"{where}: records: sha256: expected {found} of {brief(submitted.records.name)}, got "
-            f"{shown(submitted.sha256)}: it was changed after it was submitted"
+            f"{where}: records: sha256: expected {found} of {brief(records.name)}, got "
+            f"{shown(submitted.records.sha256)}: it was changed after it was submitted"
         )
     progress("the numbers are made anew")
     result = suite.result(sheets)
-    _compare(where, submitted.result, result)
+    _compare(where, submitted, result)
     return Verified(result, games, repeated)
 
 

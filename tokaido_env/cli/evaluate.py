@@ -46,7 +46,6 @@ from tokaido_env.boards.pool import BoardPool
 from tokaido_env.cli.calibrate import calibrate_agent
 from tokaido_env.cli.exploit import exploit_agent
 from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
-from tokaido_env.cli.generalise import generalise
 from tokaido_env.cli.ladders import build_ladder, place_agent
 from tokaido_env.cli.matches import (
     Scale,
@@ -60,8 +59,8 @@ from tokaido_env.cli.matches import (
     tell_taken,
 )
 from tokaido_env.cli.program import parser_of, program, reports_errors
+from tokaido_env.cli.protocols import generalise, suite, verify_submission
 from tokaido_env.cli.regret import regret
-from tokaido_env.cli.suite import suite, verify_submission
 from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.core.extras import require
 from tokaido_env.files import check_outputs

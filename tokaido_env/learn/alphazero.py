@@ -31,7 +31,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.series import play_series
-from tokaido_env.arena.suite_file import sha256_of
+from tokaido_env.arena.suite import sha256_of
 from tokaido_env.arena.tournament import Sheet
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.state import copy_rows

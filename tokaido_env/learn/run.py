@@ -19,10 +19,10 @@ import torch
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import check_from_file
 from tokaido_env.arena.executors import Executor, SerialExecutor
-from tokaido_env.arena.ladder_file import MOST_ELO, check_rating
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import brief
+from tokaido_env.decoding import Source
 from tokaido_env.learn.boards import board_summary, splits_of
 from tokaido_env.learn.checkpoint import (
     BROKEN,
@@ -230,7 +230,7 @@ class Run:
             )
         self._splits = splits_of({"board": {"splits": counters["splits"]}})
         self.rating, self.best_elo = _rating_of(counters["rating"]), counters["best_elo"]
-        if self.best_elo is not None and not -MOST_ELO <= self.best_elo <= MOST_ELO:
+        if self.best_elo is not None and not -1e6 <= self.best_elo <= 1e6:
             raise ValueError(f"state.json: best_elo: expected a number, got {self.best_elo}")
 
     def save(self, policy: Policy, checkpoint: Checkpoint) -> None:
@@ -388,7 +388,4 @@ def _load_start(settings: RunSettings, network: PolicyNetwork) -> list[str]:
 
 
 def _rating_of(data: Any) -> Rating | None:
-    if data is None:
-        return None
-    check_rating("state.json", "rating", data)
-    return Rating(**data | {"ci95": tuple(data["ci95"])})
+    return None if data is None else Source("state.json: rating", data, ValueError).decode(Rating)

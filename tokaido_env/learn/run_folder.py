@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 
 from tokaido_env.agents.inputs import INPUTS_HASH
 from tokaido_env.agents.registry import check_from_file, make
-from tokaido_env.arena.ladder import Ladder, ladder_for
-from tokaido_env.arena.ladder_file import LadderError
+from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.checks import MOST_SHOWN, shown
 from tokaido_env.core.rules import RULES_VERSION

@@ -11,8 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokaido_env.core.checks import plain
-from tokaido_env.report.canvas import new_axes, new_figure, save_figure
-from tokaido_env.report.style import FAINT, INK, PALETTE, WIDTH, drawing
+from tokaido_env.report.style import (
+    FAINT,
+    INK,
+    PALETTE,
+    WIDTH,
+    drawing,
+    new_axes,
+    new_figure,
+    save_figure,
+)
 from tokaido_env.report.tables import Table
 
 if TYPE_CHECKING:
@@ -110,10 +118,8 @@ def _signed(value: float, digits: int = 3) -> str:
 
 def write_plots(result: Figures, folder: str | Path) -> list[Path]:
     """Draw reliability and bias, as PNG and as SVG; return the files."""
-    folder = Path(folder)
     with drawing():
-        folder.mkdir(parents=True, exist_ok=True)
-        return save_figure(_draw(result), folder, "calibration")
+        return save_figure(_draw(result), Path(folder), "calibration")
 
 
 def _draw(result: Figures) -> Figure:

@@ -17,10 +17,10 @@ from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.match import POINTS, TRIGGERS, Match
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.core.state import END_CAP
-from tokaido_env.report.canvas import BELOW_TITLE, new_axes, new_figure, save_figure
 from tokaido_env.report.results import Results, results_between
 from tokaido_env.report.style import (
     ALL_GAMES,
+    BELOW_TITLE,
     CHARACTER_COLOURS,
     FAINT,
     INK,
@@ -28,6 +28,9 @@ from tokaido_env.report.style import (
     ON_DARK,
     WIDTH,
     drawing,
+    new_axes,
+    new_figure,
+    save_figure,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +62,6 @@ def write_plots(
     results = Results.of(matches, ratings)
     paths = []
     with drawing():
-        Path(folder).mkdir(parents=True, exist_ok=True)
         for name, _, figure in figures(results):
             paths += save_figure(figure, Path(folder), name)
     return paths

@@ -13,7 +13,6 @@ from pathlib import Path
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.files import write_text
-from tokaido_env.report.canvas import as_svg
 from tokaido_env.report.figures import figures
 from tokaido_env.report.page_style import CSS
 from tokaido_env.report.page_tables import (
@@ -24,7 +23,7 @@ from tokaido_env.report.page_tables import (
     text,
 )
 from tokaido_env.report.results import Results
-from tokaido_env.report.style import FAINT, INK, PAPER, drawing
+from tokaido_env.report.style import FAINT, INK, PAPER, as_svg, drawing
 
 FOLDED = 10  # more matches than these are folded together
 

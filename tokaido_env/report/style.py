@@ -1,4 +1,4 @@
-"""How figures and pages look: colours, sizes, and Matplotlib's settings.
+"""How figures look: colours, sizes, Matplotlib's settings; and figures as files, same bytes.
 
 Colours are told apart with any colour vision: for agents Okabe and Ito's (2008), then four of
 Tol's muted scheme (2021).
@@ -6,12 +6,19 @@ Tol's muted scheme (2021).
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tokaido_env.core.extras import missing
+from tokaido_env.files import whole_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PALETTE = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C8C8C", "#D6C700"),
@@ -22,6 +29,7 @@ ALL_GAMES = "#6b7280"
 INK, FAINT, PAPER = "#1b1e24", "#c9ccd3", "#ffffff"
 ON_COLOUR, ON_DARK = "#1a1d23", "#fefefe"  # text on a colour, the same in the dark
 WIDTH, DPI = 10.0, 120  # inches, dots per inch: pictures of 1200 pixels
+BELOW_TITLE = 0.55  # inches between the title's baseline and the top of what it is about
 
 STYLE: Any = {  # matplotlib's rcParams
     "font.size": 11,
@@ -57,3 +65,54 @@ def drawing() -> Iterator[None]:
         # A name may be in any script.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         yield
+
+
+def new_figure(height: float, title: str, games: str) -> Figure:
+    """Return an empty figure with its title and how many games it is about."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height))
+    figure.text(0.2 / WIDTH, 1 - 0.36 / height, title, fontsize=15, fontweight="bold")
+    figure.text(1 - 0.2 / WIDTH, 1 - 0.36 / height, games, ha="right")
+    return figure
+
+
+def new_axes(figure: Figure, left: float, bottom: float, right: float, top: float) -> Axes:
+    """Return axes with margins in inches, `top` from below the title."""
+    width, height = figure.get_size_inches()
+    rect = (
+        left / width,
+        bottom / height,
+        (width - left - right) / width,
+        (height - bottom - top - BELOW_TITLE) / height,
+    )
+    return figure.add_axes(rect)
+
+
+def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and as SVG to a folder, made if it is not there; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = {".png": _as_png(figure), ".svg": as_svg(figure, name).encode()}
+    paths = []
+    for suffix, content in contents.items():
+        paths.append(folder / (name + suffix))
+        with whole_file(paths[-1]) as file:
+            file.write(content)
+    return paths
+
+
+def as_svg(figure: Figure, name: str) -> str:
+    """Return a figure as SVG; the name keeps its ids apart from those of others."""
+    import matplotlib
+
+    out = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with matplotlib.rc_context({"svg.hashsalt": name}):
+        figure.savefig(out, format="svg", metadata=nothing)
+    return out.getvalue()
+
+
+def _as_png(figure: Figure) -> bytes:
+    out = io.BytesIO()
+    figure.savefig(out, format="png", metadata={"Software": None})
+    return out.getvalue()

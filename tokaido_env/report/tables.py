@@ -187,7 +187,8 @@ def differences_tables(differences: Differences) -> list[Table]:
     cells: dict[str, list[tuple[str, ...]]] = {"Elo": [], "above": []}
     for i, agent in enumerate(agents):
         name, others = f"{i + 1} {agent}", range(len(agents))
-        apart = [_interval(*(x[i, j] for x in differences[1:4])) for j in others]
+        value, low, high = differences[1:4]
+        apart = [with_interval(value[i, j], (low[i, j], high[i, j]), "+.0f") for j in others]
         sure = [_chance(float(differences.above[i, j])) for j in others]
         for key, row in (("Elo", apart), ("above", sure)):
             row[i] = ""
@@ -206,19 +207,31 @@ def _chance(share: float) -> str:
     return ends.get(share, f"{100 * share:.1f} %")
 
 
-def _interval(value: float, low: float, high: float) -> str:
-    return _minus(f"{value:+.0f} ({low:.0f} – {high:.0f})")
+def markdown(headers: Sequence[str], rows: Sequence[Sequence[str]], *, code: bool = False) -> str:
+    """Return a table in Markdown; a cell may hold what a stranger has written.
 
-
-def markdown(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown; a cell may hold what a stranger has written."""
-    lines = [headers, ["---"] * len(headers)]
-    lines += [[_markdown_cell(cell) for cell in row] for row in rows]
+    Args:
+        headers: of the columns.
+        rows: of text.
+        code: whether the first column is code.
+    """
+    cells = [[_markdown_cell(cell) for cell in row] for row in rows]
+    if code:
+        cells = [[f"`{first}`", *others] for first, *others in cells]
+    lines = [headers, ["---"] * len(headers), *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _markdown_cell(text: str) -> str:
     return plain(text).translate({ord("|"): "/", ord("`"): "'"})
+
+
+def with_interval(
+    value: float, ci95: Sequence[float], form: str, scale: float = 1.0, unit: str = ""
+) -> str:
+    """Return a value with its interval, each of this form, times `scale`."""
+    value_text, low, high = (f"{scale * x:{form}}" for x in (value, *ci95))
+    return _minus(f"{value_text}{unit} ({low} to {high})")
 
 
 def curve_table(curve: Sequence[tuple[int, Match]], chosen: int | None, title: str) -> Table:

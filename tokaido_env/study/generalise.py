@@ -14,12 +14,13 @@ from typing import Any
 from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.generalisation import (
+    VERSION,
     Generalisation,
     gap_between,
     scores_on_boards,
 )
-from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import MOST_GAMES
+from tokaido_env.arena.protocol import sheet_of
 from tokaido_env.arena.tournament import Sheet
 from tokaido_env.boards.family import PREFIX, SPLITS, is_family, numbers_of
 from tokaido_env.boards.pool import BoardPool
@@ -60,10 +61,12 @@ class Plan:
 
     def sheets(self) -> list[Sheet]:
         """Return the two matches, or the one, board after board."""
-        sheets = [self._sheet(self.test, self.pairs)]
-        if self.train is not None:
-            sheets.append(self._sheet(self.train, self.train_pairs))
-        return sheets
+        parts = (self.test, self.pairs), (self.train, self.train_pairs)
+        return [
+            sheet_of(self.agent, self.opponent, pool, pairs, self.seed, "generalise")
+            for pool, pairs in parts
+            if pool is not None
+        ]
 
     def result(self, sheets: Sequence[Sheet]) -> Generalisation:
         """Return what follows from the matches, which are finished."""
@@ -74,14 +77,8 @@ class Plan:
             if pool is not None
         ]
         train, gap = (found[1][0], gap_between(*found)) if len(found) > 1 else (None, None)
-        head = self.agent, self.opponent, self.seed, self.trained_on
+        head = VERSION, self.agent, self.opponent, self.seed, self.trained_on
         return Generalisation(*head, found[0][0], train, gap)
-
-    def _sheet(self, pool: BoardPool, pairs: int) -> Sheet:
-        return Sheet.by_board(
-            *(self.agent, self.opponent, pool, pairs),
-            lambda name: match_seed(self.seed, "generalise", name),
-        )
 
 
 def plan(

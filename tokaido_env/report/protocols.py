@@ -1,4 +1,4 @@
-"""Generalisation as tables and pictures: the scores of an agent on many boards, and of several.
+"""What suites and generalisation say of agents, as tables and pictures.
 
 Same results, same bytes.
 """
@@ -7,16 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tokaido_env.arena.generalisation import Estimate, Generalisation, Scores
-from tokaido_env.arena.generalisation_file import boards_trained_on
+from tokaido_env.arena.generalisation import Generalisation, Scores
+from tokaido_env.arena.intervals import Estimate
+from tokaido_env.arena.suite import SuiteResult
 from tokaido_env.core.checks import plain
-from tokaido_env.report.canvas import new_axes, new_figure, save_figure
-from tokaido_env.report.style import FAINT, INK, PALETTE, WIDTH, drawing
-from tokaido_env.report.tables import Table, markdown
+from tokaido_env.report.style import (
+    FAINT,
+    INK,
+    PALETTE,
+    WIDTH,
+    drawing,
+    new_axes,
+    new_figure,
+    save_figure,
+)
+from tokaido_env.report.tables import Table, with_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,19 +38,67 @@ _HEIGHT = 5.4  # inches
 _JITTER = 1.08  # between runs with as many boards
 
 
-# Tables
+# Suites
 
 
-def result_table(result: Generalisation) -> Table:
+class Measured(NamedTuple):
+    """A result of a suite, and how long its agent took.
+
+    Attributes:
+        result: of the suite.
+        seconds: of processor time a move, None if that is not known.
+    """
+
+    result: SuiteResult
+    seconds: float | None
+
+
+def suite_tables(result: SuiteResult) -> list[Table]:
+    """Return the numbers of an agent by a suite, and its scores against each opponent."""
+    title = f"{result.agent} on {result.suite}, {result.hash}: Elo points, mcts:sims=400 = 0"
+    numbers = [
+        ("TB-1, the default board", _elo(result.tb_1)),
+        ("TB-G, the test boards", _elo(result.tb_g)),
+        (f"the worst of them, {result.worst.board}", _elo(result.worst)),
+    ]
+    scores = [(one.opponent, f"{one.default:.1%}", f"{one.test:.1%}") for one in result.scores]
+    return [
+        Table(title, ("", "strength"), numbers),
+        Table("Scores", ("against", "default board", "test boards"), scores),
+    ]
+
+
+def compared_suite(measured: Sequence[Measured]) -> Table:
+    """Return several results of a suite, the strongest on the default board first."""
+    first = measured[0].result
+    title = f"{first.suite}, {first.hash}: Elo points, mcts:sims=400 = 0"
+    rows = [
+        (
+            *(result.agent, _elo(result.tb_1), _elo(result.tb_g)),
+            f"{_elo(result.worst)}, {result.worst.board}",
+            "" if seconds is None else f"{seconds:.2g}",
+        )
+        for result, seconds in sorted(measured, key=lambda one: -one.result.tb_1.value)
+    ]
+    return Table(title, ("agent", "TB-1", "TB-G", "worst board", "core-seconds a move"), rows)
+
+
+def _elo(strength: Estimate) -> str:
+    return with_interval(strength.value, strength.ci95, "+.0f")
+
+
+# Generalisation
+
+
+def generalisation_table(result: Generalisation) -> Table:
     """Return what an agent scores on boards it has not seen, and on others."""
     title = f"{result.agent} against {result.opponent}, seed {result.seed}"
     headers = ("boards", "", "games", "mean score", "interquartile mean", "better than even")
     rows = []
     for scores in (result.test, result.train):
         if scores is not None:
-            cells = [with_interval(x) for x in (scores.mean, scores.iqm, scores.above_even)]
-            number = f"{len(scores.each):,}", f"{scores.games:,}"
-            rows.append((scores.pool, *number, *cells))
+            cells = [_share(x) for x in (scores.mean, scores.iqm, scores.above_even)]
+            rows.append((scores.pool, f"{scores.boards:,}", f"{scores.games:,}", *cells))
     return Table(title, headers, rows)
 
 
@@ -50,40 +107,40 @@ def meaning(result: Generalisation) -> str:
     if result.train is None or result.gap is None:
         return "No gap: these are the boards that agents are trained on."
     known = "boards that it was trained on"
-    if result.trained_on is None or boards_trained_on(result) is None:
+    if result.boards_trained_on is None:
         known = "boards of train, which it has not seen either as far as is known"
-    gap = with_interval(result.gap, sign=True)
-    return f"Gap, {result.test.pool} less {result.train.pool} ({known}): {gap}"
+    return f"Gap, {result.test.pool} less {result.train.pool} ({known}): {_gap(result.gap)}"
 
 
-COMPARED = (
-    *("agent", "trained on", "score on test", "interquartile mean", "better than even"),
-    *("score on train", "gap"),
-)  # fmt: skip
+def compared_generalisation(results: Sequence[Generalisation]) -> Table:
+    """Return several results side by side, in the order given."""
+    first = results[0].test
+    pairs = f"{first.boards} boards, {first.pairs} pairs on each"
+    headers = ("agent", "trained on", "score on test", "interquartile mean", "better than even")
+    rows = []
+    for result in results:
+        test, train = result.test, result.train
+        cells = [_share(x) for x in (test.mean, test.iqm, test.above_even)]
+        cells.append("" if train is None else _share(train.mean))
+        cells.append("" if result.gap is None else _gap(result.gap))
+        rows.append((result.agent, result.trained_on or "", *cells))
+    title = f"Against {results[0].opponent} on {first.pool}: {pairs}"
+    return Table(title, (*headers, "score on train", "gap"), rows)
 
 
-def compared_table(results: Sequence[Generalisation]) -> Table:
-    """Return several results side by side, in the order given: without the interquartile mean."""
-    first = results[0]
-    pairs = f"{len(first.test.each)} boards, {first.test.pairs} pairs on each"
-    title = f"In %, against {first.opponent} on {first.test.pool}: {pairs}"
-    rows = [
-        (agent, known, *(cell.replace(" %", "") for cell in (mean, above, train, gap)))
-        for agent, known, mean, _, above, train, gap in _compared_rows(results)
-    ]
-    return Table(title, (*COMPARED[:3], *COMPARED[4:]), rows)
+def narrow(table: Table) -> Table:
+    """Return the table that compares generalisation as it fits a terminal, without one column."""
+    rows = [tuple(cell.replace(" %", "") for cell in (*row[:3], *row[4:])) for row in table.rows]
+    headers = (*table.headers[:3], *table.headers[4:])
+    return table._replace(title=f"In %. {table.title}", headers=headers, rows=rows)
 
 
-def markdown_table(results: Sequence[Generalisation]) -> str:
-    """Return several results side by side as a table in Markdown."""
-    return markdown(COMPARED, _compared_rows(results))
+def _share(estimate: Estimate) -> str:
+    return with_interval(estimate.value, estimate.ci95, ".1f", 100, " %")
 
 
-def with_interval(estimate: Estimate, *, sign: bool = False) -> str:
-    """Return a share with its interval, in per cent."""
-    form = "+.1f" if sign else ".1f"
-    value, low, high = (f"{100 * x:{form}}" for x in (estimate.value, *estimate.ci95))
-    return f"{value} % ({low} to {high})".replace("-", "−")
+def _gap(estimate: Estimate) -> str:
+    return with_interval(estimate.value, estimate.ci95, "+.1f", 100, " %")
 
 
 def check_comparable(results: Mapping[str, Generalisation]) -> None:
@@ -103,27 +160,17 @@ def check_comparable(results: Mapping[str, Generalisation]) -> None:
 
 def _protocol(result: Generalisation) -> tuple[str, ...]:
     test = result.test
-    pairs = f"{len(test.each)} boards of hash {test.hash}", f"{test.pairs} pairs on each"
+    pairs = f"{test.boards} boards of hash {test.hash}", f"{test.pairs} pairs on each"
     return f"against {result.opponent}", *pairs, f"seed {result.seed}"
 
 
-def _compared_rows(results: Sequence[Generalisation]) -> list[tuple[str, ...]]:
-    rows = []
-    for result in results:
-        test, train = result.test, result.train
-        cells = [with_interval(x) for x in (test.mean, test.iqm, test.above_even)]
-        cells.append("" if train is None else with_interval(train.mean))
-        cells.append("" if result.gap is None else with_interval(result.gap, sign=True))
-        rows.append((result.agent, result.trained_on or "", *cells))
-    return rows
-
-
-# Figures
+# Figures of generalisation
 
 
 def write_result_plots(result: Generalisation, folder: str | Path) -> list[Path]:
     """Draw the scores of an agent on each board, as PNG and as SVG; return the files."""
-    return _write({"boards": lambda: _draw_boards(result)}, Path(folder))
+    with drawing():
+        return save_figure(_draw_boards(result), Path(folder), "boards")
 
 
 def write_curve_plots(results: Sequence[Generalisation], folder: str | Path) -> list[Path]:
@@ -132,29 +179,21 @@ def write_curve_plots(results: Sequence[Generalisation], folder: str | Path) -> 
     Raises:
         ValueError: if of no agent this number is known.
     """
-    trained = [(boards_trained_on(result), result) for result in results]
+    trained = [(result.boards_trained_on, result) for result in results]
     known = [(boards, result) for boards, result in trained if boards is not None]
     if not known:
         raise ValueError(
             "no curve: of none of these agents it is known on how many boards of the family it "
             "was trained"
         )
-    return _write({"curve": lambda: _draw_curve(known)}, Path(folder))
-
-
-def _write(figures: Mapping[str, Callable[[], Figure]], folder: Path) -> list[Path]:
-    paths = []
     with drawing():
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, draw in figures.items():
-            paths += save_figure(draw(), folder, name)
-    return paths
+        return save_figure(_draw_curve(known), Path(folder), "curve")
 
 
 def _draw_boards(result: Generalisation) -> Figure:
     sides = [(result.test, "boards it has not seen", TEST_COLOUR)]
     if result.train is not None:
-        new = boards_trained_on(result) is None
+        new = result.boards_trained_on is None
         what = "other boards" if new else "boards it was trained on"
         sides.append((result.train, what, TRAIN_COLOUR))
     games = sum(scores.games for scores, _, _ in sides)
@@ -179,8 +218,8 @@ def _draw_boards(result: Generalisation) -> Figure:
 
 def _draw_scores(axes: Axes, scores: Scores, colour: str) -> None:
     """Draw the scores on boards from the lowest to the highest."""
-    order = np.argsort([one.score.value for one in scores.each], kind="stable")
-    each = [scores.each[i].score for i in order]
+    order = np.argsort([one.value for one in scores.each], kind="stable")
+    each = [scores.each[i] for i in order]
     places = np.arange(1, len(each) + 1)
     lows, highs = (100 * np.array([score.ci95[end] for score in each]) for end in (0, 1))
     axes.vlines(places, lows, highs, color=colour, alpha=0.35, linewidth=max(1.0, 60 / len(each)))
@@ -192,7 +231,7 @@ def _draw_scores(axes: Axes, scores: Scores, colour: str) -> None:
     _even(axes)
     axes.set_ylim(0, 100)
     axes.set_xlim(0, len(each) + 1)
-    text = f"mean {with_interval(scores.mean)}"
+    text = f"mean {_share(scores.mean)}"
     place: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 10}
     axes.text(0.98, 0.04, text, weight="bold", ha="right", **place)
     axes.set_xlabel("boards, from its worst to its best")
