@@ -26,7 +26,7 @@ import numba
 from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.boards.pool import BoardPool
-from tokaido_env.learn.self_play import SelfPlayUnit
+from tokaido_env.learn.selfplay_games import SelfPlayGames
 
 EXECUTORS = ("serial", "processes:1", "processes:2", "processes:3")
 
@@ -83,12 +83,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def unit(expert: str, games: int, number: int) -> SelfPlayUnit:
+def unit(expert: str, games: int, number: int) -> SelfPlayGames:
     """Return one of the units that all executors play."""
-    return SelfPlayUnit(expert, "", BoardPool.load(), games, 1000 * number, 0.26, 0.04)
+    return SelfPlayGames(expert, "", BoardPool.load(), games, 1000 * number, 0.26, 0.04)
 
 
-def measure(name: str, units: Sequence[SelfPlayUnit]) -> Cost:
+def measure(name: str, units: Sequence[SelfPlayGames]) -> Cost:
     """Let an executor of its own play units."""
     began, cpu = time.perf_counter(), _cpu()
     with open_executor(name) as executor:

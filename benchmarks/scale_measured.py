@@ -2,7 +2,7 @@
 
     python benchmarks/scale_measured.py          a few minutes; writes benchmarks/scale.json
 
-Seconds are of processors, by the code that a run uses (`learn/zero.py`), on one thread each.
+Seconds are of processors, by the code that a run uses (`learn/alphazero.py`), on one thread each.
 The driver's are those of this process while a Ray cluster on this machine does units of two sizes:
 what a unit takes, and what each position in it adds. `scale_on_paper.py` reads the file.
 """
@@ -23,20 +23,23 @@ from typing import Any
 import numba
 import numpy as np
 import torch
-from tokaido_env.learn.expert import learn
-from tokaido_env.learn.samples import Samples, legal_rows, load_samples, save_samples
-from tokaido_env.learn.self_play import SelfPlayUnit
-from tokaido_env.learn.zero_folder import ZeroSettings
 from torch.utils.flop_counter import FlopCounterMode
 
 from tokaido_env.agents import make
 from tokaido_env.agents.champion import CHAMPION
+from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.inputs import N_INPUTS, read_positions
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.arena.suite import sha256_of
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.state import STATE
 from tokaido_env.files import write_text
+from tokaido_env.learn.alphazero import learn
+from tokaido_env.learn.network import PolicyNetwork
+from tokaido_env.learn.replay_buffer import Samples, load_samples, save_samples
+from tokaido_env.learn.rollouts import judge
+from tokaido_env.learn.selfplay_games import SelfPlayGames
+from tokaido_env.learn.settings import AlphaZeroSettings
 
 MEASURED = Path(__file__).resolve().parent / "scale.json"
 
@@ -71,8 +74,8 @@ def played(games: int, sims: int) -> tuple[Samples, dict[str, float]]:
     """Play a unit; return its samples, and how fast."""
     expert: Any = make(f"policy_search:{CHAMPION},sims={sims}")
 
-    def unit(games: int, seed: int) -> SelfPlayUnit:
-        return SelfPlayUnit(expert.spec, "", BoardPool.load(), games, seed, 0.26, 0.04)
+    def unit(games: int, seed: int) -> SelfPlayGames:
+        return SelfPlayGames(expert.spec, "", BoardPool.load(), games, seed, 0.26, 0.04)
 
     unit(2, 0).samples(expert)  # what is loaded or compiled
     seconds, samples = _cpu(lambda: unit(games, 1).samples(expert))
@@ -107,11 +110,11 @@ def taken(units: int, folder: Path) -> dict[str, float]:
     with open_executor("ray") as executor:
         for games in (1, 32):  # by a search that costs next to nothing
             some = [
-                SelfPlayUnit("mcts:sims=1", "", BoardPool.load(), games, 1000 * k, 0.26, 0.04)
+                SelfPlayGames("mcts:sims=1", "", BoardPool.load(), games, 1000 * k, 0.26, 0.04)
                 for k in range(units)
             ]
 
-            def save(units: list[SelfPlayUnit]) -> int:
+            def save(units: list[SelfPlayGames]) -> int:
                 positions = 0
                 for number, part in executor.map(units):
                     positions += len(part.legal)
@@ -131,17 +134,18 @@ def taken(units: int, folder: Path) -> dict[str, float]:
 
 def learnt(samples: Samples, steps: int) -> dict[str, float]:
     """Return what the learner takes a sample: its inputs, and a step with them."""
-    settings = ZeroSettings()
-    network, rows = settings.network(), settings.minibatch
+    settings = AlphaZeroSettings()
+    network, rows = PolicyNetwork(settings.sizes), settings.minibatch
     learn(network, samples, 2, 0, settings)
     part = samples.part(np.arange(rows))
     boards = settings.pool.records
-    inputs = read_positions(boards, part.states, part.legal)
-    each = _each(lambda: read_positions(boards, part.states, part.legal), rows)
+    guides, which = guides_of(boards), part.boards.astype(np.int64)
+    asked = boards, guides, which, part.states, part.legal
+    each = _each(lambda: read_positions(*asked), rows)
     counter = FlopCounterMode(display=False)
     with counter:
-        logits, values = network(torch.from_numpy(inputs), torch.from_numpy(legal_rows(part.legal)))
-        (logits.sum() + values.sum()).backward()
+        found = judge(network, *asked)
+        (found.logits.sum() + found.values.sum()).backward()  # type: ignore[no-untyped-call]
     seconds, _ = _cpu(lambda: learn(network, samples, steps, 0, settings))
     return {
         "inputs_seconds": each,

@@ -1,237 +1,590 @@
-"""Settings and run folders: where a value comes from, what is refused, and what is told."""
+"""Training runs of every method: whole folders, exact resumption, and refusals that say why."""
 
+import errno
+import hashlib
+import json
+import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from tokaido_env.learn.declared import RunError
+from cases import rest_slow
+from networks import random_policy
+from safetensors.numpy import load_file
+from short_run import SHORT, VALUES, contents, metrics, words_of
+from signed import write_state
 
-from tokaido_env.agents import AgentError
-from tokaido_env.arena.ladder import LadderError
-from tokaido_env.boards.board import BoardError
-from tokaido_env.learn.settings import (
-    DEFAULTS,
-    MEANINGS,
-    PRESETS,
-    Settings,
-    load_ladder,
-    load_settings,
-    read_settings,
-    resume_run,
-    start_run,
+from tokaido_env.agents import Policy, make
+from tokaido_env.agents.policy import Sizes
+from tokaido_env.arena.ladder import LADDER
+from tokaido_env.cli.train import main
+from tokaido_env.learn import checkpoint, run as runs
+from tokaido_env.learn.metrics import Logs
+from tokaido_env.learn.network import torch_threads
+from tokaido_env.learn.run import Progress
+from tokaido_env.learn.run_folder import load_settings
+from tokaido_env.learn.settings import PpoSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+METHODS = tuple(SHORT)
+CHECKPOINT = (
+    *("learner.safetensors", "optimizer.safetensors", "games.npz", "state.json", "SHA256SUMS"),
 )
+
+Finished = Callable[[str], Path]
+Output = pytest.CaptureFixture[str]
+
+pytest.importorskip("sb3_contrib")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A run that has been made but not begun."""
-    start_run(tmp_path / "run", Settings(steps=5000, seed=3))
+def run(finished_run: Finished, tmp_path: Path) -> Path:
+    """A copy of a finished run of PPO, to be changed."""
+    return copy_of(finished_run("ppo"), tmp_path)
+
+
+def copy_of(folder: Path, tmp_path: Path) -> Path:
+    shutil.copytree(folder, tmp_path / "run")
     return tmp_path / "run"
 
 
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
+def newest(run: Path) -> Path:
+    return max((run / "checkpoints").iterdir())
 
 
-# Values
+def resume(run: Path, *options: str) -> int:
+    return main(["--resume", str(run), *options])
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"steps": 0}, "steps: expected an integer from 1, got 0"),
-        ({"steps": 1.5}, "steps: expected an integer from 1, got 1.5"),
-        ({"steps": True}, "steps: expected an integer from 1, got True"),
-        ({"games": -1}, "games: expected an integer from 1, got -1"),
-        ({"games": "many"}, "games: expected an integer from 1, got 'many'"),
-        ({"board": 7}, "board: expected a text, got 7"),
-        ({"learning_rate": 0.0}, "learning_rate: expected a number from 1e-09 to 1, got 0.0"),
-        ({"learning_rate": float("nan")}, "learning_rate: expected a number"),
-        ({"entropy": float("inf")}, "entropy: expected a number from 0 to 10, got inf"),
-        ({"gae_lambda": 1.01}, "gae_lambda: expected a number from 0 to 1, got 1.01"),
-        ({"steps": 10**400}, "steps: expected at most 9007199254740991 (2**53 - 1), got 1000"),
-        ({"entropy": 10**400}, "entropy: expected a number from 0 to 10, got 1000"),
-        ({"width": 4104}, "width: expected at most 4096, got 4104"),
-        ({"games": 10**9}, "games * rollout: expected at most 16777216, got 32000000000"),
-        ({"board": "x" * 4001}, "board: expected at most 4000 characters, got 4001: 'xxx"),
-        ({"ladder": "a\udcff"}, "ladder: expected a text in Unicode, got 'a\\udcff'"),
-        ({"pool_size": 1}, "pool_size: expected an integer from 2, got 1"),
-        ({"rating_games": 7}, "rating_games: expected an even number, got 7"),
-        ({"minibatch": 100}, "minibatch: expected a divisor of games * rollout = 16384, got 100"),
-        ({"slots": 7}, "slots: expected a divisor of games = 512, got 7"),
-        ({"share_past": 0.5}, "expected a sum of 1, got 0.5 + 0.5 + 0.25 = 1.25"),
-        ({"share_past": -0.5}, "share_past: expected a number from 0 to 1, got -0.5"),
-        ({"agents": ""}, "agents: expected one or more specs, or share_agents = 0"),
-        (
-            {"share_latest": 0.0, "share_past": 0.75},
-            "share_latest: expected above 0, as the value is learnt from self-play, got 0: or "
-            "value_from = all",
-        ),
-        ({"value_from": "past"}, "value_from: expected 'self-play' or 'all', got 'past'"),
-        ({"agents": "greedy greedy"}, "agents: expected each once, got 'greedy greedy'"),
-        ({"seed": -1}, "seed: expected an integer from 0"),
-        ({"seed": 2**53 - 2}, "seed: expected an integer from 0"),  # of the last game
-    ],
-)
-def test_a_wrong_value_is_told_with_what_was_expected(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        Settings(**values)
+# The folder
 
 
-def test_an_integer_stands_for_the_same_number() -> None:
-    assert Settings(gae_lambda=1) == Settings(gae_lambda=1.0)
-    assert type(Settings(gae_lambda=1).gae_lambda) is float
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_folder_has_exactly_its_parts(finished_run: Finished, method: str) -> None:
+    finished, settings = finished_run(method), SHORT[method]
+    dones = {"ppo": (512, 640), "selfplay": (2, 3), "alphazero": (2, 3)}[method]
+    kept = {"ppo": range(0, 641, 128), "selfplay": (2,), "alphazero": (1, 2, 3)}[method]
+    shards = [f"{n:04d}-{i:04d}.npz" for n in (1, 2, 3) for i in range(3)]
+    assert set(contents(finished)) == {
+        *("config.toml", "metrics.jsonl", "last", "best"),
+        *(f"checkpoints/{done:09d}/{name}" for done in dones for name in CHECKPOINT),
+        *(f"policies/{done:09d}" for done in kept),
+        *(f"shards/{name}" for name in shards if method == "alphazero"),
+    }
+    assert len(list((finished / "tb").iterdir())) == 1
+    config = tomllib.loads((finished / "config.toml").read_text(encoding="utf-8"))
+    assert config["run"] == {"method": method, "version": 2}
+    assert type(settings)(**config["settings"]) == settings == load_settings(finished)
+    assert set(config["layout"]) == {"rules", "actions", "inputs"}
+    assert {"python", "tokaido-env", "numpy", "numba", "torch"} <= set(config["versions"])
 
 
-def test_shares_may_be_rounded() -> None:
-    third = 0.3333333
-    Settings(share_latest=third, share_past=third, share_agents=third)
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_in_a_run_folder_can_run_code(finished_run: Finished, method: str) -> None:
+    """Every file but TensorBoard's is read whole by a format that holds data only."""
+    finished = finished_run(method)
+    for name in contents(finished):
+        path = finished / name
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as arrays:
+                assert all(arrays[key].dtype != object for key in arrays)
+        elif path.suffix == ".safetensors":
+            assert load_file(path)
+        elif path.suffix == ".json":
+            assert json.loads(path.read_text(encoding="utf-8"))
+        elif path.name == "metrics.jsonl":
+            assert metrics(finished)
+        elif path.name == "SHA256SUMS":
+            assert re.fullmatch(r"([0-9a-f]{64}  [a-z.]+\n){4}", path.read_text(encoding="utf-8"))
+        elif path.suffix == ".toml":
+            assert tomllib.loads(path.read_text(encoding="utf-8"))
+        else:
+            assert Policy.load(path).tensors
 
 
-def test_text_of_the_command_line_is_read_or_refused() -> None:
-    assert Settings.read("steps", "12") == 12
-    assert Settings.read("entropy", "0.5") == 0.5
-    assert Settings.read("agents", "greedy random") == "greedy random"
-    with pytest.raises(RunError, match="steps: expected an integer from 1, got '1e6'"):
-        Settings.read("steps", "1e6")
+@pytest.mark.parametrize("method", METHODS)
+def test_metrics_tell_every_update_in_order(finished_run: Finished, method: str) -> None:
+    told, settings = metrics(finished_run(method)), SHORT[method]
+    each = settings.update_steps if isinstance(settings, PpoSettings) else 1
+    dones = [line[settings.LENGTH] for line in told]
+    assert dones == list(range(each, settings.length + 1, each))
+    own = {
+        "ppo": {"train/loss", "train/approx_kl", "games/ended", "win_rate/greedy"},
+        "selfplay": {"policy", "value", "auxiliary", "entropy", "points", "decisions"},
+        "alphazero": {"policy_loss", "value_loss", "positions", "shards", "policy", "promoted"},
+    }
+    assert own[method] <= set(told[-1])
+    assert not any(name.startswith("time/") for line in told for name in line)
+    rated = [line for line in told if "rating/elo" in line]
+    assert [line[settings.LENGTH] for line in rated] == ([512, 640] if method == "ppo" else [2, 3])
+    for line in rated:
+        assert line["rating/low"] < line["rating/elo"] < line["rating/high"]
+        assert line["rating/games"] == 3 * settings.rating_games
+    state = json.loads((newest(finished_run(method)) / "state.json").read_text(encoding="utf-8"))
+    assert state["run"]["best_elo"] == max(line["rating/elo"] for line in rated)
+    assert state["run"]["ladder"] == json.loads(LADDER.read_text(encoding="utf-8"))["hash"]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_presets_are_settings(preset: str) -> None:
-    settings = Settings(**PRESETS[preset])
-    assert set(PRESETS[preset]) <= set(DEFAULTS)
-    update = settings.games * settings.rollout
-    assert settings.steps > settings.rate_every > update
-    assert settings.checkpoint_every > update
-
-
-def test_presets_set_the_same_so_that_each_undoes_another() -> None:
-    keys = [set(preset) for preset in PRESETS.values()]
-    assert all(one == keys[0] for one in keys)
-    assert list(PRESETS) == ["quick", "standard", "long"]
-
-
-def test_every_setting_has_a_meaning() -> None:
-    assert set(MEANINGS) == set(DEFAULTS) == set(asdict(Settings()))
-    assert all(MEANINGS.values())
-
-
-# Files
-
-
-def test_config_toml_tells_every_value_with_its_meaning(folder: Path) -> None:
-    text = (folder / "config.toml").read_text(encoding="utf-8")
-    assert load_settings(folder) == Settings(steps=5000, seed=3)
-    lines = text.partition("[layout]")[0].splitlines()
-    for name, meaning in MEANINGS.items():
-        assert [line for line in lines if line.startswith(f"{name} = ") and f"# {meaning}" in line]
-    assert set(tomllib.loads(text)) == {"settings", "layout", "versions"}
-
-
-def test_texts_survive_in_config_toml(tmp_path: Path) -> None:
-    ladder = tmp_path / 'a "ladder" # é 🎲\x00\x1b\x7f\x85\\.json'
-    settings = Settings(rate_every=0, ladder=str(ladder))
-    start_run(tmp_path / "run", settings)
-    assert load_settings(tmp_path / "run") == settings
-
-
-def test_the_config_of_a_run_is_a_config_file(folder: Path) -> None:
-    assert read_settings(folder / "config.toml") == asdict(Settings(steps=5000, seed=3))
-
-
-def test_a_config_file_may_hold_some_settings(tmp_path: Path) -> None:
-    file = write(tmp_path / "my.toml", "[settings]\ngames = 64\nentropy = 0\n")
-    assert read_settings(file) == {"games": 64, "entropy": 0.0}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[settings]\nlearing_rate = 0.1", "unknown setting 'learing_rate': the nearest is 'lea"),
-        ("[settings]\nxyz = 1", "unknown setting 'xyz': the nearest is"),
-        ("[setings]\ngames = 64", "unknown table 'setings': the nearest is 'settings'"),
-        ("games = 64", "unknown table 'games'"),
-        ("", "expected a table [settings]"),
-        ("settings = 3", "expected a table [settings]"),
-        ("[settings]\ngames = 'many'", "games: expected an integer from 1, got 'many'"),
-        ("[settings]\ngames = [1]", "games: expected an integer from 1, got [1]"),
-        ("[settings", "not a TOML file"),
-    ],
-)
-def test_a_wrong_config_file_is_told(tmp_path: Path, text: str, message: str) -> None:
-    file = write(tmp_path / "my.toml", text)
-    with pytest.raises(RunError, match=re.escape(message)) as refused:
-        read_settings(file)
-    assert str(refused.value).startswith(f"{file}: ")
-    assert "\n" not in str(refused.value)
-
-
-# Beginning and going on
-
-
-@pytest.mark.parametrize(
-    ("values", "error", "message"),
-    [
-        ({"board": "honshu"}, BoardError, "unknown board 'honshu'"),
-        ({"agents": "greedy gredy"}, AgentError, "unknown agent 'gredy'"),
-        ({"ladder": "\x1b" * 900}, LadderError, "…: cannot be read: File name too long; --"),
-        ({"ladder": "a\x00"}, LadderError, "a\\x00: not a whole JSON file: embedded null byte; --"),
-        ({"board": "\x1b.toml"}, BoardError, "\\x1b.toml: no such board file"),
-        ({"board": "n" * 300 + ".toml"}, BoardError, "n…: no such board file"),
-        ({"agents": "policy:" + "n" * 300}, AgentError, "n…: no such policy file"),
-        (
-            {"agents": "policy:/dev/null"},
-            AgentError,
-            "null: expected a policy file, it is a device",
-        ),
-        ({"agents": "policy:\x1b"}, AgentError, "\\x1b: no such policy file"),
-        ({"ladder": "nowhere.json"}, LadderError, "nowhere.json: no such ladder; --ladder FILE"),
-        ({"board": "shikoku_ring"}, LadderError, "on another board; --ladder FILE names another"),
-    ],
-)
-def test_what_is_not_there_is_told_before_a_folder_is_made(
-    tmp_path: Path, values: dict[str, Any], error: type[Exception], message: str
+@pytest.mark.parametrize("method", METHODS)
+def test_a_saved_policy_tells_how_it_was_trained_and_plays(
+    finished_run: Finished, method: str
 ) -> None:
-    with pytest.raises(error, match=re.escape(message)) as refused:
-        start_run(tmp_path / "run", Settings(**values))
-    assert str(refused.value).isprintable()
-    assert len(str(refused.value)) < 500
+    finished, settings = finished_run(method), SHORT[method]
+    policy = Policy.load(finished / "last")
+    own = {name: v for name, v in asdict(settings).items() if name != settings.LENGTH}
+    assert policy.training["method"] == method
+    assert policy.training[settings.LENGTH] <= settings.length
+    assert policy.training["settings"] == own
+    assert policy.sizes == settings.sizes
+    assert make(f"policy:{finished}").spec == f"policy:{finished}"
+    assert policy.tensors["move.weight"].any()
+
+
+def test_best_is_kept_by_rating_and_ties_keep_the_older(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ratings by hand: the second is the highest, the third its equal."""
+    elos = iter([100.0, 300.0, 300.0, 200.0])
+    rated: list[Policy] = []
+
+    def place(agent: Any, *others: Any) -> runs.Rating:
+        rated.append(agent.policy)
+        elo = next(elos)
+        return runs.Rating("learner", elo, (elo - 1, elo + 1), 12)
+
+    monkeypatch.setattr(runs, "place", place)
+    runs.begin(tmp_path / "run", PpoSettings(**VALUES | {"rate_every": 256, "steps": 1024}))
+    told: list[Progress] = []
+    assert runs.train(tmp_path / "run", told.append)
+    best = Policy.load(tmp_path / "run" / "best")
+    assert np.array_equal(best.tensors["trunk.0.weight"], rated[1].tensors["trunk.0.weight"])
+    assert not np.array_equal(best.tensors["trunk.0.weight"], rated[2].tensors["trunk.0.weight"])
+    new = [progress for progress in told if progress.is_new]
+    assert [progress.done for progress in new] == [256, 512, 768, 1024]
+    assert [progress.is_best for progress in new] == [True, True, False, False]
+
+
+def test_without_ratings_best_is_last(finished: Path) -> None:
+    assert (finished / "best").read_bytes() == (finished / "last").read_bytes()
+
+
+# Going on
+
+
+class Stopping:
+    """Presses Ctrl-C when so many updates have been logged."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+        write, self.logged = Logs.write, 0
+
+        def press(logs: Any, *arguments: Any) -> None:
+            write(logs, *arguments)
+            self.logged += 1
+            if self.logged == after:
+                signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr(Logs, "write", press)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interrupted_run_goes_on_as_if_it_had_not_stopped(
+    finished_run: Finished,
+    method: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Output,
+) -> None:
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        Stopping(patch, after=1)
+        assert main(["--run", str(run), *words_of(SHORT[method])]) == 130
+    assert f"--resume {run}\n" in capsys.readouterr().out
+    assert (run / "best").is_file()
+    assert len(metrics(run)) == 1
+    assert newest(run).is_dir()
+    with torch_threads(2):  # whatever a process is left with, the run has its own number
+        assert resume(run) == 0
+    assert same_but_for_older_checkpoints(run, finished_run(method))
+
+
+def same_but_for_older_checkpoints(run: Path, other: Path) -> bool:
+    """Where a run was stopped there is another checkpoint before the last."""
+    assert newest(run).name == newest(other).name
+
+    def lasting(folder: Path) -> dict[str, bytes]:
+        last = newest(folder).name
+        files = contents(folder).items()
+        return {name: f for name, f in files if "checkpoints" not in name or last in name}
+
+    return lasting(run) == lasting(other)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_checkpoint_goes_on_as_if_the_run_had_not_stopped(
+    finished_run: Finished, method: str, tmp_path: Path
+) -> None:
+    """As after a power cut: the newest checkpoint is gone, of what came later some is there."""
+    run = copy_of(finished_run(method), tmp_path)
+    shutil.rmtree(newest(run))
+    (run / "last").unlink()
+    for name in ("shards/0003-0001.npz", "policies/000000640", "policies/000000003"):
+        (run / name).unlink(missing_ok=True)
+    metrics_file = run / "metrics.jsonl"
+    metrics_file.write_bytes(metrics_file.read_bytes()[:-30])
+    assert resume(run) == 0
+    assert contents(run) == contents(finished_run(method))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_stopped_after_every_update_is_the_same_run(
+    finished_run: Finished, method: str, tmp_path: Path
+) -> None:
+    run, handler = tmp_path / "run", signal.getsignal(signal.SIGINT)
+    runs.begin(run, SHORT[method])
+
+    def stop(progress: Progress) -> None:
+        if progress.figures and signal.getsignal(signal.SIGINT) is not handler:
+            signal.raise_signal(signal.SIGINT)
+
+    times = 1
+    while not runs.train(run, stop):
+        times += 1
+    assert times == len(metrics(run))
+    assert same_but_for_older_checkpoints(run, finished_run(method))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
+def test_a_command_that_is_stopped_goes_on_as_if_it_had_not(
+    finished_run: Finished, method: str, signum: signal.Signals, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "train.py", "--run", str(run), *words_of(SHORT[method])],
+        cwd=ROOT,
+        env=os.environ | {"COLUMNS": "300"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    while process.poll() is None:
+        file = run / "metrics.jsonl"
+        if file.is_file() and file.read_text(encoding="utf-8").count("\n") >= 1:
+            break
+        time.sleep(0.01)
+    process.send_signal(signum)
+    output, _ = process.communicate(timeout=300)
+    if signum == signal.SIGINT:
+        assert process.returncode == 130, output
+        assert f"Go on with: python train.py --resume {run}" in output
+    assert resume(run) == 0
+    assert same_but_for_older_checkpoints(run, finished_run(method))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_finished_run_has_nothing_to_do(
+    finished_run: Finished, method: str, tmp_path: Path, capsys: Output
+) -> None:
+    run = copy_of(finished_run(method), tmp_path)
+    length, unit = SHORT[method].length, SHORT[method].LENGTH
+    assert resume(run) == 0
+    assert contents(run) == contents(finished_run(method))
+    assert f"nothing to do: {length} {unit} are done\n" in capsys.readouterr().out
+
+
+def test_steps_are_rounded_up_and_told(tmp_path: Path, capsys: Output) -> None:
+    run, settings = tmp_path / "run", PpoSettings(**VALUES | {"steps": 300})
+    assert main(["--run", str(run), *words_of(settings)]) == 0
+    assert "512 steps: 300 rounded up to whole updates\n" in capsys.readouterr().out
+    assert [line["steps"] for line in metrics(run)] == [256, 512]
+    assert resume(run, "--steps", "512") == 0
+    assert "nothing to do: 512 steps are done\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_longer_run_goes_on_as_if_it_had_been_so_from_the_start(
+    finished_run: Finished, method: str, tmp_path: Path
+) -> None:
+    """With a constant learning rate, and without the rating at the first end."""
+    whole: Any = SHORT[method]
+    constant: Any = {} if method == "alphazero" else {"final_learning_rate": 1.0}
+    constant |= {"refit_games": 0} if method == "ppo" else {}
+    whole = replace(whole, rate_every=0, **constant)
+    less = {whole.LENGTH: 384 if method == "ppo" else 1}
+    for name, settings in (("whole", whole), ("run", replace(whole, **less))):
+        runs.begin(tmp_path / name, settings)
+        assert runs.train(tmp_path / name)
+    length = getattr(whole, whole.LENGTH)
+    assert resume(tmp_path / "run", f"--{whole.LENGTH}", str(length)) == 0
+    assert same_but_for_older_checkpoints(tmp_path / "run", tmp_path / "whole")
+
+
+def test_a_kill_after_the_last_checkpoint_leaves_nothing_old(
+    finished_run: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(folder: Path) -> Any:
+        if (folder / "checkpoints" / "000000640").exists():
+            raise Killed
+        return kept(folder)
+
+    run, kept = tmp_path / "run", checkpoint.drop_old
+    runs.begin(run, SHORT["ppo"])
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "drop_old", killed)
+        with pytest.raises(Killed):
+            runs.train(run)
+    assert resume(run) == 0
+    assert (run / "last").read_bytes() == (finished_run("ppo") / "last").read_bytes()
+
+
+# Beginning
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_can_start_from_a_policy(method: str, tmp_path: Path) -> None:
+    """Also when the policy is gone later; a policy tells the boards of the one it began with."""
+    settings, start = SHORT[method], tmp_path / "start"
+    told = {"splits": ["test", "nowhere", 3], "name": "x" * 9000}
+    replace(random_policy(settings.sizes), training={"board": told}).save(start)
+    little = {"ppo": {"steps": 128}, "selfplay": {"updates": 1}, "alphazero": {"rounds": 1}}
+    short: Any = little[method] | {"start_from": str(start), "learning_rate": 1e-9}
+    short |= {"rate_every": 0} | ({"refit_games": 0} if method == "ppo" else {})
+    runs.begin(tmp_path / "run", replace(settings, **short))
+    assert runs.train(tmp_path / "run")
+    own = Policy.load(tmp_path / "run" / "last")
+    for name, tensor in Policy.load(start).tensors.items():
+        np.testing.assert_allclose(own.tensors[name], tensor, atol=1e-5)
+    assert own.training["board"]["splits"] == ["test"]
+    if method != "alphazero":  # its incumbent may be that policy
+        start.unlink()
+    assert resume(tmp_path / "run") == 0
+
+
+def refusal(capsys: Output) -> str:
+    """What is said on stderr, in one line."""
+    error = capsys.readouterr().err
+    assert error.startswith("train: ")
+    assert error.count("\n") == 1
+    return error
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--steps", "0"), "steps: expected an integer from 1, got '0'"),
+        (("--steps", "many"), "steps: expected an integer from 1, got 'many'"),
+        (("--minibatch", "100"), "minibatch: expected a divisor of games * rollout = 256, got 100"),
+        (("--learning-rate", "nan"), "learning_rate"),
+        (("--seed", "-1"), "seed: expected an integer from 0"),
+        (("--board", "honshu"), "unknown board 'honshu': expected one of shikoku"),
+        (("--board", "family:abc"), "expected family:NUMBER, or family:SPLIT"),
+        (("--agents", "gredy"), "unknown agent 'gredy'"),
+        (
+            ("--rate-every", "1", "--ladder", "nowhere.json"),
+            "nowhere.json: no such ladder; --ladder FILE names another",
+        ),
+        (("--config", "nowhere.toml"), "nowhere.toml"),
+        (("--start-from", "nowhere"), "nowhere: no such policy file"),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_is_made(
+    tmp_path: Path, capsys: Output, options: tuple[str, ...], message: str
+) -> None:
+    words = words_of(PpoSettings(**VALUES))
+    assert main(["--run", str(tmp_path / "run"), *words, *options]) == 1
+    assert message in refusal(capsys)
     assert not (tmp_path / "run").exists()
 
 
-def test_without_ratings_no_ladder_is_needed() -> None:
-    assert load_ladder(Settings(board="shikoku_ring", rate_every=0)) is None
+@pytest.mark.parametrize("method", METHODS)
+def test_a_policy_of_another_size_is_refused_before_anything_is_made(
+    method: str, tmp_path: Path, capsys: Output
+) -> None:
+    start = tmp_path / "start"
+    random_policy(Sizes(64, 16, 8, 64, 16)).save(start)
+    words = words_of(SHORT[method])
+    assert main(["--run", str(tmp_path / "run"), *words, "--start-from", str(start)]) == 1
+    assert "start_from: expected at most Sizes(first=" in refusal(capsys)
+    assert not (tmp_path / "run").exists()
 
 
-def test_a_run_goes_on_with_equal_settings_only(folder: Path) -> None:
-    before = (folder / "config.toml").read_bytes()
-    resume_run(folder, {"seed": 3, "games": 512, "steps": 5000})
-    asked = {"seed": 4, "games": 512, "entropy": 0.5}
-    with pytest.raises(RunError) as refused:
-        resume_run(folder, asked)
-    assert "seed: the run has 3, asked for 4; " in str(refused.value)
-    assert "entropy: the run has 0.005, asked for 0.5" in str(refused.value)
-    assert "games" not in str(refused.value)
-    assert (folder / "config.toml").read_bytes() == before
+def test_an_existing_folder_is_refused_untouched(run: Path, capsys: Output) -> None:
+    before = contents(run, logs=True)
+    assert main(["--run", str(run)]) == 1
+    assert f"{run}: is not empty; resume it, or choose another folder" in refusal(capsys)
+    assert contents(run, logs=True) == before
 
 
-def test_steps_may_grow_and_nothing_else_with_them(folder: Path) -> None:
-    with pytest.raises(RunError, match="steps: the run has 5000, asked for 4999"):
-        resume_run(folder, {"steps": 4999})
-    with pytest.raises(RunError, match="only steps may grow"):
-        resume_run(folder, {"steps": 6000, "seed": 4})
-    assert load_settings(folder).steps == 5000
-    resume_run(folder, {"steps": 6000})
-    assert load_settings(folder) == replace(Settings(), steps=6000, seed=3)
+def test_what_is_no_run_is_refused(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    assert main(["--run", str(tmp_path / "file"), "--rate-every", "0"]) == 1
+    assert str(tmp_path / "file") in refusal(capsys)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        assert resume(folder) == 1
+        assert f"{folder}: no run folder: expected a config.toml in it" in refusal(capsys)
+    assert main([]) == 1
+    assert "expected --run FOLDER to begin, or --resume FOLDER to go on" in refusal(capsys)
 
 
-def test_a_run_without_a_setting_is_refused(folder: Path) -> None:
-    config = folder / "config.toml"
-    lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
-    write(config, "".join(line for line in lines if not line.startswith("games")))
-    with pytest.raises(RunError, match="settings missing: games"):
-        load_settings(folder)
+# Going on with another run
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_other_settings_are_refused_when_a_run_goes_on(
+    finished_run: Finished, method: str, tmp_path: Path, capsys: Output
+) -> None:
+    run = copy_of(finished_run(method), tmp_path)
+    before = contents(run, logs=True)
+    seed, games = SHORT[method].seed, asdict(SHORT[method])["games"]
+    assert resume(run, "--seed", "1", "--games", "64", "--width", str(SHORT[method].width)) == 1
+    error = refusal(capsys)
+    assert f"seed: the run has {seed}, asked for 1; games: the run has {games}, asked" in error
+    assert f"only {SHORT[method].LENGTH} may grow" in error
+    other = METHODS[METHODS.index(method) - 1]
+    assert resume(run, "--method", other) == 1
+    assert f"{run}: is a run of --method {method}, not {other}" in refusal(capsys)
+    assert contents(run, logs=True) == before
+    assert resume(run, "--config", str(run / "config.toml")) == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("version = 2", "version = 1", "run.version: this version has 2, the run 1: train anew"),
+        ("[run]", "[runs]", "run.version: this version has 2, the run None"),
+        ('method = "ppo"', 'method = "zero"', "run.method: expected ppo, selfplay, alphazero, got"),
+        ("rules = 1", "rules = 2", "layout.rules: this version has 1, the run 2"),
+        ("actions = 1", "actions = 2", "layout.actions: this version has 1, the run 2"),
+        ('inputs = "', 'inputs = "0', "layout.inputs: this version has"),
+        ("[layout]", "[layouts]", "layout.rules: this version has 1, the run None"),
+        ("steps = ", "stepps = ", "unknown setting 'stepps': the nearest is 'steps'"),
+        ("[settings]", "[settings", "config.toml"),
+        ("games = 8", 'games = "many"', "games: expected an integer from 1, got 'many'"),
+        ("games = 8", "games = 16", "checkpoint"),
+        ("width = 32", "width = 64", "checkpoint"),
+    ],
+)
+def test_a_run_of_another_kind_is_refused(
+    run: Path, capsys: Output, old: str, new: str, message: str
+) -> None:
+    config = run / "config.toml"
+    text = config.read_text(encoding="utf-8")
+    assert old in text
+    config.write_text(text.replace(old, new, 1), encoding="utf-8")
+    before = contents(run, logs=True)
+    assert resume(run) == 1
+    assert message in refusal(capsys)
+    assert contents(run, logs=True) == before
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "missing", "flipped"])
+@pytest.mark.parametrize("name", CHECKPOINT)
+def test_a_broken_checkpoint_is_refused(run: Path, capsys: Output, name: str, how: str) -> None:
+    path = newest(run) / name
+    whole = bytearray(path.read_bytes())
+    path.write_bytes(whole[: len(whole) // 2] if how == "cut" else b"")
+    if how == "flipped":
+        whole[len(whole) * 3 // 4] ^= 1
+        path.write_bytes(whole)
+    if how == "missing":
+        path.unlink()
+    assert resume(run) == 1
+    error = refusal(capsys)
+    assert f"{path.parent}: broken checkpoint: " in error
+    assert f"delete it to go on from {run / 'checkpoints' / '000000512'}" in error
+    if how == "flipped":
+        assert "was changed: its SHA-256 is not the one in SHA256SUMS" in error
+        assert name in error
+        if name == CHECKPOINT[0]:
+            shutil.rmtree(path.parent)  # the advice
+            assert resume(run) == 0
+
+
+def test_the_sums_are_those_of_sha256sum(finished: Path) -> None:
+    sums = (newest(finished) / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    assert [line.split("  ")[1] for line in sums] == list(CHECKPOINT[:-1])
+    for line in sums:
+        digest, name = line.split("  ")
+        assert hashlib.sha256((newest(finished) / name).read_bytes()).hexdigest() == digest
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_checkpoint_without_a_counter_is_refused(
+    finished_run: Finished, method: str, tmp_path: Path, capsys: Output
+) -> None:
+    run = copy_of(finished_run(method), tmp_path)
+    path = newest(run) / "state.json"
+    counters = json.loads(path.read_text(encoding="utf-8"))
+    for key in counters:
+        write_state(path.parent, json.dumps({k: v for k, v in counters.items() if k != key}))
+        assert resume(run) == 1
+        assert "broken checkpoint" in refusal(capsys)
+
+
+def test_another_ladder_is_refused(run: Path, capsys: Output) -> None:
+    path = newest(run) / "state.json"
+    counters = json.loads(path.read_text(encoding="utf-8"))
+    counters["run"]["ladder"] = "0123456789abcdef"
+    write_state(path.parent, json.dumps(counters))
+    assert resume(run) == 1
+    assert "rated on the ladder 0123456789abcdef, the file is now" in refusal(capsys)
+
+
+@pytest.mark.parametrize("full_at", rest_slow(["games.npz", "SHA256SUMS", "rename", "last"]))
+def test_a_full_disk_leaves_what_was_saved_before(
+    full_at: str,
+    finished_run: Finished,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Output,
+) -> None:
+    """The checkpoint after 256 steps is whole, that after 512 is not; then there is room again."""
+    run = tmp_path / "run"
+    fill_the_disk(monkeypatch, full_at, run)
+    assert main(["--run", str(run), *words_of(SHORT["ppo"])]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "No space left on device" in error
+    assert ("checkpoints/000000512: not saved" in error) == (full_at != "last")
+    assert [path.name for path in (run / "checkpoints").iterdir()] == ["000000256"]
+    assert Policy.load(run / "last").tensors
+    assert Policy.load(run / "best").tensors
+    monkeypatch.undo()
+    assert resume(run) == 0
+    assert contents(run) == contents(finished_run("ppo"))
+
+
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch, full_at: str, run: Path) -> None:
+    """Let one write of the save after 512 steps, or its renaming, find no room."""
+    unfinished = run / "checkpoints" / "000000512.tmp"
+
+    def refuse(place: Any, name: str, refused: Path) -> None:
+        real = getattr(place, name)
+
+        def write(path: Path, *others: Any, **options: Any) -> Any:
+            if path == refused and metrics(run)[-1]["steps"] == 512:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            return real(path, *others, **options)
+
+        monkeypatch.setattr(place, name, write)
+
+    if full_at == "rename":
+        refuse(Path, "replace", unfinished)
+    else:
+        refuse(Path, "open", run / "last.tmp" if full_at == "last" else unfinished / full_at)

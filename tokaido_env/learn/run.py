@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from tokaido_env.agents.policy import Policy, PolicyAgent
@@ -22,7 +23,7 @@ from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import brief
-from tokaido_env.decoding import Source
+from tokaido_env.decoding import Name, Number, Source, Struct
 from tokaido_env.learn.boards import board_summary, splits_of
 from tokaido_env.learn.checkpoint import (
     BROKEN,
@@ -82,6 +83,22 @@ class Progress:
     is_new: bool = False
     is_best: bool = False
     note: str = ""
+
+
+class RunState(Struct, frozen=True):
+    """What a checkpoint keeps of a run, whatever trains.
+
+    Attributes:
+        ladder: hash of the one that it is rated on, None if it is not rated.
+        rating: the newest.
+        best_elo: of the highest rating so far.
+        splits: of the boards that the policy to start from was trained on.
+    """
+
+    ladder: Name | None
+    rating: Rating | None
+    best_elo: Number | None
+    splits: tuple[Name, ...]
 
 
 class Trainer(Protocol):
@@ -206,39 +223,31 @@ class Run:
         figures = {"elo": self.rating.elo, "low": low, "high": high, "games": self.rating.games}
         return {f"rating/{name}": value for name, value in figures.items()}, is_best
 
-    def counters(self) -> Figures:
-        """Return what a checkpoint keeps of this, JSON types."""
-        return {
-            "ladder": self._ladder.hash if self._ladder else None,
-            "rating": asdict(self.rating) if self.rating else None,
-            "best_elo": self.best_elo,
-            "splits": self._splits,
-        }
+    def state(self) -> RunState:
+        """Return what a checkpoint keeps of this."""
+        rated_on = self._ladder.hash if self._ladder else None
+        return RunState(rated_on, self.rating, self.best_elo, tuple(self._splits))
 
-    def restore(self, counters: Figures) -> None:
-        """Go back to what `counters` told.
+    def restore(self, state: RunState) -> None:
+        """Go back to what `state` told.
 
         Raises:
             RunError: if the run was rated on another ladder.
-            KeyError, ValueError: if they are not what it tells.
         """
-        rated_on, known = counters["ladder"], self._ladder.hash if self._ladder else None
-        if rated_on != known:
+        known = self._ladder.hash if self._ladder else None
+        if state.ladder != known:
             raise RunError(
-                f"{self.folder}: rated on the ladder {brief(rated_on)}, the file is now {known}: "
-                "restore it, or ratings could not be compared"
+                f"{self.folder}: rated on the ladder {brief(state.ladder)}, the file is now "
+                f"{known}: restore it, or ratings could not be compared"
             )
-        self._splits = splits_of({"board": {"splits": counters["splits"]}})
-        self.rating, self.best_elo = _rating_of(counters["rating"]), counters["best_elo"]
-        if self.best_elo is not None and not -1e6 <= self.best_elo <= 1e6:
-            raise ValueError(f"state.json: best_elo: expected a number, got {self.best_elo}")
+        self.rating, self.best_elo, self._splits = state.rating, state.best_elo, list(state.splits)
 
     def save(self, policy: Policy, checkpoint: Checkpoint) -> None:
         """Write `last`, and a checkpoint: whole or not at all."""
         policy.save(self.folder / "last")
         if self.best_elo is None:
             policy.save(self.folder / "best")
-        counters = {**checkpoint.counters, "run": self.counters()}
+        counters = {**checkpoint.counters, "run": self.state().to_dict()}
         write_checkpoint(self.folder, checkpoint._replace(counters=counters))
 
 
@@ -363,7 +372,8 @@ def _resumed(run: Run) -> Trainer:
         return trainer
     try:
         checkpoint = read_checkpoint(found[-1])
-        run.restore(checkpoint.counters["run"])
+        state = Source("state.json: run", checkpoint.counters["run"], ValueError)
+        run.restore(state.decode(RunState))
         trainer.restore(checkpoint)
     except RunError:
         raise
@@ -375,6 +385,7 @@ def _resumed(run: Run) -> Trainer:
 
 def _new_network(settings: RunSettings, **options: Any) -> PolicyNetwork:
     torch.manual_seed(seed32(settings.seed))
+    np.random.seed(seed32(settings.seed))  # noqa: NPY002  a checkpoint holds that state, too
     return PolicyNetwork(settings.sizes, settings.boards_seen, **options)
 
 
@@ -385,7 +396,3 @@ def _load_start(settings: RunSettings, network: PolicyNetwork) -> list[str]:
     start = Policy.load(settings.start_from)
     load_weights(network, start)
     return splits_of(start.training)
-
-
-def _rating_of(data: Any) -> Rating | None:
-    return None if data is None else Source("state.json: rating", data, ValueError).decode(Rating)

@@ -1,0 +1,237 @@
+"""Settings and run folders: where a value comes from, what is refused, and what is told."""
+
+import re
+import tomllib
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokaido_env.learn.declared import RunError
+
+from tokaido_env.agents import AgentError
+from tokaido_env.arena.ladder import LadderError
+from tokaido_env.boards.board import BoardError
+from tokaido_env.learn.settings import (
+    DEFAULTS,
+    MEANINGS,
+    PRESETS,
+    Settings,
+    load_ladder,
+    load_settings,
+    read_settings,
+    resume_run,
+    start_run,
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run that has been made but not begun."""
+    start_run(tmp_path / "run", Settings(steps=5000, seed=3))
+    return tmp_path / "run"
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"steps": 0}, "steps: expected an integer from 1, got 0"),
+        ({"steps": 1.5}, "steps: expected an integer from 1, got 1.5"),
+        ({"steps": True}, "steps: expected an integer from 1, got True"),
+        ({"games": -1}, "games: expected an integer from 1, got -1"),
+        ({"games": "many"}, "games: expected an integer from 1, got 'many'"),
+        ({"board": 7}, "board: expected a text, got 7"),
+        ({"learning_rate": 0.0}, "learning_rate: expected a number from 1e-09 to 1, got 0.0"),
+        ({"learning_rate": float("nan")}, "learning_rate: expected a number"),
+        ({"entropy": float("inf")}, "entropy: expected a number from 0 to 10, got inf"),
+        ({"gae_lambda": 1.01}, "gae_lambda: expected a number from 0 to 1, got 1.01"),
+        ({"steps": 10**400}, "steps: expected at most 9007199254740991 (2**53 - 1), got 1000"),
+        ({"entropy": 10**400}, "entropy: expected a number from 0 to 10, got 1000"),
+        ({"width": 4104}, "width: expected at most 4096, got 4104"),
+        ({"games": 10**9}, "games * rollout: expected at most 16777216, got 32000000000"),
+        ({"board": "x" * 4001}, "board: expected at most 4000 characters, got 4001: 'xxx"),
+        ({"ladder": "a\udcff"}, "ladder: expected a text in Unicode, got 'a\\udcff'"),
+        ({"pool_size": 1}, "pool_size: expected an integer from 2, got 1"),
+        ({"rating_games": 7}, "rating_games: expected an even number, got 7"),
+        ({"minibatch": 100}, "minibatch: expected a divisor of games * rollout = 16384, got 100"),
+        ({"slots": 7}, "slots: expected a divisor of games = 512, got 7"),
+        ({"share_past": 0.5}, "expected a sum of 1, got 0.5 + 0.5 + 0.25 = 1.25"),
+        ({"share_past": -0.5}, "share_past: expected a number from 0 to 1, got -0.5"),
+        ({"agents": ""}, "agents: expected one or more specs, or share_agents = 0"),
+        (
+            {"share_latest": 0.0, "share_past": 0.75},
+            "share_latest: expected above 0, as the value is learnt from self-play, got 0: or "
+            "value_from = all",
+        ),
+        ({"value_from": "past"}, "value_from: expected 'self-play' or 'all', got 'past'"),
+        ({"agents": "greedy greedy"}, "agents: expected each once, got 'greedy greedy'"),
+        ({"seed": -1}, "seed: expected an integer from 0"),
+        ({"seed": 2**53 - 2}, "seed: expected an integer from 0"),  # of the last game
+    ],
+)
+def test_a_wrong_value_is_told_with_what_was_expected(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Settings(**values)
+
+
+def test_an_integer_stands_for_the_same_number() -> None:
+    assert Settings(gae_lambda=1) == Settings(gae_lambda=1.0)
+    assert type(Settings(gae_lambda=1).gae_lambda) is float
+
+
+def test_shares_may_be_rounded() -> None:
+    third = 0.3333333
+    Settings(share_latest=third, share_past=third, share_agents=third)
+
+
+def test_text_of_the_command_line_is_read_or_refused() -> None:
+    assert Settings.read("steps", "12") == 12
+    assert Settings.read("entropy", "0.5") == 0.5
+    assert Settings.read("agents", "greedy random") == "greedy random"
+    with pytest.raises(RunError, match="steps: expected an integer from 1, got '1e6'"):
+        Settings.read("steps", "1e6")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_are_settings(preset: str) -> None:
+    settings = Settings(**PRESETS[preset])
+    assert set(PRESETS[preset]) <= set(DEFAULTS)
+    update = settings.games * settings.rollout
+    assert settings.steps > settings.rate_every > update
+    assert settings.checkpoint_every > update
+
+
+def test_presets_set_the_same_so_that_each_undoes_another() -> None:
+    keys = [set(preset) for preset in PRESETS.values()]
+    assert all(one == keys[0] for one in keys)
+    assert list(PRESETS) == ["quick", "standard", "long"]
+
+
+def test_every_setting_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(DEFAULTS) == set(asdict(Settings()))
+    assert all(MEANINGS.values())
+
+
+# Files
+
+
+def test_config_toml_tells_every_value_with_its_meaning(folder: Path) -> None:
+    text = (folder / "config.toml").read_text(encoding="utf-8")
+    assert load_settings(folder) == Settings(steps=5000, seed=3)
+    lines = text.partition("[layout]")[0].splitlines()
+    for name, meaning in MEANINGS.items():
+        assert [line for line in lines if line.startswith(f"{name} = ") and f"# {meaning}" in line]
+    assert set(tomllib.loads(text)) == {"settings", "layout", "versions"}
+
+
+def test_texts_survive_in_config_toml(tmp_path: Path) -> None:
+    ladder = tmp_path / 'a "ladder" # é 🎲\x00\x1b\x7f\x85\\.json'
+    settings = Settings(rate_every=0, ladder=str(ladder))
+    start_run(tmp_path / "run", settings)
+    assert load_settings(tmp_path / "run") == settings
+
+
+def test_the_config_of_a_run_is_a_config_file(folder: Path) -> None:
+    assert read_settings(folder / "config.toml") == asdict(Settings(steps=5000, seed=3))
+
+
+def test_a_config_file_may_hold_some_settings(tmp_path: Path) -> None:
+    file = write(tmp_path / "my.toml", "[settings]\ngames = 64\nentropy = 0\n")
+    assert read_settings(file) == {"games": 64, "entropy": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[settings]\nlearing_rate = 0.1", "unknown setting 'learing_rate': the nearest is 'lea"),
+        ("[settings]\nxyz = 1", "unknown setting 'xyz': the nearest is"),
+        ("[setings]\ngames = 64", "unknown table 'setings': the nearest is 'settings'"),
+        ("games = 64", "unknown table 'games'"),
+        ("", "expected a table [settings]"),
+        ("settings = 3", "expected a table [settings]"),
+        ("[settings]\ngames = 'many'", "games: expected an integer from 1, got 'many'"),
+        ("[settings]\ngames = [1]", "games: expected an integer from 1, got [1]"),
+        ("[settings", "not a TOML file"),
+    ],
+)
+def test_a_wrong_config_file_is_told(tmp_path: Path, text: str, message: str) -> None:
+    file = write(tmp_path / "my.toml", text)
+    with pytest.raises(RunError, match=re.escape(message)) as refused:
+        read_settings(file)
+    assert str(refused.value).startswith(f"{file}: ")
+    assert "\n" not in str(refused.value)
+
+
+# Beginning and going on
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ({"board": "honshu"}, BoardError, "unknown board 'honshu'"),
+        ({"agents": "greedy gredy"}, AgentError, "unknown agent 'gredy'"),
+        ({"ladder": "\x1b" * 900}, LadderError, "…: cannot be read: File name too long; --"),
+        ({"ladder": "a\x00"}, LadderError, "a\\x00: not a whole JSON file: embedded null byte; --"),
+        ({"board": "\x1b.toml"}, BoardError, "\\x1b.toml: no such board file"),
+        ({"board": "n" * 300 + ".toml"}, BoardError, "n…: no such board file"),
+        ({"agents": "policy:" + "n" * 300}, AgentError, "n…: no such policy file"),
+        (
+            {"agents": "policy:/dev/null"},
+            AgentError,
+            "null: expected a policy file, it is a device",
+        ),
+        ({"agents": "policy:\x1b"}, AgentError, "\\x1b: no such policy file"),
+        ({"ladder": "nowhere.json"}, LadderError, "nowhere.json: no such ladder; --ladder FILE"),
+        ({"board": "shikoku_ring"}, LadderError, "on another board; --ladder FILE names another"),
+    ],
+)
+def test_what_is_not_there_is_told_before_a_folder_is_made(
+    tmp_path: Path, values: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=re.escape(message)) as refused:
+        start_run(tmp_path / "run", Settings(**values))
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 500
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_ratings_no_ladder_is_needed() -> None:
+    assert load_ladder(Settings(board="shikoku_ring", rate_every=0)) is None
+
+
+def test_a_run_goes_on_with_equal_settings_only(folder: Path) -> None:
+    before = (folder / "config.toml").read_bytes()
+    resume_run(folder, {"seed": 3, "games": 512, "steps": 5000})
+    asked = {"seed": 4, "games": 512, "entropy": 0.5}
+    with pytest.raises(RunError) as refused:
+        resume_run(folder, asked)
+    assert "seed: the run has 3, asked for 4; " in str(refused.value)
+    assert "entropy: the run has 0.005, asked for 0.5" in str(refused.value)
+    assert "games" not in str(refused.value)
+    assert (folder / "config.toml").read_bytes() == before
+
+
+def test_steps_may_grow_and_nothing_else_with_them(folder: Path) -> None:
+    with pytest.raises(RunError, match="steps: the run has 5000, asked for 4999"):
+        resume_run(folder, {"steps": 4999})
+    with pytest.raises(RunError, match="only steps may grow"):
+        resume_run(folder, {"steps": 6000, "seed": 4})
+    assert load_settings(folder).steps == 5000
+    resume_run(folder, {"steps": 6000})
+    assert load_settings(folder) == replace(Settings(), steps=6000, seed=3)
+
+
+def test_a_run_without_a_setting_is_refused(folder: Path) -> None:
+    config = folder / "config.toml"
+    lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
+    write(config, "".join(line for line in lines if not line.startswith("games")))
+    with pytest.raises(RunError, match="settings missing: games"):
+        load_settings(folder)
