@@ -12,7 +12,7 @@ import torch
 from networks import SMALL
 from torch.optim import Adam
 
-from tokaido_env.agents.inputs import N_INPUTS
+from tokaido_env.agents.inputs import N_INPUTS, N_RESULT
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.learn import checkpoint
 from tokaido_env.learn.checkpoint import (
@@ -22,33 +22,34 @@ from tokaido_env.learn.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from tokaido_env.learn.declared import RunError
-from tokaido_env.learn.network import MoveNetwork
+from tokaido_env.learn.network import Moves, PolicyNetwork
+from tokaido_env.learn.settings_schema import RunError
 
-Learner = tuple[MoveNetwork, Adam]
+Learner = tuple[PolicyNetwork, Adam]
 
 
 def learner() -> Learner:
-    network = MoveNetwork(SMALL)
+    network = PolicyNetwork(SMALL)
     return network, Adam(network.parameters(), lr=0.01)
 
 
-def update(network: MoveNetwork, optimizer: Adam) -> None:
+def update(network: PolicyNetwork, optimizer: Adam) -> None:
     """A gradient step on positions drawn from PyTorch's random state."""
-    legal = torch.rand(4, N_ACTIONS) < 0.1
-    logits, values = network(torch.rand(4, N_INPUTS), legal)
+    moves = Moves(torch.rand(8, N_RESULT), torch.arange(8) % 4, torch.randint(N_ACTIONS, (8,)))
+    scores, values, _ = network(torch.rand(4, N_INPUTS), moves)
     optimizer.zero_grad()
-    (logits.square().sum() + values.sum()).backward()
+    (scores.square().sum() + values.sum()).backward()
     optimizer.step()
 
 
-def taken(steps: int, network: MoveNetwork, optimizer: Adam, **counters: Any) -> Checkpoint:
+def taken(steps: int, network: PolicyNetwork, optimizer: Adam, **counters: Any) -> Checkpoint:
     moments = optimizer.state_dict()["state"]
     games = {"turns": np.arange(3), "luck": np.array([2**63], np.uint64)}
-    return Checkpoint(steps, 7, network.state_dict(), moments, games, counters)
+    counters |= {"run": {}}
+    return Checkpoint(steps, network.state_dict(), moments, games, counters)
 
 
-def weights(network: MoveNetwork) -> list[bytes]:
+def weights(network: PolicyNetwork) -> list[bytes]:
     return [tensor.numpy().tobytes() for tensor in network.state_dict().values()]
 
 
@@ -65,7 +66,7 @@ def test_a_learner_goes_on_from_a_checkpoint_as_if_nothing_had_been(tmp_path: Pa
     found = read_checkpoint(path)
     other.load_state_dict(found.weights)
     its_optimizer.load_state_dict(its_optimizer.state_dict() | {"state": found.moments})
-    assert (found.steps, found.updates, found.counters["name"]) == (30, 7, "é")
+    assert (found.done, found.counters["name"]) == (30, "é")
     assert found.games["turns"].tolist() == [0, 1, 2]
     assert found.games["luck"].dtype == np.uint64
     assert weights(other) != weights(network)

@@ -14,8 +14,8 @@ import torch
 from fuzz_runs import resealed
 from safetensors.torch import load_file, save_file
 
-from tokaido_env.learn import ppo
-from tokaido_env.learn.declared import RunError, enough_memory
+from tokaido_env.learn import run as runs
+from tokaido_env.learn.settings_schema import RunError, enough_memory
 
 POINT = Path("checkpoints") / "000000256"
 
@@ -24,7 +24,7 @@ def check_refused(run: Path, message: str) -> None:
     resealed(run)
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     with pytest.raises(RunError, match=message) as refused:
-        ppo.train(run)
+        runs.train(run)
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 500
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
@@ -50,9 +50,9 @@ RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
         (put("numpy.2", -1), "numpy: expected 624 keys and a place in them, got -1"),
         (put("numpy.1", [1, 2]), "numpy: expected 624 keys and a place in them"),
         (put("updates", "x"), "state.json: updates: expected a count, got 'x'"),
-        (put("best_elo", float("nan")), "best_elo: expected a number, got nan"),
-        (put("rating", RATING | {"elo": "x"}), "state.json: 'x': elo and ci95: expected three"),
-        (put("rating", [1]), "state.json: rating: expected an object with the keys agent, elo"),
+        (put("run.best_elo", float("nan")), "run: best_elo: expected a number"),
+        (put("run.rating", RATING | {"elo": "x"}), "state.json: run: rating.elo: expected a num"),
+        (put("run.rating", [1]), "state.json: run: rating: expected an object"),
         (put("pool.seated", "latest"), "pool: seated: expected a list, got 'latest'"),
         (put("pool.snapshots.0", "9" * 5000), "pool: expected the number of a snapshot, got '999"),
         (put("pool.results", [7]), "pool: results: expected an object, got [7]"),
@@ -73,12 +73,17 @@ def test_counters(run: Path, change: Callable[[Any], None], message: str) -> Non
 @pytest.mark.parametrize(
     ("name", "key", "change", "message"),
     [
-        ("learner", "value.bias", lambda t: t * torch.nan, r"value.bias: expected finite float32"),
+        (
+            "learner",
+            "value.1.bias",
+            lambda t: t * torch.nan,
+            r"value.1.bias: expected finite float32",
+        ),
         (
             "learner",
             "against.bias",
             lambda t: t * torch.nan,
-            "against others: value.bias: expected finite float32",
+            "against others: value.1.bias: expected finite float32",
         ),
         ("learner", "move.weight", lambda t: t + 3e38, "learner.safetensors: weights so large"),
         ("optimizer", "0.exp_avg", lambda t: t[:1].clone(), r"0.exp_avg: expected finite float32"),
@@ -127,24 +132,24 @@ def test_what_is_no_file_or_endless_is_not_read(run: Path, name: str) -> None:
     file = run / POINT / name
     os.truncate(file, 2**40)
     with pytest.raises(RunError, match=f"{name}: too large: expected at most 256 MiB"):
-        ppo.train(run)
+        runs.train(run)
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(RunError, match=f"{name}: expected a file, it is a pipe"):
-        ppo.train(run)
+        runs.train(run)
 
 
 def test_a_part_that_is_no_folder_is_named(run: Path) -> None:
-    shutil.rmtree(run / "pool")
-    (run / "pool").write_text("x", encoding="utf-8")
-    with pytest.raises(RunError, match="pool: expected a folder, it is a file"):
-        ppo.train(run)
+    shutil.rmtree(run / "policies")
+    (run / "policies").write_text("x", encoding="utf-8")
+    with pytest.raises(RunError, match="policies: expected a folder, it is a file"):
+        runs.train(run)
 
 
 def test_metrics_as_large_as_a_disk_are_not_read(run: Path) -> None:
     os.truncate(run / "metrics.jsonl", 2**40)
     with pytest.raises(RunError, match=r"metrics\.jsonl: not a text file: too large: expected at"):
-        ppo.train(run)
+        runs.train(run)
 
 
 def test_too_little_memory_is_told() -> None:

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokaido_env.learn.pool import FORGET, LATEST, PRIOR_GAMES, Pool, draw
-from tokaido_env.learn.settings import Settings
+from tokaido_env.learn.opponent_pool import FORGET, LATEST, PRIOR_GAMES, OpponentPool, draw
+from tokaido_env.learn.settings import PpoSettings
 
 WIN, LOSS, DRAW = 1.0, -1.0, 0.0
 
 
-def pool(**values: Any) -> Pool:
-    defaults: dict[str, Any] = {"games": 8, "slots": 4, "rollout": 8, "minibatch": 64}
+def pool(**values: Any) -> OpponentPool:
+    defaults: dict[str, Any] = {"games": 8, "opponent_slots": 4, "rollout": 8, "minibatch": 64}
     defaults["value_from"] = "all"  # in which any shares may be 0
-    return Pool(Settings(**defaults | values))
+    return OpponentPool(PpoSettings(**defaults | values))
 
 
 def only(opponent: str) -> dict[str, float]:
@@ -25,7 +25,7 @@ def only(opponent: str) -> dict[str, float]:
     return {kind: float(kind == f"share_{opponent}") for kind in kinds}
 
 
-def play(one: Pool, name: str, rewards: list[float]) -> None:
+def play(one: OpponentPool, name: str, rewards: list[float]) -> None:
     """Let games end against one opponent, who sits in every slot."""
     one.seated = [name] * len(one.seated)
     for reward in rewards:

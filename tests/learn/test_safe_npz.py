@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tokaido_env.core.state import STATE
-from tokaido_env.learn.arrays import read_arrays
+from tokaido_env.learn.safe_npz import read_arrays
 
 MOST = 1 << 20
 

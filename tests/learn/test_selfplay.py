@@ -1,63 +1,44 @@
-"""Self-play at scale: what games tell, the same bytes wherever a run stops, and what is refused."""
+"""`selfplay`: what games tell, what an update learns, and what its runs alone have."""
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from cases import rest_slow
-from networks import random_policy
 
 from tokaido_env import Batch
 from tokaido_env.agents.inputs import viewer
-from tokaido_env.agents.policy import Policy, PolicyAgent, SightedSizes
+from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import apply, is_chance, scores_of
 from tokaido_env.core.state import END_TRIGGERS
-from tokaido_env.learn import scale
+from tokaido_env.learn import run as runs, selfplay
 from tokaido_env.learn.checkpoint import checkpoints
-from tokaido_env.learn.declared import RunError
-from tokaido_env.learn.games import Played, play_games
-from tokaido_env.learn.network import seed32
-from tokaido_env.learn.scale_settings import ScaleSettings
-from tokaido_env.learn.settings import Settings, start_run
-from tokaido_env.learn.sighted import SightedNetwork, frozen
+from tokaido_env.learn.network import PolicyNetwork, frozen, seed32
+from tokaido_env.learn.rollouts import Played, play_games
+from tokaido_env.learn.run_folder import extend
+from tokaido_env.learn.settings import SelfPlaySettings
+from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.learn.update import minibatches, targets_of, update
 
-SMALL = SightedSizes(16, 8, 4, 16, 8)
-TINY = ScaleSettings(
-    seed=3, updates=4, games=16, minibatch=256, width=8, checkpoint_every=2, freeze_every=3
-)
+SMALL = Sizes(16, 8, 4, 16, 8)
+TINY = SelfPlaySettings(seed=3, updates=1, games=16, minibatch=256, width=8, snapshot_every=3)
 
 
-ONCE = replace(TINY, updates=1)
+def train(folder: Path, settings: SelfPlaySettings) -> Policy:
+    """Train a run to its end; return its last policy."""
+    runs.begin(folder, settings)
+    assert runs.train(folder)
+    return Policy.load(folder / "last")
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of one update; not to be changed."""
-    run = tmp_path_factory.mktemp("scale") / "run"
-    scale.train(run, ONCE)
-    return run
-
-
-def network_of(pool: BoardPool, sizes: SightedSizes = SMALL) -> SightedNetwork:
+def network_of(pool: BoardPool, sizes: Sizes = SMALL) -> PolicyNetwork:
     torch.manual_seed(0)
-    return SightedNetwork(sizes, pool.records if len(pool) > 1 else None)
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """All files of a run but for those that hold times."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and "tb" not in path.parts and path.name != "times.jsonl"
-    }
+    return PolicyNetwork(sizes, pool.records if len(pool) > 1 else None)
 
 
 @entry
@@ -153,7 +134,7 @@ def test_what_is_learnt_is_seen_by_whom_the_inputs_are() -> None:
 def test_late_rounds_weigh_more_and_all_together_the_same() -> None:
     pool = BoardPool.load("shikoku")
     played = play_games(network_of(pool), pool, 8, seed=1)
-    weights = targets_of(played, replace(TINY, late=3.0, late_from=10)).weights.numpy()
+    weights = targets_of(played, replace(TINY, late_round_weight=3.0, late_from=10)).weights.numpy()
     late = np.concatenate([played.decisions.round, played.decisions.round[played.chances.decision]])
     assert weights.mean() == pytest.approx(1.0)
     assert weights[late >= 10] == pytest.approx(3 * weights[late < 10].max())
@@ -187,7 +168,7 @@ def test_self_play_learns_what_wins() -> None:
     """Sixty steps of the optimizer gain clearly on the network that they began with."""
     pool = BoardPool.load("shikoku")
     settings = replace(TINY, games=256, minibatch=1024, learning_rate=3e-3)
-    network = network_of(pool, SightedSizes(32, 16, 8, 32, 16))
+    network = network_of(pool, Sizes(32, 16, 8, 32, 16))
     with torch.no_grad():
         network.outlook["weight"].fill_(0.0)  # it knows nothing
     before = PolicyAgent.of(frozen(network), "before", temperature=1.0)
@@ -205,152 +186,63 @@ def test_self_play_learns_what_wins() -> None:
 # Runs
 
 
-@pytest.mark.parametrize(
-    "settings",
-    rest_slow(
-        [
-            replace(TINY, average=0.5, beside="shikoku_ring,shikoku_art", beside_every=2),
-            replace(TINY, precision="bfloat16", board="family:train/3"),
-            TINY,
-        ]
-    ),
-)
-def test_a_run_makes_the_same_bytes_wherever_it_stops(
-    settings: ScaleSettings, tmp_path: Path
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_layers_are_as_wide_as_asked_for_and_learn_in_any_precision(
+    tmp_path: Path, precision: str
 ) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    told: list[dict[str, Any]] = []
-    assert scale.train(whole, settings, told.append)
-    assert [figures["update"] for figures in told] == [1, 2, 3, 4]
-    assert scale.train(parts, replace(settings, updates=1))
-    assert scale.train(parts, replace(settings, updates=3))
-    assert scale.train(parts, settings)
-    one, other = files(whole), files(parts)
-    for name in ("last", "best", "metrics.jsonl", "settings.json"):
-        assert one[name] == other[name], name
-    assert [name for name in one if name.startswith("policies/")] == [
-        name for name in other if name.startswith("policies/")
-    ]
-    newest = checkpoints(whole)[-1].name
-    for name in ("learner.safetensors", "optimizer.safetensors"):
-        assert one[f"checkpoints/{newest}/{name}"] == other[f"checkpoints/{newest}/{name}"]
-    assert Policy.load(whole).training["updates"] == 4
-
-
-def test_layers_are_as_wide_as_asked_for(tmp_path: Path) -> None:
-    settings = replace(TINY, updates=1, games=8, second=24, move=12)
-    scale.train(tmp_path, settings)
-    assert Policy.load(tmp_path).sizes == settings.sizes == SightedSizes(8, 24, 12, 8, 24)
-    for name in ("second", "move"):
-        with pytest.raises(RunError, match=f"{name}: expected"):
-            replace(TINY, **{name: 5000})
+    settings = replace(TINY, games=8, second=24, move=12, precision=precision)
+    policy = train(tmp_path / "run", settings)
+    assert policy.sizes == settings.sizes == Sizes(8, 24, 12, 8, 24)
+    before = frozen(PolicyNetwork(settings.sizes)).tensors
+    assert all((policy.tensors[name] != tensor).any() for name, tensor in before.items())
 
 
 def test_a_policy_file_holds_the_averaged_weights(tmp_path: Path) -> None:
     tensors = {}
-    for name, average in (("plain", 0.0), ("averaged", 0.75)):
+    for name, decay in (("plain", 0.0), ("averaged", 0.75)):
         for updates in (1, 2):
-            settings = replace(TINY, updates=updates, average=average)
-            scale.train(tmp_path / name, settings)
-            tensors[name, updates] = Policy.load(tmp_path / name).tensors["trunk.0.weight"]
+            settings = replace(TINY, updates=updates, ema_decay=decay)
+            policy = train(tmp_path / f"{name} {updates}", settings)
+            tensors[name, updates] = policy.tensors["trunk.0.weight"]
     torch.manual_seed(seed32(TINY.seed))
-    first = frozen(SightedNetwork(TINY.sizes)).tensors["trunk.0.weight"]
-    mean = first
+    mean = frozen(PolicyNetwork(TINY.sizes)).tensors["trunk.0.weight"]
     for updates in (1, 2):
         mean = 0.75 * mean + 0.25 * tensors["plain", updates]
         np.testing.assert_allclose(tensors["averaged", updates], mean, atol=1e-6)
 
 
-def test_a_second_board_is_for_networks_that_read_none(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="beside: expected see_board = no"):
-        replace(TINY, board="family:train/3", beside="shikoku")
-    settings = replace(TINY, board="family:train/3", see_board="no", beside="family:valid")
-    scale.train(tmp_path, replace(settings, updates=1))
-    assert Policy.load(tmp_path).training["board"]["splits"] == ["train", "valid"]
+def test_extra_boards_are_for_networks_that_read_none(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="extra_boards: expected see_board = no"):
+        replace(TINY, board="family:train/3", extra_boards="shikoku")
+    settings = replace(TINY, board="family:train/3", see_board="no", extra_boards="family:valid")
+    policy = train(tmp_path / "run", settings)
+    assert policy.training["board"]["splits"] == ["train", "valid"]
 
 
-def test_boards_beside_are_played_on_in_turn() -> None:
-    pool = replace(TINY, beside="shikoku_ring,shikoku_art,shikoku").pool_beside
+def test_extra_boards_are_played_on_in_turn() -> None:
+    pool = replace(TINY, extra_boards="shikoku_ring,shikoku_art,shikoku").extra_pool
     played = play_games(network_of(BoardPool.load()), pool, 7, seed=1)
     games = np.unique(np.stack([played.decisions.game, played.decisions.board]), axis=1)
     assert games.tolist() == [[0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 0, 1, 2, 0]]
 
 
-def test_a_finished_run_does_nothing_more(finished: Path) -> None:
-    before = files(finished)
-    assert scale.train(finished, ONCE, pytest.fail)
-    assert files(finished) == before
-
-
-def test_a_run_on_many_boards_begins_from_a_policy(tmp_path: Path) -> None:
-    settings = replace(TINY, board="family:train/3", updates=1)
-    scale.train(tmp_path / "first", settings)
-    start = str(tmp_path / "first" / "last")
-    scale.train(tmp_path / "second", replace(settings, start_from=start, seed=4))
-    policy = Policy.load(tmp_path / "second")
-    assert policy.sees_board
-    assert policy.has_sight
-    assert policy.training["board"]["splits"] == ["train"]
-
-
 def test_a_number_that_is_not_finite_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twice = replace(TINY, updates=2)
-    scale.train(tmp_path, ONCE)
-    before = files(tmp_path)
-    play = scale.play_games
+    train(tmp_path / "run", TINY)
+    extend(tmp_path / "run", {"updates": 2})
+    play = selfplay.play_games
 
     def spoilt(*args: Any) -> Played:
         played = play(*args)
         played.decisions.inputs[7, 3] = float("nan")
         return played
 
-    monkeypatch.setattr(scale, "play_games", spoilt)
-    message = (
-        rf"update 2, minibatch \d+: the loss is nan: .*{checkpoints(tmp_path)[-1].name} is the"
-    )
-    with pytest.raises(RunError, match=message):
-        scale.train(tmp_path, twice)
-    monkeypatch.undo()
-    assert {k: v for k, v in files(tmp_path).items() if k != "settings.json"} == {
-        k: v for k, v in before.items() if k != "settings.json"
-    }
-    assert scale.train(tmp_path, twice)  # the same command goes on
-
-
-def test_other_settings_other_methods_and_other_policies_are_refused(
-    finished: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other"
-    with pytest.raises(RunError, match=r"cannot go on with other settings: games: the run has 16"):
-        scale.train(finished, replace(TINY, games=32))
-    start_run(other, Settings())
-    with pytest.raises(RunError, match=r"is a run of another method: expected one of --method sca"):
-        scale.train(other, TINY)
-    plain = str(tmp_path / "plain")
-    random_policy().save(plain)
-    with pytest.raises(RunError, match="start_from: expected a policy with sight"):
-        scale.train(tmp_path / "third", replace(TINY, start_from=plain))
-    start = str(finished / "last")
-    with pytest.raises(RunError, match=r"start_from: expected at most SightedSizes\(first=8, sec"):
-        scale.train(tmp_path / "fourth", replace(TINY, start_from=start, second=1))
-
-
-def test_a_folder_for_other_inputs_is_refused(finished: Path, tmp_path: Path) -> None:
-    file = tmp_path / "settings.json"
-    contents = json.loads((finished / "settings.json").read_text())
-    assert contents["settings"] == asdict(ONCE)
-    file.write_text(json.dumps(contents | {"inputs": "0123456789abcdef"}))
-    with pytest.raises(RunError, match=r"made for inputs '0123456789abcdef', this version has '"):
-        scale.train(tmp_path, TINY)
-
-
-def test_the_command_trains_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["--run", str(tmp_path), "--games", "8", "--minibatch", "128", "--width", "8"]
-    assert scale.main([*asked, "--updates", "1"]) == 0
-    assert scale.main([*asked, "--updates", "2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["update", "1", "update", "2"]
-    assert scale.main([*asked, "--updates", "2", "--luck", "2"]) == 1
-    assert "train: luck: expected" in capsys.readouterr().err
+    newest = checkpoints(tmp_path / "run")[-1]
+    with monkeypatch.context() as patch:
+        patch.setattr(selfplay, "play_games", spoilt)
+        message = rf"after 1 updates, minibatch \d+: the loss is nan: .*{newest.name} is the last"
+        with pytest.raises(RunError, match=message):
+            runs.train(tmp_path / "run")
+    assert checkpoints(tmp_path / "run") == [newest]
+    assert runs.train(tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Settings and run folders: where a value comes from, what is refused, and what is told."""
+"""PpoSettings and run folders: where a value comes from, what is refused, and what is told."""
 
 import re
 import tomllib
@@ -7,28 +7,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokaido_env.learn.declared import RunError
 
 from tokaido_env.agents import AgentError
 from tokaido_env.arena.ladder import LadderError
 from tokaido_env.boards.board import BoardError
-from tokaido_env.learn.settings import (
-    DEFAULTS,
-    MEANINGS,
-    PRESETS,
-    Settings,
+from tokaido_env.learn.run_folder import (
+    begin_folder,
+    extend,
     load_ladder,
     load_settings,
-    read_settings,
-    resume_run,
-    start_run,
+    read_config,
 )
+from tokaido_env.learn.settings import (
+    METHODS,
+    PRESETS,
+    AlphaZeroSettings,
+    PpoSettings,
+    RunSettings,
+)
+from tokaido_env.learn.settings_schema import RunError
+
+PPO = PpoSettings.defaults()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A run that has been made but not begun."""
-    start_run(tmp_path / "run", Settings(steps=5000, seed=3))
+    begin_folder(tmp_path / "run", PpoSettings(steps=5000, seed=3))
     return tmp_path / "run"
 
 
@@ -62,7 +67,7 @@ def write(path: Path, text: str) -> Path:
         ({"pool_size": 1}, "pool_size: expected an integer from 2, got 1"),
         ({"rating_games": 7}, "rating_games: expected an even number, got 7"),
         ({"minibatch": 100}, "minibatch: expected a divisor of games * rollout = 16384, got 100"),
-        ({"slots": 7}, "slots: expected a divisor of games = 512, got 7"),
+        ({"opponent_slots": 7}, "opponent_slots: expected a divisor of games = 512, got 7"),
         ({"share_past": 0.5}, "expected a sum of 1, got 0.5 + 0.5 + 0.25 = 1.25"),
         ({"share_past": -0.5}, "share_past: expected a number from 0 to 1, got -0.5"),
         ({"agents": ""}, "agents: expected one or more specs, or share_agents = 0"),
@@ -75,38 +80,43 @@ def write(path: Path, text: str) -> Path:
         ({"agents": "greedy greedy"}, "agents: expected each once, got 'greedy greedy'"),
         ({"seed": -1}, "seed: expected an integer from 0"),
         ({"seed": 2**53 - 2}, "seed: expected an integer from 0"),  # of the last game
+        ({"width": 20}, "width: expected a multiple of 8, got 20"),
+        ({"second": 5000}, "second: expected at most 4096, got 5000"),
+        ({"promotion_games": 3}, "promotion_games: expected an even number, got 3"),
+        ({"uniform": 0.9}, "sampled + uniform: expected at most 1, got 0.26 + 0.9"),
+        ({"full": 0.5}, "full: expected 1, as cheap_sims = 0 searches all decisions alike"),
+        ({"shards": 0}, "shards: expected an integer from 1 to 10000, got 0"),
     ],
 )
 def test_a_wrong_value_is_told_with_what_was_expected(values: dict[str, Any], message: str) -> None:
+    kind = PpoSettings if values.keys() <= PPO.keys() else AlphaZeroSettings
     with pytest.raises(ValueError, match=re.escape(message)):
-        Settings(**values)
+        kind(**values)
 
 
 def test_an_integer_stands_for_the_same_number() -> None:
-    assert Settings(gae_lambda=1) == Settings(gae_lambda=1.0)
-    assert type(Settings(gae_lambda=1).gae_lambda) is float
+    assert PpoSettings(gae_lambda=1) == PpoSettings(gae_lambda=1.0)
+    assert type(PpoSettings(gae_lambda=1).gae_lambda) is float
 
 
 def test_shares_may_be_rounded() -> None:
     third = 0.3333333
-    Settings(share_latest=third, share_past=third, share_agents=third)
+    PpoSettings(share_latest=third, share_past=third, share_agents=third)
 
 
 def test_text_of_the_command_line_is_read_or_refused() -> None:
-    assert Settings.read("steps", "12") == 12
-    assert Settings.read("entropy", "0.5") == 0.5
-    assert Settings.read("agents", "greedy random") == "greedy random"
+    assert PpoSettings.read("steps", "12") == 12
+    assert PpoSettings.read("entropy", "0.5") == 0.5
+    assert PpoSettings.read("agents", "greedy random") == "greedy random"
     with pytest.raises(RunError, match="steps: expected an integer from 1, got '1e6'"):
-        Settings.read("steps", "1e6")
+        PpoSettings.read("steps", "1e6")
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_are_settings(preset: str) -> None:
-    settings = Settings(**PRESETS[preset])
-    assert set(PRESETS[preset]) <= set(DEFAULTS)
-    update = settings.games * settings.rollout
-    assert settings.steps > settings.rate_every > update
-    assert settings.checkpoint_every > update
+    settings = PpoSettings(**PRESETS[preset])
+    assert settings.steps > settings.rate_every > settings.update_steps
+    assert settings.checkpoint_every > settings.update_steps
 
 
 def test_presets_set_the_same_so_that_each_undoes_another() -> None:
@@ -115,9 +125,11 @@ def test_presets_set_the_same_so_that_each_undoes_another() -> None:
     assert list(PRESETS) == ["quick", "standard", "long"]
 
 
-def test_every_setting_has_a_meaning() -> None:
-    assert set(MEANINGS) == set(DEFAULTS) == set(asdict(Settings()))
-    assert all(MEANINGS.values())
+@pytest.mark.parametrize("kind", METHODS.values())
+def test_every_setting_has_a_meaning(kind: type[RunSettings]) -> None:
+    assert set(kind.meanings()) == set(kind.defaults()) == set(asdict(kind()))
+    assert all(kind.meanings().values())
+    assert kind.LENGTH in kind.defaults()
 
 
 # Files
@@ -125,27 +137,33 @@ def test_every_setting_has_a_meaning() -> None:
 
 def test_config_toml_tells_every_value_with_its_meaning(folder: Path) -> None:
     text = (folder / "config.toml").read_text(encoding="utf-8")
-    assert load_settings(folder) == Settings(steps=5000, seed=3)
+    assert load_settings(folder) == PpoSettings(steps=5000, seed=3)
     lines = text.partition("[layout]")[0].splitlines()
-    for name, meaning in MEANINGS.items():
+    for name, meaning in PpoSettings.meanings().items():
         assert [line for line in lines if line.startswith(f"{name} = ") and f"# {meaning}" in line]
-    assert set(tomllib.loads(text)) == {"settings", "layout", "versions"}
+    assert set(tomllib.loads(text)) == {"run", "settings", "layout", "versions"}
 
 
 def test_texts_survive_in_config_toml(tmp_path: Path) -> None:
     ladder = tmp_path / 'a "ladder" # é 🎲\x00\x1b\x7f\x85\\.json'
-    settings = Settings(rate_every=0, ladder=str(ladder))
-    start_run(tmp_path / "run", settings)
+    settings = PpoSettings(rate_every=0, ladder=str(ladder))
+    begin_folder(tmp_path / "run", settings)
     assert load_settings(tmp_path / "run") == settings
 
 
 def test_the_config_of_a_run_is_a_config_file(folder: Path) -> None:
-    assert read_settings(folder / "config.toml") == asdict(Settings(steps=5000, seed=3))
+    found = read_config(folder / "config.toml")
+    assert found == ("ppo", asdict(PpoSettings(steps=5000, seed=3)))
 
 
 def test_a_config_file_may_hold_some_settings(tmp_path: Path) -> None:
     file = write(tmp_path / "my.toml", "[settings]\ngames = 64\nentropy = 0\n")
-    assert read_settings(file) == {"games": 64, "entropy": 0.0}
+    assert read_config(file) == (None, {"games": 64, "entropy": 0.0})
+    assert read_config(file, given=["games"]).settings == {"entropy": 0.0}
+    write(file, '[run]\nmethod = "alphazero"\n[settings]\nsims = 7\n')
+    assert read_config(file) == ("alphazero", {"sims": 7})
+    with pytest.raises(RunError, match=r"run\.method: expected ppo, got 'alphazero'"):
+        read_config(file, "ppo")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +183,7 @@ def test_a_config_file_may_hold_some_settings(tmp_path: Path) -> None:
 def test_a_wrong_config_file_is_told(tmp_path: Path, text: str, message: str) -> None:
     file = write(tmp_path / "my.toml", text)
     with pytest.raises(RunError, match=re.escape(message)) as refused:
-        read_settings(file)
+        read_config(file)
     assert str(refused.value).startswith(f"{file}: ")
     assert "\n" not in str(refused.value)
 
@@ -197,22 +215,22 @@ def test_what_is_not_there_is_told_before_a_folder_is_made(
     tmp_path: Path, values: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=re.escape(message)) as refused:
-        start_run(tmp_path / "run", Settings(**values))
+        begin_folder(tmp_path / "run", PpoSettings(**values))
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 500
     assert not (tmp_path / "run").exists()
 
 
 def test_without_ratings_no_ladder_is_needed() -> None:
-    assert load_ladder(Settings(board="shikoku_ring", rate_every=0)) is None
+    assert load_ladder(PpoSettings(board="shikoku_ring", rate_every=0)) is None
 
 
 def test_a_run_goes_on_with_equal_settings_only(folder: Path) -> None:
     before = (folder / "config.toml").read_bytes()
-    resume_run(folder, {"seed": 3, "games": 512, "steps": 5000})
+    extend(folder, {"seed": 3, "games": 512, "steps": 5000})
     asked = {"seed": 4, "games": 512, "entropy": 0.5}
     with pytest.raises(RunError) as refused:
-        resume_run(folder, asked)
+        extend(folder, asked)
     assert "seed: the run has 3, asked for 4; " in str(refused.value)
     assert "entropy: the run has 0.005, asked for 0.5" in str(refused.value)
     assert "games" not in str(refused.value)
@@ -221,12 +239,12 @@ def test_a_run_goes_on_with_equal_settings_only(folder: Path) -> None:
 
 def test_steps_may_grow_and_nothing_else_with_them(folder: Path) -> None:
     with pytest.raises(RunError, match="steps: the run has 5000, asked for 4999"):
-        resume_run(folder, {"steps": 4999})
+        extend(folder, {"steps": 4999})
     with pytest.raises(RunError, match="only steps may grow"):
-        resume_run(folder, {"steps": 6000, "seed": 4})
+        extend(folder, {"steps": 6000, "seed": 4})
     assert load_settings(folder).steps == 5000
-    resume_run(folder, {"steps": 6000})
-    assert load_settings(folder) == replace(Settings(), steps=6000, seed=3)
+    extend(folder, {"steps": 6000})
+    assert load_settings(folder) == replace(PpoSettings(), steps=6000, seed=3)
 
 
 def test_a_run_without_a_setting_is_refused(folder: Path) -> None:

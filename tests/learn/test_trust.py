@@ -27,16 +27,10 @@ from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.policy import Policy
 from tokaido_env.agents.registry import check_from_file
 from tokaido_env.arena.ladder import LADDER, Ladder
-from tokaido_env.learn import expert, ppo, ppo_metrics
-from tokaido_env.learn.settings import (
-    RunError,
-    Settings,
-    join_specs,
-    load_settings,
-    read_settings,
-    split_specs,
-    start_run,
-)
+from tokaido_env.learn import metrics, run as runs
+from tokaido_env.learn.run_folder import begin_folder, load_settings, read_config
+from tokaido_env.learn.settings import PpoSettings, join_specs, split_specs
+from tokaido_env.learn.settings_schema import RunError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -222,9 +216,9 @@ def test_policies_of_a_file_lie_in_its_folder(
 
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
     config = config_file(tmp_path / "my.toml", agents="python:outsiders:Dice")
-    assert "agents" not in read_settings(config, {"agents": "random"})
+    assert "agents" not in read_config(config, given=["agents"]).settings
     with pytest.raises(AgentError, match=r"my\.toml: agents: 'python:outsiders:Dice': a file may"):
-        read_settings(config)
+        read_config(config)
 
 
 def test_specs_with_spaces_stand_in_quotes() -> None:
@@ -241,12 +235,12 @@ def test_specs_with_spaces_stand_in_quotes() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
-@pytest.mark.parametrize("part", ["pool", "checkpoints", "tb", "pool/000000000"])
+@pytest.mark.parametrize("part", ["policies", "checkpoints", "tb", "policies/000000000"])
 def test_a_part_of_a_run_that_lies_elsewhere_is_refused(
     run: Path, tmp_path: Path, part: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (run / part).rename(tmp_path / "elsewhere")
-    if part == "pool":
+    if part == "policies":
         (tmp_path / "elsewhere" / "000000128").write_text("precious", encoding="utf-8")
     (run / part).symlink_to(tmp_path / "elsewhere")
     before = sorted((tmp_path / "elsewhere").glob("*"))
@@ -290,7 +284,7 @@ def test_a_run_notices_that_its_board_was_edited(
 
     board = write_board(tmp_path / "mine.toml", shikoku_data() | {"max_rounds": 50})
     run = tmp_path / "run"
-    start_run(run, Settings(**VALUES | {"board": str(board)}))
+    begin_folder(run, PpoSettings(**VALUES | {"board": str(board)}))
     before = (run / "config.toml").read_bytes()
     write_board(board, shikoku_data() | {"max_rounds": 60})
     for words in (["--resume", str(run)], ["--resume", str(run), "--steps", "512"]):
@@ -299,24 +293,6 @@ def test_a_run_notices_that_its_board_was_edited(
         assert "config.toml: versions.board_hash: begun on a board of hash" in error
         assert error.count("\n") == 1
     assert (run / "config.toml").read_bytes() == before
-
-
-def test_a_run_from_before_goes_on(tmp_path: Path) -> None:
-    """One whose value is learnt from all games, and that does not say so."""
-    values = VALUES | {"value_from": "all", "final_learning_rate": 1.0, "refit_games": 0}
-    for name, steps in (("run", 256), ("whole", 512)):
-        ppo.begin(tmp_path / name, Settings(**values | {"steps": steps}))
-        assert ppo.train(tmp_path / name)
-    run, whole = tmp_path / "run", tmp_path / "whole"
-    config = run / "config.toml"
-    lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
-    later = r'board_hash = "\w{16}"|see_board = |value_from = |refit_games = '
-    kept = [line for line in lines if not re.match(later, line)]
-    assert len(kept) == len(lines) - 4
-    config.write_text("".join(kept), encoding="utf-8")
-    assert train(["--resume", str(run), "--steps", "512"]) == 0
-    for name in ("last", "config.toml"):
-        assert (run / name).read_bytes() == (whole / name).read_bytes()
 
 
 def test_a_run_cannot_change_what_its_value_is_learnt_from(
@@ -357,16 +333,16 @@ def test_metrics_that_find_no_room_are_told_with_the_file_and_gone_on_with(
 ) -> None:
     file = run / "metrics.jsonl"
     before = file.read_bytes()
-    write = ppo_metrics.JsonLines.write
+    write = metrics.Logs.write
 
-    def limited(self: Any, *arguments: Any, **options: Any) -> None:
+    def limited(logs: Any, *arguments: Any) -> None:
         with files_up_to(len(before) + 100):
-            write(self, *arguments, **options)
+            write(logs, *arguments)
 
-    monkeypatch.setattr(ppo_metrics.JsonLines, "write", limited)
+    monkeypatch.setattr(metrics.Logs, "write", limited)
     assert train(["--resume", str(run), "--steps", "512"]) == 1
     error = capsys.readouterr().err
-    assert error == f"train: [Errno 27] File too large: '{file}'\n"
+    assert error.endswith(f"\ntrain: [Errno 27] File too large: '{file}'\n")
     assert len(file.read_bytes()) == len(before) + 100
     monkeypatch.undo()
     assert train(["--resume", str(run)]) == 0
@@ -379,15 +355,17 @@ def test_logs_that_find_no_room_are_told_in_a_line_too(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TensorBoard writes them in a thread of its own."""
-    write = ppo_metrics.TensorBoardOutputFormat.write
+    write = metrics.SummaryWriter.add_scalar
 
-    def limited(self: Any, *arguments: Any, **options: Any) -> None:
+    def limited(writer: Any, *arguments: Any) -> None:
         with files_up_to(500):
-            write(self, *arguments, **options)
+            write(writer, *arguments)
+            writer.flush()
 
-    monkeypatch.setattr(ppo_metrics.TensorBoardOutputFormat, "write", limited)
+    monkeypatch.setattr(metrics.SummaryWriter, "add_scalar", limited)
     assert train(["--resume", str(run), "--steps", "512"]) == 1
-    assert capsys.readouterr().err == f"train: [Errno 27] File too large: '{run / 'tb'}'\n"
+    error = capsys.readouterr().err
+    assert error.endswith(f"\ntrain: [Errno 27] File too large: '{run / 'tb'}'\n")
     monkeypatch.undo()
     assert train(["--resume", str(run)]) == 0
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
@@ -402,18 +380,18 @@ def test_what_a_kill_has_left_is_no_content(tmp_path: Path, litter: str) -> None
     run = tmp_path / "run"
     run.mkdir()
     (run / litter).write_text("[sett", encoding="utf-8")
-    start_run(run, Settings(**VALUES))
-    assert load_settings(run) == Settings(**VALUES)
+    begin_folder(run, PpoSettings(**VALUES))
+    assert load_settings(run) == PpoSettings(**VALUES)
     assert [path.name for path in run.iterdir()] == ["config.toml"]
 
 
 OURS = (
     *("config.toml.tmp", "metrics.jsonl.tmp", "best.tmp", "last.tmp"),
-    *("pool/000000256.tmp", "pool/pool.json.tmp", "checkpoints/000000512.tmp/state.json"),
+    *("policies/000000256.tmp", "shards/0001-0002.npz.tmp", "checkpoints/000000512.tmp/state.json"),
 )
 NOT_OURS = (
-    *("notes.tmp", "pool/mine.tmp", "tb/000000256.tmp", "checkpoints/old.tmp/best"),
-    *("best.tmp.tmp/best.tmp", "mine/best.tmp", "pool/best.tmp", "000000256.tmp"),
+    *("notes.tmp", "policies/mine.tmp", "tb/000000256.tmp", "checkpoints/old.tmp/best"),
+    *("best.tmp.tmp/best.tmp", "mine/best.tmp", "policies/best.tmp", "000000256.tmp"),
 )
 
 
@@ -434,8 +412,8 @@ def test_nothing_is_swept_through_a_link(run: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "000000256.tmp").write_text("precious", encoding="utf-8")
-    shutil.rmtree(run / "pool")
-    (run / "pool").symlink_to(elsewhere)
+    shutil.rmtree(run / "policies")
+    (run / "policies").symlink_to(elsewhere)
     (run / "best.tmp").symlink_to(elsewhere / "000000256.tmp")
     (run / "checkpoints" / "000000512.tmp").symlink_to(elsewhere)
     assert train(["--resume", str(run)]) == 1
@@ -482,17 +460,17 @@ def test_two_commands_on_one_run_and_a_kill(run: Path) -> None:
         assert second.stderr.count("\n") == 1
         first.kill()
     assert (run / ".lock").exists()
-    assert ppo.train(run, _interrupt) is False
+    assert runs.train(run, _interrupt) is False
 
 
 def _interrupt(progress: Any) -> None:
     import signal
 
-    if progress.steps and signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if progress.figures and signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_records_ladders_probes_and_lessons_are_kept_too(
+def test_records_ladders_and_probes_are_kept_too(
     tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     records, ladder = str(tmp_path / "games.jsonl"), str(tmp_path / "ladder.json")
@@ -505,8 +483,5 @@ def test_records_ladders_probes_and_lessons_are_kept_too(
         with held_elsewhere(Path(path)):
             assert evaluate(words) == 1
         assert capsys.readouterr().err.startswith(f"evaluate: {path}: another command is")
-    with held_elsewhere(run):
-        assert expert.main(["--run", str(run)]) == 1
-    assert capsys.readouterr().err.startswith(f"expert: {run}: another command is working")
     assert evaluate(commands[0][1]) == evaluate(commands[1][1]) == 0
     assert not list(tmp_path.glob("*.lock"))

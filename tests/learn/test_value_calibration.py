@@ -11,8 +11,15 @@ from tokaido_env import Board
 from tokaido_env.agents import Policy
 from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.boards.pool import BoardPool
-from tokaido_env.learn import refit as module
-from tokaido_env.learn.refit import Positions, fit, main, refit, units_of, values_of
+from tokaido_env.learn import value_calibration as module
+from tokaido_env.learn.value_calibration import (
+    Positions,
+    fit,
+    main,
+    refit,
+    units_of,
+    values_of,
+)
 
 BOARD = Board.load()
 SMALL = ("--games", "64")
@@ -21,8 +28,8 @@ SMALL = ("--games", "64")
 def tilted(by: float = 0.7) -> Policy:
     """A policy that plays well enough and is too sure of itself."""
     policy = counting_policy()
-    bias = policy.tensors["value.bias"] + np.float32(by)
-    return Policy(policy.tensors | {"value.bias": bias}, {"maker": "tests"})
+    bias = policy.tensors["value.1.bias"] + np.float32(by)
+    return Policy(policy.tensors | {"value.1.bias": bias}, {"maker": "tests"})
 
 
 def loss(x: Any, y: Any, weights: Any) -> float:
@@ -100,7 +107,7 @@ def test_the_moves_stay_and_the_value_becomes_true() -> None:
     assert same.tobytes() == logits.tobytes()
     assert (others != values).any()
     for name, tensor in policy.tensors.items():
-        changed = name in ("value.weight", "value.bias")
+        changed = name.startswith("value.1.")
         assert (made.policy.tensors[name].tobytes() != tensor.tobytes()) == changed, name
     told = {"board": "shikoku", "hash": BOARD.hash, "games": 256, "seed": 1, "balance": 10.0}
     assert made.policy.training == {"maker": "tests", "value": told}
