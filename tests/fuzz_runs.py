@@ -1,23 +1,20 @@
-"""Run folders: gone on with, up to where training would go on, or refused; lessons of an expert."""
+"""Run folders: resumed, up to where training would begin; lessons of an expert."""
 
 import hashlib
-import io
 import json
 import os
 import random
 import shutil
 import signal
 import tomllib
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import mutants
 import numpy as np
+import spoil
 import torch
-from fuzz import refusal
-from fuzz_policies import KINDS_OF_NUMBERS, LENGTHS
+from fuzz import Cases, refusal
 from networks import decisions, random_policy
 from tokaido_env.learn.declared import RunError
 from tokaido_env.learn.expert import ExpertSettings
@@ -34,7 +31,6 @@ from tokaido_env.files import OutputError
 from tokaido_env.learn import expert, ppo
 from tokaido_env.learn.settings import Settings, load_settings, resume_run
 
-REFUSED = (RunError, AgentError, BoardError, LadderError, SeedError, OutputError)
 VALUES: dict[str, Any] = {
     **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "slots": 4, "agents": "greedy"},
     **{"steps": 128, "freeze_every": 64, "pool_size": 3, "rate_every": 0, "epochs": 1},
@@ -55,20 +51,20 @@ class _GoesOn(Exception):  # noqa: N818  not an error
     """Training would go on."""
 
 
-class Cases:
+class Runs(Cases):
     """A finished run, and an expert's folder."""
 
-    def __init__(self, folder: Path) -> None:
-        os.chdir(folder)
-        self.folder = folder
-        self.run = folder / "run"
-        ppo.begin(self.run, Settings(**VALUES))
-        assert ppo.train(self.run)
-        shutil.rmtree(self.run / "tb")
-        self.files = _files_of(self.run)
-        self.expert = folder / "expert"
+    errors = (RunError, AgentError, BoardError, LadderError, SeedError, OutputError)
+    name = "run"
+
+    def make(self) -> None:
+        torch.set_num_threads(1)
+        ppo.begin(self.path, Settings(**VALUES))
+        assert ppo.train(self.path)
+        shutil.rmtree(self.path / "tb")
+        self.files = _files_of(self.path)
+        self.expert = self.folder / "expert"
         self.lessons = self._begin_expert()
-        os.mkfifo(folder / "fifo")
 
     def _begin_expert(self) -> dict[str, Any]:
         self.expert.mkdir()
@@ -84,12 +80,12 @@ class Cases:
 
     def check_sound(self) -> None:
         assert set(PARTS) <= {*self.files, "checkpoints", "pool", POINT.rstrip("/")}
-        self._check_run(random.Random(0))
+        self.check(random.Random(0))
         self._restore()
-        resume_run(self.run, {"steps": 256})
+        resume_run(self.path, {"steps": 256})
         assert self._goes_on()
         self._restore()
-        self._write_lessons(_npz(self.lessons))
+        self._write_lessons(spoil.npz(self.lessons))
         self._check_lessons()
         expert.iterate(self.expert, LESSONS)
 
@@ -97,14 +93,11 @@ class Cases:
         if rng.random() < 0.15:
             return self._expert_case(rng)
         try:
-            for _ in range(rng.choice((1, 1, 1, 2))):
-                self._damage(rng, rng.choices(list(PARTS), list(PARTS.values()))[0])
-            if rng.random() < 0.95:
-                resealed(self.run)
-            with refusal(*REFUSED, names="") as messages:
+            self.damage(rng)
+            with refusal(*self.errors) as messages:
                 os.chdir(self.folder)
-                self._check_run(rng)
-            known = ("run", "board", "ladder", *VALUES)
+                self.check(rng)
+            known = ("run", "board", "ladder", "seed", *VALUES)
             assert not messages or any(name in messages[0] for name in known), messages
             return not messages
         finally:
@@ -112,8 +105,14 @@ class Cases:
 
     # Damage
 
-    def _damage(self, rng: random.Random, part: str) -> None:
-        path = self.run / part
+    def damage(self, rng: random.Random) -> None:
+        for _ in range(rng.choice((1, 1, 1, 2))):
+            self._damage_part(rng, rng.choices(list(PARTS), list(PARTS.values()))[0])
+        if rng.random() < 0.95:
+            resealed(self.path)
+
+    def _damage_part(self, rng: random.Random, part: str) -> None:
+        path = self.path / part
         if not os.path.lexists(path):
             return
         if path.is_dir() or rng.random() < 0.06:
@@ -123,23 +122,23 @@ class Cases:
         if path.suffix in (".toml", ".json", ".jsonl") and rng.random() < 0.9:
             path.write_bytes(_as_text(rng, path.suffix, data))
         elif path.suffix == ".npz" and rng.random() < 0.9:
-            path.write_bytes(damaged_npz(rng, data))
+            path.write_bytes(spoil.damaged_npz(rng, data))
         elif path.suffix == ".safetensors" and rng.random() < 0.9:
-            path.write_bytes(_as_safetensors(rng, data))
+            path.write_bytes(spoil.damaged_tensors(rng, data))
         else:
             path.write_bytes(mutants.damaged(rng, data))
 
     def _restore(self) -> None:
         """Put the run back."""
-        if self.run.is_symlink() or _files_of(self.run) != self.files:
-            shutil.rmtree(self.run)
+        if self.path.is_symlink() or _files_of(self.path) != self.files:
+            shutil.rmtree(self.path)
             for name, data in self.files.items():
-                (self.run / name).parent.mkdir(parents=True, exist_ok=True)
-                (self.run / name).write_bytes(data)
+                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.path / name).write_bytes(data)
 
     # What is taken
 
-    def _check_run(self, rng: random.Random) -> None:
+    def check(self, rng: random.Random) -> None:
         run = Path("run")
         settings = load_settings(run)
         if rng.random() < 0.2:
@@ -178,7 +177,7 @@ class Cases:
     def _expert_case(self, rng: random.Random) -> bool:
         if rng.random() < 0.2:
             return self._expert_folder(rng)
-        path = self._write_lessons(damaged_npz(rng, _npz(self.lessons)))
+        path = self._write_lessons(spoil.damaged_npz(rng, spoil.npz(self.lessons)))
         if rng.random() < 0.05:
             _replace(rng, path)
         with refusal(RunError, names=path) as messages:
@@ -251,106 +250,3 @@ def _as_text(rng: random.Random, suffix: str, data: bytes) -> bytes:
     at = rng.randrange(len(lines))
     lines[at] = mutants.as_json(rng, json.loads(lines[at])) + rng.choice((b"\n", b"", b"\r\n"))
     return b"".join(lines)
-
-
-def _as_safetensors(rng: random.Random, data: bytes) -> bytes:
-    """Damage of the header, of a kind, a shape or a name, or of the numbers."""
-    end = 8 + int.from_bytes(data[:8], "little")
-    header, numbers = json.loads(data[8:end]), bytearray(data[end:])
-    kind = rng.randrange(4)
-    names = [name for name in header if name != "__metadata__"]
-    entry = header[rng.choice(names)]
-    if kind == 0:
-        header = mutants.tree(rng, header, 2)
-    elif kind == 1:
-        entry["dtype"] = rng.choice(("I32", "U32", *KINDS_OF_NUMBERS))
-        entry["shape"] = rng.choice(
-            (entry["shape"], entry["shape"][::-1], [], [1, *entry["shape"]])
-        )
-    elif kind == 2:
-        first, last = entry["data_offsets"]
-        spoilt = rng.choice((b"\xff", b"\x7f", b"\x00", b"\x80")) * (last - first)
-        numbers[first:last] = spoilt if rng.random() < 0.5 else rng.randbytes(last - first)
-    else:
-        for _ in range(rng.choice((1, 100))):
-            numbers[rng.randrange(len(numbers))] ^= 1 << rng.randrange(8)
-    line = mutants.dumps(header)
-    length = len(line) if rng.random() < 0.95 else rng.choice(LENGTHS)
-    return length.to_bytes(8, "little") + line + bytes(numbers)
-
-
-def _npz(arrays: dict[str, Any]) -> bytes:
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
-
-
-def damaged_npz(rng: random.Random, data: bytes) -> bytes:
-    """Damage of an array, of its header, of its file in the archive, or of the archive."""
-    if rng.random() < 0.15:
-        return mutants.damaged(rng, data)
-    with np.load(io.BytesIO(data)) as arrays:
-        columns = {name: arrays[name] for name in arrays.files}
-    for _ in range(rng.randint(1, 2)):
-        name = rng.choice(list(columns))
-        if columns[name].dtype != object:
-            columns[name] = rng.choice(SPOILS)(rng, columns[name])
-        if rng.random() < 0.1:
-            columns[rng.choice((name + "s", "", "../x"))] = columns.pop(name)
-    if rng.random() < 0.7:
-        return _npz(columns)
-    file = io.BytesIO()
-    compression = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
-    with zipfile.ZipFile(file, "w", compression) as zipped:
-        for name, array in columns.items():
-            zipped.writestr(f"{name}.npy", _damaged_npy(rng, array))
-    return file.getvalue()
-
-
-def _damaged_npy(rng: random.Random, array: Any) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array)
-    data = file.getvalue()
-    if rng.random() < 0.7:
-        return data
-    shape = rng.choice(
-        ("(10**12,)", "(1000000000000,)", "(-1,)", "(2, 3)", "()", "((((", "(True,)")
-    )
-    descr = rng.choice(("<i8", "|O", "<U999999999", "|V1000000000", "x", "<f4"))
-    line = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
-    if rng.random() < 0.3:
-        line = mutants.damaged(rng, line)
-    return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line + data[128:]
-
-
-def _bits(rng: random.Random, array: Any) -> Any:
-    raw = bytearray(array.tobytes())
-    for _ in range(rng.choice((1, 3, 50)) if raw else 0):
-        raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
-    return np.frombuffer(bytes(raw), array.dtype).reshape(array.shape)
-
-
-def _filled(rng: random.Random, array: Any) -> Any:
-    raw = rng.choice((b"\xff", b"\x7f", b"\x80", b"\x01", rng.randbytes(1))) * array.nbytes
-    return np.frombuffer(raw, array.dtype).reshape(array.shape)
-
-
-def _reshaped(rng: random.Random, array: Any) -> Any:
-    forms: tuple[Callable[[Any], Any], ...]
-    forms = (lambda a: a[:1], lambda a: a[:0], lambda a: a[None], lambda a: np.concatenate([a, a]))
-    return rng.choice((*forms, lambda a: a[0], lambda a: a.T))(array)
-
-
-def _retyped(rng: random.Random, array: Any) -> Any:
-    kinds = ("f8", "i8", "i4", "u1", "U3", "S4", "M8[s]", "V7", "c8", "f2", ">i8", "O")
-    return np.zeros(array.shape, rng.choice(kinds))
-
-
-SPOILS: tuple[Callable[[random.Random, Any], Any], ...] = (
-    _bits,
-    _bits,
-    _filled,
-    _reshaped,
-    _retyped,
-)
-torch.set_num_threads(1)
