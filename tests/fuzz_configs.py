@@ -5,15 +5,13 @@ import random
 import shutil
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import mutants
 from fuzz import Cases, refusal, run
 from networks import random_policy
 from positions import shikoku_data, write_board
-from tokaido_env.learn.declared import Declared, RunError
-from tokaido_env.learn.expert import ExpertSettings
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.registry import check_from_file, make
@@ -21,15 +19,10 @@ from tokaido_env.arena.ladder import LADDER, LadderError
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli import train
 from tokaido_env.core.checks import SeedError
-from tokaido_env.learn.settings import (
-    Settings,
-    load_settings,
-    read_settings,
-    resume_run,
-    start_run,
-)
+from tokaido_env.learn.run_folder import begin_folder, extend, load_settings, read_config
+from tokaido_env.learn.settings import METHODS, RunSettings
+from tokaido_env.learn.settings_schema import RunError
 
-DECLARED: tuple[type[Declared], ...] = (Settings, ExpertSettings)
 SPECS = (
     *("random", "greedy", "greedy:epsilon=0.1", "heuristic", "expectimax:depth=3", "expectimax:2"),
     *("mcts", "mcts:sims=100,rollout=20", "mcts:25,rollout=full", "champion", "generalist:sims=8"),
@@ -43,13 +36,14 @@ WORDS = (
     *("sims=", "temperature=", "path=", ",", ":", '"', "\\", "=", "policy:", "../", "/", "'", " "),
 )
 TINY: dict[str, Any] = {
-    **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "slots": 4, "steps": 128},
+    **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "opponent_slots": 4, "steps": 128},
     **{"agents": "greedy 'mcts:sims=8'", "rate_every": 0, "refit_games": 0},
 }
+ALL = [METHODS["ppo"](**TINY), *(METHODS[name](width=8) for name in ("selfplay", "alphazero"))]
 
 
 class Configs(Cases):
-    """A run's config.toml and the files that it may name."""
+    """The config.toml of a run of each method, and the files that it may name."""
 
     errors = (RunError, AgentError, BoardError, LadderError, SeedError)
     name = "my.toml"
@@ -57,11 +51,12 @@ class Configs(Cases):
     def make(self) -> None:
         self.run = self.folder / "new"
         self._furnish()
-        start_run(self.run, Settings(**TINY))
-        self.config = (self.run / "config.toml").read_text(encoding="utf-8")
-        self.data = tomllib.loads(self.config)
-        shutil.rmtree(self.run)
-        train.__dict__["_train"] = lambda folder, named: 0  # nothing is trained
+        self.texts = []
+        for settings in ALL:
+            begin_folder(self.run, settings)
+            self.texts.append((self.run / "config.toml").read_text(encoding="utf-8"))
+            shutil.rmtree(self.run)
+        train.__dict__["_train"] = lambda *words: 0  # nothing is trained
 
     def _furnish(self) -> None:
         """Make the files that settings and specs may name, good ones and bad ones."""
@@ -73,13 +68,13 @@ class Configs(Cases):
         shutil.copy(LADDER, self.folder / "ladder.json")
 
     def check_sound(self) -> None:
-        self.path.write_text(self.config, encoding="utf-8")
-        self.check(random.Random(0))
-        self._check_settings(Settings, TINY)
-        self._check_settings(ExpertSettings, {"rounds": 2})
+        for text, settings in zip(self.texts, ALL, strict=True):
+            self.path.write_text(text, encoding="utf-8")
+            self.check(random.Random(0))
+            self._check_settings(type(settings), asdict(settings))
+            assert not self._command([])
         for spec in SPECS[:-5]:
             self._check_spec(spec, None)
-        assert not self._command([])
 
     def case(self, rng: random.Random) -> bool:
         kinds = (self._case_of_file, self._values, self._texts, self._spec, self._command_line)
@@ -92,28 +87,31 @@ class Configs(Cases):
         self.damage(rng)
         with refusal(*self.errors) as messages:
             self.check(rng)
-        check_names(messages, [*Settings.defaults(), "agent", "policy", self.path.name])
+        names = [name for settings in ALL for name in settings.defaults()]
+        check_names(messages, [*names, "agent", "policy", self.path.name])
         return not messages
 
     def damage(self, rng: random.Random) -> None:
         """Write a damaged configuration: a wrong tree mostly, or a wrong text."""
+        text = rng.choice(self.texts)
         if rng.random() < 0.8:
-            self.path.write_bytes(mutants.as_toml(rng, _renamed(rng, self.data)))
+            self.path.write_bytes(mutants.as_toml(rng, _renamed(rng, tomllib.loads(text))))
         else:
-            self.path.write_bytes(mutants.text(rng, self.config, 2))
+            self.path.write_bytes(mutants.text(rng, text, 2))
 
     def check(self, rng: random.Random) -> None:
         """A file that is taken begins a run, whose own file says the same."""
         with refusal(RunError, AgentError, names=self.path) as messages:
-            given = read_settings(self.path)
+            method, given = read_config(self.path)
         if messages:
             raise RunError(messages[0])
-        settings = Settings(**TINY | given)
+        tiny = TINY if method in (None, "ppo") else {"width": 8}
+        settings = METHODS[method or "ppo"](**tiny | given)
         try:
-            start_run(self.run, settings)
+            begin_folder(self.run, settings)
             assert load_settings(self.run) == settings
             config = (self.run / "config.toml").read_bytes()
-            resume_run(self.run, given)
+            extend(self.run, given)
             assert (self.run / "config.toml").read_bytes() == config
         finally:
             shutil.rmtree(self.run, ignore_errors=True)
@@ -121,25 +119,23 @@ class Configs(Cases):
     # Values and texts
 
     def _values(self, rng: random.Random) -> bool:
-        kind = rng.choice(DECLARED)
-        values = self.data["settings"] if kind is Settings else {}
-        names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+        settings = rng.choice(ALL)
+        names = list(settings.defaults())
         changed = {rng.choice(names): mutants.value(rng) for _ in range(rng.randint(1, 3))}
         with refusal(RunError, SeedError) as messages:
-            self._check_settings(kind, values | changed)
+            self._check_settings(type(settings), asdict(settings) | changed)
         check_names(messages, names)
         return not messages
 
-    def _check_settings(self, kind: type[Declared], values: Mapping[str, Any]) -> None:
+    def _check_settings(self, kind: type[RunSettings], values: Mapping[str, Any]) -> None:
         settings = kind(**values)
-        said = asdict(settings)  # type: ignore[call-overload]
-        assert kind(**said) == settings
-        for name, value in said.items():
+        assert kind(**asdict(settings)) == settings
+        for name, value in asdict(settings).items():
             assert kind.read(name, str(value)) == value
 
     def _texts(self, rng: random.Random) -> bool:
-        kind = rng.choice(DECLARED)
-        name = rng.choice([field.name for field in fields(kind)])  # type: ignore[arg-type]
+        kind = type(rng.choice(ALL))
+        name = rng.choice(list(kind.defaults()))
         if rng.random() < 0.3:
             text = str(mutants.value(rng))
         else:
@@ -183,7 +179,7 @@ class Configs(Cases):
 
     def _command_line(self, rng: random.Random) -> bool:
         self.damage(rng)
-        names = [rng.choice(fields(Settings)).name for _ in range(rng.randint(0, 2))]
+        names = [rng.choice(list(RunSettings.defaults())) for _ in range(rng.randint(0, 2))]
         flags = [f"--{name.replace('_', '-')}={mutants.value(rng)}" for name in names]
         return not self._command(flags)
 

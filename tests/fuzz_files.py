@@ -19,29 +19,19 @@ from tokaido_env import Board, Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.agent import AgentError
 from tokaido_env.agents.registry import cost_of, make
-from tokaido_env.arena.generalisation_file import (
-    ResultsError,
-    boards_trained_on,
-    load_generalisation,
-)
-from tokaido_env.arena.ladder import LADDER, Ladder, make_ladder
-from tokaido_env.arena.ladder_file import SINCE_2, LadderError
+from tokaido_env.arena import suite as suites
+from tokaido_env.arena.generalisation import Generalisation, ResultsError
+from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
 from tokaido_env.arena.likelihood import RatingError
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placing import rate
 from tokaido_env.arena.ratings import rate_steps
 from tokaido_env.arena.records import Records as MatchRecords
-from tokaido_env.arena.suite_file import (
-    SubmissionError,
-    load_submission,
-    load_suite,
-    sha256_of,
-    submission_to_dict,
-)
+from tokaido_env.arena.suite import Submission, SubmissionError, Suite, sha256_of
 from tokaido_env.arena.tournament import play
 from tokaido_env.arena.verifying import verify
 from tokaido_env.record import Forfeit, RecordError, load, save
-from tokaido_env.report.boards import meaning, result_table
+from tokaido_env.report.protocols import generalisation_table, meaning
 from tokaido_env.study.regret import agreement, figures, measure
 from tokaido_env.study.regret_set import RegretSet, RegretSetError
 
@@ -142,12 +132,12 @@ class Results(Cases):
 
     def check(self, rng: random.Random) -> None:
         """What is taken makes a table, and is taken again when it is written."""
-        result = load_generalisation(self.path)
-        assert result_table(result).rows
+        result = Generalisation.load(self.path)
+        assert generalisation_table(result).rows
         assert meaning(result)
-        boards_trained_on(result)
+        assert result.boards_trained_on != 0
         self.path.write_bytes(mutants.dumps(result.to_dict()))
-        assert load_generalisation(self.path).to_dict() == result.to_dict()
+        assert Generalisation.load(self.path).to_dict() == result.to_dict()
 
     def _compare(self, data: Any) -> str:
         """Compare with results that are sound: a table, or a line that says why there is none."""
@@ -219,8 +209,7 @@ class Ladders(Cases):
         agents = [one for one in whole["agents"] if one["agent"] in played]
         short = whole | {"anchor": "greedy", "agents": agents, "matches": matches}
         unfinished = short | {"agents": [], "fit": None}
-        old = {key: value for key, value in short.items() if key not in SINCE_2} | {"version": 1}
-        self.ladders = (whole, short, unfinished, old)
+        self.ladders = (whole, short, unfinished)
         random_policy().save(self.folder / "best")
 
     def check_sound(self) -> None:
@@ -231,7 +220,7 @@ class Ladders(Cases):
 
     def damage(self, rng: random.Random) -> None:
         """Damage a ladder, its hash made anew mostly."""
-        data: Any = rng.choices(self.ladders, (1, 9, 3, 3))[0]
+        data: Any = rng.choices(self.ladders, (1, 9, 3))[0]
         if rng.random() < 0.2:
             old, new = rng.choice(data["matches"])["a"], rng.choice(self.specs)
             data = json.loads(json.dumps(data).replace(json.dumps(old), json.dumps(new)))
@@ -295,18 +284,19 @@ class Suites(Cases):
     def make(self) -> None:
         self.suite, self.records = self.folder / "suite.json", self.folder / "games.jsonl"
         self.whole = json.loads((GOLDEN / "small-suite.json").read_text(encoding="utf-8"))
-        suite = load_suite(GOLDEN / "small-suite.json")
+        suite = Suite.load(GOLDEN / "small-suite.json")
         sheets = suite.sheets("greedy")
         records = MatchRecords(self.records, sheets)
         for sheet in sheets:
             play(sheet, make("greedy"), make(sheet.b))
             records.append(sheet, finished(sheet))
         self.games = self.records.read_bytes()
-        self.told = submission_to_dict(suite.result(sheets), self.records, 24)
+        entry = suites.Records.of(self.records, 24)
+        self.told = Submission.of(suite.result(sheets), entry).to_dict()
 
     def check_sound(self) -> None:
         self._write_sound()
-        assert verify(self.path, load_suite(self.suite), make, share=1.0).games == 24
+        assert verify(self.path, Suite.load(self.suite), make, share=1.0).games == 24
 
     def case(self, rng: random.Random) -> bool:
         kinds = (self._case_of_suite, self._case_of_submission, self._case_of_records)
@@ -328,7 +318,7 @@ class Suites(Cases):
         data = mutants.dumps(suite)
         data = data if rng.random() < 0.9 else mutants.damaged(rng, data)
         self.put(rng, data, 0.02, self.suite)
-        loaded = load_suite(self.suite)
+        loaded = Suite.load(self.suite)
         assert loaded.to_dict() == json.loads(self.suite.read_bytes())
         loaded.sheets("greedy")
 
@@ -336,8 +326,8 @@ class Suites(Cases):
         self._write_sound()
         data = mutants.dumps(mutants.tree(rng, self.told, 2))
         self.put(rng, data if rng.random() < 0.9 else mutants.damaged(rng, data), 0.02)
-        suite = load_suite(self.suite)
-        load_submission(self.path, suite)
+        suite = Suite.load(self.suite)
+        Submission.load(self.path, suite)
         verify(self.path, suite, make, share=rng.choice((0.0, 0.3)))
 
     def _case_of_records(self, rng: random.Random) -> None:
@@ -353,4 +343,4 @@ class Suites(Cases):
         if not self.records.is_symlink() and rng.random() < 0.9:
             told = dict(self.told["records"], sha256=sha256_of(self.records))
             self.path.write_bytes(mutants.dumps(self.told | {"records": told}))
-        verify(self.path, load_suite(self.suite), make, share=0.0)
+        verify(self.path, Suite.load(self.suite), make, share=0.0)

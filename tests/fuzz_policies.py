@@ -16,7 +16,7 @@ from tokaido_env.agents.guide import WEIGHTS_FILE, guide_of, load_weights
 from tokaido_env.agents.policy import Policy, PolicyAgent, PolicyError, Sizes
 from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.boards.board import Board
-from tokaido_env.learn.samples import legal_rows
+from tokaido_env.learn.replay_buffer import legal_rows
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -34,7 +34,7 @@ class Policies(Cases):
     def make(self) -> None:
         self.files = []
         for sees_board in (False, True):
-            random_policy(Sizes(8, 3, 2), sees_board=sees_board).save(self.path)
+            random_policy(Sizes(8, 3, 2, 8, 3), sees_board=sees_board).save(self.path)
             self.files.append(self.path.read_bytes())
         boards, states, legal = decisions(("shikoku", "family:7"), games=6, moves=40, most=2)
         self.positions = boards, states, legal, np.arange(len(states), dtype=np.uint64)

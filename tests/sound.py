@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.arena.ladder import LADDER
-from tokaido_env.arena.ladder_file import hash_of
+from tokaido_env.arena.ladder import LADDER, hash_of
 
 GOLDEN = Path(__file__).with_name("golden")
 

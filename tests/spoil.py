@@ -75,7 +75,7 @@ def damaged_npz(rng: random.Random, data: bytes) -> bytes:
         return mutants.damaged(rng, data)
     with np.load(io.BytesIO(data)) as arrays:
         columns = {name: arrays[name] for name in arrays.files}
-    for _ in range(rng.randint(1, 2)):
+    for _ in range(rng.randint(1, 2) if columns else 0):
         name = rng.choice(list(columns))
         if columns[name].dtype != object:
             columns[name] = array(rng, columns[name])
