@@ -1,16 +1,18 @@
-"""Damaged input of every kind, by the thousand: whatever is handed in, is taken or refused.
+"""Damaged input of every kind, by the thousand: the library takes or refuses it.
 
     python tests/fuzz.py N [--only KIND ...] [--seed S] [--processes P]
     python tests/fuzz.py --only KIND --case K      one case again, with its traceback
 
-Each kind is a module `fuzz_KIND` with a class `Cases`. N cases of each are made, half of them with
-every index of the kernels looked at (NUMBA_BOUNDSCHECK=1). A refusal is an error that the library
-declares, in one line of at most 500 characters, that names the file. All else is a defect: other
-errors (stacks), a process that dies (crashes), a case that takes a minute (hangs), more than 1 GiB.
+`KINDS` says which class has the cases of each kind. N cases of each are made, half of them with
+every index of the kernels checked (NUMBA_BOUNDSCHECK=1). A refusal is an error that the library
+declares, in one line of at most 500 characters, that names the file. All else is a defect: another
+error (stacks), a process that dies (crashes), a case that takes a minute (hangs), more than 1 GiB.
 """
 
 import argparse
+import faulthandler
 import importlib
+import io
 import json
 import mmap
 import os
@@ -22,50 +24,87 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar
 
 TESTS = Path(__file__).resolve().parent
-KINDS = (
-    *("records", "boards", "positions", "batch", "configs", "ladders", "runs", "policies"),
-    *("results", "regrets", "suites"),
-)
+KINDS = {
+    "records": "fuzz_files:Records",
+    "boards": "fuzz_boards:Boards",
+    "positions": "fuzz_positions:Positions",
+    "batch": "fuzz_batch:Objects",
+    "configs": "fuzz_configs:Configs",
+    "ladders": "fuzz_files:Ladders",
+    "runs": "fuzz_runs:Runs",
+    "policies": "fuzz_policies:Policies",
+    "results": "fuzz_files:Results",
+    "regrets": "fuzz_files:Regrets",
+    "suites": "fuzz_files:Suites",
+}
 
-# Files that are seen on a disk cost some milliseconds each: here they need not be.
+# A file that is flushed to a disk costs some milliseconds: here it need not be.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 GIB = 1 << 30
-MOST_SECONDS = 60.0  # for a case; the first ones of a process may compile
+MOST_SECONDS = 60.0  # for a case; five times that for the first of a process, which may compile
 LONGEST = 500  # characters of a message
 SHOWN = 5  # defects of a kind that are printed
 
 
-class Cases(Protocol):
+class Cases:
     """A kind of input.
 
-    Made with a folder of its own, in which it may write. Its sound inputs are to be accepted: what
-    refuses everything at the door tests nothing.
+    Made in a folder of its own, which becomes the working directory. Most kinds are one file: they
+    say what is sound (`make`), how it is damaged (`damage`) and what can be done with a file that
+    is taken (`check`).
+
+    Attributes:
+        errors: that refuse it.
+        name: of the file.
     """
 
-    def __init__(self, folder: Path) -> None: ...
+    errors: ClassVar[tuple[type[Exception], ...]] = ()
+    name: ClassVar[str] = ""
+
+    def __init__(self, folder: Path) -> None:
+        os.chdir(folder)  # paths in specs are from here
+        os.mkfifo(folder / "fifo")
+        self.folder, self.path = folder, folder / self.name
+        self.make()
+
+    def make(self) -> None:
+        """Prepare what is sound."""
 
     def check_sound(self) -> None:
-        """Hand in what is not damaged: all of it is taken."""
+        """Hand in what is not damaged: all of it is taken, else the damage would test nothing."""
+        raise NotImplementedError
 
     def case(self, rng: random.Random) -> bool:
         """Hand in damaged input; return whether it was taken, if it was refused as it should be."""
+        self.damage(rng)
+        with refusal(*self.errors, names=self.path) as messages:
+            self.check(rng)
+        return not messages
 
+    def damage(self, rng: random.Random) -> None:
+        """Write a damaged file."""
+        raise NotImplementedError
 
-class Share(NamedTuple):
-    """The cases of one process: every second one of a kind."""
+    def check(self, rng: random.Random) -> None:
+        """Load the file and do what can be done with one that is taken."""
+        raise NotImplementedError
 
-    kind: str
-    seed: int
-    first: int
-    stop: int
-    bounds: str
+    def put(self, rng: random.Random, data: bytes, odds: float, path: Path | None = None) -> None:
+        """Write a file or, with some odds, let a link or a pipe stand in its place."""
+        path = path or self.path
+        path.unlink(missing_ok=True)
+        if rng.random() < odds:
+            path.symlink_to(rng.choice(("fifo", path.name, "/dev/zero", "missing", ".")))
+        else:
+            path.write_bytes(data)
 
 
 # What cases call
@@ -73,10 +112,10 @@ class Share(NamedTuple):
 
 @contextmanager
 def refusal(*errors: type[Exception], names: object = "") -> Iterator[list[str]]:
-    """Take errors of some kinds, if they are told as they should be; give the messages.
+    """Take errors of some kinds if their messages are in order; yield the messages.
 
     Args:
-        errors: what may be raised.
+        errors: that may be raised.
         names: what the message has to name, such as the file.
     """
     messages: list[str] = []
@@ -88,54 +127,73 @@ def refusal(*errors: type[Exception], names: object = "") -> Iterator[list[str]]
 
 
 def check_message(message: str, names: object = "") -> None:
-    """A message is one line, short however long the input, that can be printed."""
+    """Check that a message is one printable line, short however long the input."""
     assert message.isprintable(), f"not one plain line: {message!r}"
     assert 0 < len(message.replace(str(names), "")) <= LONGEST, f"{len(message)} characters"
     assert str(names) in message, f"does not name {names}: {message}"
 
 
+def run(main: Callable[[list[str]], int], words: Sequence[object], names: object = "") -> str:
+    """Run a command; return what it says against its input: a line if it fails, else nothing."""
+    wrong = io.StringIO()
+    with redirect_stdout(io.StringIO()), redirect_stderr(wrong):
+        status = main([str(word) for word in words])
+    assert bool(status) == bool(wrong.getvalue()), wrong.getvalue()
+    if status:
+        check_message(wrong.getvalue().removesuffix("\n"), names)
+    return wrong.getvalue()
+
+
 # A process
 
 
-def work(share: Share, progress: Path) -> None:
-    """Go through a share, noting the case in hand; print a line of JSON for each defect."""
-    module = importlib.import_module(f"fuzz_{share.kind}")
-    with (
-        _folder() as folder,
-        progress.open("r+b") as file,
-    ):
-        cases: Cases = module.Cases(Path(folder))
+def cases_of(kind: str, folder: Path) -> Cases:
+    """Return the cases of a kind, made in an empty folder."""
+    module, _, name = KINDS[kind].partition(":")
+    made: Cases = getattr(importlib.import_module(module), name)(folder)
+    return made
+
+
+def work(kind: str, seed: int, first: int, stop: int, progress: Path) -> None:
+    """Make every second case of a kind; print a line of JSON for each defect and for the whole.
+
+    `progress` is a file that holds the number of the case in hand.
+    """
+    counts, seconds = Counter[str](), 5 * MOST_SECONDS
+    with _folder() as folder, progress.open("r+b") as file, mmap.mmap(file.fileno(), 8) as note:
+        cases = cases_of(kind, Path(folder))
         cases.check_sound()
         _limit_memory()
-        before, counts = _peak(), Counter[str]()
-        with mmap.mmap(file.fileno(), 8) as note:
-            for number in range(share.first, share.stop, 2):
-                note[:] = number.to_bytes(8, "little")
-                counts[_one(cases, share, number)] += 1
-        print(json.dumps({"counts": counts, "memory": _peak() - before}))
+        before = _peak()
+        for number in range(first, stop, 2):
+            note[:] = number.to_bytes(8, "little")
+            faulthandler.dump_traceback_later(seconds, exit=True)
+            try:
+                taken = cases.case(rng_of(kind, seed, number))
+                counts["taken" if taken else "refused"] += 1
+            except Exception as error:
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                what = (
+                    f"{type(error).__name__}: {str(error)[:300]} ({where.filename}, {where.lineno})"
+                )
+                print(json.dumps({"defect": f"case {number}: {what}"}), flush=True)
+                counts["stacks"] += 1
+            seconds = MOST_SECONDS
+        faulthandler.cancel_dump_traceback_later()
+    print(json.dumps({"counts": counts, "memory": _peak() - before}))
 
 
 def _folder() -> "tempfile.TemporaryDirectory[str]":
     return tempfile.TemporaryDirectory(prefix="fuzz-", dir=MEMORY)
 
 
-def _one(cases: Cases, share: Share, number: int) -> str:
-    try:
-        return "taken" if cases.case(rng_of(share.kind, share.seed, number)) else "refused"
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        told = f"{type(error).__name__}: {str(error)[:300]} ({where.filename}, {where.lineno})"
-        print(json.dumps({"defect": told, "case": number}), flush=True)
-        return "stacks"
-
-
 def rng_of(kind: str, seed: int, number: int) -> random.Random:
-    """The chance of one case, whatever was before it."""
+    """Return the random numbers of one case, whatever came before it."""
     return random.Random(f"{kind} {seed} {number}")
 
 
 def _limit_memory() -> None:
-    """What a case may ask for beyond what there is now."""
+    """Limit what a case may ask for beyond what there is now."""
     status = Path("/proc/self/status")
     if status.exists():
         used = next(line for line in status.read_text().splitlines() if line.startswith("VmData"))
@@ -144,140 +202,70 @@ def _limit_memory() -> None:
 
 
 def _peak() -> int:
-    """The most memory that this process had, in KiB."""
+    """Return the most memory that this process had, in KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 # All processes
 
 
-class Running:
-    """A process with its share, watched: what dies or hangs is begun anew after that case."""
+def run_half(kind: str, seed: int, half: int, n: int, progress: Path) -> dict[str, Any]:
+    """Make half of the cases of a kind in a process, and in another after each that ends one.
 
-    def __init__(self, share: Share, folder: Path) -> None:
-        self.share = share
-        self.folder = folder
-        self.counts: Counter[str] = Counter()
-        self.defects: list[str] = []
-        self.memory = 0
-        self._begin(share.first)
-
-    def _begin(self, first: int) -> None:
-        share = self.share._replace(first=first)
-        name = f"{share.kind}-{share.bounds}"
-        self._progress, self._out = self.folder / f"{name}.case", self.folder / f"{name}.out"
-        self._progress.write_bytes(first.to_bytes(8, "little"))
-        environment = {"NUMBA_BOUNDSCHECK": share.bounds, "PYTHONPATH": str(TESTS.parent)}
-        environment |= {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, str(Path(__file__)), "--share", *map(str, share)]
-        with self._out.open("wb") as out:
-            self._process = subprocess.Popen(
-                [*command, str(self._progress)],
-                stdout=out,
-                stderr=out,
-                env=os.environ | environment,
-            )
-        self._first = self._case = first
-        self._since = time.monotonic()
-
-    def ended(self) -> bool:
-        """Look after the process; return whether its share is done."""
-        case = int.from_bytes(self._progress.read_bytes(), "little")
-        if case != self._case:
-            self._case, self._since = case, time.monotonic()
-        if self._process.poll() is None:
-            if time.monotonic() - self._since < MOST_SECONDS * (1 + 4 * (case == self._first)):
-                return False
-            self._process.kill()
-            self._process.wait()
-            self._stopped("hangs", f"more than {MOST_SECONDS:.0f} s")
-        elif self._process.returncode:
-            last = self._read()[-1:]
-            self._stopped("crashes", f"status {self._process.returncode}: {last}")
-        else:
-            self._read()
-            return True
-        if (
-            self._case + 2 >= self.share.stop
-            or self.counts["crashes"] + self.counts["hangs"] > SHOWN
-        ):
-            return True
-        self._begin(self._case + 2)
-        return False
-
-    def _stopped(self, how: str, why: str) -> None:
-        self._read()
-        self.counts[how] += 1
-        self.defects.append(f"case {self._case}: {how}: {why}")
-
-    def _read(self) -> list[str]:
-        """Take in what the process printed; return what is none of its lines."""
-        others = []
-        for line in self._out.read_text(errors="replace").splitlines():
-            if line.startswith('{"defect"'):
-                found = json.loads(line)
-                self.defects.append(f"case {found['case']}: {found['defect']}")
-            elif line.startswith('{"counts"'):
-                found = json.loads(line)
-                self.counts += Counter(found["counts"])
-                self.memory = found["memory"]
-            else:
-                others.append(line)
-        self._out.write_bytes(b"")
-        return others
+    Returns:
+        "counts" of what became of the cases, "defects" and "memory" in KiB.
+    """
+    counts, defects, memory, first = Counter[str](), list[str](), 0, half
+    environment = {"NUMBA_BOUNDSCHECK": str(half), "PYTHONPATH": str(TESTS.parent)}
+    environment |= {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    while first < n and counts["crashes"] + counts["hangs"] <= SHOWN:
+        progress.write_bytes(first.to_bytes(8, "little"))
+        words = ("--work", kind, seed, first, n, progress)
+        done = subprocess.run(
+            [sys.executable, __file__, *map(str, words)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=os.environ | environment,
+            check=False,
+        )
+        lines = done.stdout.splitlines()
+        for found in (json.loads(line) for line in lines if line.startswith(('{"def', '{"cou'))):
+            counts.update(found.get("counts", ()))
+            defects += [found["defect"]] if "defect" in found else []
+            memory = found.get("memory", memory)
+        if done.returncode == 0:
+            break
+        case = int.from_bytes(progress.read_bytes(), "little")
+        how = "hangs" if any(line.startswith("Timeout (") for line in lines) else "crashes"
+        counts[how] += 1
+        defects.append(f"case {case}: {how}: status {done.returncode}: {lines[-1:]}")
+        first = case + 2
+    return {"counts": counts, "defects": defects, "memory": memory}
 
 
 def fuzz(kinds: list[str], n: int, seed: int, processes: int) -> int:
-    """Go through n cases of each kind; print a table; return how many defects there are."""
-    print(
-        f"{'kind':<10} {'cases':>8} {'taken':>7} {'stacks':>7} {'crashes':>8} {'hangs':>6}"
-        f" {'MiB':>6} {'s':>6}",
-        flush=True,
-    )
-    defects = 0
-    with _folder() as folder:
+    """Make n cases of each kind; print a table; return how many defects there are."""
+    row = "{:<10} {:>8} {:>7} {:>7} {:>8} {:>6} {:>6} {:>6}"
+    bad = ("stacks", "crashes", "hangs")
+    print(row.format("kind", "cases", "taken", *bad, "MiB", "s"), flush=True)
+    total = 0
+    with _folder() as folder, ThreadPoolExecutor(processes) as pool:
         for kind in kinds:
             began = time.monotonic()
-            shares = [Share(kind, seed, i, n, str(i)) for i in range(2)]
-            done = _all_of(shares, Path(folder), processes)
-            defects += _tell(kind, done, time.monotonic() - began)
-    return defects
-
-
-def _all_of(shares: list[Share], folder: Path, processes: int) -> list[Running]:
-    waiting, running, done = list(shares), list[Running](), list[Running]()
-    while waiting or running:
-        while waiting and len(running) < processes:
-            running.append(Running(waiting.pop(0), folder))
-        ended = [one for one in running if one.ended()]
-        running = [one for one in running if one not in ended]
-        done += ended
-        time.sleep(0.1)
-    return done
-
-
-def _tell(kind: str, done: list[Running], seconds: float) -> int:
-    counts = sum((one.counts for one in done), Counter[str]())
-    bad = [counts[how] for how in ("stacks", "crashes", "hangs")]
-    cases, memory = counts.total(), max(one.memory for one in done) / 1024
-    taken = f"{counts['taken'] / max(1, cases):.1%}"
-    print(
-        f"{kind:<10} {cases:>8,} {taken:>7} {bad[0]:>7} {bad[1]:>8} {bad[2]:>6}"
-        f" {memory:>6.0f} {seconds:>6.0f}",
-        flush=True,
-    )
-    defects = [defect for one in done for defect in one.defects]
-    for defect in defects[:SHOWN]:
-        print(f"  {defect}", flush=True)
-    return sum(bad)
-
-
-def again(kind: str, seed: int, number: int) -> None:
-    """One case, in this process."""
-    module: Any = importlib.import_module(f"fuzz_{kind}")
-    with _folder() as folder:
-        taken = module.Cases(Path(folder)).case(rng_of(kind, seed, number))
-    print("taken" if taken else "refused")
+            asked = [(kind, seed, half, n, Path(folder, str(half))) for half in range(2)]
+            done = [one.result() for one in [pool.submit(run_half, *words) for words in asked]]
+            counts = done[0]["counts"] + done[1]["counts"]
+            memory = max(one["memory"] for one in done) // 1024
+            taken = f"{counts['taken'] / max(1, counts.total()):.1%}"
+            found = [counts[how] for how in bad]
+            seconds = round(time.monotonic() - began)
+            print(row.format(kind, counts.total(), taken, *found, memory, seconds), flush=True)
+            for defect in [each for one in done for each in one["defects"]][:SHOWN]:
+                print(f"  {defect}", flush=True)
+            total += sum(found)
+    return total
 
 
 def main() -> int:
@@ -290,14 +278,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the damage (0)")
     parser.add_argument("--processes", type=int, default=2, help="at once (2)")
     parser.add_argument("--case", type=int, help="only this one, in this process")
-    parser.add_argument("--share", nargs=6, help=argparse.SUPPRESS)  # of a process of its own
+    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)  # of a process of its own
     options = parser.parse_args()
-    if options.share is not None:
-        kind, seed, first, stop, bounds, progress = options.share
-        work(Share(kind, int(seed), int(first), int(stop), bounds), Path(progress))
+    if options.work is not None:
+        kind, seed, first, stop, progress = options.work
+        work(kind, int(seed), int(first), int(stop), Path(progress))
         return 0
     if options.case is not None:
-        again(options.only[0], options.seed, options.case)
+        (kind,) = options.only
+        with _folder() as folder:
+            taken = cases_of(kind, Path(folder)).case(rng_of(kind, options.seed, options.case))
+        print("taken" if taken else "refused")
         return 0
     return int(fuzz(options.only, options.n, options.seed, options.processes) > 0)
 

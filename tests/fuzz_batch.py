@@ -4,13 +4,12 @@ import copy
 import random
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import mutants
 import numpy as np
 from arguments import POSITIONS, SEED, Give, N, Player, begins, size, some, spoilt, start, starts
-from fuzz import refusal
+from fuzz import Cases, refusal
 from garbage import check
 from pettingzoo.utils.env_logger import EnvLogger
 
@@ -58,10 +57,10 @@ class Kind(NamedTuple):
     errors: tuple[type[Exception], ...] = ()
 
 
-class Cases:
+class Objects(Cases):
     """Objects of all kinds; a few calls of each, some of them wrong."""
 
-    def __init__(self, folder: Path) -> None:
+    def make(self) -> None:
         EnvLogger.suppress_output()
         warnings.simplefilter("ignore")
 

@@ -1,23 +1,17 @@
 """Configurations: settings of files, of Python and of command lines; spec strings."""
 
-import io
 import json
-import os
 import random
 import shutil
 import tomllib
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import asdict, fields
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import mutants
-from fuzz import check_message, refusal
+from fuzz import Cases, refusal, run
 from networks import random_policy
 from positions import shikoku_data, write_board
-from tokaido_env.learn.declared import Declared, RunError
-from tokaido_env.learn.expert import ExpertSettings
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.registry import check_from_file, make
@@ -25,15 +19,10 @@ from tokaido_env.arena.ladder import LADDER, LadderError
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli import train
 from tokaido_env.core.checks import SeedError
-from tokaido_env.learn.settings import (
-    Settings,
-    load_settings,
-    read_settings,
-    resume_run,
-    start_run,
-)
+from tokaido_env.learn.run_folder import begin_folder, extend, load_settings, read_config
+from tokaido_env.learn.settings import METHODS, RunSettings
+from tokaido_env.learn.settings_schema import RunError
 
-REFUSED = (RunError, AgentError, BoardError, LadderError, SeedError)
 SPECS = (
     *("random", "greedy", "greedy:epsilon=0.1", "heuristic", "expectimax:depth=3", "expectimax:2"),
     *("mcts", "mcts:sims=100,rollout=20", "mcts:25,rollout=full", "champion", "generalist:sims=8"),
@@ -44,84 +33,85 @@ SPECS = (
 )
 FILES = ("board.toml", "ladder.json", "best", "run", "fifo", "link", "my.toml", "/dev/zero")
 WORDS = (
-    "sims=",
-    "temperature=",
-    "path=",
-    ",",
-    ":",
-    '"',
-    "\\",
-    "=",
-    "policy:",
-    "../",
-    "/",
-    "'",
-    " ",
+    *("sims=", "temperature=", "path=", ",", ":", '"', "\\", "=", "policy:", "../", "/", "'", " "),
 )
 TINY: dict[str, Any] = {
-    **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "slots": 4, "steps": 128},
+    **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "opponent_slots": 4, "steps": 128},
     **{"agents": "greedy 'mcts:sims=8'", "rate_every": 0, "refit_games": 0},
 }
+ALL = [METHODS["ppo"](**TINY), *(METHODS[name](width=8) for name in ("selfplay", "alphazero"))]
 
 
-class Cases:
-    """A run's config.toml, and what it may name, in a folder."""
+class Configs(Cases):
+    """The config.toml of a run of each method, and the files that it may name."""
 
-    def __init__(self, folder: Path) -> None:
-        os.chdir(folder)  # paths in specs are from here
-        self.folder = folder
-        self.path = folder / "my.toml"
-        self.run = folder / "new"
-        _furnish(folder)
-        start_run(self.run, Settings(**TINY))
-        self.config = (self.run / "config.toml").read_text(encoding="utf-8")
-        self.data = tomllib.loads(self.config)
-        shutil.rmtree(self.run)
-        # Whatever a command is to train, is not trained.
-        train.__dict__["_train"] = lambda folder, named: 0
+    errors = (RunError, AgentError, BoardError, LadderError, SeedError)
+    name = "my.toml"
+
+    def make(self) -> None:
+        self.run = self.folder / "new"
+        self._furnish()
+        self.texts = []
+        for settings in ALL:
+            begin_folder(self.run, settings)
+            self.texts.append((self.run / "config.toml").read_text(encoding="utf-8"))
+            shutil.rmtree(self.run)
+        train.__dict__["_train"] = lambda *words: 0  # nothing is trained
+
+    def _furnish(self) -> None:
+        """Make the files that settings and specs may name, good ones and bad ones."""
+        (self.folder / "run").mkdir()
+        for name in ("best", "a,b='c'", "a b", "run/best"):
+            random_policy().save(self.folder / name)
+        (self.folder / "link").symlink_to("/etc/hostname")
+        write_board(self.folder / "board.toml", shikoku_data() | {"max_rounds": 40})
+        shutil.copy(LADDER, self.folder / "ladder.json")
 
     def check_sound(self) -> None:
-        self.path.write_text(self.config, encoding="utf-8")
-        self._check_file()
-        self._check_settings(Settings, TINY)
-        self._check_settings(ExpertSettings, {"rounds": 2})
+        for text, settings in zip(self.texts, ALL, strict=True):
+            self.path.write_text(text, encoding="utf-8")
+            self.check(random.Random(0))
+            self._check_settings(type(settings), asdict(settings))
+            assert not self._command([])
         for spec in SPECS[:-5]:
             self._check_spec(spec, None)
-        assert not self._run(["--config", str(self.path)])
 
     def case(self, rng: random.Random) -> bool:
-        kinds: tuple[Callable[[random.Random], bool], ...]
-        kinds = (self._file, self._values, self._texts, self._spec, self._command)
+        kinds = (self._case_of_file, self._values, self._texts, self._spec, self._command_line)
         return rng.choices(kinds, (8, 3, 3, 8, 1))[0](rng)
 
     # A file
 
-    def _file(self, rng: random.Random) -> bool:
-        self._write(rng)
-        with refusal(*REFUSED) as messages:
-            self._check_file()
-        self._names_something(messages)
+    def _case_of_file(self, rng: random.Random) -> bool:
+        """A message says of which setting, agent or file it is."""
+        self.damage(rng)
+        with refusal(*self.errors) as messages:
+            self.check(rng)
+        names = [name for settings in ALL for name in settings.defaults()]
+        check_names(messages, [*names, "agent", "policy", self.path.name])
         return not messages
 
-    def _write(self, rng: random.Random) -> None:
+    def damage(self, rng: random.Random) -> None:
         """Write a damaged configuration: a wrong tree mostly, or a wrong text."""
+        text = rng.choice(self.texts)
         if rng.random() < 0.8:
-            self.path.write_bytes(mutants.as_toml(rng, _renamed(rng, self.data)))
+            self.path.write_bytes(mutants.as_toml(rng, _renamed(rng, tomllib.loads(text))))
         else:
-            self.path.write_bytes(mutants.text(rng, self.config, 2))
+            self.path.write_bytes(mutants.text(rng, text, 2))
 
-    def _check_file(self) -> None:
-        """What is taken of a file begins a run, whose own file says the same."""
+    def check(self, rng: random.Random) -> None:
+        """A file that is taken begins a run, whose own file says the same."""
         with refusal(RunError, AgentError, names=self.path) as messages:
-            given = read_settings(self.path)
+            method, given = read_config(self.path)
         if messages:
             raise RunError(messages[0])
-        settings = Settings(**TINY | given)
+        tiny = TINY if method in (None, "ppo") else {"width": 8}
+        settings = METHODS[method or "ppo"](**tiny | given)
         try:
-            start_run(self.run, settings)
+            begin_folder(self.run, settings)
             assert load_settings(self.run) == settings
             config = (self.run / "config.toml").read_bytes()
-            resume_run(self.run, given)
+            extend(self.run, given)
             assert (self.run / "config.toml").read_bytes() == config
         finally:
             shutil.rmtree(self.run, ignore_errors=True)
@@ -129,28 +119,27 @@ class Cases:
     # Values and texts
 
     def _values(self, rng: random.Random) -> bool:
-        kind, values = rng.choice(((Settings, self.data["settings"]), (ExpertSettings, {})))
-        names = [field.name for field in fields(kind)]
+        settings = rng.choice(ALL)
+        names = list(settings.defaults())
         changed = {rng.choice(names): mutants.value(rng) for _ in range(rng.randint(1, 3))}
         with refusal(RunError, SeedError) as messages:
-            self._check_settings(kind, values | changed)
-        self._names_one_of(messages, names)
+            self._check_settings(type(settings), asdict(settings) | changed)
+        check_names(messages, names)
         return not messages
 
-    def _check_settings(self, kind: type[Declared], values: Mapping[str, Any]) -> None:
+    def _check_settings(self, kind: type[RunSettings], values: Mapping[str, Any]) -> None:
         settings = kind(**values)
         assert kind(**asdict(settings)) == settings
         for name, value in asdict(settings).items():
             assert kind.read(name, str(value)) == value
 
     def _texts(self, rng: random.Random) -> bool:
-        kind = rng.choice((Settings, ExpertSettings))
-        name = rng.choice([field.name for field in fields(kind)])
-        text = str(getattr(kind(), name))
+        kind = type(rng.choice(ALL))
+        name = rng.choice(list(kind.defaults()))
         if rng.random() < 0.3:
             text = str(mutants.value(rng))
         else:
-            text = mutants.text(rng, text, 2).decode("utf-8", "surrogateescape")
+            text = mutants.text(rng, str(getattr(kind(), name)), 2).decode(errors="surrogateescape")
         with refusal(RunError, names=name) as messages:
             value = kind.read(name, text)
             assert kind.checked(name, value) == value
@@ -167,13 +156,13 @@ class Cases:
                 added = rng.choice((*WORDS, *mutants.TEXTS, str(mutants.value(rng))[:2000]))
                 spec = spec[:at] + added + spec[at:]
             else:
-                spec = mutants.text(rng, spec, 1).decode("utf-8", "surrogateescape")
+                spec = mutants.text(rng, spec, 1).decode(errors="surrogateescape")
         with refusal(AgentError) as messages:
             self._check_spec(spec, rng)
         return not messages
 
     def _check_spec(self, spec: str, rng: random.Random | None) -> None:
-        """What a file may name runs no code, lies in its folder, and is made: it has a name."""
+        """A spec that a file may name runs no code, lies in its folder, and makes an agent."""
         where = "x"
         if rng is None or rng.random() < 0.7 or spec.startswith("python:"):
             with refusal(AgentError, names=f"{where}: ") as messages:
@@ -188,47 +177,24 @@ class Cases:
 
     # The command
 
-    def _command(self, rng: random.Random) -> bool:
-        self._write(rng)
-        words = ["--config", str(self.path)]
-        for _ in range(rng.randint(0, 2)):
-            name = rng.choice(fields(Settings)).name
-            words += ["--" + name.replace("_", "-") + f"={mutants.value(rng)}"]
-        wrong = self._run(words)
-        if wrong:
-            check_message(wrong.removesuffix("\n"), "train: ")
-        return not wrong
+    def _command_line(self, rng: random.Random) -> bool:
+        self.damage(rng)
+        names = [rng.choice(list(RunSettings.defaults())) for _ in range(rng.randint(0, 2))]
+        flags = [f"--{name.replace('_', '-')}={mutants.value(rng)}" for name in names]
+        return not self._command(flags)
 
-    def _run(self, words: list[str]) -> str:
-        """Run `train` up to where it would train; return what it has to say against that."""
-        wrong = io.StringIO()
+    def _command(self, words: list[str]) -> str:
+        """Run `train` up to where it would train."""
         try:
-            with redirect_stderr(wrong), redirect_stdout(io.StringIO()):
-                status = train.main(["--run", str(self.run), *words])
-            assert self.run.exists() == (status == 0)
+            wrong = run(train.main, ["--run", self.run, "--config", self.path, *words], "train: ")
+            assert self.run.exists() == (not wrong)
         finally:
             shutil.rmtree(self.run, ignore_errors=True)
-        assert bool(status) == bool(wrong.getvalue())
-        return wrong.getvalue()
-
-    def _names_something(self, messages: list[str]) -> None:
-        """A message says of which setting, agent or file it is."""
-        names = [field.name for field in fields(Settings)]
-        self._names_one_of(messages, [*names, "agent", "policy", self.path.name])
-
-    def _names_one_of(self, messages: list[str], names: list[str]) -> None:
-        assert not messages or any(name in messages[0] for name in names), messages
+        return wrong
 
 
-def _furnish(folder: Path) -> None:
-    """What settings and specs may name, good and bad."""
-    (folder / "run").mkdir()
-    for name in ("best", "a,b='c'", "a b", "run/best"):
-        random_policy().save(folder / name)
-    (folder / "link").symlink_to("/etc/hostname")
-    os.mkfifo(folder / "fifo")
-    write_board(folder / "board.toml", shikoku_data() | {"max_rounds": 40})
-    shutil.copy(LADDER, folder / "ladder.json")
+def check_names(messages: list[str], names: list[str]) -> None:
+    assert not messages or any(name in messages[0] for name in names), messages
 
 
 def _renamed(rng: random.Random, data: dict[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,10 @@
 import json
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import mutants
-from fuzz import check_message, refusal
+from fuzz import Cases, check_message, refusal
 from garbage import check
 from positions import (
     WARES,
@@ -33,13 +32,13 @@ WALKS = 12  # of each board
 STEPS = 900
 
 
-class Cases:
+class Positions(Cases):
     """Positions of random games on three boards, and some that are made up."""
 
-    def __init__(self, folder: Path) -> None:
+    def make(self) -> None:
         short = shikoku_data() | {"name": "short", "max_rounds": 7}
-        other = write_board(folder / "other.toml", other_board_data())
-        paths = ["shikoku", other, write_board(folder / "short.toml", short)]
+        other = write_board(self.folder / "other.toml", other_board_data())
+        paths = ["shikoku", other, write_board(self.folder / "short.toml", short)]
         self.boards = [Board.load(path) for path in paths]
         self.batches = [Batch(1, board, autoreset=False) for board in self.boards]
         self.positions = [_positions_of_games(board) for board in self.boards]

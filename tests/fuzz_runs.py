@@ -1,53 +1,50 @@
-"""Run folders: gone on with, up to where training would go on, or refused; lessons of an expert."""
+"""Run folders of each method: resumed, up to where training would begin; samples learnt from."""
 
 import hashlib
-import io
 import json
 import os
 import random
 import shutil
 import signal
 import tomllib
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mutants
 import numpy as np
+import spoil
 import torch
-from fuzz import refusal
-from fuzz_policies import KINDS_OF_NUMBERS, LENGTHS
-from networks import decisions, random_policy
-from tokaido_env.learn.declared import RunError
-from tokaido_env.learn.expert import ExpertSettings
-from tokaido_env.learn.samples import legal_rows, load_samples
+from fuzz import Cases, refusal
 
 from tokaido_env.agent import AgentError
 from tokaido_env.agents import make
-from tokaido_env.agents.policy import Sizes
 from tokaido_env.arena.ladder import LadderError
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.checks import SeedError
-from tokaido_env.core.state import STATE
 from tokaido_env.files import OutputError
-from tokaido_env.learn import expert, ppo
-from tokaido_env.learn.settings import Settings, load_settings, resume_run
+from tokaido_env.learn import alphazero, run
+from tokaido_env.learn.network import PolicyNetwork
+from tokaido_env.learn.replay_buffer import load_samples
+from tokaido_env.learn.run_folder import extend, load_settings
+from tokaido_env.learn.settings import METHODS, RunSettings
+from tokaido_env.learn.settings_schema import RunError
 
-REFUSED = (RunError, AgentError, BoardError, LadderError, SeedError, OutputError)
-VALUES: dict[str, Any] = {
-    **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "slots": 4, "agents": "greedy"},
-    **{"steps": 128, "freeze_every": 64, "pool_size": 3, "rate_every": 0, "epochs": 1},
-    **{"refit_games": 0},
+TINY: dict[str, dict[str, Any]] = {
+    "ppo": {
+        **{"games": 8, "rollout": 16, "minibatch": 64, "opponent_slots": 4, "agents": "greedy"},
+        **{"steps": 128, "snapshot_every": 64, "pool_size": 3, "epochs": 1, "refit_games": 0},
+    },
+    "selfplay": {"updates": 1, "games": 4, "minibatch": 64, "epochs": 1, "snapshot_every": 1},
+    "alphazero": {
+        **{"rounds": 1, "shards": 1, "games": 2, "first_sims": 2, "minibatch": 64, "samples": 0.1},
+    },
 }
-LESSONS = ExpertSettings(rounds=1, games=4, width=8, positions=10, first_positions=10)
-POINT = "checkpoints/000000128/"
-# How often each is damaged.
+# How often each part is damaged, if a run has it; `*` is the newest.
 PARTS = {
-    **{"config.toml": 3, POINT + "state.json": 6, POINT + "games.npz": 6, "metrics.jsonl": 2},
-    **{POINT + "learner.safetensors": 3, POINT + "optimizer.safetensors": 3, "best": 1, "last": 1},
-    **{"pool/pool.json": 1, "pool/000000128": 1, "pool/000000000": 1, POINT + "SHA256SUMS": 1},
-    **{"checkpoints": 0.2, "pool": 0.2, POINT.rstrip("/"): 0.2},
+    **{"config.toml": 3, "checkpoints/*/state.json": 6, "checkpoints/*/games.npz": 6},
+    **{"checkpoints/*/learner.safetensors": 3, "checkpoints/*/optimizer.safetensors": 3},
+    **{"checkpoints/*/SHA256SUMS": 1, "metrics.jsonl": 2, "best": 1, "last": 1, "policies/*": 2},
+    **{"shards/*.npz": 6, "checkpoints": 0.2, "policies": 0.2, "checkpoints/*": 0.2},
 }
 
 
@@ -55,159 +52,136 @@ class _GoesOn(Exception):  # noqa: N818  not an error
     """Training would go on."""
 
 
-class Cases:
-    """A finished run, and an expert's folder."""
+class Finished(NamedTuple):
+    """A run that is complete."""
 
-    def __init__(self, folder: Path) -> None:
-        os.chdir(folder)
-        self.folder = folder
-        self.run = folder / "run"
-        ppo.begin(self.run, Settings(**VALUES))
-        assert ppo.train(self.run)
-        shutil.rmtree(self.run / "tb")
-        self.files = _files_of(self.run)
-        self.expert = folder / "expert"
-        self.lessons = self._begin_expert()
-        os.mkfifo(folder / "fifo")
+    settings: RunSettings
+    files: dict[str, bytes]
 
-    def _begin_expert(self) -> dict[str, Any]:
-        self.expert.mkdir()
-        settings = json.dumps({name: getattr(LESSONS, name) for name in LESSONS.defaults()})
-        (self.expert / "settings.json").write_text(settings, encoding="utf-8")
-        random_policy(Sizes.of_width(8)).save(self.expert / "01")
-        _, states, legal = decisions(games=4, moves=20, most=4)
-        visits = legal_rows(legal).astype(np.uint16)
-        zeros = np.zeros(len(legal), np.float32)
-        raw = states.view(np.uint8).reshape(-1, STATE.itemsize)
-        rest = {"legal": legal, "visits": visits, "values": zeros, "results": zeros}
-        return {"states": raw, **rest}
+
+class Runs(Cases):
+    """A finished run of each method."""
+
+    errors = (RunError, AgentError, BoardError, LadderError, SeedError, OutputError)
+    name = "run"
+
+    def make(self) -> None:
+        torch.set_num_threads(1)
+        self.damaged: list[Path] = []
+        self.runs = [self._trained(method) for method in METHODS]
+
+    def _trained(self, method: str) -> Finished:
+        settings = METHODS[method](width=8, **TINY[method])
+        run.begin(self.path, settings)
+        assert run.train(self.path)
+        shutil.rmtree(self.path / "tb")
+        files = _files_of(self.path)
+        shutil.rmtree(self.path)
+        return Finished(settings, files)
 
     def check_sound(self) -> None:
-        assert set(PARTS) <= {*self.files, "checkpoints", "pool", POINT.rstrip("/")}
-        self._check_run(random.Random(0))
-        self._restore()
-        resume_run(self.run, {"steps": 256})
-        assert self._goes_on()
-        self._restore()
-        self._write_lessons(_npz(self.lessons))
-        self._check_lessons()
-        expert.iterate(self.expert, LESSONS)
+        for finished in self.runs:
+            self.finished = finished
+            length = self.finished.settings.LENGTH
+            self._restore()
+            self.check(random.Random(0))
+            extend(self.path, {length: 3 * self.finished.settings.length})
+            assert self._goes_on()
+            samples = list(self.path.glob("shards/*"))
+            assert len(samples) == (length == "rounds")
+            for path in samples:
+                self._check_samples(path)
 
     def case(self, rng: random.Random) -> bool:
-        if rng.random() < 0.15:
-            return self._expert_case(rng)
-        try:
-            for _ in range(rng.choice((1, 1, 1, 2))):
-                self._damage(rng, rng.choices(list(PARTS), list(PARTS.values()))[0])
-            if rng.random() < 0.95:
-                resealed(self.run)
-            with refusal(*REFUSED, names="") as messages:
-                os.chdir(self.folder)
-                self._check_run(rng)
-            known = ("run", "board", "ladder", *VALUES)
-            assert not messages or any(name in messages[0] for name in known), messages
-            return not messages
-        finally:
-            self._restore()
+        self.finished = rng.choice(self.runs)
+        self._restore()
+        self.damage(rng)
+        os.chdir(self.folder)
+        with refusal(*self.errors) as messages:
+            self.check(rng)
+        known = ("run", "board", "ladder", *self.finished.settings.defaults())
+        assert not messages or any(name in messages[0] for name in known), messages
+        return not messages
 
     # Damage
 
-    def _damage(self, rng: random.Random, part: str) -> None:
-        path = self.run / part
-        if not os.path.lexists(path):
-            return
-        if path.is_dir() or rng.random() < 0.06:
+    def damage(self, rng: random.Random) -> None:
+        self.damaged.clear()
+        for _ in range(rng.choice((1, 1, 1, 2))):
+            part = rng.choices(list(PARTS), list(PARTS.values()))[0]
+            if found := sorted(self.path.glob(part)):
+                self.damaged.append(found[-1])
+                self._damage_part(rng, found[-1])
+        if rng.random() < 0.95:
+            resealed(self.path)
+
+    def _damage_part(self, rng: random.Random, path: Path) -> None:
+        if not path.is_file() or rng.random() < 0.06:
             _replace(rng, path)
             return
-        data = self.files[part]
-        if path.suffix in (".toml", ".json", ".jsonl") and rng.random() < 0.9:
-            path.write_bytes(_as_text(rng, path.suffix, data))
-        elif path.suffix == ".npz" and rng.random() < 0.9:
-            path.write_bytes(damaged_npz(rng, data))
-        elif path.suffix == ".safetensors" and rng.random() < 0.9:
-            path.write_bytes(_as_safetensors(rng, data))
-        else:
-            path.write_bytes(mutants.damaged(rng, data))
+        data = self.finished.files[path.relative_to(self.path).as_posix()]
+        how = mutants.damaged
+        if rng.random() < 0.9:
+            how = {
+                **{".toml": _as_toml, ".json": _as_json, ".jsonl": _as_lines},
+                **{".npz": spoil.damaged_npz, ".safetensors": spoil.damaged_tensors},
+            }.get(path.suffix, how)
+        path.write_bytes(how(rng, data))
 
     def _restore(self) -> None:
-        """Put the run back."""
-        if self.run.is_symlink() or _files_of(self.run) != self.files:
-            shutil.rmtree(self.run)
-            for name, data in self.files.items():
-                (self.run / name).parent.mkdir(parents=True, exist_ok=True)
-                (self.run / name).write_bytes(data)
+        """Let the run stand as it was."""
+        if self.path.is_symlink() or _files_of(self.path) != self.finished.files:
+            shutil.rmtree(self.path, ignore_errors=True)
+            for name, data in self.finished.files.items():
+                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.path / name).write_bytes(data)
 
     # What is taken
 
-    def _check_run(self, rng: random.Random) -> None:
-        run = Path("run")
-        settings = load_settings(run)
+    def check(self, rng: random.Random) -> None:
+        folder = Path("run")
+        settings = load_settings(folder)
         if rng.random() < 0.2:
             make("policy:run")
         if rng.random() < 0.5:
-            resume_run(run, {"steps": settings.steps + 64})
+            extend(folder, {settings.LENGTH: 3 * settings.length})
         self._goes_on()
+        for path in self.damaged:
+            if path.parent.name == "shards" and os.path.lexists(path):
+                with refusal(RunError, names=path) as messages:
+                    self._check_samples(path)
+                if messages:
+                    raise RunError(messages[0])
 
     def _goes_on(self) -> bool:
         """Take a run up as the command does; return whether it would train."""
 
-        def stop(progress: Any) -> None:
-            json.dumps(progress.win_rates, allow_nan=False)
+        def stop(progress: run.Progress) -> None:
+            json.dumps(progress.figures, allow_nan=False)
             float(progress.rating.elo if progress.rating else 0)
-            raise _GoesOn
+            raise _GoesOn(progress.done < progress.total)
 
         before = signal.getsignal(signal.SIGINT)
         try:
-            ppo.train(Path("run"), stop)
-        except _GoesOn:
-            return load_settings(Path("run")).steps > 128
+            run.train(Path("run"), stop)
+        except _GoesOn as goes_on:
+            return bool(goes_on.args[0])
         finally:
             signal.signal(signal.SIGINT, before)
-        return False
+        raise AssertionError("nothing was reported")
 
-    # The expert's
-
-    def _write_lessons(self, data: bytes) -> Path:
-        path = self.expert / "lessons-01.npz"
-        if path.is_dir() and not path.is_symlink():
-            path.rmdir()
-        path.unlink(missing_ok=True)
-        path.write_bytes(data)
-        return path
-
-    def _expert_case(self, rng: random.Random) -> bool:
-        if rng.random() < 0.2:
-            return self._expert_folder(rng)
-        path = self._write_lessons(damaged_npz(rng, _npz(self.lessons)))
-        if rng.random() < 0.05:
-            _replace(rng, path)
-        with refusal(RunError, names=path) as messages:
-            self._check_lessons()
-        return not messages
-
-    def _check_lessons(self) -> None:
-        """What is learnt from can be learnt from."""
-        samples = load_samples(self.expert / "lessons-01.npz", LESSONS.board)
-        network = LESSONS.network()
-        assert np.isfinite(expert.learn(network, samples, 1, 0, LESSONS))
-
-    def _expert_folder(self, rng: random.Random) -> bool:
-        """A finished round is taken, or it is told that the settings are others."""
-        path = self.expert / rng.choice(("settings.json", "01"))
-        before = path.read_bytes()
-        text = path.suffix == ".json"
-        path.write_bytes(mutants.as_json(rng, json.loads(before)) if text else b"x" + before)
-        try:
-            with refusal(RunError, AgentError, ValueError, names=self.expert) as messages:
-                expert.iterate(self.expert, LESSONS)
-        finally:
-            path.write_bytes(before)
-        return not messages
+    def _check_samples(self, path: Path) -> None:
+        """Learn from samples that are taken."""
+        settings = self.finished.settings
+        assert isinstance(settings, alphazero.AlphaZeroSettings)
+        samples = load_samples(path, settings.pool)
+        network = PolicyNetwork(settings.sizes)
+        assert np.isfinite(alphazero.learn(network, samples, 1, 0, settings)).all()
 
 
-def resealed(run: Path) -> None:
+def resealed(folder: Path) -> None:
     """Make the checksums of a run's checkpoints anew."""
-    for point in run.glob("checkpoints/*"):
+    for point in folder.glob("checkpoints/*"):
         if (point / "SHA256SUMS").is_file():
             files = [path for path in sorted(point.iterdir()) if path.is_file()]
             files = [path for path in files if path.stat().st_size < 2**30]
@@ -216,20 +190,20 @@ def resealed(run: Path) -> None:
             (point / "SHA256SUMS").write_text(text, encoding="utf-8")
 
 
-def _files_of(run: Path) -> dict[str, bytes]:
+def _files_of(folder: Path) -> dict[str, bytes]:
     """Everything in a run: what is no file is none of them."""
     found = {}
-    for path in sorted(run.rglob("*")):
+    for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink() and path.stat().st_size < 2**20:
-            found[path.relative_to(run).as_posix()] = path.read_bytes()
+            found[path.relative_to(folder).as_posix()] = path.read_bytes()
         elif not path.is_dir() or path.is_symlink() or path.name == "tb":
-            found[path.relative_to(run).as_posix()] = b"\xff none"
+            found[path.relative_to(folder).as_posix()] = b"\xff none"
     return found
 
 
 def _replace(rng: random.Random, path: Path) -> None:
     """Let nothing, or something else, stand there."""
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     kind = rng.randrange(5)
     if kind == 0:
         path.mkdir()
@@ -242,115 +216,16 @@ def _replace(rng: random.Random, path: Path) -> None:
             file.truncate(rng.choice((0, 1, 2**20, 2**36)))
 
 
-def _as_text(rng: random.Random, suffix: str, data: bytes) -> bytes:
-    if suffix == ".toml":
-        return mutants.as_toml(rng, tomllib.loads(data.decode()))
-    if suffix == ".json":
-        return mutants.as_json(rng, json.loads(data))
+def _as_toml(rng: random.Random, data: bytes) -> bytes:
+    return mutants.as_toml(rng, tomllib.loads(data.decode()))
+
+
+def _as_json(rng: random.Random, data: bytes) -> bytes:
+    return mutants.as_json(rng, json.loads(data))
+
+
+def _as_lines(rng: random.Random, data: bytes) -> bytes:
     lines = data.splitlines(keepends=True)
     at = rng.randrange(len(lines))
     lines[at] = mutants.as_json(rng, json.loads(lines[at])) + rng.choice((b"\n", b"", b"\r\n"))
     return b"".join(lines)
-
-
-def _as_safetensors(rng: random.Random, data: bytes) -> bytes:
-    """Damage of the header, of a kind, a shape or a name, or of the numbers."""
-    end = 8 + int.from_bytes(data[:8], "little")
-    header, numbers = json.loads(data[8:end]), bytearray(data[end:])
-    kind = rng.randrange(4)
-    names = [name for name in header if name != "__metadata__"]
-    entry = header[rng.choice(names)]
-    if kind == 0:
-        header = mutants.tree(rng, header, 2)
-    elif kind == 1:
-        entry["dtype"] = rng.choice(("I32", "U32", *KINDS_OF_NUMBERS))
-        entry["shape"] = rng.choice(
-            (entry["shape"], entry["shape"][::-1], [], [1, *entry["shape"]])
-        )
-    elif kind == 2:
-        first, last = entry["data_offsets"]
-        spoilt = rng.choice((b"\xff", b"\x7f", b"\x00", b"\x80")) * (last - first)
-        numbers[first:last] = spoilt if rng.random() < 0.5 else rng.randbytes(last - first)
-    else:
-        for _ in range(rng.choice((1, 100))):
-            numbers[rng.randrange(len(numbers))] ^= 1 << rng.randrange(8)
-    line = mutants.dumps(header)
-    length = len(line) if rng.random() < 0.95 else rng.choice(LENGTHS)
-    return length.to_bytes(8, "little") + line + bytes(numbers)
-
-
-def _npz(arrays: dict[str, Any]) -> bytes:
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
-
-
-def damaged_npz(rng: random.Random, data: bytes) -> bytes:
-    """Damage of an array, of its header, of its file in the archive, or of the archive."""
-    if rng.random() < 0.15:
-        return mutants.damaged(rng, data)
-    with np.load(io.BytesIO(data)) as arrays:
-        columns = {name: arrays[name] for name in arrays.files}
-    for _ in range(rng.randint(1, 2)):
-        name = rng.choice(list(columns))
-        if columns[name].dtype != object:
-            columns[name] = rng.choice(SPOILS)(rng, columns[name])
-        if rng.random() < 0.1:
-            columns[rng.choice((name + "s", "", "../x"))] = columns.pop(name)
-    if rng.random() < 0.7:
-        return _npz(columns)
-    file = io.BytesIO()
-    compression = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
-    with zipfile.ZipFile(file, "w", compression) as zipped:
-        for name, array in columns.items():
-            zipped.writestr(f"{name}.npy", _damaged_npy(rng, array))
-    return file.getvalue()
-
-
-def _damaged_npy(rng: random.Random, array: Any) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array)
-    data = file.getvalue()
-    if rng.random() < 0.7:
-        return data
-    shape = rng.choice(
-        ("(10**12,)", "(1000000000000,)", "(-1,)", "(2, 3)", "()", "((((", "(True,)")
-    )
-    descr = rng.choice(("<i8", "|O", "<U999999999", "|V1000000000", "x", "<f4"))
-    line = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
-    if rng.random() < 0.3:
-        line = mutants.damaged(rng, line)
-    return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line + data[128:]
-
-
-def _bits(rng: random.Random, array: Any) -> Any:
-    raw = bytearray(array.tobytes())
-    for _ in range(rng.choice((1, 3, 50)) if raw else 0):
-        raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
-    return np.frombuffer(bytes(raw), array.dtype).reshape(array.shape)
-
-
-def _filled(rng: random.Random, array: Any) -> Any:
-    raw = rng.choice((b"\xff", b"\x7f", b"\x80", b"\x01", rng.randbytes(1))) * array.nbytes
-    return np.frombuffer(raw, array.dtype).reshape(array.shape)
-
-
-def _reshaped(rng: random.Random, array: Any) -> Any:
-    forms: tuple[Callable[[Any], Any], ...]
-    forms = (lambda a: a[:1], lambda a: a[:0], lambda a: a[None], lambda a: np.concatenate([a, a]))
-    return rng.choice((*forms, lambda a: a[0], lambda a: a.T))(array)
-
-
-def _retyped(rng: random.Random, array: Any) -> Any:
-    kinds = ("f8", "i8", "i4", "u1", "U3", "S4", "M8[s]", "V7", "c8", "f2", ">i8", "O")
-    return np.zeros(array.shape, rng.choice(kinds))
-
-
-SPOILS: tuple[Callable[[random.Random, Any], Any], ...] = (
-    _bits,
-    _bits,
-    _filled,
-    _reshaped,
-    _retyped,
-)
-torch.set_num_threads(1)

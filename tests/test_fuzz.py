@@ -1,13 +1,12 @@
 """Damaged input of every kind is taken or refused: a few cases; `make fuzz N=…` for more."""
 
-import importlib
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
 import pytest
-from fuzz import KINDS, rng_of
+from fuzz import KINDS, cases_of, rng_of
 
 from tokaido_env.core.jit import INTERPRETED
 
@@ -16,8 +15,11 @@ MANY = 300
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_input_is_taken_or_refused(kind: str, tmp_path: Path) -> None:
-    cases = importlib.import_module(f"fuzz_{kind}").Cases(tmp_path)
+def test_damaged_input_is_taken_or_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # and back again
+    cases = cases_of(kind, tmp_path)
     cases.check_sound()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

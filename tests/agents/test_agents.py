@@ -148,7 +148,7 @@ def test_what_ships_is_small_and_loads(name: str, path: Path) -> None:
         ("champion:dice=drawn,temperature=1", "dice and temperature: expected together with sims"),
         ("champion:sims=8,dice=loaded", "dice: expected 'stratified' or 'drawn', got 'loaded'"),
         ("champion:sims=8,temperature=0", "temperature: expected a number from 0.1 to 10, got '0'"),
-        ("champion:sims=8,heat=1", "cannot read 'heat=1': expected champion[:sims=N[,temperature"),
+        ("champion:sims=8,heat=1", "cannot read 'heat=1': expected champion[:sims=N[,...]]"),
         ("policy_search", "expected policy_search:PATH[,sims=N]"),
         ("policy_search:sims=8", "expected policy_search:PATH[,sims=N]"),
         ("policy_search:nowhere", "nowhere: no such policy file"),

@@ -3,20 +3,18 @@
 import itertools
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 import pytest
-from positions import game_at, other_board_data, play, random_position, write_board
+from evaluated import value_of
+from networks import decisions
+from positions import game_at, play, random_position
 
 from tokaido_env import Game, Phase
 from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.expectimax import _SAMPLED, ExpectimaxAgent
-from tokaido_env.agents.heuristic import SCRATCH, evaluate, guides_of
-from tokaido_env.batch import Batch
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.box import ICONS, WARES
 from tokaido_env.core.jit import INTERPRETED, entry
@@ -27,11 +25,6 @@ PIECES = (Phase.DRAW, Phase.REVEAL)
 
 
 @entry
-def _evaluation(boards: Any, guides: Any, states: Any, scratch: Any) -> float:
-    return float(evaluate(boards[0], guides[0], states[0], scratch[0]))
-
-
-@entry
 def _piece(boards: Any, states: Any, lucks: Any) -> int:
     return sample(boards[0], states[0], lucks[0])
 
@@ -39,11 +32,6 @@ def _piece(boards: Any, states: Any, lucks: Any) -> int:
 @entry
 def _begin(lucks: Any, key: int, picks: int, outcome: int) -> None:
     begin_luck(lucks[0], hash_bits(np.uint64(key), _SAMPLED, picks, outcome))
-
-
-def evaluation(game: Game) -> float:
-    scratch = np.empty(1, SCRATCH)
-    return _evaluation(game.boards, guides_of(game.boards), game.states, scratch)
 
 
 def after(game: Game, move: int | str) -> Game:
@@ -70,7 +58,7 @@ def expected(game: Game, picks: int, *, exact: bool = False) -> float:
         exact: nothing is sampled.
     """
     if game.is_over or (picks == 0 and game.phase in (Phase.MOVE, Phase.ROLL)):
-        return evaluation(game)
+        return value_of(game.state)
     if game.phase == Phase.ROLL or (exact and game.phase in PIECES):
         each = ((odds, after(game, label)) for label, odds in game.outcomes())
         return sum(odds * expected(child, picks, exact=exact) for odds, child in each)
@@ -80,7 +68,7 @@ def expected(game: Game, picks: int, *, exact: bool = False) -> float:
         return sum(odds * expected(come_up(game, k, picks), picks) for k, odds in pieces)
     best = max if game.player == 0 else min
     if game.phase == Phase.DISCARD:
-        ware = best(game.legal_actions(), key=lambda ware: evaluation(after(game, ware)))
+        ware = best(game.legal_actions(), key=lambda ware: value_of(after(game, ware).state))
         return expected(after(game, ware), picks, exact=exact)
     picks -= game.phase == Phase.MOVE
     return best(expected(after(game, a), picks, exact=exact) for a in game.legal_actions())
@@ -251,60 +239,35 @@ def test_samples_of_what_comes_up_have_the_right_average(
 # How it is to be trusted
 
 
-def some_games(n: int) -> Batch:
-    batch = Batch(n, ["shikoku"])
-    batch.reset(seed=0)
-    one = ExpectimaxAgent(1)
-    for i in range(60):
-        batch.decide(one, np.arange(i * n // 60, n))
-    return batch
-
-
-def choices(agent: ExpectimaxAgent, batch: Batch, games: npt.NDArray[np.int64]) -> list[int]:
-    keys, states = batch.keys(games), batch.states[games]
-    return agent.act(batch.boards_of(games), states, batch.legal[games], keys).tolist()
-
-
 @pytest.mark.parametrize("depth", [1, 2])
-def test_a_batch_is_its_games_one_by_one_and_any_threads(depth: int) -> None:
-    agent, batch = ExpectimaxAgent(depth), some_games(3 if INTERPRETED else 24)
-    games = np.arange(len(batch))
-    before, threads = batch.states.copy(), numba.get_num_threads()
+def test_a_batch_is_its_games_one_by_one_on_any_threads_and_boards(depth: int) -> None:
+    agent = ExpectimaxAgent(depth)
+    boards, states, legal = decisions(("shikoku", "family:7"), games=6, most=2 if depth > 1 else 8)
+    keys = np.random.default_rng(0).integers(2**64, size=len(states), dtype=np.uint64)
+    before, threads = states.copy(), numba.get_num_threads()
+    together = agent.act(boards, states, legal, keys).tolist()
     numba.set_num_threads(1)
     try:
-        together = choices(agent, batch, games)
-        assert choices(agent, batch, games) == together
-        one_by_one = [choices(agent, batch, games[i : i + 1])[0] for i in games]
+        assert agent.act(boards, states, legal, keys).tolist() == together
     finally:
         numba.set_num_threads(threads)
-    assert one_by_one == together
-    assert choices(agent, batch, games) == together
+    for i in range(len(states)):
+        one = (array[i : i + 1] for array in (boards, states, legal, keys))
+        assert agent.act(*one).tolist() == together[i : i + 1]
     agent.games_at_once = 5
-    assert choices(agent, batch, games) == together
-    assert (batch.states == before).all()
-    assert all(int(batch.legal[i]) >> action & 1 for i, action in enumerate(together))
+    assert agent.act(boards, states, legal, keys).tolist() == together
+    assert (states == before).all()
+    assert all(int(mask) >> action & 1 for mask, action in zip(legal, together, strict=True))
 
 
-def test_games_on_different_boards_at_once(tmp_path: Path) -> None:
-    board = write_board(tmp_path / "other.toml", other_board_data())
-    batch = Batch(6, ["shikoku", board])
-    batch.reset(seed=0)
-    agent, games = ExpectimaxAgent(1), np.arange(6)
-    together = choices(agent, batch, games)
-    assert [choices(agent, batch, games[i : i + 1])[0] for i in games] == together
-
-
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_the_spec_makes_the_agent(depth: int) -> None:
-    agent = make(f"expectimax:depth={depth}")
-    assert isinstance(agent, ExpectimaxAgent)
-    assert (agent.spec, agent.depth) == (f"expectimax:depth={depth}", depth)
-
-
-@pytest.mark.parametrize("depth", ["0", "5", "deep"])
-def test_other_depths_are_refused(depth: str) -> None:
-    with pytest.raises(AgentError, match="depth: expected an integer from 1 to 4"):
-        make(f"expectimax:depth={depth}")
+def test_the_spec_makes_the_agent_of_depths_1_to_4() -> None:
+    for depth in (1, 2, 3, 4):
+        agent = make(f"expectimax:depth={depth}")
+        assert isinstance(agent, ExpectimaxAgent)
+        assert (agent.spec, agent.depth) == (f"expectimax:depth={depth}", depth)
+    for wrong in ("0", "5", "deep"):
+        with pytest.raises(AgentError, match="depth: expected an integer from 1 to 4"):
+            make(f"expectimax:depth={wrong}")
 
 
 def test_depths_3_and_4_play_the_last_round_out() -> None:

@@ -1,5 +1,6 @@
 """The heuristic's terms against a slow count from `Game.to_dict`, its symmetry, and its play."""
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,19 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 from evaluated import BOARD, swapped, terms_of, value_of
+from positions import some_move
 
 from tokaido_env import Batch, Game
 from tokaido_env.agents import make
-from tokaido_env.agents.heuristic import (
+from tokaido_env.agents.guide import (
     GUIDE,
     N_TERMS,
-    TAPER,
     TERMS,
     WEIGHTS_FILE,
     guide_of,
     guides_of,
     load_weights,
 )
+from tokaido_env.agents.heuristic import TAPER
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.box import WARES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
@@ -30,19 +32,12 @@ NAMES = [name for name, _ in TERMS]
 def positions(games: int = 12) -> Iterator[Game]:
     """Positions of random games at every phase that terms are counted in."""
     for seed in range(games):
-        game, rng = Game(seed=seed, chance="explicit"), np.random.default_rng(seed)
+        game, rng = Game(seed=seed, chance="explicit"), random.Random(seed)
         while not game.is_over:
-            if game.phase in CHANCE_PHASES:
-                labels, odds = zip(*game.outcomes(), strict=True)
-                if game.phase != Phase.SETUP:
-                    yield game
-                game.play(labels[rng.choice(len(labels), p=odds)])
-                continue
-            if game.phase != Phase.EFFECT and rng.random() < 0.2:
+            odds = 0.2 if game.legal_mask else 1.0
+            if game.phase not in (Phase.SETUP, Phase.EFFECT) and rng.random() < odds:
                 yield game
-            labels = game.legal_labels()
-            wanted = [label for label in labels if label != "pass"]
-            game.play(wanted[rng.integers(len(wanted))] if wanted else labels[0])
+            game.play(some_move(game, rng))
 
 
 def test_terms_are_what_a_slow_count_of_the_position_gives() -> None:
@@ -202,13 +197,12 @@ def test_what_is_good_for_one_is_as_bad_for_the_other() -> None:
         assert value_of(swapped(game.state)) == -value_of(game.state)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_game_that_is_over_is_worth_its_result(seed: int) -> None:
-    game = Game(seed=seed)
-    while not game.is_over:
-        game.play(game.legal_actions()[-1])
-    expected = {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
-    assert value_of(game.state) == expected
+def test_a_game_that_is_over_is_worth_its_result() -> None:
+    for seed in range(4):
+        game = Game(seed=seed)
+        while not game.is_over:
+            game.play(game.legal_actions()[-1])
+        assert value_of(game.state) == {0: 1.0, 1: -1.0, None: 0.0}[game.winner()]
 
 
 def test_the_agent_takes_the_action_with_the_best_effect_behind_it() -> None:
@@ -238,7 +232,7 @@ def best_behind(game: Game, action: int, sign: int) -> float:
     return max(values)
 
 
-def test_many_games_are_as_each_alone_and_boards_may_differ(tmp_path: Path) -> None:
+def test_many_games_are_as_each_alone_and_boards_may_differ() -> None:
     batch = Batch(1500, observation=None)
     batch.reset(seed=1)
     for _ in range(30):
@@ -268,29 +262,16 @@ def test_the_weights_are_two_numbers_for_each_term() -> None:
     assert (guide["weights"] == guides_of(BOARD.record)["weights"]).all()
 
 
-def test_a_weights_file_that_lacks_a_term_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "weights.toml"
-    path.write_text("[weights]\nfaith = [1.0, 2.0]\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="weights: missing or unknown: coins, commerce"):
-        load_weights(path)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "coins = [",
-            "coins = [0.5, ",
-            "coins: expected two numbers from -7.99 to 7.99, got .0.5",
-        ),
-        ("coins = [", "coins = 7 #", "coins: expected two numbers from -7.99 to 7.99, got 7"),
+        ("coins = [", "coin = [", "missing or unknown: coin, coins"),
+        ("coins = [", "coins = [0.5, ", "coins: expected two numbers from -7.99 to 7.99, got .0.5"),
+        ("coins = [", "coins = 7 #", "coins: expected two numbers .*, got 7"),
         ("coins = [", "coins = [nan, 1] #", "coins: expected two numbers .* got .nan, 1"),
         ("coins = [", "coins = [true, 8.0] #", "coins: expected two numbers .* got .True, 8.0"),
-        ("coins = [", "coins = {}  #", "coins: expected two numbers .* got {}"),
-        ("[weights]", "[wages]", r"expected a table \[weights\]"),
         ("[weights]", "weights = 3\n[x]", r"expected a table \[weights\]"),
         ("[weights]", "[weights", "not a TOML file"),
-        ("[weights]", "x = " + "[" * 9999, "not a TOML file: nested too deeply"),
     ],
 )
 def test_a_damaged_weights_file_is_refused(

@@ -128,7 +128,7 @@ KINDS = {
     "champion": Kind(
         "champion",
         "make_champion",
-        "champion[:sims=N[,temperature=T][,dice=drawn][,chance=sampled]]",
+        "champion[:sims=N[,...]]",
         "the strongest network here, one forward pass a decision; with N, tree search led by it, "
         "T, dice and chance as of policy_search",
         _LED,

@@ -226,7 +226,7 @@ def _read(path: Path, method: str | None = None) -> Config:
     config = _read_toml(path)
     _refuse_unknown(path, "table", config, _TABLES)
     told = _table(config, "run").get("method")
-    if told is not None and (told not in METHODS or method not in (None, told)):
+    if told is not None and (told not in list(METHODS) or method not in (None, told)):
         expected = method or ", ".join(METHODS)
         raise RunError(f"{path}: run.method: expected {expected}, got {shown(told)}")
     if not isinstance(config.get("settings"), dict):

@@ -271,7 +271,7 @@ def _is_stratum(value: Any) -> bool:
 
 
 def _check_shapes(where: str, told: RegretSet) -> None:
-    n, m, starts = len(told.states), len(told.actions), told.starts
+    n, m, starts = told.states.size, told.actions.size, told.starts
     policies, strata = len(told.card["policies"]), len(told.card["strata"])
     right = told.states.ndim == told.board.ndim == told.stratum.ndim == starts.ndim == 1
     right = right and 1 <= n <= MOST_POSITIONS and len(told.board) == len(told.stratum) == n

@@ -1,0 +1,346 @@
+"""Files of results: records, ladders, suites, regret sets and what `generalise` writes."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import mutants
+import numpy as np
+import spoil
+from fuzz import Cases, refusal, run
+from matches import finished
+from networks import random_policy
+from regrets import drawn_sums, small_set, truth_of
+from sound import GOLDEN, generalisation, sealed
+
+from tokaido_env import Board, Game
+from tokaido_env.__main__ import main as command
+from tokaido_env.agent import AgentError
+from tokaido_env.agents.registry import cost_of, make
+from tokaido_env.arena import suite as suites
+from tokaido_env.arena.generalisation import Generalisation, ResultsError
+from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
+from tokaido_env.arena.likelihood import RatingError
+from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.placing import rate
+from tokaido_env.arena.ratings import rate_steps
+from tokaido_env.arena.records import Records as MatchRecords
+from tokaido_env.arena.suite import Submission, SubmissionError, Suite, sha256_of
+from tokaido_env.arena.tournament import play
+from tokaido_env.arena.verifying import verify
+from tokaido_env.record import Forfeit, RecordError, load, save
+from tokaido_env.report.protocols import generalisation_table, meaning
+from tokaido_env.study.regret import agreement, figures, measure
+from tokaido_env.study.regret_set import RegretSet, RegretSetError
+
+
+class Records(Cases):
+    """The golden games, and one that a seat forfeited: read, verified, told and exported."""
+
+    errors = (RecordError,)
+    name = "games.jsonl"
+    commands = (("replay",), ("replay", "--quiet"), ("export",), ("replay", "--html"))
+
+    def make(self) -> None:
+        self.records = load(GOLDEN / "games.jsonl")
+        game = Game(seed=0)
+        for _ in range(9):
+            game.play(game.legal_actions()[0])
+        seat = int(game.player == 1)
+        lost = Forfeit(seat, "crash", "RuntimeError: no idea")
+        self.records.append(replace(game.record(), forfeit=lost, end="forfeit", winner=1 - seat))
+        self.games = [json.loads(record.to_json()) for record in self.records]
+
+    def check_sound(self) -> None:
+        for game in self.games:
+            self.path.write_bytes(mutants.dumps(game) + b"\n")
+            assert len(load(self.path)) == 1
+            for words in self.commands:
+                assert not self._run(words)
+
+    def case(self, rng: random.Random) -> bool:
+        if rng.random() < 0.05:
+            return self._renamed(rng)
+        taken = super().case(rng)
+        if rng.random() < 0.1:
+            assert bool(self._run(rng.choice(self.commands))) == (not taken)
+        return taken
+
+    def damage(self, rng: random.Random) -> None:
+        lines = mutants.as_json(rng, rng.choice(self.games)) + b"\n"
+        if rng.random() < 0.2:
+            lines = mutants.dumps(rng.choice(self.games)) + b"\n" + lines
+        self.path.write_bytes(lines)
+
+    def check(self, rng: random.Random) -> None:
+        """What is taken is written as it was read, and is taken again."""
+        records = load(self.path)
+        again = self.path.with_name("again.jsonl")
+        save(records, again)
+        assert load(again) == records
+
+    def _renamed(self, rng: random.Random) -> bool:
+        """A record of players with other names is saved and can be read, or is refused."""
+        name = rng.choice((mutants.value, mutants.stranger))(rng)
+        players: Any = rng.choice((name, (name, "b"), (mutants.value(rng), name)))
+        with refusal(RecordError) as messages:
+            save([replace(rng.choice(self.records), players=players)], self.path)
+            with refusal(RecordError, names=self.path) as refused:
+                self.check(rng)
+        return not messages and not refused
+
+    def _run(self, words: tuple[str, ...]) -> str:
+        """Run a command on the file; one that fails writes nothing."""
+        name, *options = words
+        out = {"export": ["out.npz"], "--html": ["out.html"]}.get(words[-1], [])
+        wrong = run(command, [name, self.path, *options, *out], self.path)
+        assert not wrong or not any(Path(path).exists() for path in out)
+        for path in out:
+            Path(path).unlink(missing_ok=True)
+        return wrong
+
+
+class Results(Cases):
+    """Results of agents trained on boards of the family, of another, and on no split at all."""
+
+    errors = (ResultsError,)
+    name = "results.json"
+
+    def make(self) -> None:
+        self.results = (
+            generalisation(),
+            generalisation(trained_on="shikoku"),
+            generalisation(trained_on=None, train=None, gap=None),
+        )
+
+    def check_sound(self) -> None:
+        for data in self.results:
+            self.path.write_bytes(mutants.dumps(data))
+            self.check(random.Random(0))
+            assert not self._compare(data)
+
+    def case(self, rng: random.Random) -> bool:
+        taken = super().case(rng)
+        if rng.random() < 0.1:
+            assert self._compare(rng.choice(self.results)) or taken
+        return taken
+
+    def damage(self, rng: random.Random) -> None:
+        self.path.write_bytes(mutants.as_json(rng, rng.choice(self.results)))
+
+    def check(self, rng: random.Random) -> None:
+        """What is taken makes a table, and is taken again when it is written."""
+        result = Generalisation.load(self.path)
+        assert generalisation_table(result).rows
+        assert meaning(result)
+        assert result.boards_trained_on != 0
+        self.path.write_bytes(mutants.dumps(result.to_dict()))
+        assert Generalisation.load(self.path).to_dict() == result.to_dict()
+
+    def _compare(self, data: Any) -> str:
+        """Compare with results that are sound: a table, or a line that says why there is none."""
+        table, other = self.folder / "table.md", self.folder / "other.json"
+        table.unlink(missing_ok=True)
+        other.write_bytes(mutants.dumps(data))
+        words = ("evaluate", "generalise", "--table", other, self.path, "--markdown", table)
+        wrong = run(command, words)
+        assert table.exists() == (not wrong)
+        return wrong
+
+
+class Regrets(Cases):
+    """A small regret set: read and written back."""
+
+    errors = (RegretSetError,)
+    name = "set.npz"
+
+    def make(self) -> None:
+        rng, told = np.random.default_rng(0), small_set(most=4)
+        self.told = replace(told, sums=drawn_sums(told, truth_of(told, rng, 0.3), rng, few=2))
+
+    def check_sound(self) -> None:
+        self.told.save(self.path)
+        assert RegretSet.load(self.path).hash == self.told.hash
+
+    def damage(self, rng: random.Random) -> None:
+        """Damage the card or an array, its hash made anew; or the file."""
+        self.path.unlink(missing_ok=True)
+        if rng.random() < 0.5:
+            card = mutants.tree(rng, self.told.card, 2)
+            changed = {"card": card if isinstance(card, dict) else {}}
+        else:
+            name = rng.choice(("states", "board", "stratum", "starts", "actions", "sums"))
+            changed = {name: spoil.array(rng, getattr(self.told, name))}
+        replace(self.told, **changed).save(self.path)
+        data = self.path.read_bytes()
+        self.put(rng, data if rng.random() < 0.8 else mutants.damaged(rng, data), odds=0.02)
+
+    def check(self, rng: random.Random) -> None:
+        """What is taken is written as it was read, and measures."""
+        loaded = RegretSet.load(self.path)
+        again = self.path.with_name("again.npz")
+        loaded.save(again)
+        assert RegretSet.load(again).hash == loaded.hash
+        if rng.random() < 0.1:
+            json.dumps(figures(loaded, measure(make("greedy"), loaded)), allow_nan=False)
+            if len(loaded.card["policies"]) > 1:
+                agreement(loaded)
+
+
+class Ladders(Cases):
+    """The ladder of this project and short ones: placed on up to the games, and gone on with."""
+
+    errors = (LadderError, AgentError)
+    name = "ladder.json"
+    specs = (
+        *("random", "greedy", "policy:best", "policy:other", "policy:../best", "mcts:sims=999999"),
+        *("champion", "policy:fifo", "nobody", "expectimax:depth=4", "mcts:sims=0"),
+        *("python:subprocess:Popen,args=echo", "python:outsiders:Trace,path=trace"),
+    )
+
+    def make(self) -> None:
+        self.board = Board.load()
+        whole = json.loads(LADDER.read_text(encoding="utf-8"))
+        few = {"greedy", "heuristic", "mcts:sims=100", "champion"}
+        matches = [one for one in whole["matches"] if few >= {one["a"], one["b"]}]
+        played = {one[side] for one in matches for side in "ab"}
+        agents = [one for one in whole["agents"] if one["agent"] in played]
+        short = whole | {"anchor": "greedy", "agents": agents, "matches": matches}
+        unfinished = short | {"agents": [], "fit": None}
+        self.ladders = (whole, short, unfinished)
+        random_policy().save(self.folder / "best")
+
+    def check_sound(self) -> None:
+        for data in self.ladders:
+            self.path.write_bytes(mutants.dumps(sealed(data)))
+            self.check(random.Random(0))
+        assert len(self.ladders[1]["agents"]) > 2
+
+    def damage(self, rng: random.Random) -> None:
+        """Damage a ladder, its hash made anew mostly."""
+        data: Any = rng.choices(self.ladders, (1, 9, 3))[0]
+        if rng.random() < 0.2:
+            old, new = rng.choice(data["matches"])["a"], rng.choice(self.specs)
+            data = json.loads(json.dumps(data).replace(json.dumps(old), json.dumps(new)))
+        data = mutants.tree(rng, data, 2)
+        if rng.random() < 0.9 and isinstance(data, dict):
+            data = sealed(data)
+        line = mutants.dumps(data)
+        self.put(rng, line if rng.random() < 0.9 else mutants.damaged(rng, line), odds=0.01)
+
+    def check(self, rng: random.Random) -> None:
+        board = rng.choice((None, self.board))
+        again = self.path.with_name("again.json")
+        Ladder.load(self.path, board).save(again)
+        ladder = Ladder.load(again, board)
+        assert ladder.to_dict() == json.loads(again.read_bytes())
+        if rng.random() < 0.15:
+            self._place(rng, ladder)
+        if rng.random() < 0.15:
+            self._go_on(rng, ladder, again)
+
+    def _place(self, rng: random.Random, ladder: Ladder) -> None:
+        """Place an agent by games that are made up, or be told why that cannot be."""
+        for one in ladder.agents:
+            assert cost_of(one.agent) >= 0
+        with refusal(LadderError, RatingError):
+            rate_steps(ladder.matches, seed=ladder.seed, resamples=10)
+            rated = rate(
+                *("heuristic", ladder), play=_made_up, opponents=rng.randint(1, 3), resamples=10
+            )
+            low, high = rated.rating.ci95
+            assert low <= high
+            json.dumps(rated.to_dict(), allow_nan=False)
+
+    def _go_on(self, rng: random.Random, ladder: Ladder, path: Path) -> None:
+        """Continue the ladder by games that are made up, or be told why that cannot be."""
+        names = list(dict.fromkeys(name for match in ladder.matches for name in (match.a, match.b)))
+        rng.shuffle(names)
+        agents = [*names[: rng.randint(2, 9)], "heuristic"][-4:]
+        before = path.read_bytes()
+        with refusal(LadderError, RatingError, ValueError) as messages:
+            made = make_ladder(agents, lambda a, b: 2, ladder.seed, self.board, _made_up, path)
+            assert {one.agent for one in made.agents} == set(agents)
+        if messages and "settle" not in messages[0]:
+            assert path.read_bytes() == before
+
+
+def _made_up(a: str, b: str, games: int, seed: int) -> Match:
+    """A match of which every second pair is won."""
+    data = np.zeros((games // 2, 2), GAME)
+    data["seed"] = np.arange(games // 2)[:, None]
+    data["result"][::2] = 1.0
+    return Match(a, b, data, np.zeros((games // 2, 2, 0), np.int8))
+
+
+class Suites(Cases):
+    """A small suite and a submission to it; one of suite, submission and records is damaged."""
+
+    errors = (SubmissionError, RecordError, AgentError)
+    name = "mine.json"
+
+    def make(self) -> None:
+        self.suite, self.records = self.folder / "suite.json", self.folder / "games.jsonl"
+        self.whole = json.loads((GOLDEN / "small-suite.json").read_text(encoding="utf-8"))
+        suite = Suite.load(GOLDEN / "small-suite.json")
+        sheets = suite.sheets("greedy")
+        records = MatchRecords(self.records, sheets)
+        for sheet in sheets:
+            play(sheet, make("greedy"), make(sheet.b))
+            records.append(sheet, finished(sheet))
+        self.games = self.records.read_bytes()
+        entry = suites.Records.of(self.records, 24)
+        self.told = Submission.of(suite.result(sheets), entry).to_dict()
+
+    def check_sound(self) -> None:
+        self._write_sound()
+        assert verify(self.path, Suite.load(self.suite), make, share=1.0).games == 24
+
+    def case(self, rng: random.Random) -> bool:
+        kinds = (self._case_of_suite, self._case_of_submission, self._case_of_records)
+        with refusal(*self.errors) as messages:
+            rng.choice(kinds)(rng)
+        return not messages
+
+    def _write_sound(self) -> None:
+        for path in (self.suite, self.path, self.records):
+            path.unlink(missing_ok=True)  # it may be a link
+        self.suite.write_bytes(mutants.dumps(self.whole))
+        self.path.write_bytes(mutants.dumps(self.told))
+        self.records.write_bytes(self.games)
+
+    def _case_of_suite(self, rng: random.Random) -> None:
+        suite = mutants.tree(rng, self.whole, 2)
+        if rng.random() < 0.9 and isinstance(suite, dict):
+            suite = sealed(suite)
+        data = mutants.dumps(suite)
+        data = data if rng.random() < 0.9 else mutants.damaged(rng, data)
+        self.put(rng, data, 0.02, self.suite)
+        loaded = Suite.load(self.suite)
+        assert loaded.to_dict() == json.loads(self.suite.read_bytes())
+        loaded.sheets("greedy")
+
+    def _case_of_submission(self, rng: random.Random) -> None:
+        self._write_sound()
+        data = mutants.dumps(mutants.tree(rng, self.told, 2))
+        self.put(rng, data if rng.random() < 0.9 else mutants.damaged(rng, data), 0.02)
+        suite = Suite.load(self.suite)
+        Submission.load(self.path, suite)
+        verify(self.path, suite, make, share=rng.choice((0.0, 0.3)))
+
+    def _case_of_records(self, rng: random.Random) -> None:
+        """Games that were altered are refused, or their numbers are not those of the submission."""
+        self._write_sound()
+        games = mutants.damaged(rng, self.games, 2)
+        if rng.random() < 0.5:
+            lines = self.games.splitlines()
+            place = rng.randrange(len(lines))
+            lines[place] = mutants.dumps(mutants.tree(rng, json.loads(lines[place]), 1))
+            games = b"\n".join(lines) + b"\n"
+        self.put(rng, games, 0.02, self.records)
+        if not self.records.is_symlink() and rng.random() < 0.9:
+            told = dict(self.told["records"], sha256=sha256_of(self.records))
+            self.path.write_bytes(mutants.dumps(self.told | {"records": told}))
+        verify(self.path, Suite.load(self.suite), make, share=0.0)

@@ -1,0 +1,43 @@
+"""Files as this project writes them, for tests that damage them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tokaido_env.arena.ladder import LADDER, hash_of
+
+GOLDEN = Path(__file__).with_name("golden")
+
+
+def sealed(data: dict[str, Any]) -> dict[str, Any]:
+    """The same ladder or suite with the hash of what it holds."""
+    body = {key: value for key, value in data.items() if key != "hash"}
+    return body | {"hash": hash_of(body)}
+
+
+def ladder(spec: str = "greedy", **changes: Any) -> dict[str, Any]:
+    """The project's ladder with another agent in the place of a fast one."""
+    text = LADDER.read_text(encoding="utf-8").replace('"greedy"', json.dumps(spec))
+    return sealed(json.loads(text) | changes)
+
+
+def suite(**changes: Any) -> dict[str, Any]:
+    """A small suite."""
+    text = (GOLDEN / "small-suite.json").read_text(encoding="utf-8")
+    return sealed(json.loads(text) | changes)
+
+
+def generalisation(trained_on: str | None = "family:train/10", **changes: Any) -> dict[str, Any]:
+    """What `generalise --json` writes of an agent that was trained on ten boards."""
+    share = {"value": 0.5, "ci95": [0.375, 0.625]}
+
+    def scores(pool: str, numbers: tuple[int, ...]) -> dict[str, Any]:
+        head = {"pool": pool, "hash": "0123456789abcdef", "boards": len(numbers), "pairs": 40}
+        each = [{"board": f"family:{number}", **share} for number in numbers]
+        shares = {"mean": share, "iqm": share, "above_even": share}
+        return {**head, "drawn": True, **shares, "each": each}
+
+    data = {"version": 1, "agent": "policy:runs/a", "opponent": "mcts:sims=400", "seed": 0}
+    data |= {"trained_on": trained_on, "test": scores("family:test/2", (2000000, 2000001))}
+    data |= {"train": scores("family:train/1", (0,))}
+    return data | {"gap": {"value": -0.125, "ci95": [-0.25, 0.0625]}} | changes

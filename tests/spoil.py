@@ -1,0 +1,182 @@
+"""Damage of arrays, and of the .npz and .safetensors files that hold them."""
+
+import io
+import json
+import random
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import mutants
+import numpy as np
+
+NUMBERS = (
+    *(0.0, -0.0, 1.0, -1.0, 1e-45, 1e10, -1e10, 1e20, 1e30, -1e30, 3e38, -3e38),
+    *(float("nan"), float("inf"), -float("inf")),
+)
+DTYPES = ("f8", "i8", "i4", "u1", "U3", "S4", "M8[s]", "V7", "c8", "f2", ">i8", "O")
+TENSOR_DTYPES = (
+    *("F64", "F16", "BF16", "F8_E5M2", "F8_E4M3", "F4", "I64", "I32", "I8", "U8", "BOOL", "C64"),
+    *("U64", "U32", "U16", "f32", "F32 ", "", "F128", "object"),
+)
+LENGTHS = (0, 1, 2, 7, 8, 10**8, 10**8 + 1, 2**31, 2**63, 2**64 - 1)
+
+
+# Arrays
+
+
+def array(rng: random.Random, right: Any) -> Any:
+    """The same array with other bytes, of another shape or of another dtype."""
+    return rng.choice((_bits, _bits, _filled, _reshaped, _retyped))(rng, right)
+
+
+def _bits(rng: random.Random, right: Any) -> Any:
+    raw = flipped(rng, right.tobytes(), rng.choice((1, 3, 50)))
+    return np.frombuffer(raw, right.dtype).reshape(right.shape)
+
+
+def flipped(rng: random.Random, data: bytes, bits: int) -> bytes:
+    """The same bytes with some bits flipped."""
+    raw = bytearray(data)
+    for _ in range(bits if raw else 0):
+        raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+    return bytes(raw)
+
+
+def _filled(rng: random.Random, right: Any) -> Any:
+    raw = rng.choice((b"\xff", b"\x7f", b"\x80", b"\x01", rng.randbytes(1))) * right.nbytes
+    return np.frombuffer(raw, right.dtype).reshape(right.shape)
+
+
+def _reshaped(rng: random.Random, right: Any) -> Any:
+    forms: tuple[Callable[[Any], Any], ...]
+    forms = (lambda a: a[:1], lambda a: a[:0], lambda a: a[None], lambda a: np.concatenate([a, a]))
+    forms += (lambda a: a[0], lambda a: a.T, lambda a: a[: rng.randrange(len(a) + 1)])
+    return rng.choice(forms)(right)
+
+
+def _retyped(rng: random.Random, right: Any) -> Any:
+    return np.zeros(right.shape, rng.choice(DTYPES))
+
+
+# Archives of arrays
+
+
+def npz(arrays: dict[str, Any]) -> bytes:
+    """An .npz file of arrays."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def damaged_npz(rng: random.Random, data: bytes) -> bytes:
+    """Damage of an array, of its header, of its file in the archive, or of the archive."""
+    if rng.random() < 0.15:
+        return mutants.damaged(rng, data)
+    with np.load(io.BytesIO(data)) as arrays:
+        columns = {name: arrays[name] for name in arrays.files}
+    for _ in range(rng.randint(1, 2) if columns else 0):
+        name = rng.choice(list(columns))
+        if columns[name].dtype != object:
+            columns[name] = array(rng, columns[name])
+        if rng.random() < 0.1:
+            columns[rng.choice((name + "s", "", "../x"))] = columns.pop(name)
+    if rng.random() < 0.7:
+        return npz(columns)
+    file = io.BytesIO()
+    compression = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
+    with zipfile.ZipFile(file, "w", compression) as zipped:
+        for name, column in columns.items():
+            zipped.writestr(f"{name}.npy", _damaged_npy(rng, column))
+    return file.getvalue()
+
+
+def _damaged_npy(rng: random.Random, right: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, right)
+    data = file.getvalue()
+    if rng.random() < 0.7:
+        return data
+    shape = rng.choice(
+        ("(10**12,)", "(1000000000000,)", "(-1,)", "(2, 3)", "()", "((((", "(True,)")
+    )
+    descr = rng.choice(("<i8", "|O", "<U999999999", "|V1000000000", "x", "<f4"))
+    line = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    if rng.random() < 0.3:
+        line = mutants.damaged(rng, line)
+    return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line + data[128:]
+
+
+# Files of tensors: the length of a header of JSON, the header, and numbers of four bytes each
+
+
+def parts_of(file: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header and the numbers of a .safetensors file."""
+    end = 8 + int.from_bytes(file[:8], "little")
+    return json.loads(file[8:end]), file[end:]
+
+
+def tensors(header: Any, numbers: bytes) -> bytes:
+    """A .safetensors file of a header and numbers."""
+    line = header if isinstance(header, bytes) else mutants.dumps(header)
+    return len(line).to_bytes(8, "little") + line + numbers
+
+
+def damaged_tensors(rng: random.Random, file: bytes) -> bytes:
+    """Damage of the header as text or as a tree, of a tensor's entry, or of the numbers."""
+    header, numbers = parts_of(file)
+    kind = rng.randrange(5)
+    if kind == 0:
+        changed: Any = mutants.damaged(rng, mutants.dumps(header))
+    elif kind == 1:
+        changed = mutants.tree(rng, header, 2)
+    else:
+        changed = header
+        damage = (_entries_changed, _numbers_changed, _bits_changed)[kind - 2]
+        numbers = damage(rng, header, numbers)
+    damaged = tensors(changed, numbers)
+    if rng.random() < (0.2 if kind == 0 else 0.03):
+        length = int.from_bytes(file[:8], "little") if kind == 0 else rng.choice(LENGTHS)
+        damaged = length.to_bytes(8, "little") + damaged[8:]
+    return damaged
+
+
+def _entries_changed(rng: random.Random, header: dict[str, Any], numbers: bytes) -> bytes:
+    """Give tensors another dtype, shape or place, or damage all numbers."""
+    for _ in range(rng.randint(1, 2)):
+        entry = header[rng.choice(_names(header))]
+        shape, offsets = entry["shape"], entry["data_offsets"]
+        kind = rng.randrange(6)
+        if kind == 0:
+            entry["dtype"] = rng.choice(TENSOR_DTYPES)
+        elif kind == 1:
+            entry["shape"] = rng.choice((shape[::-1], [*shape, 1], [1, *shape], []))
+        elif kind == 2:
+            entry["shape"] = [rng.choice((0, 1, 2**32, 10**12, 2**63 - 1, -1)), *shape]
+        elif kind == 3:
+            entry["data_offsets"] = header[rng.choice(_names(header))]["data_offsets"]
+        elif kind == 4:
+            entry["data_offsets"] = [x + rng.choice((-4, 0, 4)) for x in offsets]
+        else:
+            numbers = mutants.damaged(rng, numbers, 1)
+    return numbers
+
+
+def _numbers_changed(rng: random.Random, header: dict[str, Any], numbers: bytes) -> bytes:
+    """Put numbers at the ends of what there is, in some tensors, or make all numbers larger."""
+    data = np.frombuffer(numbers, "<f4").copy()
+    if rng.random() < 0.3:
+        data *= np.float32(rng.choice((-1, 1)) * 10.0 ** rng.randint(-20, 12))
+    for _ in range(rng.randint(0, 3)):
+        first, end = header[rng.choice(_names(header))]["data_offsets"]
+        some = slice(first // 4, end // 4) if rng.random() < 0.5 else rng.randrange(len(data))
+        data[some] = rng.choice(NUMBERS)
+    return data.tobytes()
+
+
+def _bits_changed(rng: random.Random, header: dict[str, Any], numbers: bytes) -> bytes:
+    return flipped(rng, numbers, rng.choice((1, 2, 100)))
+
+
+def _names(header: dict[str, Any]) -> list[str]:
+    return [name for name in header if name != "__metadata__"]
