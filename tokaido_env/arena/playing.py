@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.apart import Apart, Failure, Question
 from tokaido_env.arena.luck import note_luck
 from tokaido_env.arena.match import note_ends
+from tokaido_env.arena.sandbox import Failure, Question, SandboxedAgent
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
@@ -111,8 +111,8 @@ def widened(rows: npt.NDArray[Any], columns: int) -> npt.NDArray[Any]:
 def play_games(a: Agent, b: Agent, job: Job) -> Iterator[Finished]:
     """Play games to the end; yield those that have finished about once a second and at the end.
 
-    Where playing stops early, by an error or Ctrl-C, what has finished by then is yielded first. An
-    agent that plays in a process of its own (`Apart`) forfeits the games in which it fails.
+    Where playing stops early, by an error or Ctrl-C, what has finished by then is yielded first. A
+    `SandboxedAgent` forfeits the games in which it fails.
 
     Args:
         a: one agent.
@@ -244,7 +244,7 @@ def _moves(
     agent: Agent, batch: Batch, games: Numbers, job: Job, forfeits: Forfeits
 ) -> npt.NDArray[np.int64]:
     """Return what an agent plays in each of the given games, int64 (k,), -1 where it forfeits."""
-    if isinstance(agent, Apart):
+    if isinstance(agent, SandboxedAgent):
         return _moves_or_forfeits(agent, batch, games, forfeits)
     try:
         moves = _asked(agent, batch, games)
@@ -259,7 +259,7 @@ def _moves(
 
 
 def _moves_or_forfeits(
-    agent: Apart, batch: Batch, games: Numbers, forfeits: Forfeits
+    agent: SandboxedAgent, batch: Batch, games: Numbers, forfeits: Forfeits
 ) -> npt.NDArray[np.int64]:
     """As `_moves`, of an agent that loses a game in which it fails."""
     decided = agent.decide(*_question(batch, games))

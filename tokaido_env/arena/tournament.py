@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.arena.apart import Limits
 from tokaido_env.arena.executors import (
     AgentFactory,
     Executor,
@@ -34,6 +33,7 @@ from tokaido_env.arena.playing import (
     play_games,
     widened,
 )
+from tokaido_env.arena.sandbox import Limits
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.checks import check_seed
