@@ -14,9 +14,9 @@ from networks import random_policy
 from tokaido_env.agent import AgentError
 from tokaido_env.agents.registry import cost_of
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, hash_of, make_ladder
-from tokaido_env.arena.likelihood import RatingError
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placing import rate
+from tokaido_env.arena.rating_models import RatingError
 from tokaido_env.arena.ratings import rate_steps
 from tokaido_env.boards.board import Board
 

@@ -12,9 +12,8 @@ import pytest
 from cases import rest_slow
 
 from tokaido_env.arena.intervals import chi2_tail
-from tokaido_env.arena.likelihood import RatingError
-from tokaido_env.arena.links import link_of
 from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.rating_models import RatingError, link_of
 from tokaido_env.arena.ratings import (
     Rating,
     anchor_of,

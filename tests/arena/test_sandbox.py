@@ -19,9 +19,8 @@ from tokaido_env.agents import make
 from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.luck import with_luck
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.merged import merge
 from tokaido_env.arena.playing import Forfeits
-from tokaido_env.arena.records import Records, read_records
+from tokaido_env.arena.records import Records, merge, read_records
 from tokaido_env.arena.sandbox import Failure, Limits, SandboxedAgent, check_limits, make_sandboxed
 from tokaido_env.arena.tournament import Sheet, play, play_match
 from tokaido_env.batch import Batch

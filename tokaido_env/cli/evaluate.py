@@ -31,12 +31,11 @@ from typing import Any, NamedTuple
 from tokaido_env.agents import Agent, describe, make
 from tokaido_env.agents.registry import check_names, entrant, policy_of
 from tokaido_env.arena.executors import check_executor
-from tokaido_env.arena.likelihood import RatingError
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.merged import merge, read_shard, shard
 from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.rating_models import RatingError
 from tokaido_env.arena.ratings import Rating, anchor_of, fit, rate_matches
-from tokaido_env.arena.records import Records
+from tokaido_env.arena.records import Records, merge, read_shard, shard
 from tokaido_env.arena.sandbox import CAN_FORK, MEMORY, Limits, check_limits, make_sandboxed
 from tokaido_env.arena.series import Result, play_series
 from tokaido_env.arena.stopping import check_error
