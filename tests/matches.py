@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Game
-from tokaido_env.agents import Agent
+from tokaido_env.agents import Agent, make
+from tokaido_env.arena.match import Match
 from tokaido_env.arena.playing import Finished, Numbers, widened
 from tokaido_env.arena.records import Records
-from tokaido_env.arena.tournament import Sheet, finished_games
+from tokaido_env.arena.tournament import Sheet, finished_games, play
 from tokaido_env.core.luck import agent_keys
 from tokaido_env.trajectory import in_parts
 
@@ -32,6 +33,14 @@ def finished(sheet: Sheet, numbers: Numbers | None = None) -> Finished:
         events[some, : found.shape[1]] = found
     forfeits = {n: sheet.forfeits[n] for n in numbers.tolist() if n in sheet.forfeits}
     return Finished(numbers, games, actions, events, forfeits)
+
+
+def lucky(a: str, b: str, games: int, seed: int) -> Match:
+    """A match with the luck of its games counted."""
+    sheet = Sheet(a, b, games, seed, "shikoku")
+    sheet.luck = True
+    play(sheet, make(a), make(b))
+    return sheet.match()
 
 
 def same(one: Sheet, other: Sheet) -> bool:

@@ -22,8 +22,7 @@ from tokaido_env.arena.ladder import (
     ladder_for,
     make_ladder,
 )
-from tokaido_env.arena.luck import luck_of_games, with_luck
-from tokaido_env.arena.match import POINTS, Match, replay_games
+from tokaido_env.arena.match import POINTS, Match
 from tokaido_env.arena.records import Records, records_of
 from tokaido_env.arena.tournament import Sheet, play, play_match
 from tokaido_env.boards.pool import BoardPool
@@ -123,27 +122,6 @@ def test_parts_are_of_one_board_each(whole: Sheet) -> None:
         found += some.tolist()
     assert sorted(found) == list(range(40))
     assert list(in_parts(POOL, seeds[:0], whole.actions[:0])) == []
-
-
-def test_games_are_replayed_on_their_boards(whole: Sheet) -> None:
-    seeds, seats = whole.games["seed"], whole.games["seat_of_a"]
-    assert (replay_games(POOL, seeds, seats, whole.actions) == whole.games).all()
-    turned = (whole.games["board"] + 1) % 5
-    others = np.where(np.arange(40) < 20, turned, whole.games["board"]).astype(np.int64)
-    again = replay_games(POOL, seeds, seats, whole.actions, others)
-    assert (again["board"] == others).all()
-    assert (again[20:] == whole.games[20:]).all()
-
-
-def test_luck_is_that_of_each_board(whole: Sheet) -> None:
-    match = with_luck(whole.match(), POOL)
-    flat = match.games.reshape(-1)
-    sign = np.where(flat["seat_of_a"] == 0, 1, -1)
-    for number in range(5):
-        own = np.flatnonzero(flat["board"] == number)
-        alone = luck_of_games(POOL[number], flat["seed"][own], whole.actions[own]).sum(axis=1)
-        assert np.allclose(flat["luck"][own], sign[own] * alone)
-    assert flat["luck"].std() > 0
 
 
 # Records

@@ -17,7 +17,6 @@ from processes import ROOT
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import SerialExecutor, open_executor
-from tokaido_env.arena.luck import with_luck
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.playing import Forfeits
 from tokaido_env.arena.records import Records, merge, read_records
@@ -255,11 +254,10 @@ def test_records_tell_forfeits_and_give_them_back(forfeited: Path) -> None:
 
 
 def test_files_with_forfeits_merge_and_have_luck(forfeited: Path) -> None:
-    found = merge([forfeited])
+    found = merge([forfeited], luck=True)
     assert found.games == 4
     assert found.sheets[0].forfeits.keys() == {1, 3}
-    match = with_luck(found.sheets[0].match(), BOARD)
-    assert (match.games["luck"] != 0).all()
+    assert (found.sheets[0].match().games["luck"] != 0).all()
 
 
 def altered(path: Path, tmp_path: Path, **changes: object) -> Path:
