@@ -1,11 +1,18 @@
-"""Games of a match, recorded as they are played, and handed over again."""
+"""Games played alone, and results by chance; games of a match, recorded and handed over again."""
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tokaido_env.agents import Agent
+from tokaido_env import Game
+from tokaido_env.agents import Agent, make
+from tokaido_env.arena.match import Match
 from tokaido_env.arena.playing import Finished, Numbers, widened
 from tokaido_env.arena.records import Records
-from tokaido_env.arena.tournament import Sheet, finished_games
+from tokaido_env.arena.tournament import Sheet, finished_games, play
+from tokaido_env.core.luck import agent_keys
 from tokaido_env.trajectory import in_parts
 
 
@@ -26,3 +33,61 @@ def finished(sheet: Sheet, numbers: Numbers | None = None) -> Finished:
         events[some, : found.shape[1]] = found
     forfeits = {n: sheet.forfeits[n] for n in numbers.tolist() if n in sheet.forfeits}
     return Finished(numbers, games, actions, events, forfeits)
+
+
+def lucky(a: str, b: str, games: int, seed: int) -> Match:
+    """A match with the luck of its games counted."""
+    sheet = Sheet(a, b, games, seed, "shikoku")
+    sheet.luck = True
+    play(sheet, make(a), make(b))
+    return sheet.match()
+
+
+def same(one: Sheet, other: Sheet) -> bool:
+    games = bool((one.games == other.games).all())
+    return games and one.actions.tolist() == other.actions.tolist()
+
+
+def played_alone(agents: tuple[Agent, Agent], seed: int, board: Any = "shikoku") -> Game:
+    """A game played with `Game`, agents by seat, with the keys that a match gives them."""
+    game, decisions = Game(board=board, seed=seed), 0
+    key = np.empty(1, np.uint64)
+    while not game.is_over:
+        seats, numbers = np.array([game.player], np.int8), np.array([decisions])
+        agent_keys(np.array([seed]), seats, numbers, key)
+        legal = np.array([game.legal_mask], np.uint64)
+        game.play(int(agents[seats[0]].act(game.boards, game.state, legal, key)[0]))
+        decisions += 1
+    return game
+
+
+# Kinds of luck: results (pairs, 2) whose mean is p
+
+Floats = npt.NDArray[np.float64]
+Kind = Callable[[np.random.Generator, int, float], Floats]
+
+
+def independent(rng: np.random.Generator, pairs: int, p: float) -> Floats:
+    return (rng.random((pairs, 2)) < p).astype(float)
+
+
+def with_draws(rng: np.random.Generator, pairs: int, p: float) -> Floats:
+    shared = rng.random((pairs, 2)) < min(p, 1 - p)
+    rest = max(p, 1 - p)
+    return np.where(shared, 0.5, rng.random((pairs, 2)) < (p - (1 - rest) / 2) / rest)
+
+
+def decided_by_luck(rng: np.random.Generator, pairs: int, p: float) -> Floats:
+    """In some pairs the better dice win for whoever holds them."""
+    split = min(p, 1 - p)
+    first = rng.integers(0, 2, (pairs, 1))
+    rest = rng.random((pairs, 2)) < (p - split / 2) / (1 - split)
+    return np.where(rng.random((pairs, 1)) < split, np.hstack([first, 1 - first]), rest)
+
+
+def decided_by_skill(rng: np.random.Generator, pairs: int, p: float) -> Floats:
+    """Both games of a pair go to the same agent."""
+    return np.repeat(rng.random((pairs, 1)) < p, 2, axis=1).astype(float)
+
+
+KINDS = (independent, with_draws, decided_by_luck, decided_by_skill)

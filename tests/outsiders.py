@@ -1,6 +1,9 @@
 """Agents from outside, as a user writes them: `python:outsiders:CLASS`."""
 
+import contextlib
+import ctypes
 import os
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -116,6 +119,35 @@ class Eats(Dice):
         while game.player == 1 and game.rounds >= 2:
             eaten.append(bytearray(1 << 24))
         return super().choose(game, rng)
+
+
+class Talks(Dice):
+    """Writes to whoever asks, past its answer."""
+
+    def __init__(self, how: str) -> None:
+        self.words = {"nested": b"[" * 100_000 + b"\n", "list": b"[1]\n"}.get(how, b"x" * 65_536)
+        self.times = 1 if self.words.endswith(b"\n") else 1_000
+
+    def choose(self, game: Game, rng: np.random.Generator) -> str:
+        for fd in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(fd.name))) as pipe:
+                for _ in range(self.times):
+                    pipe.sendall(self.words)
+        time.sleep(60)
+        return super().choose(game, rng)
+
+
+class Holds(Dice):
+    """Begins a process, leaves the numbers of both, and holds Python's lock for an hour."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+
+    def choose(self, game: Game, rng: np.random.Generator) -> str:
+        numbers = os.getpid(), os.fork() or os.getpid()
+        if os.getpid() == numbers[0]:
+            self.path.write_text("{} {}".format(*numbers))
+        return str(ctypes.PyDLL(None).sleep(3600))
 
 
 class FailsAtOnce(HighestAtOnce):

@@ -1,7 +1,6 @@
 """Matches: paired, repeatable, true to the games; and an interval that says what it claims."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from cases import rest_slow
+from matches import (
+    Kind,
+    decided_by_luck,
+    decided_by_skill,
+    independent,
+    played_alone,
+    with_draws,
+)
 from positions import shikoku_data, write_board
 
-from tokaido_env import Game, IllegalMove, SeedError
+from tokaido_env import IllegalMove, SeedError
 from tokaido_env.agents import Agent, make
 from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.intervals import score_interval
@@ -23,10 +30,9 @@ from tokaido_env.arena.tournament import (
     finished_games,
     play,
     play_match,
-    round_robin,
 )
 from tokaido_env.boards.board import Board
-from tokaido_env.core.luck import agent_keys, arena_seed, episode_seed
+from tokaido_env.core.luck import arena_seed, episode_seed
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,19 +53,6 @@ class Cheat(Stubborn):
         return np.full(len(legal), 48)
 
 
-def replayed(seed: int, agents: tuple[Agent, Agent]) -> Game:
-    """A game played alone, agents by seat, with the keys that a match gives them."""
-    game, decisions = Game(seed=seed), 0
-    key = np.empty(1, np.uint64)
-    while not game.is_over:
-        seats, numbers = np.array([game.player], np.int8), np.array([decisions])
-        agent_keys(np.array([seed]), seats, numbers, key)
-        legal = np.array([game.legal_mask], np.uint64)
-        game.play(int(agents[seats[0]].act(game.boards, game.state, legal, key)[0]))
-        decisions += 1
-    return game
-
-
 # Pairs
 
 
@@ -78,7 +71,7 @@ def test_a_match_is_its_games_played_alone() -> None:
     for pair in range(8):
         seed = int(arena_seed(5, pair))
         for swapped, agents in enumerate(((a, b), (b, a))):
-            game = replayed(seed, agents)
+            game = played_alone(agents, seed)
             winner = game.winner()
             result = 0.5 if winner is None else float((winner == 0) != bool(swapped))
             assert match.results[pair, swapped] == result
@@ -87,29 +80,15 @@ def test_a_match_is_its_games_played_alone() -> None:
             assert match.games["points"][pair, swapped].tolist() == points
 
 
-def test_the_first_games_do_not_depend_on_how_many_there_are() -> None:
+def test_neither_batches_nor_the_number_of_games_make_a_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     a, b = make("greedy"), make("random")
-    few, many = (play_match(a, b, games, seed=1) for games in (20, 60))
-    assert (many.results[:10] == few.results).all()
-    assert (many.games["points"][:10] == few.games["points"]).all()
-
-
-def test_how_many_games_run_at_once_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b = make("greedy"), make("random")
-    at_once = play_match(a, b, 30, seed=1)
+    many = play_match(a, b, 60, seed=1)
     monkeypatch.setattr("tokaido_env.arena.tournament.CHUNK", 8)
-    in_turn = play_match(a, b, 30, seed=1)
-    assert (at_once.results == in_turn.results).all()
-    assert (at_once.games["points"] == in_turn.games["points"]).all()
-
-
-def test_a_match_is_repeatable_and_seeds_differ() -> None:
-    def points(seed: int) -> list[Any]:
-        match = play_match(make("random"), make("greedy"), 20, seed)
-        return [match.games["points"].tolist(), match.results.tolist()]
-
-    assert points(3) == points(3)
-    assert points(3) != points(4)
+    few = play_match(a, b, 30, seed=1)
+    assert (many.games[:15] == few.games).all()
+    assert (few.games != play_match(a, b, 30, seed=2).games).all()
 
 
 def test_whom_the_match_is_told_of_makes_no_difference() -> None:
@@ -334,14 +313,6 @@ def test_games_of_a_batch_that_are_over_are_kept_when_it_is_stopped() -> None:
     assert (sheet.actions[~done] == -1).all()
 
 
-def test_a_process_that_ends_is_told_of() -> None:
-    _, _, message = stopped_by("python:outsiders:DiesAtOnce", who="processes:2")
-    assert re.search(
-        r"the process that played game [12] of 12 and 0 more ended with status 3: the agent ended",
-        message,
-    )
-
-
 def test_an_agent_that_wants_to_end_the_command_is_told_of() -> None:
     _, _, message = stopped_by("python:outsiders:Dies")
     assert "agent 'python:outsiders:Dies': game 1 of 12, " in message
@@ -370,13 +341,6 @@ def test_a_part_of_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sheet.finished.all()
 
 
-# The rest
-
-
-def test_every_two_agents_meet_once() -> None:
-    assert round_robin(4) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
-
-
 def test_a_match_as_json() -> None:
     results = np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 1.0], [0.5, 0.0]])
     games = np.zeros((4, 2), GAME)
@@ -394,28 +358,6 @@ def test_a_match_as_json() -> None:
 # The interval
 
 
-def independent(rng: np.random.Generator, pairs: int, p: float) -> Floats:
-    return (rng.random((pairs, 2)) < p).astype(float)
-
-
-def with_draws(rng: np.random.Generator, pairs: int, p: float) -> Floats:
-    """Half of the games are shared; the others are such that the mean is p (0.25 to 0.75)."""
-    shared = rng.random((pairs, 2)) < 0.5
-    return np.where(shared, 0.5, rng.random((pairs, 2)) < 2 * p - 0.5)
-
-
-def decided_by_luck(rng: np.random.Generator, pairs: int, p: float) -> Floats:
-    """In half of the pairs the better dice win for whoever holds them; p as above."""
-    swapped = rng.random((pairs, 1)) < 0.5
-    first = rng.integers(0, 2, (pairs, 1))
-    return np.where(swapped, np.hstack([first, 1 - first]), rng.random((pairs, 2)) < 2 * p - 0.5)
-
-
-def decided_by_skill(rng: np.random.Generator, pairs: int, p: float) -> Floats:
-    """Both games of a pair go to the same agent."""
-    return np.repeat(rng.random((pairs, 1)) < p, 2, axis=1).astype(float)
-
-
 @pytest.mark.parametrize("pairs", [20, 100, 500])
 @pytest.mark.parametrize(
     ("kind", "p"),
@@ -428,9 +370,7 @@ def decided_by_skill(rng: np.random.Generator, pairs: int, p: float) -> Floats:
         ]
     ),
 )
-def test_95_of_100_intervals_hold_the_truth(
-    kind: Callable[[np.random.Generator, int, float], Floats], p: float, pairs: int
-) -> None:
+def test_95_of_100_intervals_hold_the_truth(kind: Kind, p: float, pairs: int) -> None:
     rng = np.random.default_rng(pairs)
     held = 0
     for _ in range(1000):

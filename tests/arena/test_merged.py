@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tokaido_env.agents import make
-from tokaido_env.arena.merged import merge, read_shard, shard
+from tokaido_env.arena.records import merge, read_shard, shard
 from tokaido_env.arena.tournament import Sheet, play_match
 from tokaido_env.cli.evaluate import main
 from tokaido_env.record import RecordError

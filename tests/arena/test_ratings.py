@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from cases import rest_slow
+from matches import KINDS, Kind, decided_by_skill, independent, with_draws
 
 from tokaido_env.arena.intervals import chi2_tail
-from tokaido_env.arena.likelihood import RatingError
-from tokaido_env.arena.links import link_of
 from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.rating_models import RatingError, link_of
 from tokaido_env.arena.ratings import (
     Rating,
     anchor_of,
@@ -67,36 +67,6 @@ def counted(a: str, b: str, results: Floats) -> Told:
     return Told(a, b, tuple(np.bincount(twice, minlength=5).tolist()))
 
 
-# Kinds of luck: results (pairs, 2) whose mean is p
-
-
-def independent(rng: np.random.Generator, pairs: int, p: float) -> Floats:
-    return (rng.random((pairs, 2)) < p).astype(float)
-
-
-def with_draws(rng: np.random.Generator, pairs: int, p: float) -> Floats:
-    shared = rng.random((pairs, 2)) < min(p, 1 - p)
-    rest = max(p, 1 - p)
-    return np.where(shared, 0.5, rng.random((pairs, 2)) < (p - (1 - rest) / 2) / rest)
-
-
-def decided_by_luck(rng: np.random.Generator, pairs: int, p: float) -> Floats:
-    """In some pairs the better dice win for whoever holds them."""
-    split = min(p, 1 - p)
-    first = rng.integers(0, 2, (pairs, 1))
-    rest = rng.random((pairs, 2)) < (p - split / 2) / (1 - split)
-    return np.where(rng.random((pairs, 1)) < split, np.hstack([first, 1 - first]), rest)
-
-
-def decided_by_skill(rng: np.random.Generator, pairs: int, p: float) -> Floats:
-    """Both games of a pair go to the same agent."""
-    return np.repeat(rng.random((pairs, 1)) < p, 2, axis=1).astype(float)
-
-
-KINDS = (independent, with_draws, decided_by_luck, decided_by_skill)
-Kind = Callable[[np.random.Generator, int, float], Floats]
-
-
 def round_robin(
     rng: np.random.Generator,
     elo: dict[str, float],
@@ -132,35 +102,6 @@ def naive_ratings(matches: list[Told], anchor: str) -> dict[str, float]:
     return {agent: 400 * log10(strength[agent] / strength[anchor]) for agent in agents}
 
 
-def climbed_ratings(matches: list[Told], anchor: str, link: str) -> dict[str, float]:
-    """The greatest likelihood in plain Python: one strength after another, by bisection."""
-    agents = sorted({agent for match in matches for agent in (match.a, match.b)} - {anchor})
-    elo = dict.fromkeys([anchor, *agents], 0.0)
-
-    def likelihood() -> float:
-        total = 0.0
-        for m in matches:
-            p = SHARES[link](elo[m.a] - elo[m.b])
-            total += m.points * log(p) + (2 * sum(m.pairs) - m.points) * log(1 - p)
-        return total
-
-    for _ in range(300):
-        before = elo.copy()
-        for agent in agents:
-            low, high = elo[agent] - 400, elo[agent] + 400
-            for _ in range(40):
-                slopes = []
-                for end in (-1e-4, 1e-4):
-                    elo[agent] = (low + high) / 2 + end
-                    slopes.append(likelihood())
-                middle = (low + high) / 2
-                low, high = (middle, high) if slopes[0] < slopes[1] else (low, middle)
-            elo[agent] = (low + high) / 2
-        if max(abs(elo[agent] - before[agent]) for agent in agents) < 1e-3:
-            break
-    return elo
-
-
 # The greatest likelihood
 
 
@@ -188,15 +129,6 @@ def test_ratings_agree_with_a_naive_solver(seed: int) -> None:
 
 
 @both
-@pytest.mark.parametrize("seed", range(2))
-def test_ratings_are_where_a_climb_of_the_likelihood_ends(seed: int, link: str) -> None:
-    elo = {"random": 0.0, "p": 300.0, "q": 250.0, "r": -200.0}
-    matches = round_robin(np.random.default_rng(seed), elo, 40, KINDS[seed], link)
-    found = by_agent(rate_matches(matches, link=link, resamples=10))
-    assert found == pytest.approx(climbed_ratings(matches, "random", link), abs=0.02)
-
-
-@both
 def test_the_gradient_of_the_likelihood_is_zero_at_the_ratings(link: str) -> None:
     """With the logistic link: everyone scored what the ratings expect."""
     matches = round_robin(np.random.default_rng(0), STRENGTHS, 50)
@@ -212,34 +144,20 @@ def test_the_gradient_of_the_likelihood_is_zero_at_the_ratings(link: str) -> Non
         assert excess == pytest.approx(0.0, abs=1e-6)
 
 
-@both
-def test_near_zero_a_point_is_worth_the_same_share(link: str) -> None:
-    assert expected_score(0.0, link) == 0.5
-    slope = (expected_score(0.01, link) - 0.5) / 0.01
-    assert slope == pytest.approx(log(10) / 1600)
-
-
 def test_an_unknown_link_is_refused() -> None:
     with pytest.raises(ValueError, match="link: expected one of 'logistic', 'probit', got 'elo'"):
         rate_matches([Told("x", "random", (1, 0, 1, 0, 3))], link="elo")
 
 
 @both
-def test_known_strengths_are_found_again(link: str) -> None:
-    rng = np.random.default_rng(0)
-    elo = {"random": 0.0} | {f"agent {i}": 130.0 * i - 300 for i in range(7)}
-    matches = round_robin(rng, elo, 20_000, with_draws, link)
-    assert by_agent(rate_matches(matches, link=link, resamples=10)) == pytest.approx(elo, abs=8)
-
-
-@both
-@pytest.mark.parametrize("anchor", ["low", "middle", "high"])
+@pytest.mark.parametrize("anchor", ["low", "high"])
 def test_the_anchor_moves_all_ratings_by_the_same(anchor: str, link: str) -> None:
     matches = round_robin(np.random.default_rng(1), STRENGTHS, 50)
     from_random = by_agent(rate_matches(matches, link=link, resamples=10))
-    from_anchor = by_agent(rate_matches(matches, link=link, anchor=anchor, resamples=10))
+    from_anchor = rate_matches(matches, link=link, anchor=anchor, resamples=10)
     moved = {agent: elo - from_random[anchor] for agent, elo in from_random.items()}
-    assert from_anchor == pytest.approx(moved, abs=1e-6)
+    assert by_agent(from_anchor) == pytest.approx(moved, abs=1e-6)
+    assert [r.agent for r in from_anchor if r.ci95 == (0.0, 0.0)] == [anchor]
 
 
 def test_neither_order_nor_side_makes_a_difference() -> None:
@@ -258,13 +176,6 @@ def test_a_match_of_an_agent_against_itself_says_nothing() -> None:
 
 
 # The anchor
-
-
-def test_the_anchor_is_the_one_without_an_interval() -> None:
-    matches = round_robin(np.random.default_rng(3), STRENGTHS, 20)
-    for anchor in STRENGTHS:
-        fixed = [r for r in rate_matches(matches, anchor=anchor) if r.ci95 == (0.0, 0.0)]
-        assert [(r.agent, r.elo) for r in fixed] == [(anchor, 0.0)]
 
 
 def test_without_the_anchor_the_first_agent_stands_for_it() -> None:
@@ -462,31 +373,36 @@ def test_one_agent_that_wins_or_loses_everything_has_a_rating(sign: int) -> None
 
 # What cannot be rated
 
-
-def test_no_matches_are_refused() -> None:
-    with pytest.raises(RatingError, match="no matches to rate"):
-        rate_matches([])
-    with pytest.raises(RatingError, match="no matches of 'x'"):
-        rate_against("x", [], [Told("y", "random", (1, 0, 0, 0, 1))])
+WON = (1, 0, 1, 0, 3)
+MATCH = Told("x", "random", WON)
 
 
-def test_agents_that_nothing_connects_are_named() -> None:
-    matches = [Told("x", "random", (1, 0, 1, 0, 3)), Told("y", "z", (1, 0, 1, 0, 3))]
-    with pytest.raises(RatingError, match=r"no match connects x, random with y, z"):
+@pytest.mark.parametrize(
+    ("matches", "message"),
+    [
+        ([], "no matches to rate"),
+        ([MATCH, Told("y", "z", WON)], r"no match connects x, random with y, z"),
+        ([MATCH, MATCH.turned()], r"two matches of 'x' and 'random': .* each agent once"),
+    ],
+)
+def test_matches_that_give_no_ratings_are_refused(matches: list[Told], message: str) -> None:
+    with pytest.raises(RatingError, match=message):
         rate_matches(matches)
 
 
-def test_two_matches_of_the_same_agents_are_refused() -> None:
-    match = Told("x", "random", (1, 0, 1, 0, 3))
-    with pytest.raises(RatingError, match=r"two matches of 'x' and 'random': .* each agent once"):
-        rate_matches([match, match.turned()])
-
-
-@pytest.mark.parametrize(("a", "b"), [("x", "stranger"), ("x", "x"), ("y", "random")])
-def test_a_match_that_does_not_place_the_agent_is_refused(a: str, b: str) -> None:
-    known = [Told("y", "random", (1, 0, 1, 0, 3))]
-    with pytest.raises(RatingError, match=f"'{a}' against '{b}': expected 'x' against one of y"):
-        rate_against("x", [Told(a, b, (1, 0, 0, 0, 1))], known)
+@pytest.mark.parametrize(
+    ("matches", "message"),
+    [
+        ([], "no matches of 'x'"),
+        *(
+            ([Told(a, b, WON)], f"'{a}' against '{b}': expected 'x' against one of y")
+            for a, b in (("x", "stranger"), ("x", "x"), ("y", "random"))
+        ),
+    ],
+)
+def test_matches_that_do_not_place_the_agent_are_refused(matches: list[Told], message: str) -> None:
+    with pytest.raises(RatingError, match=message):
+        rate_against("x", matches, [Told("y", "random", WON)])
 
 
 # As JSON

@@ -40,17 +40,6 @@ def test_it_is_seldom_wrong_though_one_looks_after_every_pair(draw: Draw, error:
     assert wrong <= error * runs
 
 
-def test_an_interval_that_is_looked_at_again_and_again_would_be_wrong_more_often() -> None:
-    """Why there is a test of its own: what the same looks do with a usual 95 % interval."""
-    rng = np.random.default_rng(0)
-    n = np.array(list(looks(1500)))
-    wrong = 0
-    for _ in range(600):
-        means = np.cumsum(coins(rng, 1500))[n - 1] / n
-        wrong += bool((np.abs(means - 0.5) > 1.96 * 0.5 / np.sqrt(n)).any())
-    assert wrong > 0.1 * 600
-
-
 @pytest.mark.parametrize(
     ("mean", "pairs", "power"), [(0.55, 3000, 0.9), (0.6, 700, 0.9), (0.8, 70, 0.9)]
 )
@@ -60,15 +49,6 @@ def test_it_finds_the_better_one(mean: float, pairs: int, power: float) -> None:
         found = [better((rng.random(pairs) < p).astype(float), 0.05) for _ in range(200)]
         assert found.count(winner) >= power * 200  # type: ignore[arg-type]
         assert len([x for x in found if x not in (winner, None)]) <= 0.05 * 200
-
-
-def test_less_luck_in_the_pairs_decides_sooner() -> None:
-    rng = np.random.default_rng(2)
-    noise = rng.normal(0, 0.05, 2000)
-    quiet = np.clip(0.55 + noise, 0, 1)
-    loud = (rng.random(2000) < 0.55).astype(float)
-    first = [int(np.argmax(capitals(x)[0] >= 20)) for x in (quiet, loud)]
-    assert 0 < first[0] < 200 < first[1]
 
 
 def capitals_by_hand(scores: list[float]) -> tuple[float, float]:

@@ -13,10 +13,9 @@ from matches import finished
 
 from tokaido_env import Game
 from tokaido_env.agents import make
-from tokaido_env.arena.again import decide_again
 from tokaido_env.arena.ladder import LADDER, Ladder, hash_of, match_seed
-from tokaido_env.arena.links import link_of
 from tokaido_env.arena.match import GAME, Match
+from tokaido_env.arena.rating_models import link_of
 from tokaido_env.arena.records import Records
 from tokaido_env.arena.suite import (
     Part,
@@ -28,7 +27,7 @@ from tokaido_env.arena.suite import (
     strengths_on,
 )
 from tokaido_env.arena.tournament import Sheet, play
-from tokaido_env.arena.verifying import verify
+from tokaido_env.arena.verifying import decide_again, verify
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.record import Forfeit, RecordError

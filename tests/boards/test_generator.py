@@ -22,7 +22,7 @@ from reference import neighbours
 
 from tokaido_env import Board, BoardError
 from tokaido_env.agents import make
-from tokaido_env.arena.alone import play_alone
+from tokaido_env.arena.tournament import play_alone
 from tokaido_env.boards.board import BOARDS_FOLDER, built_in_boards
 
 DRAWN = range(40)

@@ -16,8 +16,8 @@ from twice import Twice
 from tokaido_env import Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.arena.alone import play_alone, play_on
 from tokaido_env.arena.match import TRIGGERS
+from tokaido_env.arena.tournament import play_alone, play_on
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.checks import shown
@@ -247,7 +247,7 @@ def test_whoever_plays_the_study_is_the_same(greedy_study: Study) -> None:
         assert getattr(again, name).tobytes() == getattr(greedy_study, name).tobytes()
     assert len(executor.units) == 24 + 2 * 24
     assert executor.units[23].startswith("game 1 of 24 and 0 more")
-    assert re.search(r"position 1 and \d+ more, played to the end by 'greedy'", executor.units[-1])
+    assert re.search(r"game 1 of \d+ and \d+ more", executor.units[-1])
 
 
 def test_of_several_boards_each_is_a_unit() -> None:

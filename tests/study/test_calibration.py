@@ -13,9 +13,9 @@ from twice import Twice
 from tokaido_env import Batch, Board, Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.arena.alone import play_alone
 from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.tournament import play_alone
 from tokaido_env.cli.evaluate import main
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import SETUP

@@ -21,8 +21,8 @@ from msgspec.structs import asdict
 
 from tokaido_env.agents.registry import check_from_file, cost_of
 from tokaido_env.arena.intervals import score_interval
-from tokaido_env.arena.links import LINKS, link_of
 from tokaido_env.arena.match import MOST_GAMES, Match
+from tokaido_env.arena.rating_models import LINKS, link_of
 from tokaido_env.arena.ratings import LINK, Fit, Rating, anchor_among, fit, rate_matches
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.family import is_family
@@ -115,7 +115,7 @@ class Ladder:
         agents: the ratings, best first; empty while matches are missing.
         matches: at most one of every two agents.
         pool: the board or pool, on which whoever is to be placed plays.
-        link: name of the link of the ratings, see `links`.
+        link: name of the link of the ratings, see `rating_models`.
         fit: how far the matches are from that model; None while some are missing.
     """
 

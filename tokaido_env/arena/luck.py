@@ -15,7 +15,6 @@ The set-up is left out: both games of a pair have the same one with seats swappe
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,18 +28,14 @@ from tokaido_env.agents.heuristic import (
     result_of,
     value_of_action,
 )
-from tokaido_env.arena.match import Match
-from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import ARTIST_STAY, MOVE_ARTIST, MOVE_MERCHANT, MOVE_PILGRIM
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import Row
 from tokaido_env.core.jit import int64, pooled, subroutine
 from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, legal, outcome_weights
-from tokaido_env.core.state import DRAW, EFFECT, REVEAL, ROLL, SETUP
-from tokaido_env.trajectory import NO_EVENT, Trajectory, in_parts
+from tokaido_env.core.state import EFFECT, ROLL, SETUP
+from tokaido_env.trajectory import NO_EVENT, Trajectory
 
-_KINDS = (ROLL, DRAW, REVEAL)
 _UNITS = (36, 6, 1)  # of the dice in the number of a roll
 _MOVES = (  # of the characters, as bits
     (1 << MOVE_MERCHANT) - (1 << MOVE_PILGRIM),
@@ -49,65 +44,16 @@ _MOVES = (  # of the characters, as bits
 )
 
 
-def with_luck(match: Match, boards: Board | BoardPool) -> Match:
-    """Return a match, played on a board or a pool, with the luck of its games counted."""
-    games = match.games.copy()
-    flat = games.reshape(-1)
-    actions = match.actions.reshape(len(flat), -1)
-    luck = luck_of_games(boards, flat["seed"], actions, flat["board"]).sum(axis=1)
-    flat["luck"] = np.where(flat["seat_of_a"] == 0, luck, -luck)
-    return replace(match, games=games)
-
-
-def luck_of_games(
-    boards: Board | BoardPool,
-    seeds: npt.NDArray[np.int64],
-    actions: npt.NDArray[np.int8],
-    which: npt.NDArray[np.int64] | None = None,
-) -> npt.NDArray[np.float64]:
-    """Play finished games through and return how far chance favoured player_0 in each.
-
-    Args:
-        boards: of the games.
-        seeds: int64 (n,), of the games.
-        actions: int8 (n, longest), the decisions of each game; all legal.
-        which: int64 (n,), the board of each game; by default that of its seed.
-
-    Returns:
-        float64 (n, 3), in results from 0 to 1, by rolls, draws and reveals: of mean zero.
-    """
-    luck = np.zeros((len(seeds), len(_KINDS)))
-    for some, played in in_parts(boards, seeds, actions, which):
-        luck[some] = _luck_by_kind(played)
-    return luck
-
-
 def note_luck(games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory) -> None:
     """Write to `GAME` (n,) the luck of those of its games that were played through."""
-    luck = _luck_by_kind(played).sum(axis=1)
-    games["luck"][some] = np.where(games["seat_of_a"][some] == 0, luck, -luck)
-
-
-def _luck_by_kind(played: Trajectory) -> npt.NDArray[np.float64]:
-    """Return the luck of player_0 in each game by `_KINDS`, float64 (n, 3)."""
-    column, phases, games = luck_of_events(played), played.states["phase"], played.games
-    each = (phases == phase for phase in _KINDS)
-    return np.stack([np.bincount(games[one], column[one], len(played)) for one in each], axis=1)
-
-
-def luck_of_events(played: Trajectory) -> npt.NDArray[np.float64]:
-    """Return how far chance favoured player_0 with each event, in results from 0 to 1.
-
-    Returns:
-        float64 (rows,), a column of the trajectory: 0 for decisions and in the set-up.
-    """
-    luck = np.zeros(len(played.states))
+    each = np.zeros(len(played.states))  # by event, 0 for decisions and in the set-up
     boards, outcomes = played.board.record, played.outcomes
     outcomes[played.states["phase"] == SETUP] = NO_EVENT
     _note_luck(
-        len(played), played.offsets, boards, guides_of(boards), played.states, outcomes, luck
+        len(played), played.offsets, boards, guides_of(boards), played.states, outcomes, each
     )
-    return luck
+    luck = np.bincount(played.games, each, len(played))  # of player_0
+    games["luck"][some] = np.where(games["seat_of_a"][some] == 0, luck, -luck)
 
 
 @pooled(at_least=2)

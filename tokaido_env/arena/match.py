@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.arena.intervals import Adjusted, adjusted_score, score_interval
-from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.box import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, Row
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import reward, score
 from tokaido_env.core.state import put_rows
-from tokaido_env.trajectory import Trajectory, in_parts
+from tokaido_env.trajectory import Trajectory
 
 POINTS = ("faith", "commerce", "culture", "total")
 MOST_GAMES = 10_000_000  # of a match: it keeps the actions of all, about 100 bytes a game
@@ -106,32 +104,6 @@ class Match:
                 for i, name in enumerate("ab")
             },
         }
-
-
-def replay_games(
-    boards: Board | BoardPool,
-    seeds: npt.NDArray[np.int64],
-    seats_of_a: npt.NDArray[np.int8],
-    actions: npt.NDArray[np.int8],
-    which: npt.NDArray[np.int64] | None = None,
-) -> npt.NDArray[np.void]:
-    """Play finished games through and return what happened in them.
-
-    Args:
-        boards: of the games.
-        seeds: int64 (n,), of the games.
-        seats_of_a: int8 (n,), where agent `a` sat.
-        actions: int8 (n, longest), as in `Match`; all legal.
-        which: int64 (n,), the board of each game; by default that of its seed.
-
-    Returns:
-        `GAME` (n,).
-    """
-    pool = BoardPool.load(boards)
-    games = games_to_play(seeds, seats_of_a, pool.indices(seeds) if which is None else which)
-    for some, played in in_parts(pool, seeds, actions, which):
-        note_played(games, some, played)
-    return games
 
 
 def games_to_play(

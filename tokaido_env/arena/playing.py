@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent
-from tokaido_env.arena.apart import Apart, Failure, Question
+from tokaido_env.agent import Agent, States
 from tokaido_env.arena.luck import note_luck
 from tokaido_env.arena.match import note_ends
+from tokaido_env.arena.sandbox import Failure, Question, SandboxedAgent
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
@@ -47,6 +47,7 @@ class Job(NamedTuple):
         boards: one or more.
         which: int64 (k,), on which of these each game is played.
         total: how many games the match has, for messages.
+        states: `STATE` (k,), the positions that they begin from; None: the set-up.
         events: whether finished games come with their events.
         luck: whether their luck is counted.
     """
@@ -56,6 +57,7 @@ class Job(NamedTuple):
     boards: Sequence[Board]
     which: npt.NDArray[np.int64]
     total: int
+    states: States | None = None
     events: bool = False
     luck: bool = False
 
@@ -111,8 +113,8 @@ def widened(rows: npt.NDArray[Any], columns: int) -> npt.NDArray[Any]:
 def play_games(a: Agent, b: Agent, job: Job) -> Iterator[Finished]:
     """Play games to the end; yield those that have finished about once a second and at the end.
 
-    Where playing stops early, by an error or Ctrl-C, what has finished by then is yielded first. An
-    agent that plays in a process of its own (`Apart`) forfeits the games in which it fails.
+    Where playing stops early, by an error or Ctrl-C, what has finished by then is yielded first. A
+    `SandboxedAgent` forfeits the games in which it fails.
 
     Args:
         a: one agent.
@@ -127,17 +129,19 @@ def play_games(a: Agent, b: Agent, job: Job) -> Iterator[Finished]:
     table = _Table(job)
     given_at = time.monotonic()
     try:
-        table.batch.begin(np.arange(len(table.batch)), job.games["seed"])
-        running = np.arange(len(table.batch))
+        table.batch.begin(table.batch.all_games, job.games["seed"], job.states)
+        running = np.flatnonzero(~table.over)
         while len(running):
             movers = table.batch.states["player"][running] == job.games["seat_of_a"][running]
+            movers |= a is b  # one call for both seats
             for agent, games in ((a, running[movers]), (b, running[~movers])):
                 if len(games):
                     table.play(agent, games)
             running = running[~table.over[running]]
-            if not len(running) or time.monotonic() - given_at > SECONDS:
+            if time.monotonic() - given_at > SECONDS:
                 yield from table.finished()
                 given_at = time.monotonic()
+        yield from table.finished()
     except (Exception, KeyboardInterrupt, SystemExit):
         yield from table.finished()
         raise
@@ -244,7 +248,7 @@ def _moves(
     agent: Agent, batch: Batch, games: Numbers, job: Job, forfeits: Forfeits
 ) -> npt.NDArray[np.int64]:
     """Return what an agent plays in each of the given games, int64 (k,), -1 where it forfeits."""
-    if isinstance(agent, Apart):
+    if isinstance(agent, SandboxedAgent):
         return _moves_or_forfeits(agent, batch, games, forfeits)
     try:
         moves = _asked(agent, batch, games)
@@ -259,7 +263,7 @@ def _moves(
 
 
 def _moves_or_forfeits(
-    agent: Apart, batch: Batch, games: Numbers, forfeits: Forfeits
+    agent: SandboxedAgent, batch: Batch, games: Numbers, forfeits: Forfeits
 ) -> npt.NDArray[np.int64]:
     """As `_moves`, of an agent that loses a game in which it fails."""
     decided = agent.decide(*_question(batch, games))

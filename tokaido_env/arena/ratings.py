@@ -1,8 +1,8 @@
 """Ratings: what paired matches say about the strength of agents, on the Elo scale, with intervals.
 
-What share of points a difference in strength is worth is a choice, the link (`links`). A draw
-counts as half a win for each (Elo 1978): a rating then speaks of the score, the figure that a match
-reports, and needs no model of draws (as Davidson 1970). Ratings are those of the greatest
+What share of points a difference in strength is worth is a choice, the link (`rating_models`). A
+draw counts as half a win for each (Elo 1978): a rating then speaks of the score, the figure that a
+match reports, and needs no model of draws (as Davidson 1970). Ratings are those of the greatest
 likelihood over all matches at once; `fit` tells whether the matches look like the model.
 
 Intervals come from resampling *pairs*: the two games of a pair share their luck, so they are not
@@ -22,10 +22,9 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from tokaido_env.arena.intervals import chi2_tail, interval_of
-from tokaido_env.arena.likelihood import RatingError, maximise
-from tokaido_env.arena.links import PROBIT, Link, link_of
 from tokaido_env.arena.match import MOST_GAMES, Match
 from tokaido_env.arena.pairs import Paired, Pairs
+from tokaido_env.arena.rating_models import PROBIT, Link, RatingError, link_of, maximise
 from tokaido_env.decoding import Name, Number, Share, Struct
 
 LINK = PROBIT

@@ -25,11 +25,10 @@ from msgspec.structs import asdict
 from tokaido_env.agents.registry import check_from_file
 from tokaido_env.arena.intervals import Estimate, interquartile_mean, interval_of
 from tokaido_env.arena.ladder import boards_of, hash_of
-from tokaido_env.arena.likelihood import maximise
-from tokaido_env.arena.links import PROBIT, link_of
 from tokaido_env.arena.match import MOST_GAMES, Match
 from tokaido_env.arena.pairs import Pairs
 from tokaido_env.arena.protocol import OnBoard, counts_of, sheet_of
+from tokaido_env.arena.rating_models import PROBIT, link_of, maximise
 from tokaido_env.arena.tournament import Sheet
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import plain

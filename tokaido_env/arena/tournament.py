@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, as_agent
-from tokaido_env.arena.apart import Limits
+from tokaido_env.agent import Agent, States, as_agent
 from tokaido_env.arena.executors import (
     AgentFactory,
     Executor,
@@ -34,14 +33,18 @@ from tokaido_env.arena.playing import (
     play_games,
     widened,
 )
+from tokaido_env.arena.sandbox import Limits
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.checks import check_seed
 from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.state import copy_rows
 
 CHUNK = 4096  # games at once
 
 Report = Callable[[int], None]
+Seeds = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 def play_match(
@@ -93,10 +96,12 @@ class Sheet:
         games: `GAME` (games,); of those that are not finished only seed, board and seat.
         actions: int8 (games, longest), as in `Match`; -1 throughout where not finished.
         forfeits: of those that were forfeited, by number.
+        states: `STATE` (games,), the positions that they begin from; None: the set-up.
         events: whether whoever plays hands over the events of games too, for records.
         luck: whether whoever plays counts the luck of games.
     """
 
+    states: States | None = None
     events = False
     luck = False
 
@@ -131,6 +136,23 @@ class Sheet:
         """
         sheet = cls.__new__(cls)
         sheet._begin(a, b, pool, seeds, which)
+        return sheet
+
+    @classmethod
+    def of_one(cls, agent: str, board: Board, seeds: Seeds, states: States | None = None) -> Sheet:
+        """Make the sheet of games of an agent against itself, each with luck of its own.
+
+        A pair of such games with swapped seats would be the same game twice.
+
+        Args:
+            agent: spec of who plays both seats.
+            board: of all games.
+            seeds: int64 (games,).
+            states: `STATE` (games,), to begin from; None: the set-up.
+        """
+        sheet = cls.of_pairs(agent, agent, BoardPool.load(board), seeds[:0], seeds[:0])
+        sheet.games, sheet.states = games_to_play(seeds, 0, 0), states
+        sheet.actions = np.full((len(seeds), 0), -1, np.int8)
         return sheet
 
     @classmethod
@@ -287,7 +309,55 @@ def _job(sheet: Sheet, numbers: Numbers) -> Job:
     games = sheet.games[numbers]
     used, which = np.unique(games["board"], return_inverse=True)
     boards = [sheet.pool[number] for number in used.tolist()]
-    return Job(numbers, games, boards, which, len(sheet), sheet.events, sheet.luck)
+    states = None if sheet.states is None else copy_rows(sheet.states, numbers)
+    return Job(numbers, games, boards, which, len(sheet), states, sheet.events, sheet.luck)
+
+
+def play_alone(
+    agent: Agent,
+    board: Board,
+    seeds: Seeds,
+    progress: Report = lambda games: None,
+    executor: Executor | None = None,
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
+    """Play whole games of an agent against itself.
+
+    Args:
+        agent: plays both seats.
+        board: of all games.
+        seeds: int64 (n,), of the games, one or more.
+        progress: called with the number of games finished now and then.
+        executor: runs the games, which are the same by any; None: this process.
+
+    Returns:
+        `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
+    """
+    sheet = Sheet.of_one(agent.spec, board, seeds)
+    play(sheet, agent, agent, progress=progress, executor=executor or SerialExecutor())
+    return sheet.games, sheet.actions
+
+
+def play_on(
+    agent: Agent,
+    board: Board,
+    states: States,
+    seeds: Seeds,
+    progress: Report = lambda games: None,
+    executor: Executor | None = None,
+) -> tuple[Floats, Floats]:
+    """Let an agent play positions to the end, on both seats: arguments as for `play_alone`.
+
+    Args:
+        states: `STATE` (n,), to begin from.
+        seeds: int64 (n,), of the luck from there on.
+
+    Returns:
+        The results of player_0, 1, 0.5 or 0, and its lead in points: float64 (n,) each.
+    """
+    sheet = Sheet.of_one(agent.spec, board, seeds, states)
+    play(sheet, agent, agent, progress=progress, executor=executor or SerialExecutor())
+    points = sheet.games["points"].sum(axis=2, dtype=np.float64)
+    return sheet.games["result"], points[:, 0] - points[:, 1]
 
 
 def seeds_of_pairs(seed: int, pairs: int) -> npt.NDArray[np.int64]:

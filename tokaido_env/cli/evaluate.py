@@ -30,15 +30,13 @@ from typing import Any, NamedTuple
 
 from tokaido_env.agents import Agent, describe, make
 from tokaido_env.agents.registry import check_names, entrant, policy_of
-from tokaido_env.arena.apart import MEMORY, Limits, check_limits, make_guarded
 from tokaido_env.arena.executors import check_executor
-from tokaido_env.arena.likelihood import RatingError
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.merged import merge, read_shard, shard
-from tokaido_env.arena.nursery import CAN_FORK
 from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.rating_models import RatingError
 from tokaido_env.arena.ratings import Rating, anchor_of, fit, rate_matches
-from tokaido_env.arena.records import Records
+from tokaido_env.arena.records import Records, merge, read_shard, shard
+from tokaido_env.arena.sandbox import CAN_FORK, MEMORY, Limits, check_limits, make_sandboxed
 from tokaido_env.arena.series import Result, play_series
 from tokaido_env.arena.stopping import check_error
 from tokaido_env.arena.tournament import Sheet, round_robin
@@ -209,7 +207,7 @@ def _make(spec: str, options: argparse.Namespace) -> Agent:
     if options.on_failure == "stop":
         return make(spec)
     memory = MEMORY if options.memory is None else options.memory
-    return make_guarded(spec, Limits(options.move_seconds, memory))
+    return make_sandboxed(spec, Limits(options.move_seconds, memory))
 
 
 def _merge(options: argparse.Namespace) -> int:

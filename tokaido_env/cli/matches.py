@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import EXECUTORS, Executor, open_executor
-from tokaido_env.arena.links import LINKS
+from tokaido_env.arena.rating_models import LINKS
 from tokaido_env.arena.ratings import LINK, Rating
 from tokaido_env.arena.records import Records
 from tokaido_env.arena.series import Result, play_series

@@ -19,12 +19,11 @@ import numpy as np
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
-from tokaido_env.arena.again import REPEATS, Again, decide_again
 from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.suite import Records, Submission, SubmissionError, Suite
 from tokaido_env.arena.tournament import Sheet
-from tokaido_env.arena.verifying import SHARE, verify
+from tokaido_env.arena.verifying import REPEATS, SHARE, Again, decide_again, verify
 from tokaido_env.cli.matches import add_executor, play_kept, tell_stopped
 from tokaido_env.cli.program import program
 from tokaido_env.core.checks import check_seed, plain

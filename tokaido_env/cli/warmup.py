@@ -128,11 +128,11 @@ def ask(spec: str) -> None:
 def play_match() -> None:
     """Play a match and count its luck."""
     from tokaido_env.agents import make
-    from tokaido_env.arena import luck, tournament
-    from tokaido_env.boards.board import Board
+    from tokaido_env.arena.tournament import Sheet, play
 
-    match = tournament.play_match(make("random"), make("greedy"), FEW, 0)
-    luck.with_luck(match, Board.load("shikoku"))
+    sheet = Sheet("random", "greedy", FEW, 0, "shikoku")
+    sheet.luck = True
+    play(sheet, make("random"), make("greedy"))
 
 
 def train() -> None:

@@ -29,11 +29,10 @@ from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.inference import Floats
 from tokaido_env.agents.inputs import read_positions
 from tokaido_env.agents.policy import BOARD, Policy, PolicyAgent
-from tokaido_env.arena.alone import play_alone
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import MOST_GAMES
 from tokaido_env.arena.playing import AgentFailed
-from tokaido_env.arena.tournament import seeds_of_pairs
+from tokaido_env.arena.tournament import play_alone, seeds_of_pairs
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards
 from tokaido_env.core.board_features import board_blocks

@@ -28,7 +28,6 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import make
-from tokaido_env.arena.alone import play_alone, play_on
 from tokaido_env.arena.executors import (
     EXECUTORS,
     AgentFactory,
@@ -40,6 +39,7 @@ from tokaido_env.arena.executors import (
 )
 from tokaido_env.arena.match import MOST_GAMES, POINTS, TRIGGERS
 from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.tournament import play_alone, play_on
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.family import SPLITS
 from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES

@@ -24,11 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.alone import play_alone, play_on
 from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import MOST_GAMES
-from tokaido_env.arena.tournament import seeds_of_pairs
+from tokaido_env.arena.tournament import play_alone, play_on, seeds_of_pairs
 from tokaido_env.boards.board import Board
 from tokaido_env.core.checks import check_seed
 from tokaido_env.core.state import SETUP, copy_rows

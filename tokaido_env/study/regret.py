@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.again import REPEATS
 from tokaido_env.arena.executors import (
     AgentFactory,
     Executor,
@@ -32,6 +31,7 @@ from tokaido_env.arena.executors import (
     split,
 )
 from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.verifying import REPEATS
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.checks import IllegalMove, brief, shown

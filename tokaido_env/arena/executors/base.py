@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.registry import make, policy_of
-from tokaido_env.arena.apart import Apart, Limits
 from tokaido_env.arena.playing import AgentFailed, Numbers, interrupts_held
+from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.core.checks import IllegalMove, shown
 
 Result = tuple[int, Any]
@@ -213,7 +213,7 @@ class AgentCache:
 
 
 def _make_verified(spec: str, sha256: str, limits: Limits | None) -> Agent:
-    agent = make(spec) if limits is None else Apart(spec, limits)
+    agent = make(spec) if limits is None else SandboxedAgent(spec, limits)
     if sha256 and policy_sha256(spec) != sha256:
         raise AgentFailed(
             f"agent {shown(spec)}: its policy file has changed since the games were given out, or "
@@ -233,7 +233,7 @@ def policy_sha256(spec: str) -> str:
 
 def agent_spec_of(agent: Agent) -> tuple[str, str, Limits | None]:
     """Return the arguments with which an `AgentFactory` makes such an agent elsewhere."""
-    limits = agent.limits if isinstance(agent, Apart) else None
+    limits = agent.limits if isinstance(agent, SandboxedAgent) else None
     return agent.spec, policy_sha256(agent.spec), limits
 
 

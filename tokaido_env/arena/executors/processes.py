@@ -108,6 +108,7 @@ def _cause(status: int | None) -> str:
 def _work(pipe: Connection) -> None:
     """Run tasks until the pipe closes: what runs in a process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the tasks
+    multiprocessing.current_process().daemon = False  # or no agent could have a process here
     numba.set_num_threads(1)
     agents = AgentCache()
     with suppress(EOFError, OSError):  # whoever gives the tasks has ended, however that was

@@ -2,7 +2,9 @@
 
 import json
 import os
-import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matches import play_recorded
+from processes import ROOT
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import make
-from tokaido_env.arena.apart import Apart, Failure, Limits, check_limits, make_guarded
 from tokaido_env.arena.executors import SerialExecutor, open_executor
-from tokaido_env.arena.luck import with_luck
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.merged import merge
 from tokaido_env.arena.playing import Forfeits
-from tokaido_env.arena.records import Records, read_records
+from tokaido_env.arena.records import Records, merge, read_records
+from tokaido_env.arena.sandbox import Failure, Limits, SandboxedAgent, check_limits, make_sandboxed
 from tokaido_env.arena.tournament import Sheet, play, play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -36,8 +37,8 @@ def played(
     agent: str, *, executor: str = "serial", limits: Limits = LIMITS, games: int = 4
 ) -> tuple[Match, Forfeits]:
     """Play against `random`, who is agent b; return the match, and what was forfeited."""
-    own = make_guarded(f"python:outsiders:{agent}", limits)
-    assert isinstance(own, Apart)
+    own = make_sandboxed(f"python:outsiders:{agent}", limits)
+    assert isinstance(own, SandboxedAgent)
     sheet = Sheet(own.spec, "random", games, 1, BOARD)
     with open_executor(executor) as who:
         play(sheet, own, make("random"), executor=who)
@@ -98,7 +99,7 @@ def test_an_agent_for_many_games_loses_only_those_in_which_it_fails() -> None:
 
 
 def test_a_match_of_two_who_fail_is_played_to_its_end() -> None:
-    agents = [Apart(f"python:outsiders:{name}", LIMITS) for name in ("Dies", "DiesAtOnce")]
+    agents = [SandboxedAgent(f"python:outsiders:{name}", LIMITS) for name in ("Dies", "DiesAtOnce")]
     sheet = Sheet("A", "B", 6, 0, BOARD)
     play(sheet, *agents)
     assert sorted(sheet.forfeits) == list(range(6))
@@ -119,47 +120,86 @@ def test_a_match_of_two_who_fail_is_played_to_its_end() -> None:
 )
 def test_who_cannot_be_made_is_told_of_before_a_game(spec: str, message: str) -> None:
     with pytest.raises(AgentError, match=message):
-        make_guarded(spec, LIMITS)
+        make_sandboxed(spec, LIMITS)
 
 
 def test_who_cannot_be_made_any_more_loses_and_is_told_why() -> None:
     """It could when the match began: each game says what is wrong, not what follows from it."""
-    agent = Apart("python:outsiders:Unmade", LIMITS)
+    agent = SandboxedAgent("python:outsiders:Unmade", LIMITS)
     sheet = Sheet("A", "random", 4, 1, BOARD)
     play(sheet, agent, make("random"), executor=SerialExecutor())
     assert sheet.finished.all()
     assert all("cannot be made: Memory" in one.detail for one in sheet.forfeits.values())
 
 
-def test_who_ended_between_two_matches_begins_anew() -> None:
-    with Apart("python:outsiders:Highest", LIMITS) as agent:
-        first = play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor())
-        assert agent._child is not None
-        os.kill(agent._child._pid, signal.SIGKILL)
-        again = play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor())
-    assert (again.games == first.games).all()
+@pytest.mark.parametrize("how", ["nested", "list", "flood"])
+def test_who_talks_nonsense_loses(how: str) -> None:
+    _, forfeits = played(f"Talks,how={how}", games=2)
+    assert len(forfeits) == 2
+    for forfeit in forfeits.values():
+        assert (forfeit.reason, forfeit.detail) == (
+            "exit",
+            "its process does not answer as it should",
+        )
+
+
+def lives(process: int) -> bool:
+    stat = Path(f"/proc/{process}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends who holds Python's lock")
+@pytest.mark.parametrize("killed", [False, True])
+def test_all_that_an_agent_began_ends_with_its_process_or_this_one(
+    tmp_path: Path, killed: bool
+) -> None:
+    path = tmp_path / "processes"
+    if killed:
+        script = f"""
+from tokaido_env.agents import make
+from tokaido_env.arena.sandbox import Limits, SandboxedAgent
+from tokaido_env.arena.tournament import play_match
+if __name__ == "__main__":
+    play_match(SandboxedAgent("python:outsiders:Holds,path={path}", Limits()), make("random"), 2, 0)
+"""
+        (tmp_path / "script.py").write_text(script)
+        where = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+        command = [sys.executable, str(tmp_path / "script.py")]
+        with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": where}) as running:
+            while not path.exists():
+                assert running.poll() is None
+                time.sleep(0.05)
+            running.kill()
+    else:
+        played(f"Holds,path={path}", limits=Limits(seconds=1.0), games=2)
+    until = time.monotonic() + 10.0
+    while any(lives(int(one)) for one in path.read_text().split()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def test_agents_of_this_package_play_here() -> None:
-    agent: Agent = make_guarded("greedy", LIMITS)
-    assert not isinstance(agent, Apart)
+    agent: Agent = make_sandboxed("greedy", LIMITS)
+    assert not isinstance(agent, SandboxedAgent)
 
 
-def test_asked_again_a_closed_agent_begins_anew() -> None:
-    with Apart("python:outsiders:Highest", LIMITS) as agent:
+def test_an_agent_that_was_closed_or_killed_between_two_matches_begins_again() -> None:
+    with SandboxedAgent("python:outsiders:Highest", LIMITS) as agent:
         first = play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor())
         agent.close()
-        assert (
-            play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor()).games
-            == first.games
-        ).all()
+        second = play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor())
+        assert agent._process is not None
+        agent._process._process.kill()
+        third = play_match(agent, make("random"), 2, 0, BOARD, executor=SerialExecutor())
+    assert (second.games == first.games).all()
+    assert (third.games == first.games).all()
 
 
 def test_act_raises_what_decide_tells() -> None:
     batch = Batch(2)
     batch.reset(0)
     games = batch.boards, batch.states, batch.legal, batch.keys(np.arange(2))
-    with Apart("python:outsiders:DiesAtOnce", LIMITS) as agent:
+    with SandboxedAgent("python:outsiders:DiesAtOnce", LIMITS) as agent:
         assert [type(one) for one in agent.decide(*games)] == [Failure, Failure]
         with pytest.raises(Failure, match="exit: its process ended with status 3"):
             agent.act(*games)
@@ -182,7 +222,7 @@ def test_limits_under_which_nobody_plays_are_refused(
 def forfeited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A record file of a match of which every second game is forfeited."""
     path = tmp_path_factory.mktemp("forfeited") / "games.jsonl"
-    with Apart("python:outsiders:Fails,how=raises", LIMITS) as agent:
+    with SandboxedAgent("python:outsiders:Fails,how=raises", LIMITS) as agent:
         sheet = new_sheet()
         records = Records(path, [sheet])
         play_recorded(records, sheet, agent, make("random"))
@@ -214,11 +254,10 @@ def test_records_tell_forfeits_and_give_them_back(forfeited: Path) -> None:
 
 
 def test_files_with_forfeits_merge_and_have_luck(forfeited: Path) -> None:
-    found = merge([forfeited])
+    found = merge([forfeited], luck=True)
     assert found.games == 4
     assert found.sheets[0].forfeits.keys() == {1, 3}
-    match = with_luck(found.sheets[0].match(), BOARD)
-    assert (match.games["luck"] != 0).all()
+    assert (found.sheets[0].match().games["luck"] != 0).all()
 
 
 def altered(path: Path, tmp_path: Path, **changes: object) -> Path:

@@ -1,18 +1,29 @@
-"""Agents of one's own, each in a process of its own: what one does there, only it can lose by.
+"""Run custom agents in processes of their own: a failure forfeits that agent's game.
 
-    with Apart("python:my_bots:Careful", Limits(seconds=1.0)) as agent: ...
+    with SandboxedAgent("python:my_bots:Careful", Limits(seconds=1.0)) as agent: ...
 
 An error, the end of its process, a decision that takes too long or too much memory is a `Failure`
-of this agent; the next time that it is asked, it is made anew if need be.
+of this agent; asked again, it is made again if need be.
+
+Processes are forked from the fork server of `multiprocessing`, which has loaded all that a decision
+needs. Questions are pickles and answers lines of JSON: nothing that an agent sends runs code here.
+All that an agent has begun ends with its process, which ends with this one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
+import multiprocessing
 import os
-import sys
+import pickle
+import signal
+import socket
+import time
 from collections.abc import Sequence
-from pathlib import Path
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from multiprocessing.util import Finalize
 from typing import Any, NamedTuple
 
 import numba
@@ -20,8 +31,10 @@ import numpy as np
 
 from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
 from tokaido_env.agents.registry import is_foreign, make
-from tokaido_env.arena.nursery import CAN_FORK, Child
+from tokaido_env.arena.sandbox_process import serve
 from tokaido_env.boards.board import Board
+
+CAN_FORK = "forkserver" in multiprocessing.get_all_start_methods()
 
 MEMORY = 2048  # by default
 _MOST_SECONDS = 86_400
@@ -29,6 +42,8 @@ _MOST_MEMORY = 1 << 24
 _TO_BEGIN = 120.0  # seconds in which an agent has to be made
 _NONSENSE = "its process does not answer as it should"
 _TO_END = 2.0  # seconds in which a process that says no more has to have ended
+_MOST_ANSWER = 1 << 22  # bytes
+_PRELOAD = "tokaido_env.arena.sandbox_preload"
 
 
 class Limits(NamedTuple):
@@ -53,7 +68,7 @@ def check_limits(seconds: float | None, memory: int | None) -> None:
         raise ValueError(f"memory: expected 1 to {_MOST_MEMORY:,} MiB, got {memory}")
 
 
-def make_guarded(spec: str, limits: Limits) -> Agent:
+def make_sandboxed(spec: str, limits: Limits) -> Agent:
     """Make an agent; one that is not of this package plays in a process of its own.
 
     Raises:
@@ -63,7 +78,7 @@ def make_guarded(spec: str, limits: Limits) -> Agent:
         return make(spec)
     if not CAN_FORK:
         raise AgentError(f"agent {spec!r}: this system cannot fork: let it play in this process")
-    agent = Apart(spec, limits)
+    agent = SandboxedAgent(spec, limits)
     agent.get_to_know()
     agent.close()  # until it plays, which may be elsewhere
     return agent
@@ -85,7 +100,7 @@ class Failure(RuntimeError):  # noqa: N818  of an agent, which loses by it
 Question = tuple[BoardRows, States, Legal, Keys]  # the arguments of `Agent.act`
 
 
-class Apart(Agent):
+class SandboxedAgent(Agent):
     """An agent that plays in a process of its own, which begins when it is first needed.
 
     Args:
@@ -97,9 +112,9 @@ class Apart(Agent):
         self.spec = spec
         self.limits = limits
         self._boards: list[Board] = []
-        self._child: Child | None = None
+        self._process: _Process | None = None
 
-    def __enter__(self) -> Apart:
+    def __enter__(self) -> SandboxedAgent:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -120,14 +135,14 @@ class Apart(Agent):
 
     def close(self) -> None:
         """End the process; asked again, the agent begins another."""
-        if self._child is not None:
-            self._child.end()
-            self._child = None
+        if self._process is not None:
+            self._process.end()
+            self._process = None
 
     def prepare(self, boards: Sequence[Board]) -> None:
         """Hear on which boards the coming games are played."""
         self._boards = list(boards)
-        if self._child is not None:
+        if self._process is not None:
             try:
                 self._answer("prepare", self._boards, seconds=_TO_BEGIN)
             except Failure:  # it may have ended since: it begins anew when it is asked to decide
@@ -154,7 +169,7 @@ class Apart(Agent):
             for i in range(len(states))
         ]
         try:
-            if self._child is None:
+            if self._process is None:
                 self._begin()
         except Failure as failure:
             return [failure] * len(states)
@@ -171,7 +186,7 @@ class Apart(Agent):
 
     def _moves(self, asked: Question) -> list[int]:
         """Ask about some games at once."""
-        if self._child is None:
+        if self._process is None:
             self._begin()
         games, seconds = len(asked[1]), self.limits.seconds
         moves = self._answer("act", asked, None if seconds is None else seconds * games)
@@ -182,12 +197,14 @@ class Apart(Agent):
 
     def _begin(self) -> None:
         """Begin the process, and get to know the agent."""
-        self._child = Child()
+        self._process = _Process()
         threads = {"OMP_NUM_THREADS": str(numba.get_num_threads())}
-        asked = threads | dict(os.environ), sys.path, str(Path.cwd())
-        given = self.spec, self.limits.memory, *asked
+        given = self.spec, self.limits.memory, threads | dict(os.environ)
         try:
-            self.cost, self.games_at_once, self.batched = self._answer("begin", given, _TO_BEGIN)
+            known = self._answer("begin", given, _TO_BEGIN)
+            if not isinstance(known, list) or [type(one) for one in known] != [int, int, bool]:
+                raise self._failed("exit", _NONSENSE)
+            self.cost, self.games_at_once, self.batched = known
             if self._boards:
                 self._answer("prepare", self._boards, _TO_BEGIN)
         except Failure:  # there is a process, but no agent in it
@@ -196,15 +213,15 @@ class Apart(Agent):
 
     def _answer(self, what: str, given: Any, seconds: float | None) -> Any:
         """Ask the process for something; return its answer, or raise a `Failure`."""
-        assert self._child is not None
+        assert self._process is not None
         try:
-            answer = self._child.ask((what, given), seconds)
+            answer = self._process.ask((what, given), seconds)
         except TimeoutError:
             raise self._failed("time", f"it took more than {seconds:g} s") from None
-        except (EOFError, OSError):
-            status = self._child.end(_TO_END)
+        except OSError:
+            status = self._process.end(_TO_END)
             raise self._failed("exit", f"its process ended with status {status}") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._failed("exit", _NONSENSE) from None
         except BaseException:  # its answer would be taken for that of the next question
             self.close()
@@ -219,3 +236,76 @@ class Apart(Agent):
     def _failed(self, reason: str, detail: str) -> Failure:
         self.close()
         return Failure(reason, detail)
+
+
+class _Process:
+    """A process that answers questions: see `sandbox_process.serve`.
+
+    Raises:
+        OSError: if there can be no more processes.
+    """
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([_PRELOAD])
+        self._socket, theirs = socket.socketpair()
+        lifeline, self._lifeline = context.Pipe(duplex=False)
+        with theirs, lifeline:
+            given = theirs, lifeline
+            self._process: BaseProcess = context.Process(target=serve, args=given, daemon=True)
+            self._process.start()
+        # Before `multiprocessing` waits for its processes in the end, and only where this began.
+        self._finalizer = Finalize(self, _end, (self._process, self._socket, 0.0), exitpriority=1)
+
+    def ask(self, question: Any, seconds: float | None) -> dict[str, Any]:
+        """Send a question and wait for the answer.
+
+        Raises:
+            TimeoutError: if none came in time.
+            OSError, ValueError, RecursionError: if the process has ended, or talks nonsense.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
+        self._socket.settimeout(seconds)
+        self._socket.sendall(pickle.dumps(question))
+        answer = b""
+        while not answer.endswith(b"\n"):
+            left = None if until is None else max(until - time.monotonic(), 0.0)
+            ready = wait([self._socket, self._process.sentinel], left)
+            if not ready:
+                raise TimeoutError
+            more = self._socket.recv(1 << 16) if self._socket in ready else b""
+            if not more:
+                raise ConnectionError
+            answer += more
+            if len(answer) > _MOST_ANSWER:
+                raise ValueError("an answer without end")
+        read = json.loads(answer)
+        if not isinstance(read, dict):
+            raise ValueError("expected an object")
+        return read
+
+    def end(self, patience: float = 0.0) -> int | None:
+        """End the process and all that it has begun.
+
+        Args:
+            patience: seconds in which it may end by itself.
+
+        Returns:
+            Its exit status, None if it was ended here.
+        """
+        if not self._finalizer.still_active():
+            return None
+        self._finalizer.cancel()
+        return _end(self._process, self._socket, patience)
+
+
+def _end(process: BaseProcess, connection: socket.socket, patience: float) -> int | None:
+    assert process.pid is not None
+    process.join(patience)
+    status = process.exitcode
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()  # before it had a group of its own
+    process.join()
+    connection.close()
+    return status
