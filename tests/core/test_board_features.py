@@ -259,23 +259,6 @@ def check_that_all_is_needed(blocks: npt.NDArray[Any]) -> None:
         assert (len(set(different(without))) < number) != follows, feature.name
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
-def test_each_change_is_seen_at_once(family: Family, mutation: Mutation) -> None:
-    """And an order that play does not notice is not, though the record may be another."""
-    rng = random.Random(1)
-    records = 0
-    for _ in range(15):
-        grown = family.grow(mutation, rng)
-        if grown is None:
-            continue
-        before, after = grown
-        alike = noticed(before.record[0]) == noticed(after.record[0])
-        assert (block(before).tobytes() == block(after).tobytes()) == alike
-        assert alike or mutation not in IDLE
-        records += before.record.tobytes() != after.record.tobytes()
-    assert records or mutation is order_of_routes
-
-
 # A reader, written from the meanings of the table alone
 
 
@@ -351,14 +334,6 @@ def test_numbers_lie_between_0_and_1_and_reach_both(tmp_path: Path) -> None:
     assert (numbers.min(), numbers.max()) == (0, 1)
     points = [f for f in BOARD_FEATURES if f.name.startswith(("commerce", "culture", "temple"))]
     assert all((numbers[0, feature.slice] == 1).all() for feature in points)
-
-
-def test_bytes_are_the_raw_values(family: Family) -> None:
-    records = np.concatenate([board.record for board in family.boards])
-    raw, numbers = board_blocks(records, "uint8"), board_blocks(records)
-    assert raw.dtype == np.uint8
-    assert (raw <= BOARD_SCALES).all()
-    assert (numbers == (raw / BOARD_SCALES.astype(np.float64)).astype(np.float32)).all()
 
 
 def test_what_bytes_cannot_hold_is_refused(family: Family) -> None:
