@@ -67,6 +67,7 @@ for method, library in CASES:
     sys.modules[library] = None
     from tokaido_env.__main__ import main
     print(main(["train", "--method", method, "--run", RUN]))
+    del sys.modules[library]
 """
 
 
