@@ -300,14 +300,6 @@ def test_any_integers_are_moves() -> None:
         assert_same(other.step(moves), expected)
 
 
-def test_legal_moves_that_are_not_checked_are_the_same_moves() -> None:
-    checked, unchecked = Batch(FEW), Batch(FEW, check=False)
-    assert_same(unchecked.reset(seed=3), checked.reset(seed=3))
-    for _ in range(100):
-        actions = own_actions(checked, all_of(checked))
-        assert_same(unchecked.step(actions), checked.step(actions))
-
-
 # Seeds and episodes
 
 
@@ -669,14 +661,6 @@ def test_a_bot_finishes_explicit_games_as_sampled_ones(bot: str) -> None:
     assert ends[0] == ends[1]
 
 
-def test_a_bot_plays_outcomes_one_at_a_time() -> None:
-    batch, sampled = Batch(1, chance="explicit"), Batch(1)
-    batch.reset(seed=0)
-    for _ in range(12):  # the set-up and a roll
-        assert batch.play("random").player[0] == -1
-    assert batch.states.tobytes() == (sampled.reset(seed=0), sampled.states)[1].tobytes()
-
-
 LAST_TILE: dict[str, Any] = {
     **{"phase": "REVEAL", "die": "artist", "left": [], "pending": 1, "origin": "A7"},
     "mine": {"artist": "A1"},
@@ -765,16 +749,6 @@ def test_the_next_episode_begins_from_the_start_again() -> None:
     assert batch.states.tobytes() == 2 * Game.from_dict(position()).states.tobytes()
 
 
-def test_a_game_that_begins_over_waits() -> None:
-    over = position(phase="OVER", left=[], round=200, end="cap")
-    batch = Batch(2)
-    turn = batch.reset(0, [over, position()])
-    assert turn.mover.tolist() == [-1, 0]
-    assert not turn.truncated.any()
-    with pytest.raises(IllegalMove, match="game 0: illegal action 0: the game is over"):
-        batch.step([0, 0])
-
-
 def test_some_games_begin_from_positions() -> None:
     batch = Batch(3)
     batch.reset(seed=0)
@@ -843,17 +817,6 @@ def test_without_copies_turns_are_the_same_buffers(observation: Any) -> None:
     assert copied.slots["episode"].any()
 
 
-def test_a_batch_without_observations_is_the_same_otherwise() -> None:
-    batch, seeing = Batch(FEW, observation=None), Batch(FEW)
-    turn, expected = batch.reset(seed=0), seeing.reset(seed=0)
-    for _ in range(50):
-        assert turn.observation is None
-        assert_same(turn._replace(observation=expected.observation), expected)
-        turn, expected = batch.play("random"), seeing.play("random")
-    seats = np.zeros(FEW, np.int8)
-    assert np.array_equal(batch.observe(all_of(batch), seats), seeing.observe(all_of(batch), seats))
-
-
 def test_games_are_seen_from_any_seat() -> None:
     batch = Batch(FEW)
     batch.reset(seed=0)
@@ -909,16 +872,6 @@ def test_some_games_are_restored_into_others() -> None:
         assert np.array_equal(told[into], right[some])
         assert np.array_equal(told[[1, 2]], own[[1, 2]])
     assert other.slots["seed"].tolist() == [4, 101, 102, 2, 1]
-
-
-def test_one_game_is_restored_into_many() -> None:
-    batch = in_the_middle(4)
-    batch.restore(batch.snapshot(np.array([2])))
-    again = in_the_middle(4)
-    for _ in range(20):
-        turn, expected = batch.play("random"), again.play("random")
-        for told, right in zip(turn, expected, strict=True):
-            assert all(np.array_equal(each, right[2]) for each in told)
 
 
 def test_a_restored_game_begins_its_own_next_episode() -> None:

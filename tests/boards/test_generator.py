@@ -1,22 +1,17 @@
-"""The family of boards: what each keeps, what is drawn with what odds, and that it is frozen."""
+"""The family of boards: what each keeps of the printed one, and that it is frozen."""
 
-import functools
 import hashlib
 import itertools
-import math
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import odds
 import pytest
-from odds import check_shares
-from positions import COASTAL, WARES, shikoku_data
+from positions import shikoku_data
 
 from tokaido_env import Board, BoardError
 from tokaido_env.agents import make
@@ -24,7 +19,6 @@ from tokaido_env.arena.alone import play_alone
 from tokaido_env.boards.board import BOARDS_FOLDER
 
 DRAWN = range(40)
-MANY = 2000  # boards whose shares are compared
 MOST_NUMBER = 2**31 - 1
 # The boards of these numbers, sha256 of their hashes. It never changes: a change is family 2.
 FROZEN = {
@@ -160,11 +154,6 @@ def test_all_boards_are_different_and_can_be_played_to_the_end() -> None:
 # The family
 
 
-@functools.cache
-def family(count: int = MANY) -> list[Board]:
-    return [Board.generate(number) for number in range(count)]
-
-
 @pytest.mark.parametrize("numbers", FROZEN, ids=str)
 def test_family_1_is_frozen(numbers: range) -> None:
     hashes = "".join(Board.generate(number).hash for number in numbers)
@@ -175,7 +164,6 @@ def test_a_board_is_its_number() -> None:
     board = Board.generate(7)
     assert (board.name, board.source, board.max_rounds) == ("family:7", "family:7", 200)
     assert board == Board.generate(7) == Board.generate(np.int64(7)) == Board.load("family:7")
-    assert len({one.hash for one in family()}) == MANY
     assert set(board.provenance) == set(Board.load().provenance) - set(Board.load().values())
 
 
@@ -193,78 +181,3 @@ def test_nothing_is_drawn_until_asked_and_nothing_is_compiled_for_it() -> None:
         "tokaido_env.Board.generate(7).record; assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-# The odds of `docs/boards.md`
-
-
-def test_dice() -> None:
-    for character, highest in enumerate((4, 3, 3)):
-        known = range(1, highest + 1)
-        every = itertools.combinations_with_replacement(known, 6)
-        dice = [faces for faces in every if {*faces} == {*known}]
-        assert len(dice) == 10
-        check_shares((board.faces[character] for board in family()), dict.fromkeys(dice, 1))
-
-
-def test_entries_do_not_depend_on_each_other() -> None:
-    drawn = [
-        (*board.faces, len(board.stations), board.mountain_numbers, board.culture[1:3])
-        for board in family()
-    ]
-    for one, other in itertools.combinations(zip(*drawn, strict=True), 2):
-        shares, other_shares = Counter(one), Counter(other)
-        pairs = itertools.product(shares, other_shares)
-        expected = {(a, b): shares[a] * other_shares[b] for a, b in pairs}
-        check_shares(zip(one, other, strict=True), expected)
-
-
-def test_the_length_of_the_ring() -> None:
-    lengths = (len(board.stations) for board in family())
-    check_shares(lengths, dict.fromkeys(range(20, 41), 1))
-
-
-@pytest.mark.parametrize(
-    ("kind", "least", "balls"),
-    [("temple", 2, 4), ("garden", 2, 3), ("seashore", 2, 2), ("hot spring", 1, 1)],
-)
-def test_how_many_stations_there_are_of_a_kind(kind: str, least: int, balls: int) -> None:
-    chances: Counter[int] = Counter()
-    for rest in range(12 - 7, 32 - 7 + 1):
-        for more in range(rest + 1):
-            chances[least + more] += odds.urn(balls, 10 - balls, more, rest - more)
-    check_shares((board.stations.count(kind) for board in family()), chances)
-
-
-@pytest.mark.parametrize("area", range(8))
-def test_how_many_stations_an_area_has_between_its_coastal_towns(area: int) -> None:
-    chances: Counter[int] = Counter()
-    for rest in range(12 - 8, 32 - 8 + 1):
-        for more in range(rest + 1):
-            chances[1 + more] += math.comb(rest, more) * 7 ** (rest - more) / 8**rest
-    check_shares((shores(board)[area] for board in family()), chances)
-
-
-def shores(board: Board) -> list[int]:
-    """How many stations lie in each area, besides its coastal towns."""
-    towns = [*map(board.stations.index, COASTAL), len(board.stations)]
-    return [end - start - 1 for start, end in itertools.pairwise(towns)]
-
-
-def test_tokens() -> None:
-    sets = odds.tokens()
-    for ware, price in itertools.product(WARES, (2, 3, 4)):
-        chances: Counter[int] = Counter()
-        for tokens, chance in sets.items():
-            chances[tokens.count((ware, price))] += chance
-        check_shares((board.boutiques.count((ware, price)) for board in family()), chances)
-    check_shares((tuple(sorted(board.boutiques)) for board in family()), sets)
-
-
-def test_culture() -> None:
-    tables = [*odds.culture_tables()]
-    assert len(tables) == len({*tables}) == 1701
-    for paintings in range(11):
-        chances = Counter(table[paintings] for table in tables)
-        check_shares((board.culture[paintings] for board in family()), chances)
-    check_shares((board.culture for board in family()), dict.fromkeys(tables, 1))

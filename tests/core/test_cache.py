@@ -505,14 +505,6 @@ def test_compiling_for_long_is_said_once_on_a_terminal(tmp_path: Path) -> None:
     assert said(tmp_path) == ""  # all is there by now
 
 
-@pytest.mark.slow
-@needs_compiler
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made otherwise")
-def test_neither_files_nor_workers_are_told(tmp_path: Path) -> None:
-    assert said(tmp_path, terminal=False) == ""
-    assert said(tmp_path / ".", "worker") == ""
-
-
 def test_what_is_said_adds_up_and_keeps_quiet_for_a_minute(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

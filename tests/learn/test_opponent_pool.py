@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tokaido_env.learn.pool import FORGET, LATEST, PRIOR_GAMES, Pool, draw
+
 from tokaido_env.learn.settings import Settings
 
 WIN, LOSS, DRAW = 1.0, -1.0, 0.0

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokaido_env.learn.arrays import read_arrays
 
 from tokaido_env.core.state import STATE
-from tokaido_env.learn.arrays import read_arrays
 
 MOST = 1 << 20
 

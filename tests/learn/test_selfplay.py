@@ -10,6 +10,10 @@ import pytest
 import torch
 from cases import rest_slow
 from networks import random_policy
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.games import Played, play_games
+from tokaido_env.learn.scale_settings import ScaleSettings
+from tokaido_env.learn.sighted import SightedNetwork, frozen
 
 from tokaido_env import Batch
 from tokaido_env.agents.inputs import viewer
@@ -21,12 +25,8 @@ from tokaido_env.core.rules import apply, is_chance, scores_of
 from tokaido_env.core.state import END_TRIGGERS
 from tokaido_env.learn import scale
 from tokaido_env.learn.checkpoint import checkpoints
-from tokaido_env.learn.declared import RunError
-from tokaido_env.learn.games import Played, play_games
 from tokaido_env.learn.network import seed32
-from tokaido_env.learn.scale_settings import ScaleSettings
 from tokaido_env.learn.settings import Settings, start_run
-from tokaido_env.learn.sighted import SightedNetwork, frozen
 from tokaido_env.learn.update import minibatches, targets_of, update
 
 SMALL = SightedSizes(16, 8, 4, 16, 8)

@@ -4,9 +4,9 @@ import argparse
 from dataclasses import dataclass
 
 import pytest
+from tokaido_env.learn.declared import Declared, RunError, differences, setting
 
 from tokaido_env.agents.registry import Parameter
-from tokaido_env.learn.declared import Declared, RunError, differences, setting
 from tokaido_env.learn.settings import Settings
 
 

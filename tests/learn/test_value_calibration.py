@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from networks import counting_policy, decisions, random_policy
+from tokaido_env.learn.refit import Positions, fit, main, refit, units_of, values_of
 
 from tokaido_env import Board
 from tokaido_env.agents import Policy
 from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.learn import refit as module
-from tokaido_env.learn.refit import Positions, fit, main, refit, units_of, values_of
 
 BOARD = Board.load()
 SMALL = ("--games", "64")
