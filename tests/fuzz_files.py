@@ -14,6 +14,7 @@ from matches import finished
 from networks import random_policy
 from regrets import drawn_sums, small_set, truth_of
 from sound import GOLDEN, generalisation, sealed
+from tokaido_env.arena.likelihood import RatingError
 
 from tokaido_env import Board, Game
 from tokaido_env.__main__ import main as command
@@ -22,7 +23,6 @@ from tokaido_env.agents.registry import cost_of, make
 from tokaido_env.arena import suite as suites
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
-from tokaido_env.arena.likelihood import RatingError
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placing import rate
 from tokaido_env.arena.ratings import rate_steps

@@ -1,7 +1,5 @@
 """What is shown of games, the same through every API: vectors, the board's block, entities."""
 
-import copy
-import pickle
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,28 +116,6 @@ def test_a_batch_shows_each_game_on_its_board(form: dict[str, Any], copied: bool
         check_batch(batch, batch.observe(batch.all_games, seats), seats)
 
 
-@WITH_FORMS
-def test_a_copy_of_a_batch_shows_its_own_games(form: dict[str, Any]) -> None:
-    batch = Batch(4, POOL, copy=False, **form)
-    batch.reset(seed=1)
-    for other in (copy.deepcopy(batch), pickle.loads(pickle.dumps(batch))):
-        for _ in range(30):
-            turn = other.play("random")
-        check_batch(other, turn.observation, turn.mover)
-    turn = batch.play("random")
-    check_batch(batch, turn.observation, turn.mover)
-
-
-@WITH_FORMS
-def test_turns_do_not_change_afterwards(form: dict[str, Any]) -> None:
-    batch = Batch(3, POOL, **form)
-    turns = [batch.reset(seed=2), batch.play("random")]
-    told = [plain(turn.observation) for turn in turns]
-    batch.finish("random")
-    assert [plain(turn.observation) for turn in turns] == told
-    assert told[0] != told[1]
-
-
 def test_threads_and_numbers_of_games_make_no_difference() -> None:
     """As many as are shown by more than one thread, and those of them that one thread shows."""
     for form in FORMS:
@@ -149,15 +125,6 @@ def test_threads_and_numbers_of_games_make_no_difference() -> None:
         few = batch.observe(some, turn.mover[some])
         for j, i in enumerate(some.tolist()):
             assert one(few, j) == one(turn.observation, i)
-
-
-def test_the_default_stays() -> None:
-    batch = Batch(3)
-    plain_turn = batch.reset(seed=4)
-    assert plain_turn.observation.shape == (3, N_FEATURES)
-    seeing = Batch(3, see_board=True).reset(seed=4)
-    assert (seeing.observation[:, :N_FEATURES] == plain_turn.observation).all()
-    assert seeing.observation.shape == (3, N_FEATURES + N_BOARD_FEATURES)
 
 
 # Adapters, game by game on a pool
@@ -220,13 +187,6 @@ def test_pettingzoo_shows_the_same(script: Script, form: dict[str, Any], make: A
             assert told["action_mask"].any() == (seat == player)
         assert e.state().tolist() == expected(boards, states, 0, FORMS[0])
         e.step(action)
-
-
-def test_pettingzoos_plain_vector_has_the_block(script: Script) -> None:
-    e = env(POOL, observation="box", see_board=True)
-    e.reset(seed=script.game.seed)
-    _, _, boards, states = script.moments[0]
-    assert e.observe("player_1").tolist() == expected(boards, states, 1, FORMS[0])
 
 
 @WITH_FORMS
@@ -307,10 +267,6 @@ def test_pettingzoos_tests(make: Any, form: dict[str, Any]) -> None:
     assert made.state_space.contains(made.state())
     assert made.observation_space("player_0").contains(made.observe("player_0"))
     seed_test(lambda: make(POOL, **form), num_cycles=100)
-
-
-def test_pettingzoos_plain_vector_gives_no_warning() -> None:
-    api_test(env(observation="box", see_board=True), num_cycles=200)
 
 
 @WITH_FORMS
@@ -426,11 +382,3 @@ def test_stable_baselines_takes_no_entities_and_openspiel_no_texts() -> None:
     pytest.importorskip("tokaido_env.openspiel")
     with pytest.raises(Exception, match="see_board"):
         pyspiel.load_game("tokaido_duo", {"see_board": "maybe"})
-
-
-def test_bytes_hold_no_board_of_more_rounds(tmp_path: Path) -> None:
-    long = write_board(tmp_path / "long.toml", shikoku_data() | {"max_rounds": 300})
-    with pytest.raises(ValueError, match="max_rounds 300 does not fit 'uint8'"):
-        Batch(2, long, observation="uint8", see_board=True)
-    seen = Batch(2, long, see_board=True).reset(seed=0).observation
-    assert (seen[:, N_FEATURES] == np.float32(300 / 400)).all()

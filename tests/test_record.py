@@ -79,28 +79,6 @@ def test_a_line_has_the_keys_of_the_format_in_order() -> None:
     assert "\n" not in game.record().to_json()
 
 
-def test_events_are_all_that_happened_by_label() -> None:
-    game = Game(seed=7, chance="explicit")
-    played = []
-    rng = random.Random(7)
-    while not game.is_over:
-        played.append(rng.choice(game.legal_labels() or [label for label, _ in game.outcomes()]))
-        game.play(played[-1])
-    assert data_of(game)["events"] == played
-    assert data_of(game)["seed"] is None  # chance was played by hand
-
-
-def test_replay_gives_the_position_before_each_event() -> None:
-    record = a_game(3).record()
-    played = replay(record)
-    game = Game(seed=0, chance="explicit")
-    for row, event in enumerate(record.events):
-        assert played.position(row) == game.to_dict()
-        game.play(event)
-    assert played.position(len(record.events)) == game.to_dict()
-    assert played.labels() == record.events
-
-
 def test_a_game_from_a_position(tmp_path: Path) -> None:
     start = position(round=190, mine={"temple": 8}, hot_spring=1)
     game = finished(Game.from_dict(start, seed=5), random.Random(5))

@@ -45,7 +45,7 @@ from tokaido_env.core.luck import LUCK
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import STATE, start
-from tokaido_env.core.twins import from_twin, to_twin, twin
+from tokaido_env.core.twins import twin
 from tokaido_env.observing import check_observation
 from tokaido_env.turn import Turn
 from tokaido_env.validity import Positions
@@ -232,9 +232,9 @@ class CudaBatch:
         host, games = self._host, self.games
         if not self._begun:
             return host
-        host.states[:] = from_twin(games.states.copy_to_host(), STATE)
-        host.luck[:] = from_twin(games.lucks.copy_to_host(), LUCK)
-        host.slots[:] = from_twin(games.slots.copy_to_host(), SLOT)
+        host.states[:] = games.states.copy_to_host()
+        host.luck[:] = games.lucks.copy_to_host()
+        host.slots[:] = games.slots.copy_to_host()
         host.legal[:] = games.masks.copy_to_host()
         host.restore(host.snapshot())  # so that all that follows from these is so too
         return host
@@ -269,11 +269,11 @@ class CudaBatch:
     def _allocate(self, n: int, width: int, blocks: npt.NDArray[Any]) -> None:
         host, new = self._host, cuda.device_array
         self.games = kernels.Games(
-            cuda.to_device(to_twin(host.boards, BOARD)),
-            cuda.to_device(to_twin(start(host.boards), STATE)),
-            cuda.to_device(to_twin(host.states, STATE)),
-            cuda.to_device(to_twin(host.luck, LUCK)),
-            cuda.to_device(to_twin(host.slots, SLOT)),
+            cuda.to_device(host.boards.astype(twin(BOARD))),
+            cuda.to_device(start(host.boards).astype(twin(STATE))),
+            cuda.to_device(host.states.astype(twin(STATE))),
+            cuda.to_device(host.luck.astype(twin(LUCK))),
+            cuda.to_device(host.slots.astype(twin(SLOT))),
             new(n, np.uint64),
             new((n, MASK_BYTES // 8), np.uint64),
         )
@@ -295,9 +295,9 @@ class CudaBatch:
         """Put the games of a host's batch onto the GPU."""
         self._select()
         games = self.games
-        games.states.copy_to_device(to_twin(host.states, STATE))
-        games.lucks.copy_to_device(to_twin(host.luck, LUCK))
-        games.slots.copy_to_device(to_twin(host.slots, SLOT))
+        games.states.copy_to_device(host.states.astype(twin(STATE)))
+        games.lucks.copy_to_device(host.luck.astype(twin(LUCK)))
+        games.slots.copy_to_device(host.slots.astype(twin(SLOT)))
         games.masks.copy_to_device(host.legal)
         self._mode = host.mode.copy()
         self._modes: dict[bytes, Any] = {}
@@ -321,7 +321,7 @@ class CudaBatch:
         body = kernels.step_greedy if greedy else kernels.step
         key = mode.tobytes()
         if key not in self._modes:  # a copy to the GPU waits for it
-            self._modes[key] = cuda.to_device(to_twin(mode, MODE))
+            self._modes[key] = cuda.to_device(mode.astype(twin(MODE)))
         self._launch(body, self.games, self._told, moves, self._modes[key])
 
     def _observe(self, seats: Any, out: Any) -> None:

@@ -143,18 +143,7 @@ def load(path: str | Path, board: Boards | None = None) -> list[Record]:
     Raises:
         RecordError: naming line and event; nothing half-read is returned.
     """
-    records = []
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise RecordError(f"{path}: not a text file: {error}") from None
-    # Not splitlines, which also cuts at characters that a player's name may hold.
-    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], start=1):
-        try:
-            records.append(read_line(line, board))
-        except RecordError as error:
-            raise RecordError(f"{path}, line {number}: {error}") from None
-    return records
+    return [record for _, record, _ in read_each(path, board)]
 
 
 def records_of(path: str | Path) -> Iterator[tuple[int, Record]]:

@@ -16,7 +16,6 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
-from tokaido_env.core.box import Row
 from tokaido_env.core.checks import (
     MAX_SEED,
     SeedError,
@@ -26,11 +25,10 @@ from tokaido_env.core.checks import (
     form,
     shown,
 )
-from tokaido_env.core.episode import SLOT
-from tokaido_env.core.jit import entry, int64, kernel
+from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import legal
 from tokaido_env.core.state import NOBODY, STATE, copy_rows
-from tokaido_env.core.state_validation import FINE, bounds, first_fault
+from tokaido_env.core.state_validation import FINE, first_fault
 
 Games = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
@@ -243,18 +241,24 @@ def check_slots(boards: Rows, which: Games, arrays: Mapping[str, npt.NDArray[Any
     Raises:
         ValueError: naming the place in the snapshot, the field and what was expected.
     """
-    slots, masks = arrays["slots"], arrays["legal"]
-    j = first_wrong_slot(boards, which, arrays["states"], masks, slots, _SLOT_BOUNDS)
-    if j == FINE:
+    n = min(len(arrays["slots"]), len(which))
+    if n == 0:  # one slot for no game at all is not looked at
         return
+    slots, masks = arrays["slots"][:n], arrays["legal"][:n]
     for name, (low, high) in _SLOT_LIMITS.items():
-        value = slots[name][j]
-        if not ((low <= value) & (value <= high)).all():
-            got = f"expected {low} to {high}, got {value.tolist()}"
-            raise ValueError(f"snapshot: slots[{j}]: {name}: {got}")
-    if (slots["bot"][j] != NO_BOT).all():
-        raise ValueError(f"snapshot: slots[{j}]: bot: expected a seat without a bot in each game")
-    raise ValueError(f"snapshot: legal[{j}]: expected what is legal in its state, got {masks[j]}")
+        values = slots[name].reshape(n, -1)
+        wrong = np.flatnonzero(~((low <= values) & (values <= high)).all(axis=1))
+        if len(wrong):
+            got = f"expected {low} to {high}, got {slots[name][wrong[0]].tolist()}"
+            raise ValueError(f"snapshot: slots[{wrong[0]}]: {name}: {got}")
+    wrong = np.flatnonzero((slots["bot"] != NO_BOT).all(axis=1))
+    if len(wrong):
+        only = "bot: expected a seat without a bot in each game"
+        raise ValueError(f"snapshot: slots[{wrong[0]}]: {only}")
+    j = first_wrong_mask(boards, which[:n], arrays["states"][:n], masks)
+    if j != FINE:
+        got = f"expected what is legal in its state, got {masks[j]}"
+        raise ValueError(f"snapshot: legal[{j}]: {got}")
 
 
 def _integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -271,8 +275,6 @@ def _as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     whole = np.ascontiguousarray(array, np.int64)
     return whole if whole.flags.writeable else whole.copy()
 
-
-_SLOT_BOUNDS = bounds(_SLOT_LIMITS, SLOT)
 
 # Kernels
 
@@ -306,33 +308,16 @@ def first_repeated(games: Any, met: Any) -> int:
 
 
 @entry
-def first_wrong_slot(
-    boards: Any, which: Any, states: Any, masks: Any, slots: Any, bounds: Any
-) -> int:
-    """Return the place of the first slot or mask of a snapshot that no batch has, else -1.
+def first_wrong_mask(boards: Any, which: Any, states: Any, masks: Any) -> int:
+    """Return the place of the first state whose legal actions are others than its mask's, else -1.
 
-    One slot for no game at all is not looked at: nor is its state, in `first_fault`.
+    Args:
+        boards: `BOARD` (b,).
+        which: integers (n,), the index of the board of each state.
+        states: `STATE` (n,), possible ones.
+        masks: uint64 (n,).
     """
-    for j in range(min(len(slots), len(which))):
-        if not _slot_fits(slots[j], bounds[0], bounds[1]):
-            return j
+    for j in range(len(masks)):
         if masks[j] != legal(boards[which[j]], states[j]):
             return j
     return FINE
-
-
-@kernel
-def _slot_fits(slot: Row, low: Row, high: Row) -> bool:
-    fits = low["base"] <= slot["base"] <= high["base"]
-    fits &= low["seed"] <= slot["seed"] <= high["seed"]
-    fits &= slot["episode"] >= 0 and slot["decisions"] >= 0
-    fits &= low["player"] <= slot["player"] <= high["player"]
-    fits &= low["next_player"] <= slot["next_player"] <= high["next_player"]
-    fits &= low["terminated"] <= slot["terminated"] <= high["terminated"]
-    fits &= low["truncated"] <= slot["truncated"] <= high["truncated"]
-    bots = 0
-    for seat in range(2):
-        fits &= low["reward"][seat] <= slot["reward"][seat] <= high["reward"][seat]
-        fits &= low["bot"][seat] <= slot["bot"][seat] <= high["bot"][seat]
-        bots += int64(slot["bot"][seat] != NO_BOT)
-    return fits and bots < 2

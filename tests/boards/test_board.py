@@ -10,7 +10,6 @@ import pytest
 from positions import (
     COASTAL,
     DROP,
-    ICONS,
     SHIKOKU,
     changed,
     other_board_data,
@@ -82,65 +81,6 @@ def test_default_board__neighbours_and_borders_of_areas(shikoku: Board, area: st
     assert {town for town, is_one in zip(TOWNS, bordering, strict=True) if is_one} == set(
         BORDERS[area].split()
     )
-
-
-@pytest.mark.parametrize("area", range(8))
-def test_default_board__an_area_has_the_stations_between_its_towns(
-    shikoku: Board, area: int
-) -> None:
-    row = shikoku.record[0]
-    mine = [i for i in range(28) if row["station_areas"][i] >> area & 1]
-    first = shikoku.stations.index(COASTAL[area])
-    assert mine == sorted((first + i) % 28 for i in range(len(mine)))
-    towns = [shikoku.stations[i] for i in mine if shikoku.stations[i] in COASTAL]
-    assert set(towns) == {COASTAL[area], COASTAL[(area + 1) % 8]}
-
-
-@pytest.mark.parametrize(
-    ("start", "steps", "ends"),
-    [
-        ("M1", 0, "M1"),
-        ("M1", 1, "C1 C8 M2"),
-        ("M1", 2, "C2 C7 M3"),
-        ("M1", 3, "C3 C6 M4"),
-        ("M1", 4, "C4 C5"),
-        ("M2", 3, "C4 C5"),
-        ("C1", 2, "C8 M2"),
-        ("C1", 5, "C4 C5"),
-        ("C1", 6, ""),
-    ],
-)
-def test_default_board__reach_of_merchants(
-    shikoku: Board, start: str, steps: int, ends: str
-) -> None:
-    mask = int(shikoku.record[0]["town_reach"][steps, TOWNS.index(start)])
-    assert names(mask, TOWNS) == ends.split()
-
-
-@pytest.mark.parametrize(
-    ("start", "steps", "ends"),
-    [
-        ("A8", 1, "A1 A7"),
-        ("A1", 2, "A3 A6 A7 A8"),
-        ("A4", 2, "A2 A3 A5 A6"),
-        ("A8", 3, "A2 A3 A5 A6"),
-    ],
-)
-def test_default_board__reach_of_artists(shikoku: Board, start: str, steps: int, ends: str) -> None:
-    mask = int(shikoku.record[0]["area_reach"][steps, AREAS.index(start)])
-    assert names(mask, AREAS) == ends.split()
-
-
-def test_default_board__icons_on_the_ways_of_artists(shikoku: Board) -> None:
-    """From A2 to A7 with a 2: over A1 (waterfall) or A6 (mountain); both ends are bamboo."""
-    touched = shikoku.record[0]["icons_touched"]
-    assert names(int(touched[2, 1, 6]), ICONS) == ["waterfall", "mountain", "bamboo"]
-    assert names(int(touched[1, 7, 0]), ICONS) == ["moon", "waterfall"]
-    assert touched[1, 1, 6] == 0
-
-
-def test_default_board__artists_are_never_stuck(shikoku: Board) -> None:
-    assert shikoku.record[0]["area_reach"][1:].all()
 
 
 def test_record__has_no_padding() -> None:
@@ -255,6 +195,7 @@ def test_mistake__one_error_names_file_key_and_what_was_expected(
     with pytest.raises(BoardError) as error:
         Board.load(path)
     message = str(error.value)
+    assert re.fullmatch(rf"{re.escape(key)}(\.\w+)*", error.value.key)
     assert re.match(rf"{re.escape(f'{path}: {key}')}(\.\d+)?(:| price:) expected ", message)
     assert wanted in message
     assert "\n" not in message
@@ -288,39 +229,6 @@ def test_mistake__two_characters_start_on_one_station(tmp_path: Path, seat: int)
     data = changed(shikoku_data(), f"starts.player_{seat}.merchant", "C5")
     with pytest.raises(BoardError, match="starts: expected no two characters on one station"):
         Board.load(write_board(tmp_path / "mine.toml", data))
-
-
-GARBAGE = [0, 1.5, True, "C1", [[1, 2]], {"M1": 1}]
-
-
-def test_mistake__garbage_anywhere_is_refused(tmp_path: Path) -> None:
-    """Whatever stands in the place of any value, the file is refused or the board can be played."""
-    path = tmp_path / "mine.toml"
-    for key in keys_of(shikoku_data()):
-        for value in GARBAGE:
-            write_board(path, changed(shikoku_data(), key, value))
-            message = refusal(path)
-            assert message is None or message.startswith(f"{path}: "), (key, value)
-
-
-def keys_of(table: Any, prefix: str = "") -> list[str]:
-    """The keys of all values in a table, of lists the first item."""
-    items = table.items() if isinstance(table, dict) else enumerate(table[:1])
-    keys = []
-    for key, value in items:
-        keys.append(f"{prefix}{key}")
-        if isinstance(value, dict | list):
-            keys += keys_of(value, f"{prefix}{key}.")
-    return keys
-
-
-def refusal(path: Path) -> str | None:
-    """The message about a board file, None if it can be played."""
-    try:
-        Game(path, seed=0).play("pilgrim")
-    except BoardError as error:
-        return str(error)
-    return None
 
 
 def test_mistake__a_file_that_is_not_toml(tmp_path: Path) -> None:
@@ -390,21 +298,6 @@ def test_own_board__an_edited_file_is_read_anew(tmp_path: Path) -> None:
     write_board(path, changed(shikoku_data(), "max_rounds", 60))  # the same size, later
     os.utime(path, (10**9, 10**9))
     assert Board.load(path).max_rounds == 60
-
-
-def test_own_board__an_edited_copy_changes_the_rules(tmp_path: Path) -> None:
-    data = changed(shikoku_data(), "temple.numbers", [3] * 9)
-    path = tmp_path / "mine.toml"
-    assert Game(write_board(path, data), seed=0).scores()[0]["faith"] == 3
-
-
-def test_boards_are_not_changed_by_games() -> None:
-    board = Board.load()
-    before = bytes(board.record)
-    game = Game(board, seed=1)
-    while not game.is_over:
-        game.play(game.legal_actions()[0])
-    assert bytes(board.record) == before
 
 
 # The hash

@@ -1,17 +1,15 @@
 """Boards by spec, and games on pools of them: which board a seed draws, everywhere the same."""
 
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from positions import other_board_data, write_board
 
 from tokaido_env import Batch, Board, BoardError, Game, PositionError, record
-from tokaido_env.boards.family import SPLITS, numbers_of
+from tokaido_env.boards.family import SPLITS
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.luck import episode_seed
 
@@ -139,20 +137,6 @@ def test_every_episode_has_the_board_of_its_seed() -> None:
     assert len(met) > 6
 
 
-def test_a_pool_is_played_alike_by_one_thread_and_two() -> None:
-    states = []
-    threads = numba.get_num_threads()
-    for number in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-        numba.set_num_threads(number)
-        batch = Batch(1500, POOL, observation=None)
-        batch.reset(seed=0)
-        for _ in range(200):
-            batch.play("greedy")
-        states.append(batch.states.tobytes() + batch.slots.tobytes())
-    numba.set_num_threads(threads)
-    assert states[0] == states[1]
-
-
 # Positions, snapshots, records
 
 
@@ -197,16 +181,6 @@ def test_a_snapshot_brings_its_board_along() -> None:
         Batch(5, "family:valid").restore(batch.snapshot())
 
 
-def test_a_batch_and_a_pool_survive_a_pickle() -> None:
-    batch = Batch(4, POOL)
-    batch.reset(seed=1)
-    copy = pickle.loads(pickle.dumps(batch))
-    for _ in range(200):
-        batch.play("random")
-        copy.play("random")
-    assert batch.states.tobytes() == copy.states.tobytes()
-
-
 def test_a_record_replays_without_the_pool(tmp_path: Path) -> None:
     game = Game(POOL, seed=8)
     while not game.is_over:
@@ -228,9 +202,3 @@ def test_mistake__a_record_whose_number_gives_another_hash(tmp_path: Path) -> No
     path.write_text(json.dumps(line) + "\n")
     with pytest.raises(record.RecordError, match=r"line 1: board_hash: expected .* of 'family:9'"):
         record.load(path)
-
-
-def test_numbers_are_those_of_the_design() -> None:
-    assert numbers_of("family:train/1000") == range(1000)
-    assert numbers_of("family:valid") == range(1_000_000, 1_000_100)
-    assert numbers_of("family:test") == range(2_000_000, 2_000_100)

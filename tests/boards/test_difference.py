@@ -112,11 +112,3 @@ def test_changes_put_into_one_board_make_the_other() -> None:
         main = ["faces"] if tables[:1] == ["dice"] else [mains[t] for t in tables if t in mains]
         data = changed(data, ".".join([*tables, *main, key]), value)
     assert data == after
-
-
-def test_what_was_changed_is_marked() -> None:
-    after = Board.from_dict(changed(shikoku_data(), "mountains.numbers.M1", 2) | {"name": "mine"})
-    names = [change.name for change in difference(Board.load(), after)]
-    marked = after.marked(name for name in names if name in after.values())
-    assert marked.provenance_of("mountains.M1") == "box"
-    assert marked.provenance_of("mountains.M2") == "reconstruction"

@@ -1,36 +1,25 @@
-"""The family of boards: what each keeps, what is drawn with what odds, and that it is frozen."""
+"""The family of boards: what each keeps of the printed one, and that it is frozen."""
 
-import functools
 import hashlib
 import itertools
-import math
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections import Counter
-from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import odds
 import pytest
-from odds import Routes, check_count, check_shares
-from positions import AREAS, COASTAL, ICONS, WARES, shikoku_data
-from reference import neighbours
+from positions import shikoku_data
 
 from tokaido_env import Board, BoardError
 from tokaido_env.agents import make
 from tokaido_env.arena.tournament import play_alone
-from tokaido_env.boards.board import BOARDS_FOLDER, built_in_boards
+from tokaido_env.boards.board import BOARDS_FOLDER
 
 DRAWN = range(40)
-MANY = 2000  # boards whose shares are compared
-LONG = 20_000  # games of a run that takes its time
 MOST_NUMBER = 2**31 - 1
-KINDS = ("temple", "garden", "seashore", "hot spring")
-
 # The boards of these numbers, sha256 of their hashes. It never changes: a change is family 2.
 FROZEN = {
     range(256): "22fffddebffe3710b55d1a28c7f3dba41c6d5709f085eee57dd48e140bbb7304",
@@ -153,10 +142,6 @@ def without_labels(table: Any) -> Any:
     return {k: without_labels(v) for k, v in table.items() if k not in LABELS}
 
 
-def test_every_built_in_board_is_looked_at_here() -> None:
-    assert set(built_in_boards()) == set(CHANGES)
-
-
 def test_all_boards_are_different_and_can_be_played_to_the_end() -> None:
     boards = [Board.load(name) for name in CHANGES] + [Board.generate(seed) for seed in DRAWN]
     assert len({board.hash for board in boards}) == len(boards)
@@ -169,11 +154,6 @@ def test_all_boards_are_different_and_can_be_played_to_the_end() -> None:
 # The family
 
 
-@functools.cache
-def family(count: int = MANY) -> list[Board]:
-    return [Board.generate(number) for number in range(count)]
-
-
 @pytest.mark.parametrize("numbers", FROZEN, ids=str)
 def test_family_1_is_frozen(numbers: range) -> None:
     hashes = "".join(Board.generate(number).hash for number in numbers)
@@ -184,7 +164,6 @@ def test_a_board_is_its_number() -> None:
     board = Board.generate(7)
     assert (board.name, board.source, board.max_rounds) == ("family:7", "family:7", 200)
     assert board == Board.generate(7) == Board.generate(np.int64(7)) == Board.load("family:7")
-    assert len({one.hash for one in family()}) == MANY
     assert set(board.provenance) == set(Board.load().provenance) - set(Board.load().values())
 
 
@@ -197,211 +176,8 @@ def test_what_is_no_number_of_a_board(number: Any) -> None:
 def test_nothing_is_drawn_until_asked_and_nothing_is_compiled_for_it() -> None:
     code = (
         "import sys, tokaido_env; tokaido_env.Board.load(); "
-        "late = {'tokaido_env.boards.generator', 'tokaido_env.boards.writer'}; "
+        "late = {'tokaido_env.boards.generator'}; "
         "assert not late & sys.modules.keys(); "
         "tokaido_env.Board.generate(7).record; assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-# The odds of `docs/boards.md`
-
-
-def test_dice() -> None:
-    for character, highest in enumerate((4, 3, 3)):
-        known = range(1, highest + 1)
-        every = itertools.combinations_with_replacement(known, 6)
-        dice = [faces for faces in every if {*faces} == {*known}]
-        assert len(dice) == 10
-        check_shares((board.faces[character] for board in family()), dict.fromkeys(dice, 1))
-
-
-def test_entries_do_not_depend_on_each_other() -> None:
-    drawn = [
-        (*board.faces, len(board.stations), board.mountain_numbers, board.culture[1:3])
-        for board in family()
-    ]
-    for one, other in itertools.combinations(zip(*drawn, strict=True), 2):
-        shares, other_shares = Counter(one), Counter(other)
-        pairs = itertools.product(shares, other_shares)
-        expected = {(a, b): shares[a] * other_shares[b] for a, b in pairs}
-        check_shares(zip(one, other, strict=True), expected)
-
-
-def test_the_length_of_the_ring() -> None:
-    lengths = (len(board.stations) for board in family())
-    check_shares(lengths, dict.fromkeys(range(20, 41), 1))
-
-
-@pytest.mark.parametrize(
-    ("kind", "least", "balls"),
-    [("temple", 2, 4), ("garden", 2, 3), ("seashore", 2, 2), ("hot spring", 1, 1)],
-)
-def test_how_many_stations_there_are_of_a_kind(kind: str, least: int, balls: int) -> None:
-    chances: Counter[int] = Counter()
-    for rest in range(12 - 7, 32 - 7 + 1):
-        for more in range(rest + 1):
-            chances[least + more] += odds.urn(balls, 10 - balls, more, rest - more)
-    check_shares((board.stations.count(kind) for board in family()), chances)
-
-
-@pytest.mark.parametrize("area", range(8))
-def test_how_many_stations_an_area_has_between_its_coastal_towns(area: int) -> None:
-    chances: Counter[int] = Counter()
-    for rest in range(12 - 8, 32 - 8 + 1):
-        for more in range(rest + 1):
-            chances[1 + more] += math.comb(rest, more) * 7 ** (rest - more) / 8**rest
-    check_shares((shores(board)[area] for board in family()), chances)
-
-
-def shores(board: Board) -> list[int]:
-    """How many stations lie in each area, besides its coastal towns."""
-    towns = [*map(board.stations.index, COASTAL), len(board.stations)]
-    return [end - start - 1 for start, end in itertools.pairwise(towns)]
-
-
-@pytest.mark.parametrize("place", [0, 5, 11])
-def test_each_other_station_is_as_likely_of_a_kind_as_any_other(place: int) -> None:
-    others = [[s for s in board.stations if s not in COASTAL] for board in family()]
-    for kind in KINDS:
-        seen = sum(stations[place] == kind for stations in others)
-        check_count(seen, [stations.count(kind) / len(stations) for stations in others])
-
-
-def test_routes__shapes() -> None:
-    assert len(odds.all_routes()) == len({*odds.all_routes()}) == 2520
-    chances: Counter[Hashable] = Counter()
-    for routes, chance in odds.trees().items():
-        chances[shape_of(routes)] += chance
-    assert len(chances) > 20
-    check_shares((shape_of(routes_of(board)) for board in family()), chances)
-
-
-def shape_of(routes: Routes) -> Hashable:
-    """How many towns each mountain town is next to, and how many of them are mountain towns."""
-    near = neighbours([*routes])
-    towns = [others for town, others in near.items() if town[0] == "M"]
-    return tuple(sorted((len(others), sum(o[0] == "M" for o in others)) for others in towns))
-
-
-def routes_of(board: Board) -> Routes:
-    assert all(a[0] == "M" and (a < b or b[0] == "C") for a, b in board.routes)
-    return frozenset(board.routes)
-
-
-@pytest.mark.parametrize("town", COASTAL)
-def test_routes__which_mountain_town_a_coastal_town_is_next_to(town: str) -> None:
-    chances: Counter[str] = Counter()
-    for routes, chance in odds.trees().items():
-        chances[next_to(town, routes)] += chance
-    check_shares((next_to(town, board.routes) for board in family()), chances)
-
-
-def next_to(town: str, routes: Iterable[tuple[str, str]]) -> str:
-    return next(one for one, other in routes if other == town)
-
-
-def test_routes__every_tree(pytestconfig: pytest.Config) -> None:
-    """Each one's share in a long run; in a short one how many come at all."""
-    if pytestconfig.getoption("games") >= LONG:
-        check_shares((routes_of(board) for board in family(25_000)), odds.trees())
-    seen = {routes_of(board) for board in family()}
-    total = sum(odds.trees().values())
-    chances = [1 - (1 - chance / total) ** MANY for chance in odds.trees().values()]
-    assert seen <= {*odds.trees()}
-    check_count(len(seen), chances)
-
-
-def test_mountain_numbers() -> None:
-    chances = {
-        numbers: sum(
-            float(odds.gifts(routes).mean())
-            for routes in odds.all_routes()
-            if odds.has_two_ways(routes) and odds.sells(routes, numbers)
-        )
-        for numbers in odds.NUMBERS
-    }
-    assert len(chances) == 36
-    check_shares((board.mountain_numbers for board in family()), chances)
-
-
-def test_icons() -> None:
-    chances = sum(odds.gifts(routes) * odds.sales(routes) for routes in odds.all_routes())
-    for area in range(8):
-        check_shares((board.area_icons[area] for board in family()), dict.fromkeys(ICONS, 1))
-    for one, other in itertools.product(ICONS, repeat=2):
-        alike: Counter[int] = Counter()
-        for icons, chance in zip(odds.ICON_ORDERS, chances, strict=True):
-            alike[along_the_coast(icons, one, other)] += float(chance)
-        seen = (along_the_coast(board.area_icons, one, other) for board in family())
-        check_shares(seen, alike)
-
-
-def along_the_coast(icons: tuple[str, ...], one: str, other: str) -> int:
-    """How often an area with one icon comes clockwise before one with the other."""
-    return sum(pair == (one, other) for pair in zip(icons, icons[1:] + icons[:1], strict=True))
-
-
-def test_starts__artists_are_on_different_sides() -> None:
-    starts = [[AREAS.index(artist) for _, _, artist in board.starts] for board in family()]
-    check_shares((first for first, _ in starts), dict.fromkeys(range(8), 1))
-    across = dict(zip(range(1, 8), (1, 2, 3, 4, 3, 2, 1), strict=True))
-    check_shares(((second - first) % 8 for first, second in starts), across)
-
-
-def test_starts__merchants_and_pilgrims() -> None:
-    """Told by how often each starts in a coastal town."""
-    boards = family()[:500]
-    chances = [coastal_starts(board) for board in boards]
-    for seat in range(2):
-        pilgrims = [of_pilgrims[seat] for of_pilgrims, _ in chances]
-        merchants = [of_merchants[seat] for _, of_merchants in chances]
-        starts = [board.starts[seat] for board in boards]
-        places = [board.stations[start[0]] for board, start in zip(boards, starts, strict=True)]
-        check_count(sum(place in COASTAL for place in places), pilgrims)
-        check_count(sum(merchant in COASTAL for _, merchant, _ in starts), merchants)
-
-
-def coastal_starts(board: Board) -> tuple[list[float], list[float]]:
-    """The chance that the pilgrim of each seat starts in a coastal town, and the merchant."""
-    pilgrims, merchants = [0.0, 0.0], [0.0, 0.0]
-    for chance, areas, towns in odds.sides(routes_of(board)):
-        for seat, town in enumerate(towns):
-            spaces = odds.stations_of_side(board.stations, areas[seat], town)
-            coastal = sum(board.stations[space] in COASTAL for space in spaces)
-            pilgrims[seat] += chance * coastal / len(spaces)
-            merchants[seat] += chance * (town in COASTAL)
-    return pilgrims, merchants
-
-
-def test_starts__each_player_has_a_side() -> None:
-    for board in family()[:500]:
-        pilgrims, merchants, artists = zip(*board.starts, strict=True)
-        assert any(
-            [*merchants] == towns
-            and all(AREAS.index(artists[seat]) in areas[seat] for seat in range(2))
-            and all(
-                pilgrims[seat] in odds.stations_of_side(board.stations, areas[seat], towns[seat])
-                for seat in range(2)
-            )
-            for _, areas, towns in odds.sides(routes_of(board))
-        )
-
-
-def test_tokens() -> None:
-    sets = odds.tokens()
-    for ware, price in itertools.product(WARES, (2, 3, 4)):
-        chances: Counter[int] = Counter()
-        for tokens, chance in sets.items():
-            chances[tokens.count((ware, price))] += chance
-        check_shares((board.boutiques.count((ware, price)) for board in family()), chances)
-    check_shares((tuple(sorted(board.boutiques)) for board in family()), sets)
-
-
-def test_culture() -> None:
-    tables = [*odds.culture_tables()]
-    assert len(tables) == len({*tables}) == 1701
-    for paintings in range(11):
-        chances = Counter(table[paintings] for table in tables)
-        check_shares((board.culture[paintings] for board in family()), chances)
-    check_shares((board.culture for board in family()), dict.fromkeys(tables, 1))

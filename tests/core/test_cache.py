@@ -105,37 +105,6 @@ def test_a_change_in_a_called_file_is_never_missed(package: Path, tmp_path: Path
     assert len(kept(tmp_path / "cache", "encode_game")) == 2
 
 
-EDITED_IN_BETWEEN = """
-import os
-from pathlib import Path
-import tokaido_env.core.luck  # what is compiled from now on is kept
-called = Path("tokaido_env/agents/called.py")
-original = called.read_text()
-called.write_text(original.replace("1", os.environ["NUMBER"]))
-from tokaido_env.agents.caller import number
-print(number())
-called.write_text(original)
-"""
-
-
-@needs_compiler
-def test_an_edit_that_was_undone_leaves_nothing_behind(package: Path, tmp_path: Path) -> None:
-    """The core is imported, a kernel edited, what calls it imported and kept, the edit undone."""
-    players = package / "tokaido_env" / "agents"
-    jit_import = "from tokaido_env.core.jit import"
-    (players / "called.py").write_text(
-        f"{jit_import} kernel\n\n@kernel\ndef one():\n    return 1\n", encoding="utf-8"
-    )
-    (players / "caller.py").write_text(
-        f"{jit_import} entry\nfrom tokaido_env.agents.called import one\n\n"
-        "@entry\ndef number():\n    return one()\n",
-        encoding="utf-8",
-    )
-    environment = cached_in(tmp_path / "cache")
-    assert run_script(EDITED_IN_BETWEEN, package, NUMBER="2", **environment) == "2\n"
-    assert run_script(EDITED_IN_BETWEEN, package, NUMBER="1", **environment) == "1\n"
-
-
 def imported(name: str) -> ModuleType | None:
     """A module, or None if it needs a library that is not installed."""
     try:
@@ -245,16 +214,6 @@ def test_who_has_no_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     assert cache.cache_folder() is None
-
-
-@pytest.mark.slow
-def test_a_game_is_played_where_nothing_can_be_written(package: Path, tmp_path: Path) -> None:
-    """Neither in the user's cache nor beside the sources."""
-    (tmp_path / "file").touch()
-    before = sorted(package.rglob("*"))
-    short = "from tokaido_env import Game; g = Game(seed=1); g.play('pilgrim'); print(g.rounds)"
-    assert run_script(short, package, **cached_in(tmp_path / "file")) == "1\n"
-    assert sorted(package.rglob("*")) == before
 
 
 # Whose it is
@@ -544,14 +503,6 @@ def test_compiling_for_long_is_said_once_on_a_terminal(tmp_path: Path) -> None:
     assert line.startswith("tokaido_env: compiling for the first time, about half a minute; ")
     assert f"it is kept in {place} (python -m tokaido_env warmup " in line
     assert said(tmp_path) == ""  # all is there by now
-
-
-@pytest.mark.slow
-@needs_compiler
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made otherwise")
-def test_neither_files_nor_workers_are_told(tmp_path: Path) -> None:
-    assert said(tmp_path, terminal=False) == ""
-    assert said(tmp_path / ".", "worker") == ""
 
 
 def test_what_is_said_adds_up_and_keeps_quiet_for_a_minute(

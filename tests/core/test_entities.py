@@ -217,20 +217,6 @@ def test_globals_are_the_rest_of_the_observation_and_of_the_board(games: list[Ga
             assert feature[2:] == names[feature.name][2:]
 
 
-def test_entities_differ_where_the_observation_or_the_block_does(games: list[Game]) -> None:
-    """And are equal where both are: one to one, from both seats."""
-    again = [Game.from_dict(game.to_dict(), board=game.board) for game in games[::50]]
-    pairs = set()
-    for game in (*games, *again):
-        for seat in (0, 1):
-            vector = np.empty(N_FEATURES, np.float32)
-            encode_game(game.boards, game.states, 0, seat, vector)
-            plain = vector.tobytes() + board_blocks(game.boards).tobytes()
-            pairs.add((plain, encoded(game, seat).tobytes()))
-    plain, entities = zip(*pairs, strict=True)
-    assert len(set(plain)) == len(set(entities)) == len(pairs) > 0.8 * len(games)
-
-
 def test_what_was_seen_before_on_the_board_does_not_survive(games: list[Game]) -> None:
     """One row for each board, written over by other games and the other seat."""
     rows: dict[str, Vector] = {}

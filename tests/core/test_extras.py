@@ -67,13 +67,14 @@ for method, library in CASES:
     sys.modules[library] = None
     from tokaido_env.__main__ import main
     print(main(["train", "--method", method, "--run", RUN]))
+    del sys.modules[library]
 """
 
 
 @pytest.mark.skipif(find_spec("sb3_contrib") is None, reason="libraries are asked for in order")
 def test_training_asks_for_all_that_it_needs_before_it_begins(tmp_path: Path) -> None:
     cases = [("ppo", name) for name in ("rich", "stable_baselines3", "torch")]
-    cases += [("scale", "torch"), ("zero", "torch")]
+    cases += [("selfplay", "torch"), ("alphazero", "torch")]
     run = repr(str(tmp_path / "run"))
     told = run_script(TRAIN.replace("CASES", repr(cases)).replace("RUN", run))
     assert told == "".join(

@@ -146,26 +146,3 @@ def test_only_one_python_thread_at_a_time_runs_in_threads(layer: str) -> None:
 
 
 # Games all the same
-
-PLAY = """
-import hashlib, random
-from tokaido_env import Game, env
-digest = hashlib.sha256()
-for seed in range(2):
-    game, rng = Game(seed=seed), random.Random(seed)
-    while not game.is_over:
-        digest.update(bytes(game.state) + repr((game.legal_actions(), game.scores())).encode())
-        game.play(rng.choice(game.legal_actions()))
-    digest.update(repr((game.winner(), game.record().events)).encode())
-e = env()
-e.reset(seed=5)
-for _ in range(50):
-    digest.update(e.state().tobytes() + e.observe("player_1")["observation"].tobytes())
-    e.step(e.game.legal_actions()[-1])
-print(digest.hexdigest())
-"""
-
-
-@needs_compiler
-def test_interpreted_games_are_the_same_bytes_as_compiled_ones() -> None:
-    assert run_script(PLAY, NUMBA_DISABLE_JIT="1") == run_script(PLAY)

@@ -33,7 +33,7 @@ from tokaido_env.agents.inputs import MOST_LEGAL
 from tokaido_env.agents.policy import Policy
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.episode import NO_MOVE, decision_key
-from tokaido_env.core.twins import to_twin, twin
+from tokaido_env.core.twins import twin
 from tokaido_env.cuda import CudaBatch, launch
 from tokaido_env.cuda_kernels import Games
 
@@ -52,7 +52,7 @@ class CudaHeuristic:
 
     def __init__(self, batch: CudaBatch) -> None:
         self._batch = batch
-        self._guides = cuda.to_device(to_twin(guides_of(batch.host().boards), GUIDE))
+        self._guides = cuda.to_device(guides_of(batch.host().boards).astype(twin(GUIDE)))
         self._moves = cuda.device_array(len(batch), np.int64)
 
     def decide(self) -> Any:
@@ -77,7 +77,7 @@ class CudaPolicy:
     def __init__(self, batch: CudaBatch, policy: Policy, temperature: float = 0.0) -> None:
         self._batch, self.temperature = batch, float(temperature)
         boards = batch.host().boards
-        self._guides = cuda.to_device(to_twin(guides_of(boards), GUIDE))
+        self._guides = cuda.to_device(guides_of(boards).astype(twin(GUIDE)))
         weights, rows = policy.network().on(boards)
         one = (
             weights.first_bias if name == "first_bias" else array[:1]

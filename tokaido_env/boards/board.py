@@ -33,12 +33,14 @@ from tokaido_env.boards.geometry import (
 )
 from tokaido_env.boards.reader import (
     PROVENANCES,
+    UNKNOWN,
     BoardError,
     BoardNameWarning,
     read_board_data,
     read_board_file,
+    table_of,
 )
-from tokaido_env.boards.values import UNKNOWN, table_of, values_of
+from tokaido_env.boards.writer import board_data, board_text, values_of
 from tokaido_env.core.box import (
     AREAS,
     BOARD,
@@ -51,7 +53,7 @@ from tokaido_env.core.box import (
     WARES,
 )
 from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
-from tokaido_env.files import FILE, standing
+from tokaido_env.files import FILE, standing, write_text
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
 _KINDS = {**dict.fromkeys(COASTAL_TOWNS, COAST), **{kind: i for i, kind in enumerate(STATIONS)}}
@@ -157,20 +159,19 @@ class Board:
             BoardError: if the path does not end in `.toml`.
             OSError: if the file cannot be written.
         """
-        from tokaido_env.boards.writer import write_board
-
-        write_board(Path(path), self._fields())
+        file = Path(path)
+        if file.suffix != ".toml":
+            raise BoardError(
+                f"path: expected a name that ends in .toml, got {brief(file, MOST_PATH)}"
+            )
+        write_text(file, self.to_toml())
 
     def to_toml(self) -> str:
         """Return the text that `save` writes."""
-        from tokaido_env.boards.writer import board_text
-
         return board_text(self._fields())
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the file of `save` says as plain data: dicts, lists, words, integers."""
-        from tokaido_env.boards.writer import board_data
-
         return board_data(self._fields())
 
     @classmethod

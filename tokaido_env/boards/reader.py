@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tokaido_env.boards.geometry import area_paths, component, edges
-from tokaido_env.boards.values import single_values
 from tokaido_env.core.box import (
     AREAS,
     CHARACTERS,
@@ -32,6 +31,10 @@ MOST_NOTE = 10_000
 """Characters of a note: a board with as long ones as that can still be written and read again."""
 
 
+UNKNOWN = "reconstruction"
+"""Where a table comes from that does not say."""
+
+
 class BoardNameWarning(UserWarning):
     """A board file keeps the name of another board, though it plays otherwise."""
 
@@ -48,6 +51,21 @@ class BoardError(ValueError):
     def __init__(self, message: str, key: str = "") -> None:
         super().__init__(message)
         self.key = key
+
+
+def single_values(entry: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the single values of a table without labels, by their names in it."""
+    if entry == "starts":
+        seats = table.items()
+        return {f"{seat}.{who}": space for seat, start in seats for who, space in start.items()}
+    (main,) = table.values()
+    items: Iterable[tuple[Any, Any]] = main.items() if isinstance(main, dict) else enumerate(main)
+    return {str(key): value for key, value in items}
+
+
+def table_of(name: str) -> str:
+    """Return the table in which a single value stands."""
+    return ".".join(name.split(".")[: 2 if name.startswith("dice.") else 1])
 
 
 def read_board_file(path: Path) -> dict[str, Any]:

@@ -7,7 +7,6 @@ outside. `position` puts the faults into words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -120,17 +119,11 @@ def limits(board: np.void) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def bounds(limits: Mapping[str, tuple[Any, Any]], dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
-    """Return limits as two records, shape (2,): the lowest of each field, the highest."""
-    ends = np.zeros(2, dtype)
-    for name, (low, high) in limits.items():
-        ends[name] = [np.broadcast_to(end, dtype[name].shape) for end in (low, high)]
-    return ends
-
-
 # Of the numbers of a byte, all from `phase` on, as the widest board has them.
 _FIRST_BYTE: int = STATE.fields["phase"][1]  # type: ignore[index]
-_BYTE_BOUNDS = bounds(_LIMITS | {"pilgrim": (0, 127), "boutiques": (NOBODY, _COASTS - 1)}, STATE)
+_BYTE_BOUNDS = np.zeros(2, STATE)
+for _name, _ends in (_LIMITS | {"pilgrim": (0, 127), "boutiques": (NOBODY, _COASTS - 1)}).items():
+    _BYTE_BOUNDS[_name] = [np.broadcast_to(_end, STATE[_name].shape) for _end in _ends]
 _LOWEST, _HIGHEST = _BYTE_BOUNDS.view(np.int8).reshape(2, -1)[:, _FIRST_BYTE:].copy()
 
 
