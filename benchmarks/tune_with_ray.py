@@ -34,8 +34,9 @@ from ray.tune.search.basic_variant import BasicVariantGenerator
 
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.files import write_text
-from tokaido_env.learn import ppo
-from tokaido_env.learn.settings import CONFIG, Settings, load_settings, resume_run
+from tokaido_env.learn import run
+from tokaido_env.learn.run_folder import CONFIG, extend, load_settings
+from tokaido_env.learn.settings import PpoSettings
 
 NEVER = 2**53 - 1  # the largest number that settings take
 SPACE = {
@@ -63,11 +64,11 @@ class Training(tune.Trainable):  # type: ignore[misc]  # Ray is not typed
         folder, steps = self._folder(), self.config["round_steps"]
         target = (self.iteration + 1 - self.begun_at) * steps
         if not (folder / CONFIG).exists():
-            ppo.begin(folder, settings_of(self.config, target, self._start()))
-        elif load_settings(folder).steps < target:
-            resume_run(folder, {"steps": target})
+            run.begin(folder, settings_of(self.config, target, self._start()))
+        elif load_settings(folder).length < target:
+            extend(folder, {"steps": target})
         ratings: list[Rating | None] = []
-        ppo.train(folder, lambda progress: ratings.append(progress.rating))
+        run.train(folder, lambda progress: ratings.append(progress.rating))
         assert ratings[-1] is not None  # every run is rated at its end
         told = ratings[-1]
         return {
@@ -107,11 +108,11 @@ class Training(tune.Trainable):  # type: ignore[misc]  # Ray is not typed
         return str(self._start_file()) if self._start_file().exists() else ""
 
 
-def settings_of(config: Mapping[str, Any], steps: int, start_from: str) -> Settings:
+def settings_of(config: Mapping[str, Any], steps: int, start_from: str) -> PpoSettings:
     """Return the settings of a trial's run: rated and saved at its end, or when it is resumed."""
     drawn = {name: float(config[name]) for name in SPACE}
     ends = {"rate_every": NEVER, "checkpoint_every": NEVER, "refit_games": 0}
-    return Settings(**config["fixed"], **drawn, **ends, steps=steps, start_from=start_from)
+    return PpoSettings(**config["fixed"], **drawn, **ends, steps=steps, start_from=start_from)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,12 +19,13 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import tune_with_ray  # noqa: E402  the path has just been told
 from ray.tune.result import TRIAL_INFO  # noqa: E402
 
-from tokaido_env.learn import ppo  # noqa: E402
-from tokaido_env.learn.settings import Settings, load_settings  # noqa: E402
+from tokaido_env.learn import run  # noqa: E402
+from tokaido_env.learn.run_folder import load_settings  # noqa: E402
+from tokaido_env.learn.settings import PpoSettings  # noqa: E402
 
 DRAWN = {"learning_rate": 1e-3, "entropy": 0.01, "clip": 0.2, "gae_lambda": 0.95}
 SMALL = {
-    **{"games": 16, "rollout": 8, "minibatch": 128, "width": 16, "slots": 4, "epochs": 1},
+    **{"games": 16, "rollout": 8, "minibatch": 128, "width": 16, "opponent_slots": 4, "epochs": 1},
     **{"rating_games": 2, "agents": "greedy", "pool_size": 2},
 }
 
@@ -57,11 +58,11 @@ def test_a_trial_is_the_run_of_its_settings(tmp_path: Path) -> None:
     again.load_checkpoint(saved(training, tmp_path / "kept"))
     again._iteration = 1  # as Tune restores it
     second = again.train()
-    whole = Settings(
+    whole = PpoSettings(
         **SMALL, **DRAWN, steps=256, refit_games=0, rate_every=2**53 - 1, checkpoint_every=2**53 - 1
     )
-    ppo.begin(tmp_path / "whole", whole)
-    ppo.train(tmp_path / "whole")
+    run.begin(tmp_path / "whole", whole)
+    run.train(tmp_path / "whole")
     assert Path(second["policy"]).read_bytes() == (tmp_path / "whole" / "last").read_bytes()
 
 
@@ -80,8 +81,8 @@ def test_a_trial_takes_on_the_weights_of_another(tmp_path: Path) -> None:
     settings = load_settings(folder)
     assert (settings.steps, settings.learning_rate) == (128, 2e-3)
     assert Path(settings.start_from).read_bytes() == (Path(kept) / "last").read_bytes()
-    ppo.begin(tmp_path / "whole", settings)
-    ppo.train(tmp_path / "whole")
+    run.begin(tmp_path / "whole", settings)
+    run.train(tmp_path / "whole")
     assert (folder / "last").read_bytes() == (tmp_path / "whole" / "last").read_bytes()
     assert (folder / "last").read_bytes() != Path(settings.start_from).read_bytes()
 
