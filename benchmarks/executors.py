@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numba
+from tokaido_env.learn.self_play import SelfPlayUnit
 
 from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.arena.executors import open_executor
 from tokaido_env.boards.pool import BoardPool
-from tokaido_env.learn.self_play import SelfPlayUnit
 
 EXECUTORS = ("serial", "processes:1", "processes:2", "processes:3")
 

@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 from cases import rest_slow
 from networks import SIGHTED, random_policy
+from tokaido_env.learn.declared import RunError
+from tokaido_env.learn.samples import Samples, load_samples
+from tokaido_env.learn.self_play import SelfPlayUnit
+from tokaido_env.learn.zero import ZeroSettings, iterate, main, replay
 
 from tokaido_env import Game
 from tokaido_env.agents import Agent, Policy, make
@@ -20,10 +24,6 @@ from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.luck import agent_keys, episode_seed
 from tokaido_env.learn import zero_parts
-from tokaido_env.learn.declared import RunError
-from tokaido_env.learn.samples import Samples, load_samples
-from tokaido_env.learn.self_play import SelfPlayUnit
-from tokaido_env.learn.zero import ZeroSettings, iterate, main, replay
 
 TINY = ZeroSettings(
     **{"rounds": 2, "units": 3, "games": 6, "first_sims": 3, "sims": 3, "width": 16},
