@@ -2,7 +2,6 @@
 
 import json
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +98,7 @@ def program_of(made: golden.Made) -> list[str]:
 
 def test_a_command_is_one_that_there_is() -> None:
     """The program is here and has every option; without a command a page describes it."""
-    needs_torch = {"scale"} if find_spec("torch") is None else set()
     programs = {made.name: program_of(made) for made in golden.MADE if program_of(made)}
-    programs = {name: program for name, program in programs.items() if name not in needs_torch}
     shown = json.loads(run_script(HELP.replace("PROGRAMS", repr(json.dumps(programs)))))
     for made in golden.MADE:
         assert made.command or made.page

@@ -1,7 +1,6 @@
 """`tokaido review --data`, and many games: columns against single reviews, totals, and Ctrl-C."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from test_review_command import QUICK, Output, recorded, reviewed
 
 from tokaido_env import Game, Record
 from tokaido_env.__main__ import main
-from tokaido_env.cli import review as command, review_columns, tabular_io
-from tokaido_env.core.actions import IDS
+from tokaido_env.cli import review as command, review_columns
 from tokaido_env.record import save
 from tokaido_env.report.tables import MOST
 from tokaido_env.study.review import MARKS
@@ -40,23 +38,9 @@ def games(records: list[Record], tmp_path: Path) -> Path:
 
 
 def told_of(path: Path) -> pd.DataFrame:
-    """A file of columns as a table with words."""
-    if path.suffix == ".parquet":
-        frame = pq.read_table(path).to_pandas()
-        words = [name for name in frame if frame[name].dtype == "category"]
-        assert set(words) == {
-            name for name, kind in review_columns.COLUMNS.items() if kind == "word"
-        }
-        return frame.astype(dict.fromkeys(words, object))
-    with np.load(path) as arrays:
-        told = dict(arrays)
-    words = {name for name in told if f"{name}_words" in told}
-    return pd.DataFrame(
-        {
-            name: told[f"{name}_words"][told[name]].astype(object) if name in words else told[name]
-            for name in review_columns.COLUMNS
-        }
-    )
+    """A parquet file as a table with words."""
+    frame = pq.read_table(path).to_pandas()
+    return frame.astype({name: object for name in frame if frame[name].dtype == "category"})
 
 
 def expected_rows(number: int, record: Record) -> list[dict[str, Any]]:
@@ -80,11 +64,10 @@ def expected_rows(number: int, record: Record) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
 def test_rows_are_what_single_reviews_tell(
-    games: Path, records: list[Record], tmp_path: Path, suffix: str
+    games: Path, records: list[Record], tmp_path: Path
 ) -> None:
-    out = tmp_path / f"out{suffix}"
+    out = tmp_path / "out.parquet"
     assert main(["review", str(games), *QUICK, "--data", str(out)]) == 0
     expected = pd.DataFrame(
         [row for n, record in enumerate(records, start=1) for row in expected_rows(n, record)]
@@ -94,79 +77,25 @@ def test_rows_are_what_single_reviews_tell(
     kinds = {name: kind for name, kind in review_columns.COLUMNS.items() if kind != "word"}
     assert {name: str(told[name].dtype) for name in kinds} == kinds
     assert set(told["phase"]) >= {"SETUP", "ROLL", "MOVE", "EFFECT", "DRAW", "REVEAL"}
+    about = json.loads(pq.read_schema(out).metadata[b"tokaido_env"])
+    assert (about["format"], about["version"]) == ("tokaido-duo-review", 1)
+    assert (about["judge"], about["values_by"]) == ("mcts:sims=50", "champion")
+    assert (about["draws"], about["seed"]) == (4, 0)
 
 
-def test_totals_of_the_columns_are_those_of_the_reviews(
-    games: Path, records: list[Record], tmp_path: Path
-) -> None:
-    out = tmp_path / "out.parquet"
-    assert main(["review", str(games), *QUICK, "--data", str(out)]) == 0
-    told = told_of(out)
-    for number, record in enumerate(records, start=1):
-        one = told[told["game"] == number]
-        luck = one["luck"].sum()
-        for seat, totals in enumerate(reviewed(record).totals()):
-            own = one[one["player"] == seat]
-            assert len(own) == totals["choices"]
-            assert own["label"].isin(IDS).all()
-            assert own["loss"].mean() == pytest.approx(totals["loss"], abs=1e-6)
-            still = own.query("0.1 <= wins <= 0.9")
-            assert len(still) == totals["open_choices"]
-            assert still["loss"].mean() == pytest.approx(totals["open_loss"], abs=1e-6)
-            assert (own["label"] == own["best"]).mean() == pytest.approx(totals["agreed"], abs=1e-6)
-            assert {mark: (own["mark"] == mark).sum() for mark in MARKS} == {
-                mark: totals[mark] for mark in MARKS
-            }
-            assert (1 - 2 * seat) * luck == pytest.approx(totals["luck"], abs=1e-6)
-            result = one["result"].iloc[0]
-            assert totals["result"] == pytest.approx((result, 1 - result)[seat], abs=1e-6)
-
-
-@pytest.mark.parametrize(("suffix", "other"), [(".parquet", "processes:2"), (".npz", "serial")])
-def test_the_bytes_are_the_same_by_any_crew(
-    games: Path, tmp_path: Path, suffix: str, other: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = [tmp_path / f"{name}{suffix}" for name in ("serial", "two")]
-    for path, executor in zip(out, ("serial", other), strict=True):
-        assert (
-            main(["review", str(games), *QUICK, "--data", str(path), "--executor", executor]) == 0
-        )
+def test_the_bytes_are_the_same_by_any_executor(games: Path, tmp_path: Path) -> None:
+    out = [tmp_path / f"{name}.npz" for name in ("serial", "two")]
+    for path, executor in zip(out, ("serial", "processes:2"), strict=True):
+        options = ["--data", str(path), "--executor", executor]
+        assert main(["review", str(games), *QUICK, *options]) == 0
     assert out[0].read_bytes() == out[1].read_bytes()
-    if suffix == ".parquet":
-        monkeypatch.setattr(tabular_io, "GROUP", 100)
-        assert main(["review", str(games), *QUICK, "--data", str(out[1])]) == 0
-        assert pq.read_metadata(out[1]).num_row_groups > 1
-        pd.testing.assert_frame_equal(told_of(out[1]), told_of(out[0]))
 
 
-def test_files_tell_how_they_were_made_and_have_the_columns_of_the_docs(
-    games: Path, tmp_path: Path
-) -> None:
+def test_columns_are_those_of_the_docs() -> None:
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
     shown = page.split("| column | type | |\n|---|---|---|\n")[1].split("\n\n")[0]
     cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in shown.splitlines()]
     assert {name.strip("`"): kind for name, kind in cells} == review_columns.COLUMNS
-    for suffix in tabular_io.SUFFIXES:
-        out = tmp_path / f"out{suffix}"
-        assert main(["review", str(games), *QUICK, "--seed", "5", "--data", str(out)]) == 0
-        if suffix == ".npz":
-            with np.load(out) as arrays:
-                text = str(arrays["metadata"])
-        else:
-            text = pq.read_schema(out).metadata[b"tokaido_env"]
-            assert pq.read_schema(out).names == list(review_columns.COLUMNS)
-        told = json.loads(text)
-        assert (told["format"], told["version"]) == ("tokaido-duo-review", 1)
-        assert (told["judge"], told["values_by"]) == ("mcts:sims=50", "champion")
-        assert (told["draws"], told["seed"]) == (4, 5)
-
-
-@pytest.mark.parametrize("suffix", tabular_io.SUFFIXES)
-def test_no_game_is_a_table_without_rows(tmp_path: Path, suffix: str) -> None:
-    (tmp_path / "none.jsonl").touch()
-    out = tmp_path / f"out{suffix}"
-    assert main(["review", str(tmp_path / "none.jsonl"), *QUICK, "--data", str(out)]) == 0
-    assert len(told_of(out)) == 0
 
 
 # Many games
@@ -176,7 +105,7 @@ def test_of_many_games_totals_are_printed(
     games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "MANY", 3)
-    out = tmp_path / "out.npz"
+    out = tmp_path / "out.parquet"
     assert main(["review", str(games), *QUICK, "--data", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "The worst decisions" not in shown
@@ -247,39 +176,3 @@ def test_a_broken_line_is_told_before_any_game_is_reviewed(games: Path, capsys: 
     told = capsys.readouterr()
     assert f"{games}, line 2: not a whole line of JSON" in told.err
     assert told.out == ""
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        (["--data", "o.csv"], "o.csv: expected a name that ends in .parquet or .npz"),
-        (["--data", "o.npz", "--json", "o.npz"], "each output needs a name of its own"),
-        (["--data", "no/folder/o.npz"], "there is no folder"),
-        (["--executor", "nobody"], "executor: expected serial, processes[:N] or ray[:ADDRESS]"),
-        (["--judge", "greedy", "--executor", "processes:1"], "review: 'greedy' does not tell"),
-        (["--html", "o.html"], "a page: expected 1 to 100 games, got 101"),
-    ],
-)
-def test_what_cannot_be_is_told_before_work_is_done(
-    tmp_path: Path,
-    options: list[str],
-    error: str,
-    capsys: Output,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    save([Game(seed=1).record(("a", "b"))] * 101, "games.jsonl")
-    assert main(["review", "games.jsonl", *options]) == 1
-    told = capsys.readouterr().err
-    assert error in told
-    assert told.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["games.jsonl"]
-
-
-def test_without_pyarrow_there_is_npz(
-    games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.parquet")]) == 1
-    assert "pip install '.[data]'" in capsys.readouterr().err
-    assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.npz")]) == 0

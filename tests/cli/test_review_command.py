@@ -111,23 +111,33 @@ def test_reviews_are_of_the_games_of_the_page() -> None:
     [
         (["--game", "3"], "--game: expected 1 to 2, got 3"),
         (["--judge", "greedy"], "'greedy' does not tell what results it expects"),
-        (["--judge", "nobody"], "unknown agent 'nobody'"),
         (["--draws", "2"], "draws: expected 4 or more, got 2"),
         (["--json", "no/such/folder.json"], "there is no folder"),
+        (["--json", "games.jsonl"], "is read too"),
+        (["--data", "o.csv"], "o.csv: expected a name that ends in .parquet or .npz"),
+        (["--data", "o.npz", "--json", "o.npz"], "each output needs a name of its own"),
+        (["--executor", "nobody"], "executor: expected serial, processes[:N] or ray[:ADDRESS]"),
+        (["--judge", "greedy", "--executor", "processes:1"], "'greedy' does not tell"),
     ],
 )
-def test_what_cannot_be_is_told_in_a_line(
-    games: Path, options: list[str], error: str, capsys: Output
+def test_what_cannot_be_is_told_in_a_line_before_work_is_done(
+    games: Path,
+    options: list[str],
+    error: str,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert main(["review", str(games), *options]) == 1
+    monkeypatch.chdir(games.parent)
+    before = games.read_bytes()
+    assert main(["review", "games.jsonl", *options]) == 1
     told = capsys.readouterr().err
     assert told.startswith("review: ")
     assert error in told
     assert told.count("\n") == 1
+    assert [path.read_bytes() for path in games.parent.iterdir()] == [before]
 
 
-def test_a_record_is_not_overwritten(games: Path, capsys: Output) -> None:
-    before = games.read_bytes()
-    assert main(["review", str(games), "--json", str(games)]) == 1
-    assert "is read too" in capsys.readouterr().err
-    assert games.read_bytes() == before
+def test_a_page_holds_a_hundred_games(tmp_path: Path, capsys: Output) -> None:
+    save([Game(seed=1).record(("a", "b"))] * 101, tmp_path / "games.jsonl")
+    assert main(["review", str(tmp_path / "games.jsonl"), "--html", str(tmp_path / "o.html")]) == 1
+    assert "a page: expected 1 to 100 games, got 101" in capsys.readouterr().err

@@ -37,7 +37,7 @@ from tokaido_env.arena.rating_models import RatingError
 from tokaido_env.arena.ratings import Rating, anchor_of, fit, rate_matches
 from tokaido_env.arena.records import Records, merge, read_shard, shard
 from tokaido_env.arena.sandbox import CAN_FORK, MEMORY, Limits, check_limits, make_sandboxed
-from tokaido_env.arena.series import Result, play_series
+from tokaido_env.arena.series import Result
 from tokaido_env.arena.stopping import check_error
 from tokaido_env.arena.tournament import Sheet, round_robin
 from tokaido_env.boards.pool import BoardPool
@@ -50,11 +50,10 @@ from tokaido_env.cli.matches import (
     add_common,
     add_link,
     bar,
-    chosen_executor,
+    play_kept,
     save_results,
     tell_forfeits,
     tell_stopped,
-    tell_taken,
 )
 from tokaido_env.cli.program import parser_of, program, reports_errors
 from tokaido_env.cli.protocols import generalise, suite, verify_submission
@@ -160,21 +159,13 @@ def _evaluate(options: argparse.Namespace) -> int:
         sheets = [shard(sheet, *read_shard(options.shard)) for sheet in sheets]
     for sheet in sheets:
         sheet.luck = options.luck
-    records = None
-    if options.records is not None:
-        records = Records(options.records, sheets, names)
-        tell_taken(records)
-    with chosen_executor(options.executor) as executor:
-        results, stopped = play_series(
-            pairs,
-            sheets,
-            error=options.error if options.until_decided else None,
-            records=records,
-            watch=lambda sheet, number: bar(sheet, f"{number}/{len(pairs)}"),
-            executor=executor,
-        )
-    if stopped is None and records is not None:
-        records.sort()
+    results, stopped = play_kept(
+        *(pairs, sheets),
+        None if options.records is None else Records(options.records, sheets, names),
+        executor=options.executor,
+        watch=lambda sheet, number: bar(sheet, f"{number}/{len(pairs)}"),
+        error=options.error if options.until_decided else None,
+    )
     rated = _rate(results, options, complete=stopped is None)
     _tell(rated, options, board, _title(options, board))
     tell_forfeits(sheets)

@@ -16,17 +16,16 @@ from tokaido_env.arena.executors import EXECUTORS, Executor, open_executor
 from tokaido_env.arena.rating_models import LINKS
 from tokaido_env.arena.ratings import LINK, Rating
 from tokaido_env.arena.records import Records
-from tokaido_env.arena.series import Result, play_series
+from tokaido_env.arena.series import Result, Watch, play_series
 from tokaido_env.arena.tournament import Report, Sheet
 from tokaido_env.boards.pool import BoardPool
+from tokaido_env.cli.program import INTERRUPTED
 from tokaido_env.core.checks import plain
 from tokaido_env.files import write_text
 from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
 from tokaido_env.report.as_json import results_to_dict
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.standings import Standing
-
-INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 
 
 def add_common(parser: argparse.ArgumentParser, games: int) -> None:
@@ -94,54 +93,52 @@ def save_results(
     write_text(options.json, json.dumps(data, indent=1) + "\n")
 
 
-def bar(sheet: Sheet, number: str) -> AbstractContextManager[Report]:
-    """Return the bar of a match, which a number stands before."""
-    title = f"{number} {sheet.a} – {sheet.b}"
-    return match_bar(title, len(sheet), int(sheet.finished.sum()))
+def bar(
+    sheet: Sheet, number: str, title: str = "", note: Callable[[], str] = str
+) -> AbstractContextManager[Report]:
+    """Return the bar of a match.
+
+    Args:
+        sheet: of the match.
+        number: what stands before the title.
+        title: "" for the two agents.
+        note: as for `match_bar`.
+    """
+    title = f"{number} {title or f'{sheet.a} – {sheet.b}'}"
+    return match_bar(title, len(sheet), int(sheet.finished.sum()), note)
 
 
 def play_kept(
     pairs: Sequence[tuple[Agent, Agent]],
     sheets: Sequence[Sheet],
-    records: Path | None,
+    records: Records | None,
     *,
     executor: str | None,
-    note: Callable[[Sheet], str],
-) -> BaseException | None:
-    """Play matches to their end, with the games of a record file, if there is one, taken over.
+    watch: Watch,
+    error: float | None = None,
+) -> tuple[list[Result], BaseException | None]:
+    """Play matches to their end, or until they are decided, with the games of records taken over.
 
     Args:
         pairs: the two agents of each match.
         sheets: of the matches, which are filled in.
-        records: the file; games are appended as they finish, and sorted once all are there.
+        records: games are appended as they finish, and sorted once all are there.
         executor: as for `chosen_executor`.
-        note: returns what else there is to say of the games of a match that are finished.
-
-    Returns:
-        What has stopped playing, as `play_series`.
+        watch: shows a bar of each match.
+        error: as for `play_series`, which also tells of what is returned.
     """
-    kept = None if records is None else Records(records, sheets)
-    if kept is not None:
-        tell_taken(kept)
-
+    if records is not None:
+        _tell_taken(records)
     with chosen_executor(executor) as chosen:
-        _, stopped = play_series(
-            *(pairs, sheets),
-            records=kept,
-            watch=lambda sheet, number: match_bar(
-                f"{number}/{len(sheets)} {sheet.pool.name}",
-                len(sheet),
-                int(sheet.finished.sum()),
-                lambda: note(sheet),
-            ),
-            executor=chosen,
+        results, stopped = play_series(
+            *(pairs, sheets), error=error, records=records, watch=watch, executor=chosen
         )
-    if stopped is None and kept is not None:
-        kept.sort()
-    return stopped
+    if stopped is None and records is not None:
+        records.sort()
+    return results, stopped
 
 
-def tell_taken(records: Records) -> None:
+def _tell_taken(records: Records) -> None:
     """Say how many games a record file held."""
     if records.dropped:
         print("evaluate: the last line of the records was cut short: dropped", file=sys.stderr)

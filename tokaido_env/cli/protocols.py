@@ -19,12 +19,13 @@ import numpy as np
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
+from tokaido_env.arena import records as match_records
 from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.suite import Records, Submission, SubmissionError, Suite
 from tokaido_env.arena.tournament import Sheet
 from tokaido_env.arena.verifying import REPEATS, SHARE, Again, decide_again, verify
-from tokaido_env.cli.matches import add_executor, play_kept, tell_stopped
+from tokaido_env.cli.matches import add_executor, bar, play_kept, tell_stopped
 from tokaido_env.cli.program import program
 from tokaido_env.core.checks import check_seed, plain
 from tokaido_env.core.extras import require
@@ -92,7 +93,14 @@ def _play(
     note: Callable[[Sheet], str],
 ) -> int:
     """Play the matches of a protocol, or go on with them; return 0, or the status of a stop."""
-    stopped = play_kept(agents, sheets, options.records, executor=options.executor, note=note)
+    path, count = options.records, len(sheets)
+    _, stopped = play_kept(
+        *(agents, sheets, None if path is None else match_records.Records(path, sheets)),
+        executor=options.executor,
+        watch=lambda sheet, number: bar(
+            sheet, f"{number}/{count}", sheet.pool.name, lambda: note(sheet)
+        ),
+    )
     return 0 if stopped is None else tell_stopped(stopped, sheets, options.records)
 
 

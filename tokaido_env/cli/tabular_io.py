@@ -137,7 +137,7 @@ def _npz(file: IO[bytes], columns: Columns, metadata: str) -> Iterator[Callable[
         for name, values in part.items():
             if name in words:
                 values = [words[name].setdefault(word, len(words[name])) for word in values]
-            held[name].append(np.asarray(values, dtypes[name]))
+            held[name].append(np.asarray(values, np.dtype(dtypes[name]).base))
 
     with npz_archive(file) as archive:
         yield add

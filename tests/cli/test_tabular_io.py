@@ -1,0 +1,103 @@
+"""Tables in files: every kind of column comes back from parquet, and from NumPy's archives."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from tokaido_env.cli import tabular_io
+from tokaido_env.cli.tabular_io import SUFFIXES, TEXT, TEXTS, WORD, check_format, table_file
+
+COLUMNS = {"n": "int16", "x": "float64", "row": ("uint8", 3), "name": TEXT, "phase": WORD}
+PARTS: list[dict[str, Any]] = [
+    {
+        "n": [1, 2],
+        "x": np.array([0.5, np.nan]),
+        "row": np.array([[1, 2, 3], [4, 5, 6]], np.uint8),
+        "name": ["Søren | x", ""],
+        "phase": ["ROLL", "MOVE"],
+    },
+    {
+        "n": [3],
+        "x": np.array([-1.0]),
+        "row": np.array([[7, 8, 9]], np.uint8),
+        "name": ["b"],
+        "phase": ["ROLL"],
+    },
+]
+
+
+def written(path: Path, *parts: dict[str, Any], columns: Any = COLUMNS) -> Path:
+    with table_file(path, columns, {"format": "a", "version": 1}) as add:
+        for part in parts:
+            add(part)
+    return path
+
+
+def test_parquet_has_every_kind(tmp_path: Path) -> None:
+    columns = COLUMNS | {"labels": TEXTS}
+    labels: list[list[list[str]]] = [[["a", "b"], []], [["c"]]]
+    parts = [part | {"labels": each} for part, each in zip(PARTS, labels, strict=True)]
+    path = written(tmp_path / "t.parquet", *parts, columns=columns)
+    schema = pq.read_schema(path)
+    assert json.loads(schema.metadata[b"tokaido_env"]) == {"format": "a", "version": 1}
+    assert {field.name: str(field.type) for field in schema} == {
+        "n": "int16",
+        "x": "double",
+        "row": "fixed_size_list<element: uint8>[3]",
+        "name": "string",
+        "phase": "dictionary<values=string, indices=int32, ordered=0>",
+        "labels": "list<element: string>",
+    }
+    table = pd.read_parquet(path)
+    assert table["n"].tolist() == [1, 2, 3]
+    assert np.stack(table["row"]).tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert table["name"].tolist() == ["Søren | x", "", "b"]
+    assert table["phase"].tolist() == ["ROLL", "MOVE", "ROLL"]
+    assert [list(each) for each in table["labels"]] == [["a", "b"], [], ["c"]]
+
+
+def test_an_archive_has_an_array_a_column_and_the_words_of_each(tmp_path: Path) -> None:
+    with np.load(written(tmp_path / "t.npz", *PARTS)) as arrays:
+        told = dict(arrays)
+    assert list(told) == [*COLUMNS, "phase_words", "metadata"]
+    assert (told["n"].dtype, told["n"].tolist()) == (np.int16, [1, 2, 3])
+    assert told["row"].tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert told["name"].tolist() == ["Søren | x", "", "b"]
+    assert told["phase_words"].tolist() == ["ROLL", "MOVE"]
+    assert (told["phase"].dtype, told["phase"].tolist()) == (np.int32, [0, 1, 0])
+    assert json.loads(str(told["metadata"])) == {"format": "a", "version": 1}
+
+
+def test_rows_are_written_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = written(tmp_path / "a.parquet", *PARTS)
+    monkeypatch.setattr(tabular_io, "GROUP", 2)
+    in_turn = written(tmp_path / "b.parquet", *PARTS)
+    assert [pq.read_metadata(path).num_row_groups for path in (at_once, in_turn)] == [1, 2]
+    pd.testing.assert_frame_equal(pd.read_parquet(at_once), pd.read_parquet(in_turn))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_without_rows_there_are_columns(tmp_path: Path, suffix: str) -> None:
+    path = written(tmp_path / f"t{suffix}")
+    if suffix == ".npz":
+        with np.load(path) as arrays:
+            assert {name: len(arrays[name]) for name in COLUMNS} == dict.fromkeys(COLUMNS, 0)
+            assert arrays["row"].shape == (0, 3)
+    else:
+        assert (len(pd.read_parquet(path)), list(pq.read_schema(path).names)) == (0, list(COLUMNS))
+
+
+def test_another_suffix_and_a_missing_package_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"expected a name that ends in \.parquet or \.npz"):
+        check_format(Path("a.csv"))
+    check_format(Path("a.parquet"))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    check_format(Path("a.npz"))
+    with pytest.raises(ModuleNotFoundError, match=r"parquet files need pyarrow: pip install '\.\["):
+        check_format(Path("a.parquet"))
