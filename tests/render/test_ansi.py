@@ -1,6 +1,8 @@
 """The drawing of a position for a terminal: what it shows, where, and that it fits."""
 
+import itertools
 import json
+import math
 import random
 import re
 import unicodedata
@@ -215,140 +217,83 @@ def test_the_result_of_equal_points(end: str, coins: tuple[int, int], told: str)
 # The island is the board's
 
 
-CONNECTIONS = dict(zip("╵╶╰╷│╭├╴╯─┴╮┤┬┼", range(1, 16), strict=True))
-STEPS = {1: (0, -1), 2: (1, 0), 4: (0, 1), 8: (-1, 0)}
+STEPS = {1: (0, -1), 2: (1, 0), 4: (0, 1), 8: (-1, 0)}  # as the signs of lines say
 BACK = {1: 4, 2: 8, 4: 1, 8: 2}
+Cell = tuple[int, int]
 
 
-class Island:
-    """Reads the map back from a drawing."""
-
-    def __init__(self, drawing: str) -> None:
-        self.rows = [line.ljust(WIDTH) for line in drawing.split("\n")]
-        self.top = next(y for y, row in enumerate(self.rows) if "╭" in row)
-        self.left, self.right = self.rows[self.top].index("╭"), self.rows[self.top].rindex("╮")
-        below = range(self.top + 1, HEIGHT)
-        self.bottom = next(y for y in below if self.rows[y][self.left] == "╰")
-        self.nodes = [cell for cell in self.coast() if self.sign(*cell) in "■○PMApma"]
-        first = min(self.nodes, key=lambda cell: self.distance(cell, self.find("C1")))
-        start = self.nodes.index(first)
-        self.nodes = self.nodes[start:] + self.nodes[:start]
-
-    def sign(self, x: int, y: int) -> str:
-        return self.rows[y][x]
-
-    def find(self, word: str) -> tuple[int, int]:
-        """Where a word begins on the map or just outside it."""
-        for y in range(self.top - 2, self.bottom + 3):
-            if found := re.search(rf"\b{word}\b", self.rows[y]):
-                return found.start(), y
-        raise AssertionError(f"no {word} on the map")
-
-    @staticmethod
-    def distance(a: tuple[int, int], b: tuple[int, int]) -> int:
-        return abs(a[0] - b[0]) + 5 * abs(a[1] - b[1])
-
-    def coast(self) -> list[tuple[int, int]]:
-        """The cells of the coast, clockwise from the top left."""
-        columns, rows = range(self.left, self.right), range(self.top, self.bottom)
-        return [
-            *((x, self.top) for x in columns),
-            *((self.right, y) for y in rows),
-            *((x + 1, self.bottom) for x in reversed(columns)),
-            *((self.left, y + 1) for y in reversed(rows)),
-        ]
-
-    def inland(self, cell: tuple[int, int]) -> int:
-        return {self.top: 4, self.bottom: 1}.get(cell[1]) or {self.left: 2, self.right: 8}[cell[0]]
-
-    def follow(self, cell: tuple[int, int], heading: int) -> tuple[int, int]:
-        """Walk along a line to where it ends: at a box or at the coast."""
-        while True:
-            dx, dy = STEPS[heading]
-            cell = cell[0] + dx, cell[1] + dy
-            ways = CONNECTIONS.get(self.sign(*cell), 0) - BACK[heading]
-            if cell in self.nodes or ways not in STEPS:
-                return cell
-            heading = ways
-
-    def town(self, cell: tuple[int, int]) -> str:
-        """The town at the end of a route."""
-        if cell in self.nodes:
-            return f"node {self.nodes.index(cell)}"
-        return min(MOUNTAINS, key=lambda town: self.to_box(cell, town))
-
-    def to_box(self, cell: tuple[int, int], town: str) -> float:
-        """How far a cell is from the middle of a mountain town; up to 1 is within."""
-        x, y = self.find(town)
-        return max(abs(cell[0] - (x + 3.5)) / 5.5, abs(cell[1] - y))
-
-    def after(self, word: str, columns: int) -> str:
-        """The two signs so many columns after the beginning of a word."""
-        x, y = self.find(word)
-        return self.rows[y][x + columns : x + columns + 2]
-
-    def doors(self, town: str) -> list[tuple[tuple[int, int], int]]:
-        """Where routes leave the box of a mountain town."""
-        x, y = self.find(town)
-        left, right = x - 2, x + 9
-        rims = [((cx, y - 1), "┴", 1) for cx in range(left, right)]
-        rims += [((cx, y + 1), "┬", 4) for cx in range(left, right)]
-        rims += [((left, y), "┤", 8), ((right, y), "├", 2)]
-        return [(cell, heading) for cell, sign, heading in rims if self.sign(*cell) == sign]
-
-    def stations_around(self, area: str) -> list[int]:
-        """The stations that an area's name sees without crossing a line."""
-        reached, edge = set(), {self.find(area)}
-        while edge:
-            reached |= edge
-            near = {(x + dx, y + dy) for x, y in edge for dx, dy in STEPS.values()}
-            lines = set(CONNECTIONS) | {"►"}
-            edge = {c for c in near - reached if self.sign(*c) not in lines} - set(self.nodes)
-        near = {(x + dx, y + dy) for x, y in reached for dx, dy in STEPS.values()}
-        return [index for index, node in enumerate(self.nodes) if node in near]
+def ahead(cell: Cell, heading: int) -> Cell:
+    return cell[0] + STEPS[heading][0], cell[1] + STEPS[heading][1]
 
 
-def test_stations_stand_in_order(board: Board, drawings: list[str]) -> None:
-    island = Island(drawings[0])
-    assert len(island.nodes) == len(board.stations)
-    for node, town in zip(island.nodes, board.stations, strict=True):
-        if town in COASTAL:
-            to_label = [island.distance(other, island.find(town)) for other in island.nodes]
-            assert island.nodes[to_label.index(min(to_label))] == node
-
-
-def test_characters_stand_where_they_are(
+def test_everything_stands_where_the_map_has_it(
     board: Board, seen: list[Position], drawings: list[str]
 ) -> None:
+    chart = survey(board)
+    lines = dict(zip(range(1, 16), "╵╶╰╷│╭├╴╯─┴╮┤┬┼", strict=True))
+    stations = {cell for cell, _ in chart.stations}
+    marks = {*stations, (15, 4)}  # and the arrow that shows the direction
     for one, drawing in zip(seen, drawings, strict=True):
-        island = Island(drawing)
+        rows = [line.ljust(WIDTH) for line in drawing.split("\n")]
+        hidden = {cell for site in chart.areas.values() for cell in cells(*site)}
+        for (x, y), line in chart.lines.items():
+            assert rows[y][x] == lines[line] or (x, y) in marks | hidden
+        for number, town in enumerate(board.stations):
+            (x, y), _ = chart.stations[number]
+            around = "".join(row[max(0, x - 16) : x + 13] for row in rows[y - 2 : y + 3])
+            assert town not in COASTAL or town in around
         for player, (pilgrim, merchant, artist) in zip(one["players"], PAWNS, strict=True):
-            assert island.sign(*island.nodes[player["pilgrim"]]) == pilgrim
-            if player["merchant"] in COASTAL:
-                node = island.nodes[board.stations.index(player["merchant"])]
-                assert island.sign(*node) == merchant
+            x, y = chart.stations[player["pilgrim"]][0]
+            assert rows[y][x] == pilgrim
+            town = player["merchant"]
+            if town in COASTAL:
+                x, y = chart.stations[board.stations.index(town)][0]
+                assert rows[y][x] == merchant
             else:
-                assert merchant in island.after(player["merchant"], 6)
-            assert artist in island.after(player["artist"], 3)
+                x, y = chart.towns[town]
+                assert rows[y + 1][x + 2 : x + 4] == town
+                assert merchant in rows[y + 1][x + 8 : x + 10]
+            x, y = chart.areas[player["artist"]][0]
+            assert rows[y][x : x + 2] == player["artist"]
+            assert artist in rows[y][x + 3 : x + 5]
 
 
-def test_routes_lead_where_the_board_says(board: Board, drawings: list[str]) -> None:
-    island = Island(drawings[0])
-    coasts = {f"node {board.stations.index(town)}": town for town in COASTAL}
-    drawn = set()
-    for town in MOUNTAINS:
-        for door in island.doors(town):
-            end = island.town(island.follow(*door))
-            drawn.add(frozenset((town, coasts.get(end, end))))
-    assert drawn == {frozenset(route) for route in board.routes}
+def test_stations_run_clockwise_along_the_coast(board: Board) -> None:
+    cells = [cell for cell, _ in survey(board).stations]
+    assert len(set(cells)) == len(board.stations)
+    angles = [math.atan2((y - 12) * 2, x - 49.5) for x, y in cells]
+    turns = [(b - a) % math.tau for a, b in itertools.pairwise([*angles, angles[0]])]
+    assert sum(turns) == pytest.approx(math.tau)
 
 
-def test_areas_lie_between_their_towns(board: Board, drawings: list[str]) -> None:
-    island = Island(drawings[0])
+def test_routes_lead_where_the_board_says(board: Board) -> None:
+    chart = survey(board)
+    places = {cell: town for town, at in chart.towns.items() for cell in cells(at, (12, 3))}
+    places |= {cell: board.stations[i] for i, (cell, _) in enumerate(chart.stations)}
+    routes = set()
+    for start, town in places.items():
+        for heading in STEPS if town in MOUNTAINS else ():
+            cell = ahead(start, heading)
+            if not chart.lines.get(start, 0) & heading or places.get(cell) == town:
+                continue
+            while cell not in places:
+                heading = chart.lines[cell] - BACK[heading]
+                cell = ahead(cell, heading)
+            routes.add(frozenset((town, places[cell])))
+    assert routes == {frozenset(route) for route in board.routes}
+
+
+def test_areas_lie_between_their_towns(board: Board) -> None:
+    chart = survey(board)
     towns = [board.stations.index(town) for town in COASTAL]
-    ends = (*towns, len(board.stations))
     for index, area in enumerate(AREAS):
-        assert island.stations_around(area) == list(range(ends[index] + 1, ends[index + 1]))
+        reached, edge = set(), {chart.areas[area][0]}
+        while edge:  # the land that the name sees without crossing a line
+            reached |= edge
+            edge = {ahead(cell, h) for cell in edge for h in STEPS} - reached - chart.lines.keys()
+        seen = [i for i, (at, inland) in enumerate(chart.stations) if ahead(at, inland) in reached]
+        end = [*towns, len(board.stations)][index + 1]
+        assert [i for i in seen if i not in towns] == list(range(towns[index] + 1, end))
 
 
 def test_maps_of_drawn_boards_write_no_cell_twice() -> None:
