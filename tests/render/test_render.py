@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,22 +117,6 @@ def test_players_are_called_what_they_are() -> None:
         e.reset(seed=3)
         scene = scene_of(Board.load(), e.games.batch.states, names=names)
         assert (e.render() == rasterise(draw(scene, "light"), 1000)).all()
-
-
-def test_what_draws_is_not_loaded_without_need() -> None:
-    code = """
-import sys
-import gymnasium
-import tokaido_env
-e = tokaido_env.env(render_mode=None)
-e.reset(seed=1)
-e.step(int(e.last()[0]["action_mask"].argmax()))
-gymnasium.make("TokaidoDuo-v0", opponent="random")
-drawing = {"resvg_py", "PIL", "matplotlib", "pygame", "tokaido_env.render.svg"}
-print(drawing & set(sys.modules))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize("missing", ["resvg_py", "PIL.Image", "matplotlib", "pygame"])
