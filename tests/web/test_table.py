@@ -1,9 +1,11 @@
 """Tables: what several pages see of one game, what they may do, and agents that think meanwhile."""
 
+import itertools
 import json
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -372,30 +374,23 @@ def test_odds_are_those_of_what_comes_next(seat: Seat) -> None:
     seen = set()
     while told["waits_for"] != "nobody":
         game = table.session.game
-        odds = {one["title"]: dict(one["shares"]) for one in told["odds"]}
+        *dice, bag, first, second = (dict(one["shares"]) for one in told["odds"])
         if told["waits_for"] == "chance":
-            outcomes, phase = game.outcomes(), game.phase.name
-            seen.add(phase)
-            if phase == "DRAW":
-                assert {f"ware:{k}": v for k, v in odds["the next ware of the bag"].items()} == (
-                    pytest.approx(dict(outcomes))
-                )
-            if phase == "REVEAL":
-                picker = (game.to_dict()["lead"], 1 - game.to_dict()["lead"])
-                given = [
-                    {f"tile:{k}": v for k, v in odds[f"player_{seat}'s next painting"].items()}
-                    for seat in picker
-                ]
-                assert pytest.approx(dict(outcomes)) in given
-            if phase == "ROLL":
-                dice = [dict(one["shares"]) for one in told["odds"][:3]]
-                for label, share in outcomes:
-                    faces = label.removeprefix("roll:").split("/")
-                    product = np.prod([die[face] for die, face in zip(dice, faces, strict=True)])
-                    assert share == pytest.approx(product)
+            seen.add(game.phase.name)
+            rolls = itertools.product(*dice)
+            expected = {
+                "ROLL": [{f"roll:{'/'.join(roll)}": share_of(roll, dice) for roll in rolls}],
+                "DRAW": [{f"ware:{ware}": share for ware, share in bag.items()}],
+                "REVEAL": [{f"tile:{k}": v for k, v in of.items()} for of in (first, second)],
+            }.get(game.phase.name)
+            assert expected is None or pytest.approx(dict(game.outcomes())) in expected
         labels = [one["label"] for one in told["choices"]]
         told = table.do("play", {"move": labels[rng.integers(len(labels))]})
     assert seen == {"SETUP", "ROLL", "DRAW", "REVEAL"}
+
+
+def share_of(roll: Sequence[str], dice: Sequence[dict[str, float]]) -> float:
+    return math.prod(die[face] for die, face in zip(dice, roll, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -406,7 +401,6 @@ def test_odds_are_those_of_what_comes_next(seat: Seat) -> None:
         ("play", {"move": "merchant:X"}, "legal are"),
         ("undo", {}, "nothing to take back"),
         ("new", {"seats": ["python:os:system", HUMAN]}, "expected human or an agent of the list"),
-        ("new", {"seats": ["policy:/etc/passwd", HUMAN]}, "expected human or an agent of the li"),
         ("new", {"seats": [HUMAN]}, "seats: expected two"),
         ("new", {"seats": [HUMAN, {}]}, "expected human or an agent of the list"),
         ("new", {"board": "/etc/passwd"}, "board: expected"),
