@@ -82,12 +82,8 @@ def test_a_sloppy_player_is_read_retried_and_forfeits() -> None:
         assert transcript.refused(1) == 0
         tries = [each.event for each in transcript.exchanges]
         assert max(map(tries.count, tries)) <= form.retries + 1
-        three = any(
-            all(each.parsed.label is None for each in transcript.exchanges[i : i + 3])
-            and len({each.event for each in transcript.exchanges[i : i + 3]}) == 1
-            for i in range(len(tries) - 2)
-        )
-        assert (transcript.forfeit is not None) == three
+        wrong = [each.event for each in transcript.exchanges if each.parsed.label is None]
+        assert (transcript.forfeit is not None) == (max(map(wrong.count, wrong)) == 3)
         if transcript.forfeit is not None:
             kept = transcript.record
             assert (kept.winner, kept.end) == (1, "forfeit")
@@ -170,20 +166,7 @@ def test_an_answer_is_read_as_documented(answer: object, label: str | None) -> N
 
 def test_damaged_answers_never_crash() -> None:
     rng = np.random.default_rng(0)
-    parts = [
-        '{"action": "',
-        "pilgrim",
-        '"}',
-        "{",
-        "}",
-        '"',
-        "\\",
-        "\x00",
-        "\ud800",
-        "9" * 50,
-        "é",
-        "\n",
-    ]
+    parts = ['{"action": "', "pilgrim", '"}', *'{}"\\\x00\ud800é\n', "9" * 50]
     for _ in range(3000):
         answer = "".join(rng.choice(parts, rng.integers(0, 12)))
         parsed = parse(answer, LEGAL)

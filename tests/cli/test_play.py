@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,8 @@ from tokaido_env.web.session import HUMAN, Session
 Output = pytest.CaptureFixture[str]
 
 
-def typed(monkeypatch: pytest.MonkeyPatch, lines: Iterable[str]) -> None:
-    """Let lines be typed, then the end of input."""
+def reader(lines: Iterable[str]) -> Callable[[str], str]:
+    """What reads lines that are typed, then the end of input."""
     left = iter(lines)
 
     def read(prompt: str) -> str:
@@ -28,20 +28,18 @@ def typed(monkeypatch: pytest.MonkeyPatch, lines: Iterable[str]) -> None:
         except StopIteration:
             raise EOFError from None
 
-    monkeypatch.setattr("builtins.input", read)
+    return read
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, lines: Iterable[str]) -> None:
+    monkeypatch.setattr("builtins.input", reader(lines))
 
 
 def shown(session: Session, lines: Iterable[str], every: bool = False) -> str:
     """What a terminal shows while lines are typed."""
-    left, out = iter(lines), io.StringIO()
-
-    def read(prompt: str) -> str:
-        try:
-            return next(left)
-        except StopIteration:
-            raise EOFError from None
-
-    assert Terminal(session, advisor="greedy", every=every, out=out, read=read).run() == 0
+    out = io.StringIO()
+    terminal = Terminal(session, advisor="greedy", every=every, out=out, read=reader(lines))
+    assert terminal.run() == 0
     return out.getvalue()
 
 

@@ -74,15 +74,23 @@ def test_a_page_of_too_many_games_says_how_to_choose(
     [
         (["--games", "0-2"], "--games: expected A-B, lines from 1 to 6, got '0-2'"),
         (["--games", "3-2"], "--games: expected A-B"),
-        (["--games", "2-7"], "--games: expected A-B"),
         (["--games", "x"], "--games: expected A-B"),
         (["--game", "7"], "--game: expected 1 to 6, got 7"),
         (["--lost-by", "nobody"], "--lost-by: expected one of greedy, random, got 'nobody'"),
-        (["--gif", "o.gif", "--games", "1-2"], "--gif: expected one game, got 2"),
+        (["--html", "nowhere/games.html"], "nowhere/games.html: there is no folder"),
+        (["--html", "x.html", "--board", "honshu"], "line 1: board: unknown board 'honshu'"),
+        (["--html", "x.html", "--policy", "genius"], "genius"),
+        (["--policy", "greedy"], "--policy: expected with --html"),
     ],
 )
-def test_what_cannot_be_chosen_is_told(
-    file: Path, options: list[str], error: str, capsys: Output
+def test_what_cannot_be_shown_is_one_line_and_leaves_nothing(
+    file: Path, options: list[str], error: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
+    monkeypatch.chdir(file.parent)
     assert main(["replay", str(file), *options]) == 1
-    assert error in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("replay: ")
+    assert error in told.err
+    assert told.err.count("\n") == 1
+    assert list(file.parent.iterdir()) == [file]

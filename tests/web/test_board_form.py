@@ -1,10 +1,10 @@
 """The form of a board: every value stands in it, and what the owner says is kept value by value."""
 
-import copy
 import tomllib
 from typing import Any
 
 import pytest
+from positions import changed
 
 from tokaido_env import Board
 from tokaido_env.boards.board import built_in_boards
@@ -18,12 +18,6 @@ def value_at(data: Any, key: str) -> Any:
     for part in key.split("."):
         data = data[int(part) if isinstance(data, list) else part]
     return data
-
-
-def put(data: Any, key: str, value: Any) -> None:
-    head, _, last = key.rpartition(".")
-    inner = value_at(data, head)
-    inner[int(last) if isinstance(inner, list) else last] = value
 
 
 @pytest.mark.parametrize("name", BOARDS)
@@ -67,9 +61,9 @@ def test_a_form_that_is_left_as_it_is_gives_the_same_board(name: str) -> None:
 def test_what_was_compared_comes_from_the_box() -> None:
     board = Board.load()
     data = board_form(board)["data"]
-    put(data, "mountains.numbers.M1", 2)
-    put(data, "mountains.numbers.M2", 3)
-    put(data, "commerce.points.6", 46)
+    data = changed(data, "mountains.numbers.M1", 2)
+    data = changed(data, "mountains.numbers.M2", 3)
+    data = changed(data, "commerce.points.6", 46)
     compared = {"temple": "same", "mountains": "different", "commerce": "different"}
     own = corrected(board, data, compared)
     assert own.mountain_numbers == (2, 3, 4, 3)
@@ -97,8 +91,8 @@ def test_other_stations_and_routes_forget_where_single_ones_came_from() -> None:
     del data["ring"]["stations"][27]
     data["routes"]["pairs"][3] = ["M2", "C1"]
     data["routes"]["pairs"][5] = ["M1", "C2"]
-    put(data, "routes.pairs.3", ["M1", "C1"])
-    put(data, "routes.pairs.5", ["M2", "C2"])
+    data = changed(data, "routes.pairs.3", ["M1", "C1"])
+    data = changed(data, "routes.pairs.5", ["M2", "C2"])
     own = corrected(board, data, {"ring": "different"})
     assert len(own.stations) == 27
     assert "ring.27" not in own.provenance
@@ -120,11 +114,7 @@ def test_other_stations_and_routes_forget_where_single_ones_came_from() -> None:
     ],
 )
 def test_what_is_wrong_is_told_at_its_field(key: str, value: Any, at: str) -> None:
-    data = copy.deepcopy(board_form(Board.load())["data"])
-    if "." in key:
-        put(data, key, value)
-    else:
-        data[key] = value
+    data = changed(board_form(Board.load())["data"], key, value)
     with pytest.raises(BoardError) as error:
         corrected(Board.load(), data, {})
     assert error.value.key.startswith(at)

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import uvicorn
@@ -49,31 +49,32 @@ return found;
 """
 
 
-class Served:
-    """A table that is served, as the command does it."""
+class Served(NamedTuple):
+    """A table, and the address of the page that shows it."""
 
-    def __init__(self, table: Table) -> None:
-        self.table = table
-        listener, token = listen(), new_token()
-        port = listener.getsockname()[1]
-        self.page = address(port, token)
-        config = uvicorn.Config(app_of(table, port, token), log_level="critical")
-        self.server = uvicorn.Server(config)
-        run = lambda: self.server.run(sockets=[listener])  # noqa: E731
-        self.thread = threading.Thread(target=run, daemon=True)
-        self.thread.start()
-
-    def close(self) -> None:
-        self.table.close()
-        self.server.should_exit = True
-        self.thread.join(20)
+    table: Table
+    page: str
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
-    one = Served(Table(Session((HUMAN, "greedy"), seed=7), advisor="champion", pace=0.0))
-    yield one
-    one.close()
+def table(request: pytest.FixtureRequest) -> Table:
+    """The table that is served: another game by an indirect parameter."""
+    game = getattr(request, "param", ((HUMAN, "greedy"), "shikoku", 7))
+    return Table(Session(*game), advisor="champion", pace=0.0)
+
+
+@pytest.fixture
+def served(table: Table) -> Iterator[Served]:
+    """Serve a table, as the command does it, and close it."""
+    listener, token = listen(), new_token()
+    port = listener.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(app_of(table, port, token), log_level="critical"))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    yield Served(table, address(port, token))
+    table.close()
+    server.should_exit = True
+    thread.join(20)
 
 
 @pytest.fixture
@@ -142,16 +143,16 @@ def moves_on(browser: Browser, served: Served, act: Any) -> None:
     )
 
 
-@pytest.mark.slow
-def test_a_whole_game_by_clicks(opened: Browser, served: Served) -> None:
-    while served.table.look()["waits_for"] == "human":
-        buttons = opened.find_elements(By.CSS_SELECTOR, ".choices button")
-        moves_on(opened, served, buttons[-1].click)
-    game = record.read_line(served.table.ask("record", {}))
-    assert game.end == "triggers"
-    assert len(opened.find_elements(By.CSS_SELECTOR, ".log li")) == len(game.events)
-    assert "wins" in text(opened, "story")
-    assert opened.title == "human against greedy, Tokaido Duo"
+def plays(browser: Browser, served: Served) -> None:
+    """Choose what stands first."""
+    moves_on(browser, served, shows(browser, ".choices button").click)
+
+
+def was_refused(browser: Browser) -> None:
+    """The browser itself has told of answers that refuse, and of nothing else."""
+    logged = [entry["message"] for entry in browser.get_log("browser")]
+    assert logged
+    assert all("400" in message for message in logged)
 
 
 def test_a_place_on_the_board_is_clicked(opened: Browser, served: Served) -> None:
@@ -184,7 +185,7 @@ def test_keys_take_back_and_ask_for_advice(opened: Browser, served: Served) -> N
 
 
 def test_a_page_that_is_opened_again_and_a_second_one(opened: Browser, served: Served) -> None:
-    moves_on(opened, served, shows(opened, ".choices button").click)
+    plays(opened, served)
     said = text(opened, "log")
     opened.refresh()
     shows(opened, ".choices button")
@@ -192,7 +193,7 @@ def test_a_page_that_is_opened_again_and_a_second_one(opened: Browser, served: S
     first = opened.current_window_handle
     opened.switch_to.new_window("tab")
     opened.get(served.page)
-    moves_on(opened, served, lambda: shows(opened, ".choices button").click())
+    plays(opened, served)
     second = text(opened, "log")
     opened.close()
     opened.switch_to.window(first)
@@ -217,53 +218,32 @@ def test_a_new_game_is_begun(opened: Browser, served: Served) -> None:
     opened.find_element(By.CSS_SELECTOR, ".new button").click()
     wait(opened).until(lambda b: "board: expected" in text(b, "error"))
     assert served.table.session is session
-    logged = opened.get_log("browser")  # the browser itself tells of an answer that refuses
-    assert [entry["message"] for entry in logged if "400" not in entry["message"]] == []
+    was_refused(opened)
 
 
-@pytest.fixture
-def at_a_table(browser: Browser) -> Iterator[tuple[Browser, Served]]:
-    """A page beside the game on the table, where people tell what dice and bag bring."""
-    one = Served(Table(Session((HUMAN, HUMAN), chance="explicit"), advisor="champion"))
-    browser.set_window_size(1280, 900)
-    browser.get("about:blank")
-    browser.get_log("browser")
-    browser.get(one.page)
-    shows(browser, ".choices button")
-    yield browser, one
-    assert browser.get_log("browser") == []
-    browser.get("about:blank")
-    one.close()
-
-
-def test_what_chance_brought_is_tapped(at_a_table: tuple[Browser, Served]) -> None:
-    browser, served = at_a_table
+@pytest.mark.parametrize("table", [((HUMAN, HUMAN), "shikoku", None, "explicit")], indirect=True)
+def test_what_chance_brought_is_tapped(opened: Browser, served: Served) -> None:
     for _ in range(11):  # the boutiques and the waves
-        first = browser.find_element(By.CSS_SELECTOR, ".choices button")
-        moves_on(browser, served, first.click)
-    assert [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".dice legend")] == [
-        f"{character}'s die" for character in ("pilgrim", "merchant", "artist")
-    ]
-    dice = browser.find_elements(By.CSS_SELECTOR, ".dice fieldset")
-    for number, die in enumerate(dice):
-        faces = die.find_elements(By.TAG_NAME, "button")
-        shown = [one.text.split()[0] for one in faces]
+        plays(opened, served)
+    dice = opened.find_elements(By.CSS_SELECTOR, ".dice fieldset")
+    for number, character in enumerate(("pilgrim", "merchant", "artist")):
+        assert dice[number].find_element(By.TAG_NAME, "legend").text == f"{character}'s die"
+        faces = dice[number].find_elements(By.TAG_NAME, "button")
         of_board = sorted(set(served.table.session.game.board.faces[number]))
-        assert shown == list(map(str, of_board))
-        tapped = faces[-1] if number < 2 else faces[0]
+        assert [one.text.split()[0] for one in faces] == list(map(str, of_board))
         if number < 2:
-            tapped.click()
-            assert tapped.get_attribute("aria-pressed") == "true"
+            faces[-1].click()
+            assert faces[-1].get_attribute("aria-pressed") == "true"
         else:
-            moves_on(browser, served, tapped.click)
+            moves_on(opened, served, faces[0].click)
     assert served.table.session.game.events()[-1] == "roll:4/3/1"
-    click(browser, "undo")
-    wait(browser).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".dice fieldset"))
+    click(opened, "undo")
+    wait(opened).until(lambda b: b.find_elements(By.CSS_SELECTOR, ".dice fieldset"))
     assert len(served.table.session.game.events()) == 11
 
 
 def test_a_position_that_differs_is_put(opened: Browser, served: Served) -> None:
-    moves_on(opened, served, lambda: shows(opened, ".choices button").click())
+    plays(opened, served)
     before = served.table.session.game.to_dict()
     click(opened, "differs")
     coins = shows(opened, "dialog [aria-label=coins]")
@@ -284,13 +264,12 @@ def test_a_position_that_differs_is_put(opened: Browser, served: Served) -> None
     }
     moves_on(opened, served, lambda: click(opened, "undo"))
     assert served.table.session.game.to_dict() == before
-    logged = opened.get_log("browser")  # the browser itself tells of an answer that refuses
-    assert [entry["message"] for entry in logged if "400" not in entry["message"]] == []
+    was_refused(opened)
 
 
 def test_the_game_is_looked_back_on_and_reviewed(opened: Browser, served: Served) -> None:
     for _ in range(6):
-        moves_on(opened, served, lambda: shows(opened, ".choices button").click())
+        plays(opened, served)
     now = opened.execute_script(PICTURE)
     last = len(opened.find_elements(By.CSS_SELECTOR, ".log li"))
     click(opened, "review-it")
@@ -310,35 +289,31 @@ def test_the_game_is_looked_back_on_and_reviewed(opened: Browser, served: Served
 
 
 @pytest.mark.slow
-def test_a_whole_game_by_keys_alone(browser: Browser) -> None:
-    served = Served(Table(Session((HUMAN, "champion:sims=64"), seed=7), pace=0.0))
-    browser.get(served.page)
-    shows(browser, ".choices button")
+def test_a_whole_game_by_keys_alone(opened: Browser, served: Served) -> None:
     while (told := served.table.look())["waits_for"] == "human":
         key = str(min(len(told["choices"]), 9))
-        moves_on(browser, served, ActionChains(browser).send_keys(key).perform)
+        moves_on(opened, served, ActionChains(opened).send_keys(key).perform)
     assert record.read_line(served.table.ask("record", {})).end == "triggers"
+    assert "wins" in text(opened, "story")
+    assert opened.title == "human against greedy, Tokaido Duo"
     # A new game is begun by Tab and Enter.
-    summary = browser.find_element(By.CSS_SELECTOR, ".setup summary")
-    browser.execute_script("document.activeElement.blur()")
+    summary = opened.find_element(By.CSS_SELECTOR, ".setup summary")
+    opened.execute_script("document.activeElement.blur()")
     for _ in range(40):
-        ActionChains(browser).send_keys(Keys.TAB).perform()
-        if browser.switch_to.active_element == summary:
+        ActionChains(opened).send_keys(Keys.TAB).perform()
+        if opened.switch_to.active_element == summary:
             break
-    assert browser.switch_to.active_element == summary
-    ActionChains(browser).send_keys(Keys.ENTER).perform()
-    shows(browser, ".setup[open]")
-    ActionChains(browser).send_keys(*[Keys.TAB] * 6, Keys.ENTER).perform()
-    wait(browser).until(lambda b: served.table.session.decisions == 0)
-    assert browser.get_log("browser") == []
-    browser.get("about:blank")
-    served.close()
+    assert opened.switch_to.active_element == summary
+    ActionChains(opened).send_keys(Keys.ENTER).perform()
+    shows(opened, ".setup[open]")
+    ActionChains(opened).send_keys(*[Keys.TAB] * 6, Keys.ENTER).perform()
+    wait(opened).until(lambda b: served.table.session.decisions == 0)
 
 
 @pytest.mark.parametrize("tone", ["light", "dark"])
 def test_all_words_stand_out_from_their_ground(opened: Browser, served: Served, tone: str) -> None:
     for _ in range(3):
-        moves_on(opened, served, lambda: shows(opened, ".choices button").click())
+        plays(opened, served)
     if tone == "dark":
         click(opened, "theme")
     click(opened, "review-it")
@@ -417,9 +392,8 @@ def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) ->
     assert board.provenance_of("temple") == board.provenance_of("culture.10") == "box"
     wait(opened).until(lambda b: hostile in text(b, "who"))
     assert not opened.find_elements(By.TAG_NAME, "img")
-    moves_on(opened, served, lambda: shows(opened, ".choices button").click())
-    logged = opened.get_log("browser")
-    assert [entry["message"] for entry in logged if "400" not in entry["message"]] == []
+    plays(opened, served)
+    was_refused(opened)
 
 
 def test_the_module_works_over_any_model(browser: Browser, served: Served, tmp_path: Path) -> None:

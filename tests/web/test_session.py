@@ -106,17 +106,6 @@ def test_a_record_goes_on_where_it_ends(chance: str) -> None:
     assert again.game.events() == whole[: len(again.game.events())]
 
 
-def test_a_record_from_a_position_goes_on() -> None:
-    game = Game(seed=1)
-    for _ in range(30):
-        game.play(game.legal_actions()[0])
-    begun = Game.from_dict(game.to_dict(), seed=4)
-    begun.play(begun.legal_actions()[-1])
-    session = Session.resumed(begun.record(), (HUMAN, HUMAN))
-    assert session.game.events() == begun.events()
-    assert session.record().start == game.to_dict()
-
-
 def test_a_new_game_has_the_players_and_the_board_of_the_old_one() -> None:
     session = Session((HUMAN, "greedy"), "family:train/50", seed=5)
     board = session.game.board

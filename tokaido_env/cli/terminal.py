@@ -12,8 +12,7 @@ from tokaido_env.core.box import CHARACTERS
 from tokaido_env.core.checks import IllegalMove, plain
 from tokaido_env.record import save
 from tokaido_env.render.ansi import draw, has_colors
-from tokaido_env.render.scene import Scene, story_of
-from tokaido_env.render.words import shown_names
+from tokaido_env.render.scene import story_of
 from tokaido_env.web.session import Session
 
 _MOST_LISTED = 30  # outcomes of chance
@@ -57,7 +56,6 @@ class Terminal:
         self._advisor: str | Agent = advisor
         self._out, self._read = out or sys.stdout, read or input
         self._told = len(session.happened)  # events that were told
-        self._names = shown_names(session.names)
 
     def run(self) -> int:
         """Play until the game is over or its players stop; return the exit status."""
@@ -123,29 +121,23 @@ class Terminal:
                 return labels
         else:
             labels = game.legal_labels()
-            self._print(f"{story_of(self._scene())}")
+            self._print(story_of(self.session.scenes[-1]))
         for number, label in enumerate(labels, start=1):
             meaning = "" if game.player is None else self.session.meaning(label)
             self._print(f"  {number:>2}  {label:<16}{meaning}".rstrip())
         return labels
 
-    def _scene(self) -> Scene:
-        return self.session.scenes[-1]
-
     def _board(self) -> None:
-        self._print(draw(self._scene(), color=has_colors(self._out)))
+        self._print(draw(self.session.scenes[-1], color=has_colors(self._out)))
 
     def _tell(self) -> None:
         """Tell in words what has happened since the last time; save."""
         for happened in self.session.happened[self._told :]:
             self._print(f"  {happened.sentence}")
-            if happened.event.startswith("roll") and self._asks():
+            if happened.event.startswith("roll") and self.session.waits_for != "agent":
                 self._board()
         self._told = len(self.session.happened)
         self._save()
-
-    def _asks(self) -> bool:
-        return self.session.waits_for in ("human", "chance")
 
     def _undo(self) -> None:
         if not self.session.undo():

@@ -9,9 +9,6 @@ from tokaido_env.render.style import style
 
 _MODULES = ("form.js", "editors.js", "table.js")  # each imports those before it
 
-ROOT = "tokaido-app"
-"""The class of the element that a table is shown in; its style touches nothing else."""
-
 
 def static_text(name: str) -> str:
     """Return a file as it stands."""
@@ -25,6 +22,6 @@ def module_text() -> str:
 
 
 def sheet_text() -> str:
-    """Return the style sheet of tables."""
+    """Return the style sheet of tables, which touches nothing outside of them."""
     own = static_text("page.css") + static_text("play.css")
-    return f"{style('light')}{style('dark')}@scope (.{ROOT}) {{\n{own}}}\n"
+    return f"{style('light')}{style('dark')}@scope (.tokaido-app) {{\n{own}}}\n"
