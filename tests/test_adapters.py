@@ -155,25 +155,6 @@ def test_stable_baselines(script: Script, seat: int) -> None:
     assert e.games.batch.slots["seed"].tolist() == [episode_seed(script.seed, 1)]
 
 
-def test_rllib(script: Script) -> None:
-    rllib = pytest.importorskip(
-        "tokaido_env.rllib", reason="RLlib is not installed", exc_type=ImportError
-    )
-    e = rllib.TokaidoMultiAgentEnv({"board": script.board, "reward": script.reward})
-    seen, infos = e.reset(seed=script.seed)
-    assert [info["board"] for info in infos.values()] == [script.game.board.name]
-    for before, player, action in zip(
-        script.positions, script.players, script.actions, strict=True
-    ):
-        assert list(seen) == [f"player_{player}"]
-        assert e.aec.game.states.tobytes() == before
-        seen, rewards, ended, cut, _ = e.step({f"player_{player}": action})
-    assert e.aec.game == script.game
-    assert ended == dict.fromkeys(["player_0", "player_1", "__all__"], script.ended)
-    assert cut == dict.fromkeys(["player_0", "player_1", "__all__"], script.cut)
-    assert [rewards["player_0"], rewards["player_1"]] == approx(script.rewards)
-
-
 def test_openspiel(script: Script) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     pytest.importorskip("tokaido_env.openspiel")
