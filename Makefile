@@ -104,8 +104,8 @@ test-cuda: .venv-cuda/ready
 
 certify-rllib: .venv-rllib/ready
 	$(RLLIB) benchmarks/certify_rollouts.py
-	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_adapters.py \
-	  tests/test_rllib.py tests/test_recipes.py tests/cli/test_tune_with_ray.py
+	$(RLLIB) -m pytest -q tests/test_readme.py tests/test_rllib.py tests/test_recipes.py \
+	  tests/cli/test_tune_with_ray.py
 
 # An environment that cannot be installed is named, and the others go on.
 certify-all: setup

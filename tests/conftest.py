@@ -4,9 +4,11 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from browsers import Browser, browsing
+from positions import shikoku_data, write_board
 
 from tokaido_env.core.jit import INTERPRETED
 
@@ -40,3 +42,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A browser with a profile of its own; without one on the system, the tests are left out."""
     with browsing(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
+
+
+@pytest.fixture(scope="session")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A board on which games end after two rounds, at the cap."""
+    folder = tmp_path_factory.mktemp("boards")
+    return write_board(folder / "short.toml", shikoku_data() | {"max_rounds": 2})

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from positions import shikoku_data, write_board
 
 pytest.importorskip(
     "tokaido_env.rllib",
@@ -40,7 +39,6 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.luck import episode_seed
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.learn.network import frozen
-from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.rllib import (
     NAME,
     POLICY,
@@ -56,14 +54,7 @@ from rllib_ppo import LearnerEnv, MoveModule, policy_of, self_play
 # RLlib registers its vector of games anew each time.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment rllib:UserWarning")
 
-SEEDS = (3, 2**53 - 9)
 AGENTS = ["player_0", "player_1"]
-
-
-@pytest.fixture
-def short(tmp_path: Path) -> Path:
-    """A board on which games end after two rounds, which is the cap."""
-    return write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 2})
 
 
 def same(one: Any, other: Any) -> bool:
@@ -112,12 +103,18 @@ def test_rllibs_own_check(cls: Any, options: dict[str, Any]) -> None:
         check_multiagent_environments(cls(options))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
-    "options", [{}, {"board": "family:train/50", "reward": "margin", "see_board": True}]
+    ("seed", "options"),
+    [
+        (3, {}),
+        (2**53 - 9, {"board": "family:train/50", "reward": "margin", "see_board": True}),
+        (5, {"board": "short"}),
+    ],
 )
-def test_an_episode_is_that_of_pettingzoo(seed: int, options: dict[str, Any]) -> None:
+def test_an_episode_is_that_of_pettingzoo(seed: int, options: dict[str, Any], short: Path) -> None:
     """The same seed and actions: the same agents, observations, rewards, ends and infos."""
+    if options.get("board") == "short":
+        options = {"board": short}
     rng, theirs, ours = np.random.default_rng(seed), env(**options), TokaidoMultiAgentEnv(options)
     for first in (seed, None):
         theirs.reset(seed=first)
@@ -131,36 +128,15 @@ def test_an_episode_is_that_of_pettingzoo(seed: int, options: dict[str, Any]) ->
             action = int(rng.choice(np.flatnonzero(told["action_mask"])))
             theirs.step(action)
             seen, rewards, ended, cut, infos = ours.step({agent: np.int64(action)})
-            if ended["__all__"]:
+            if ended["__all__"] or cut["__all__"]:
                 break
             assert rewards == {theirs.agent_selection: 0.0}
             assert not any({**ended, **cut}.values())
         assert (rewards, infos.keys()) == (theirs.rewards, set(AGENTS))
         assert same(seen, {agent: theirs.observe(agent) for agent in AGENTS})
-        assert ended == dict.fromkeys([*AGENTS, "__all__"], True)
-        assert cut == dict.fromkeys(ended, False)
-
-
-@pytest.mark.parametrize("cls", [TokaidoMultiAgentEnv, LearnerEnv])
-def test_masks_are_the_legal_actions_of_a_game(cls: Any) -> None:
-    e, rng = cls(), np.random.default_rng(0)
-    for episode in range(3):
-        seen, _ = e.reset(seed=7 if episode == 0 else None)
-        game = Game(seed=int(episode_seed(7, episode)))
-        while not game.is_over:
-            assert list(seen) == [f"player_{game.player}"]
-            (told,) = seen.values()
-            assert np.flatnonzero(told["action_mask"]).tolist() == game.legal_actions()
-            action = rng.choice(game.legal_actions())
-            (agent,) = seen
-            seen, rewards, *_ = e.step({agent: action})
-            game.play(int(action))
-        assert not any(told["action_mask"].any() for told in seen.values())
-        winner = game.winner()
-        assert list(rewards.values()) == [
-            (winner == 0) - (winner == 1),
-            (winner == 1) - (winner == 0),
-        ]
+        capped = options == {"board": short}
+        assert ended == theirs.terminations | {"__all__": not capped}
+        assert cut == theirs.truncations | {"__all__": capped}
 
 
 def test_an_illegal_action_loses_and_ends_the_game() -> None:
@@ -174,18 +150,22 @@ def test_an_illegal_action_loses_and_ends_the_game() -> None:
     assert not any(cut.values())
 
 
-@pytest.mark.parametrize(("cls", "truncates"), [(TokaidoMultiAgentEnv, True), (LearnerEnv, False)])
-def test_the_cap_on_rounds_is_nobodys(cls: Any, truncates: bool, short: Path) -> None:
-    """It truncates, as everywhere; the learner is told that nothing comes after it."""
-    e = cls({"board": short})
+def test_at_the_cap_the_learner_is_told_that_nothing_comes_and_sees_the_observation_alone(
+    short: Path,
+) -> None:
+    e = LearnerEnv({"board": short})
     seen, _ = e.reset(seed=1)
     while len(seen) == 1:
         ((agent, told),) = seen.items()
         seen, rewards, ended, cut, _ = e.step({agent: int(np.flatnonzero(told["action_mask"])[0])})
     assert e.aec.game.end == "cap"
     assert rewards == dict.fromkeys(AGENTS, 0.0)
-    assert cut == dict.fromkeys([*AGENTS, "__all__"], truncates)
-    assert ended == dict.fromkeys([*AGENTS, "__all__"], not truncates)
+    assert cut == dict.fromkeys([*AGENTS, "__all__"], False)
+    assert ended == dict.fromkeys([*AGENTS, "__all__"], True)
+    for agent, told in seen.items():
+        expected = e.aec.observe(agent)["observation"]
+        assert told["observation"][:N_FEATURES].tolist() == expected.tolist()
+        assert not told["observation"][N_FEATURES:].any()
 
 
 @pytest.mark.parametrize(
@@ -329,23 +309,6 @@ def test_the_module_of_this_project_is_the_policy_that_the_kernels_play() -> Non
         )
         np.testing.assert_allclose(module.compute_values(batch).detach().numpy(), values, atol=1e-5)
         assert module.compute_values(batch, found[Columns.EMBEDDINGS]).shape == (1,)
-
-
-def test_at_the_end_the_learner_sees_the_observation_alone() -> None:
-    e = LearnerEnv()
-    seen, _ = e.reset(seed=2)
-    while len(seen) == 1:
-        ((agent, told),) = seen.items()
-        seen, *_ = e.step({agent: int(np.flatnonzero(told["action_mask"])[0])})
-    for agent, told in seen.items():
-        expected = e.aec.observe(agent)["observation"]
-        assert told["observation"][:N_FEATURES].tolist() == expected.tolist()
-        assert not told["observation"][N_FEATURES:].any()
-
-
-def test_a_width_that_no_network_has_is_refused() -> None:
-    with pytest.raises(RunError, match=r"^width: expected a multiple of 8, got 12$"):
-        self_play(width=12)
 
 
 # Training

@@ -1,15 +1,16 @@
 """Games of one learner against opponents: every transition is the learner's own."""
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 from alone import Alone, Ints, Recorder, Scripted, random_legal
-from positions import Position, other_board_data, position, shikoku_data, write_board
+from positions import Position, other_board_data, position, write_board
 
 from tokaido_env import IllegalMove, SeedError
 from tokaido_env.agents import Agent, AgentError, make
@@ -28,12 +29,6 @@ OPPONENTS: dict[str, Callable[[], list[Agent]]] = {
     "outside": lambda: [Recorder("random"), Recorder("greedy")],
     "mixed": lambda: [make("random"), Recorder("greedy"), Recorder("random"), make("greedy")],
 }
-
-
-@pytest.fixture
-def short(tmp_path: Path) -> Path:
-    """A board on which games end after two rounds."""
-    return write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 2})
 
 
 def walk(versus: Versus, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Ended]]:
@@ -84,60 +79,67 @@ def check_end(ended: Ended, j: int, alone: Alone) -> None:
     assert alone.game.is_over
     assert ended.observation[j].tolist() == alone.observation()
     assert (ended.seat[j], ended.seed[j]) == (alone.seat, alone.seed)
-    assert ended.length[j] == alone.length
+    assert (ended.length[j], ended.board[j]) == (alone.length, alone.game.board.name)
 
 
 # Transitions
 
 
-@pytest.mark.parametrize("reward", ["win", "margin"])
+@pytest.mark.parametrize(
+    ("seat", "reward", "boards"),
+    [
+        ("alternate", "win", ["shikoku"]),
+        ("alternate", "margin", ["shikoku"]),
+        (0, "margin", ["short", "shorter"]),
+        (1, "win", ["short"]),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", OPPONENTS)
-def test_every_transition_is_the_learners_own(kind: str, reward: Any) -> None:
-    """Seats, rewards, observations, masks and ends, over several episodes of six games."""
+def test_every_transition_is_the_learners_own(
+    kind: str, seat: Any, reward: Any, boards: list[Any], short: Path, tmp_path: Path
+) -> None:
+    """Seats, rewards, observations, masks and ends, over several episodes of six games.
+
+    On the short boards, which are handed out in turn, the cap truncates and pays nobody (R10.1).
+    """
+    shorter = write_board(tmp_path / "other.toml", other_board_data() | {"max_rounds": 1})
+    pool = [{"short": short, "shorter": shorter}.get(name, name) for name in boards]
     n, base = 6, 50
     opponents = OPPONENTS[kind]()
-    versus = Versus(n, opponents, reward=reward)
+    versus = Versus(n, opponents, reward=reward, seat=seat, board=pool)
 
     def begin(i: int, episode: int) -> Alone:
-        opponent = opponents[i % len(opponents)]
-        return Alone(int(episode_seed(base + i, episode)), (i + episode) % 2, opponent)
+        own = (i + episode) % 2 if seat == "alternate" else seat
+        seed, opponent = int(episode_seed(base + i, episode)), opponents[i % len(opponents)]
+        return Alone(seed, own, opponent, board=pool[i % len(pool)])
 
     versus.reset(base)
     games, episodes, moments = [begin(i, 0) for i in range(n)], [0] * n, Counter[str]()
     for i in range(n):
         check_game(versus, i, games[i])
-    for actions, ended in walk(versus, 420):
+    for actions, ended in walk(versus, 420 if boards == ["shikoku"] else 60):
         for i in range(n):
-            seat, alone = games[i].seat, games[i]
+            own, alone = games[i].seat, games[i]
             alone.play(int(actions[i]))
             assert versus.reward[i] == pytest.approx(alone.reward(reward))
-            assert versus.terminated[i] == alone.game.is_over == (i in ended.games)
+            assert versus.terminated[i] == (alone.game.end == "triggers")
+            assert versus.truncated[i] == (alone.game.end == "cap")
+            assert alone.game.is_over == (i in ended.games)
             if alone.game.is_over:
                 check_end(ended, ended.games.tolist().index(i), alone)
                 moments += alone.moments
                 episodes[i] += 1
                 games[i] = begin(i, episodes[i])
-            assert versus.player[i] == (NOBODY if versus.terminated[i] else seat)
+            assert versus.player[i] == (NOBODY if i in ended.games else own)
             check_game(versus, i, games[i])
-        assert not versus.truncated.any()
         assert not versus.done.any()
     assert min(episodes) >= 2
-    assert moments["learner again"] > 100
-    assert moments["opponent again"] > 100
-    assert moments["learner returns"] > 0
-    assert moments["opponent returns"] > 0
-
-
-def test_opponents_in_the_kernel_and_outside_give_the_same_games() -> None:
-    told = []
-    for opponents in OPPONENTS.values():
-        versus = Versus(6, opponents(), seat="random", reward="margin")
-        versus.reset(7)
-        steps = [
-            (actions.tolist(), plain(end), facts(versus)) for actions, end in walk(versus, 300)
-        ]
-        told.append((steps, versus.batch.states.tobytes(), versus.batch.luck.tobytes()))
-    assert told[0] == told[1] == told[2]
+    if boards == ["shikoku"]:
+        assert moments["learner again"] > 100
+        assert moments["opponent again"] > 100
+        assert moments["learner returns"] > 0
+        assert moments["opponent returns"] > 0
 
 
 def test_an_outside_opponent_is_asked_for_many_games_at_once() -> None:
@@ -149,107 +151,19 @@ def test_an_outside_opponent_is_asked_for_many_games_at_once() -> None:
     assert opponent.asked > 10 * opponent.calls > 0
 
 
-def test_the_cap_truncates_and_pays_nobody_on_any_board(short: Path, tmp_path: Path) -> None:
-    """R10.1; the boards are handed out in turn."""
-    other = write_board(tmp_path / "other.toml", other_board_data() | {"max_rounds": 1})
-    versus = Versus(4, ["random", Recorder("greedy")], seat=0, board=[short, other])
-    versus.reset(5)
-    episodes = [0] * 4
-
-    def begin(i: int) -> Alone:
-        seed = int(episode_seed(5 + i, episodes[i]))
-        return Alone(seed, 0, versus.opponents[i], board=(short, other)[i % 2])
-
-    games = [begin(i) for i in range(4)]
-    for actions, ended in walk(versus, 60):
-        assert not versus.reward.any()
-        assert not versus.terminated.any()
-        for i in range(4):
-            games[i].play(int(actions[i]))
-            assert versus.truncated[i] == games[i].game.is_over == (i in ended.games)
-            if games[i].game.is_over:
-                check_end(ended, ended.games.tolist().index(i), games[i])
-                episodes[i] += 1
-                games[i] = begin(i)
-            check_game(versus, i, games[i])
-    assert min(episodes) >= 5
-
-
-# Decisions inside the other's pick
-
-
-def taking(lead: int, **changes: Any) -> Position:
+def taking(**changes: Any) -> Position:
     """Seat 0 can move its pilgrim to the sea and take *robust* from seat 1, who holds six wares."""
     waves = {"pilgrim": ("tranquil", 0), "merchant": ("robust", 1), "artist": ("inspired", 1)}
     mine = {"pilgrim": 2, "merchant": "C8", "artist": "A8"}
-    theirs = {"merchant": "M4", "artist": "A4", "wares": SIX_WARES}
-    return position(lead=lead, dice=(2, 1, 1), waves=waves, mine=mine, theirs=theirs, **changes)
-
-
-@pytest.mark.parametrize("autoreset", [True, False])
-def test_the_opponent_returns_a_ware_inside_the_learners_pick(autoreset: bool) -> None:
-    """R7.4: then it makes its own pick, and the step goes on to the learner's next one."""
-    opponent = Scripted("discard:doll", "artist:A5", "artist:A3", "pass")
-    versus = Versus(1, opponent, seat=0, autoreset=autoreset)
-    versus.reset(0, taking(lead=0))
-    alone = Alone(0, 0, Scripted("discard:doll", "artist:A5", "artist:A3", "pass"), taking(lead=0))
-    check_game(versus, 0, alone)
-    for label in ("pilgrim", "take:merchant"):
-        assert opponent.played == []
-        versus.step([IDS[label]])
-        alone.play(IDS[label])
-        check_game(versus, 0, alone)
-    assert opponent.played[0] == IDS["discard:doll"]
-    assert len(opponent.played) > 1
-    assert alone.moments["opponent returns"] == 1
-    assert alone.moments["opponent again"] >= 1  # the ware, then a die
-    assert alone.game.to_dict()["players"][1]["wares"]["doll"] == 1
-    assert (alone.game.phase.name, alone.game.rounds) == ("MOVE", 1)
-    assert (versus.reward[0], versus.terminated[0]) == (0.0, False)
-
-
-@pytest.mark.parametrize("spec", ["random", "greedy"])
-def test_the_opponent_in_the_kernel_returns_a_ware_inside_the_learners_pick(spec: str) -> None:
-    versus = Versus(1, spec, seat=0)
-    versus.reset(3, taking(lead=0))
-    alone = Alone(3, 0, make(spec), taking(lead=0))
-    for label in ("pilgrim", "take:merchant"):
-        versus.step([IDS[label]])
-        alone.play(IDS[label])
-        check_game(versus, 0, alone)
-    assert alone.moments["opponent returns"] == 1
-    assert alone.moments["opponent again"] >= 1  # the ware, then a die
-
-
-def test_the_learner_returns_a_ware_inside_the_opponents_pick() -> None:
-    """R7.4: the step ends there, pays nothing, and what follows is the learner's own pick."""
-    opponent = Scripted("take:merchant", "pilgrim")
-    versus = Versus(1, opponent, seat=1)
-    versus.reset(0, taking(lead=1))
-    learner = Scripted("merchant:M3", "pass")
-    while opponent.played == []:
-        [action] = learner.act(None, None, versus.batch.legal, None)
-        versus.step([action])
-    assert opponent.played == [IDS["pilgrim"], IDS["take:merchant"]]
-    assert [each[0] for each in results(versus)] == [0.0, False, False]
-    returns = {IDS["discard:fan"], IDS["discard:doll"]}
-    assert set(np.flatnonzero(versus.masks()[0])) == returns
-    assert versus.observe()[0, SEAT] == 1.0
-    versus.step([IDS["discard:doll"]])
-    assert len(opponent.played) == 2
-    assert versus.player[0] == versus.seats[0] == 1
-    after = versus.batch.states[0]
-    assert (after["wares"][1].tolist(), after["round"]) == ([0, 0, 1, 4], 1)
-    legal = set(np.flatnonzero(versus.masks()[0]))
-    assert legal
-    assert all(action in range(IDS["artist:A1"], IDS["pass"]) for action in legal)
+    theirs = {"merchant": "M4", "artist": "A4", "wares": {"fan": 4, "doll": 2}}
+    return position(dice=(2, 1, 1), waves=waves, mine=mine, theirs=theirs, **changes)
 
 
 def test_a_game_may_begin_with_a_ware_to_return_inside_the_opponents_pick() -> None:
-    """The opponent plays to it within the reset; each game may begin from its own position."""
+    """R7.4. The opponent plays to it within the reset; each game may begin from its position."""
     opponent = Scripted("take:merchant", "pilgrim")
     versus = Versus(2, opponent, seat=1)
-    versus.reset(0, [taking(lead=0), taking(lead=0, round=9)])
+    versus.reset(0, [taking(), taking(round=9)])
     assert versus.batch.states["round"].tolist() == [1, 9]
     assert opponent.played == [*[IDS["pilgrim"]] * 2, *[IDS["take:merchant"]] * 2]
     returns = [IDS["discard:doll"], IDS["discard:fan"]]
@@ -265,32 +179,6 @@ def seats_of(seat: Any, seed: int, n: int) -> list[int]:
     versus.reset(seed)
     assert versus.observe()[:, SEAT].tolist() == versus.seats.tolist()
     return versus.seats.tolist()
-
-
-@pytest.mark.parametrize("seat", [0, 1])
-def test_the_learner_keeps_its_seat(short: Path, seat: Literal[0, 1]) -> None:
-    versus = Versus(4, "random", seat=seat, board=short)
-    versus.reset(0)
-    ends = 0
-    for _, ended in walk(versus, 40):
-        assert versus.seats.tolist() == [seat] * 4
-        assert ended.seat.tolist() == [seat] * len(ended.games)
-        ends += len(ended.games)
-    assert ends > 4
-
-
-def test_alternating_seats_change_with_game_and_episode(short: Path) -> None:
-    versus = Versus(4, "random", seat="alternate", board=short)
-    versus.reset(0)
-    assert versus.seats.tolist() == [0, 1, 0, 1]
-    changes = 0
-    for _, ended in walk(versus, 40):
-        before = versus.seats.copy()
-        before[ended.games] = 1 - before[ended.games]
-        assert ended.seat.tolist() == before[ended.games].tolist()
-        assert versus.observe()[:, SEAT].tolist() == versus.seats.tolist()
-        changes += len(ended.games)
-    assert changes > 8
 
 
 def test_a_reset_without_a_seed_is_another_episode_for_alternating_seats() -> None:
@@ -322,7 +210,7 @@ def test_random_seats_of_later_episodes_follow_from_their_seeds(short: Path) -> 
 # Without autoreset
 
 
-def test_finished_games_wait_for_a_reset() -> None:
+def test_finished_games_wait_for_a_reset_that_leaves_the_others_where_they_are() -> None:
     versus = Versus(3, ["random", Recorder()], autoreset=False)
     versus.reset(0)
     finish(versus)
@@ -330,27 +218,18 @@ def test_finished_games_wait_for_a_reset() -> None:
     assert versus.terminated.tolist() == versus.done.tolist()
     assert abs(versus.reward[game]) == 1.0
     assert not versus.masks()[game].any()
-    before = contents(versus)
+    before, running = contents(versus), np.flatnonzero(~versus.done)
     with pytest.raises(RuntimeError, match=f"game {game} has ended or not begun: reset it"):
         versus.step(random_legal(versus.masks(), np.random.default_rng(0)))
     assert contents(versus) == before
-
-
-def test_resetting_some_games_leaves_the_others_where_they_are() -> None:
-    versus = Versus(3, ["random", Recorder()], autoreset=False)
-    versus.reset(0)
-    finish(versus)
-    ended, running = np.flatnonzero(versus.done), np.flatnonzero(~versus.done)
-    before, slots = versus.batch.states[running].tobytes(), versus.batch.slots[running].tobytes()
-    seen = versus.observe()[running]
-    versus.reset(games=ended)
+    others = versus.batch.snapshot(running), versus.observe()[running]
+    versus.reset(games=np.array([game]))
     assert not versus.done.any()
     assert not any(each.any() for each in results(versus))
-    assert versus.batch.states[running].tobytes() == before
-    assert versus.batch.slots[running].tobytes() == slots
-    assert np.array_equal(versus.observe()[running], seen)
-    for i in ended.tolist():
-        check_game(versus, i, Alone(episode_seed(i, 1), (i + 1) % 2, versus.opponents[i]))
+    for name, array in versus.batch.snapshot(running).items():
+        assert array.tobytes() == others[0][name].tobytes()
+    assert np.array_equal(versus.observe()[running], others[1])
+    check_game(versus, game, Alone(episode_seed(game, 1), (game + 1) % 2, versus.opponents[game]))
 
 
 def test_waiting_games_are_the_same_as_those_that_begin_at_once() -> None:
@@ -504,22 +383,6 @@ def test_opponents_change_while_games_run() -> None:
     assert all(sum(alone.moments.values()) for alone in games)
 
 
-def test_a_replaced_opponent_is_asked_no_more() -> None:
-    first, second = Recorder(), Recorder()
-    versus = Versus(4, first)
-    versus.reset(0)
-    for _ in walk(versus, 10):
-        pass
-    asked = first.asked
-    assert asked > 0
-    versus.assign(second, np.array([0, 1]))
-    versus.assign("greedy", np.array([2, 3]))
-    for _ in walk(versus, 10):
-        pass
-    assert first.asked == asked
-    assert second.asked > 0
-
-
 class Breaking(Recorder):
     """Plays like random until it has been asked so often, then does something wrong."""
 
@@ -618,13 +481,12 @@ def test_wrong_opponents_are_refused_and_nothing_changes() -> None:
     assert versus.opponents == before
 
 
-# Snapshots
-
-
 @pytest.mark.parametrize("autoreset", [True, False])
-@pytest.mark.parametrize("kind", OPPONENTS)
-def test_a_snapshot_continues_identically(kind: str, autoreset: bool) -> None:
-    def begin() -> Versus:
+@pytest.mark.parametrize(("kind", "other"), [*itertools.permutations(OPPONENTS, 2)])
+def test_a_snapshot_continues_identically(kind: str, other: str, autoreset: bool) -> None:
+    """Whoever plays the games from then on: it holds them, but not their opponents."""
+
+    def begin(kind: str) -> Versus:
         return Versus(5, OPPONENTS[kind](), seat="random", autoreset=autoreset)
 
     def go_on(versus: Versus) -> list[Any]:
@@ -636,7 +498,7 @@ def test_a_snapshot_continues_identically(kind: str, autoreset: bool) -> None:
             told.append((plain(ended), facts(versus)))
         return told
 
-    versus = begin()
+    versus = begin(kind)
     versus.reset(3)
     if autoreset:
         for _ in walk(versus, 70):
@@ -645,31 +507,14 @@ def test_a_snapshot_continues_identically(kind: str, autoreset: bool) -> None:
         finish(versus)
     snapshot, now = versus.snapshot(), facts(versus)[:5]
     told = []
-    for each in (versus, versus, begin()):
+    for each in (versus, versus, begin(kind), begin(other)):
         each.restore(snapshot)
         assert facts(each)[:5] == now
         told.append(go_on(each))
-    assert told[0] == told[1] == told[2]
+    assert told[0] == told[1] == told[2] == told[3]
     assert any(ended[0] for ended, _ in told[0])
-
-
-@pytest.mark.parametrize("first", OPPONENTS)
-@pytest.mark.parametrize("second", OPPONENTS)
-def test_a_snapshot_holds_the_games_but_not_who_plays_them(first: str, second: str) -> None:
-    """It goes on with whom the environment that it is put into meets."""
-    told = []
-    versus = Versus(4, OPPONENTS[first]())
-    versus.reset(3)
-    for _ in walk(versus, 30):
-        pass
-    snapshot = versus.snapshot()
-    for kind in (first, second):
-        other = Versus(4, OPPONENTS[kind]())
-        other.restore(snapshot)
-        told.append([(plain(ended), facts(other)) for _, ended in walk(other, 60, seed=1)])
-        asked = sum(getattr(agent, "asked", 0) for agent in other.opponents)
-        assert (asked > 0) == (kind != "in the kernel")
-    assert told[0] == told[1]
+    asked = sum(getattr(agent, "asked", 0) for agent in each.opponents)
+    assert (asked > 0) == (other != "in the kernel")
 
 
 # Beginning
@@ -700,11 +545,7 @@ def test_the_first_reset_needs_no_seed() -> None:
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match=r"n: expected one game or more, .*got 0"):
         Versus(0, "random")
-    with pytest.raises(ValueError, match="seat: expected one of 0, 1, 'alternate', 'random'"):
-        Versus(1, "random", seat=2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="illegal: expected one of 'raise', 'terminate'"):
         Versus(1, "random", illegal="ignore")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="reward: expected one of 'win', 'margin'"):
-        Versus(1, "random", reward="points")  # type: ignore[arg-type]
     with pytest.raises(SeedError):
         Versus(3, "random").reset(2**53 - 2)

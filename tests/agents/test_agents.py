@@ -1,10 +1,7 @@
 """Agents: spec strings that teach, and play that follows from key and position alone."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +17,6 @@ from tokaido_env.agents.registry import cost_of
 from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import N_ACTIONS
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def some_games(n: int = 64, decisions: int = 60) -> Batch:
@@ -256,25 +251,6 @@ def test_wrong_arguments_are_named(spec: str, change: dict[str, Any], message: s
         with pytest.raises((TypeError, ValueError), match=re.escape(message)):
             ask(**right | change)
         assert ask(**right) is not None
-
-
-# The examples of the folder agents/
-
-
-def test_the_hand_written_example_plays_as_its_page_says() -> None:
-    (command,) = re.findall(
-        r"`tokaido (evaluate python:.*?)`", (ROOT / "agents/README.md").read_text("utf-8")
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "tokaido_env", *command.replace("1000", "20").split()],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert re.search(r" 1 +\S+:TempleBot +20 ", done.stdout), done.stdout  # ahead of `random`
 
 
 def test_an_agent_is_made_again_from_its_spec() -> None:

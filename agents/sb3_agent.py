@@ -1,0 +1,46 @@
+"""A model of Stable-Baselines3 as an agent: it learns against `greedy`, then plays.
+
+python agents/sb3_agent.py model.zip --steps 50000
+tokaido evaluate python:agents.sb3_agent:SB3Agent,file=model.zip random --games 100
+"""
+
+import argparse
+
+import numpy as np
+from sb3_contrib import MaskablePPO
+
+from tokaido_env import Game
+from tokaido_env.sb3 import TokaidoVecEnv
+
+
+class SB3Agent:
+    """Plays the action that the model holds best.
+
+    Args:
+        file: a `MaskablePPO` that has learnt in a `TokaidoVecEnv` or in `TokaidoDuo-v0`.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.model = MaskablePPO.load(file, device="cpu")
+
+    def choose(self, game: Game, rng: np.random.Generator) -> int:
+        """Return the id of a legal action."""
+        action, _ = self.model.predict(
+            game.observation(), action_masks=game.mask(), deterministic=True
+        )
+        return int(action)
+
+
+def train(file: str, steps: int) -> None:
+    """Train a model in 64 games at once, and save it."""
+    env = TokaidoVecEnv(64, "greedy", seed=0)
+    model = MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=512, gamma=1.0, device="cpu")
+    model.learn(steps)
+    model.save(file)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="MaskablePPO against greedy.")
+    parser.add_argument("file", help="where to save the model")
+    parser.add_argument("--steps", type=int, default=50_000, help="decisions (default: 50000)")
+    train(**vars(parser.parse_args()))
