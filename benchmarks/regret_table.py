@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from regret_agreement import agreement
 from tokaido_100 import filled
 
 from tokaido_env.arena.intervals import PAIR_SCORES, Z95
@@ -40,7 +41,7 @@ from tokaido_env.report.style import (
     save_figure,
 )
 from tokaido_env.report.tables import Table, print_table
-from tokaido_env.study.regret import Measured, agreement, difference
+from tokaido_env.study.regret import Measured, difference
 from tokaido_env.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from fuzz import refusal
 from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.agents.registry import make
-from tokaido_env.study.regret import agreement, figures, measure
+from tokaido_env.study.regret import figures, measure
 from tokaido_env.study.regret_set import RegretSet, RegretSetError
 
 ARRAYS = ("states", "board", "stratum", "starts", "actions", "sums")
@@ -52,8 +52,6 @@ class Cases:
         """What is taken can be measured by, and told."""
         found = figures(loaded, measure(make("greedy"), loaded))
         json.dumps(found, allow_nan=False)
-        if len(loaded.card["policies"]) > 1:
-            agreement(loaded)
 
     def _write(self, rng: random.Random) -> None:
         """Write a damaged set, with its hash made anew mostly."""

@@ -1,5 +1,6 @@
 """Regret: the estimator on simulated truth, what agents are asked, and who fails."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from processes import ROOT
 from regrets import drawn_sums, small_set, truth_of
 from twice import Twice
 
@@ -17,7 +19,6 @@ from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.study.regret import (
     ERROR,
     Measured,
-    agreement,
     difference,
     estimates,
     figures,
@@ -25,6 +26,10 @@ from tokaido_env.study.regret import (
     measure,
 )
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, RegretSet
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from regret_agreement import agreement
 
 TOLD = small_set()
 Floats = npt.NDArray[np.float64]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from networks import decisions
 from processes import ROOT
+from regret_rollouts import Blocks, roll_out
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import Agent, make
@@ -17,7 +18,6 @@ from tokaido_env.core.bits import actions_of
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.plain import to_dict
 from tokaido_env.study.regret_set import BLOCK
-from tokaido_env.study.rollouts import Blocks, roll_out
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
