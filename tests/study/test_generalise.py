@@ -117,13 +117,9 @@ def test_as_many_games_on_boards_of_those_it_was_trained_on(
     ("training", "told"),
     [
         ({"board": {"name": "family:train/10", "hash": "x"}}, "family:train/10"),
-        ({"board": "family:train/10"}, "family:train/10"),
-        ({"settings": {"board": "family:train/10"}}, "family:train/10"),
-        ({"settings": {"board": "shikoku"}}, "shikoku"),
-        ({"board": {"name": "family:1"}, "settings": {"board": "shikoku"}}, "family:1"),
         ({}, None),
         ({"board": 5}, None),
-        ({"board": {"name": ["family:1"]}, "settings": 3}, None),
+        ({"board": {"name": ["family:1"]}}, None),
     ],
 )
 def test_what_a_policy_says_of_its_training(training: Any, told: str | None) -> None:
