@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from regret_rollouts import Blocks, roll_out
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents.guide import guides_of
@@ -34,7 +35,6 @@ from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase, copy_rows
 from tokaido_env.study.regret_set import NOT_ROLLED, PHASES, RegretSet
-from tokaido_env.study.rollouts import Blocks, roll_out
 from tokaido_env.trajectory import in_parts
 
 SOURCES = ("champion", "heuristic")
@@ -270,7 +270,7 @@ def network_of(agent: Agent) -> Network | None:
 
 
 class RolloutsUnit(NamedTuple):
-    """Positions to be rolled out, as work for an executor: its only part is `rollouts.roll_out`'s.
+    """Positions to be rolled out, as work for an executor: its only part is what `roll_out` gives.
 
     Attributes:
         policy: spec of who plays on.

@@ -24,12 +24,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import regret_making as making
+from regret_agreement import agreement
 
 from tokaido_env.arena.executors import EXECUTORS, Executor, check_executor, open_executor
 from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.core.checks import check_seed
 from tokaido_env.files import check_outputs, locked, whole_file
-from tokaido_env.study.regret import agreement
 from tokaido_env.study.regret_set import BLOCK, SHIPPED, RegretSet
 
 PART = 20  # positions between two looks at what is done

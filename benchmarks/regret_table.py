@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from regret_agreement import agreement
 from tokaido_100 import filled
 
 from tokaido_env.arena.intervals import PAIR_SCORES, Z95
@@ -39,8 +40,8 @@ from tokaido_env.report.style import (
     new_figure,
     save_figure,
 )
-from tokaido_env.report.tables import Table, print_table
-from tokaido_env.study.regret import Measured, agreement, difference
+from tokaido_env.report.tables import Table, markdown, print_table
+from tokaido_env.study.regret import Measured, difference
 from tokaido_env.study.regret_set import NOT_ROLLED, SHIPPED, RegretSet
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_plot(title, found, options.results)
     order = order_of(found, ladder)
     print(order)
-    text = "\n".join(f"**{table.title}**\n\n{report.markdown_of(table)}" for table in tables)
+    text = "\n".join(f"**{table.title}**\n\n{markdown(table, code=True)}" for table in tables)
     text += f"\n{order}\n"
     write_text(options.results / "tables.md", text)
     if options.docs:

@@ -30,8 +30,7 @@ from tokaido_env.arena.tournament import Sheet, play
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.files import read_json, write_text
 from tokaido_env.record import Record, read_each, save
-from tokaido_env.report.regret import markdown_of
-from tokaido_env.report.tables import Table, print_table
+from tokaido_env.report.tables import Table, markdown, print_table
 from tokaido_env.study.estimates import Figure, mean_of
 from tokaido_env.study.review import DRAWS, OPEN
 from tokaido_env.study.reviews import Asked, review_each
@@ -104,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_table(table)
     print(orders)
     if options.docs:
-        text = "\n".join(f"**{table.title}**\n\n{markdown_of(table)}" for table in tables)
+        text = "\n".join(f"**{table.title}**\n\n{markdown(table, code=True)}" for table in tables)
         write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), f"\n{text}\n{orders}\n\n"))
     return 0
 

@@ -98,7 +98,8 @@ def test_resamples_repeat_and_do_not_hang_on_how_many_are_made_at_once(
 
 # Student's quantiles of 97.5 % (any table of them).
 @pytest.mark.parametrize(
-    ("freedom", "quantile"), [(4, 2.776), (9, 2.262), (19, 2.093), (99, 1.984), (10**9, 1.960)]
+    ("freedom", "quantile"),
+    [(3, 3.182), (4, 2.776), (9, 2.262), (19, 2.093), (99, 1.984), (10**9, 1.960)],
 )
 def test_few_boards_ask_for_a_farther_quantile(freedom: int, quantile: float) -> None:
     assert student95(freedom) == pytest.approx(quantile, rel=0.01)

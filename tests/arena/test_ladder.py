@@ -405,15 +405,6 @@ def test_opponents_are_those_that_tell_most(ladder: Ladder, thorough: bool) -> N
     ]
 
 
-def test_a_few_opponents_are_enough(ladder: Ladder) -> None:
-    table = Table(STRENGTHS | {"new": 450.0})
-    rated = rate("new", ladder, play=table.play, seed=5)
-    assert len(rated.matches) == len(table.played) == 4
-    assert (rated.seed, rated.ladder) == (5, ladder.hash)
-    assert rated.rating.agent == "new"
-    assert rated.rating.games == sum(games for _, _, games, _ in table.played)
-
-
 def test_all_agents_meet_an_opponent_with_the_same_luck_and_no_other_match_has_it(
     ladder: Ladder,
 ) -> None:

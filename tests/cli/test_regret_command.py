@@ -56,7 +56,6 @@ def test_agents_are_told_with_their_differences(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["nobody"], "unknown agent 'nobody'"),
         (["greedy", "--set", "missing.npz"], "missing.npz: expected a file"),
         (["greedy", "--json", "no/where.json"], "no/where.json"),
     ],
@@ -69,13 +68,6 @@ def test_bad_arguments_are_told_in_one_line(
     assert error.startswith("evaluate: ")
     assert told in error
     assert error.count("\n") == 1
-
-
-def test_a_results_file_never_takes_the_place_of_the_set(
-    path: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["regret", "greedy", "--set", path, "--json", path]) == 1
-    assert RegretSet.load(path).card["name"] == "small"
 
 
 # Making one

@@ -13,6 +13,7 @@ from regrets import drawn_sums, small_set, truth_of
 
 from tokaido_env.agents.registry import make
 from tokaido_env.report import regret as report
+from tokaido_env.report.tables import markdown
 from tokaido_env.study.regret import difference, figures, measure
 from tokaido_env.study.regret_set import RegretSet
 
@@ -77,7 +78,7 @@ def test_the_order_is_compared_with_that_of_the_ladder() -> None:
 def test_tables_and_picture(found: list[dict[str, Any]], told: RegretSet, tmp_path: Path) -> None:
     table = report.main_table("set", found)
     assert len({len(row) for row in (table.headers, *table.rows)}) == 1
-    lines = report.markdown_of(table).splitlines()
+    lines = markdown(table, code=True).splitlines()
     assert lines[2].startswith("| `")
     files = regret_table.write_plot("set", found, tmp_path)
     first = [file.read_bytes() for file in files]

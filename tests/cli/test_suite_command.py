@@ -68,29 +68,15 @@ def test_a_submission_is_verified_and_compared(tmp_path: Path, capsys: Output) -
     assert "suite: expected tokaido-bench-1" in capsys.readouterr().err
 
 
-def test_an_agent_that_fails_is_named_and_its_finished_games_are_kept(
-    tmp_path: Path, capsys: Output
-) -> None:
-    records = tmp_path / "games.jsonl"
-    command = ["suite", "python:outsiders:Fails,how=raises", "--suite", str(SMALL)]
-    assert main([*command, "--records", str(records)]) == 1
-    error = capsys.readouterr().err
-    assert "outsiders:Fails" in error
-    assert "RuntimeError: cannot decide" in error
-    assert f"games were played, all in {records}: call again to go on" in error
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("suite", "greedy", "--suite", "no.json"), "no.json: no such suite"),
-        (("suite", "greedy", "--json", "/nowhere/x"), "/nowhere/x: there is no folder"),
         (("suite", "greedy", "--markdown", "x.md"), "--markdown: expected together with --table"),
         (
             ("suite", "greedy", "--table", "x.json"),
             "--table: expected files of results, and",
         ),
-        (("suite", "nobody"), "unknown agent 'nobody'"),
         (("verify", "no.json"), "no.json: no such submission"),
         (("verify", str(SMALL)), "suite: expected tokaido-bench-1, got None: expected a submis"),
     ],
@@ -103,13 +89,6 @@ def test_an_error_is_one_line_and_status_1(
     assert error.startswith("evaluate: ")
     assert message in error
     assert error.count("\n") == 1
-
-
-def test_an_agent_is_asked_for(capsys: Output) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["suite"])
-    assert stopped.value.code == 2
-    assert "expected an agent, as: tokaido evaluate suite greedy" in capsys.readouterr().err
 
 
 # The script

@@ -99,13 +99,3 @@ def test_learners_are_told_by_name_and_by_number_of_boards(
     row = "| 10 | 2 | 45.0 % (40.0 to 50.0) | 60.0 % (60.0 to 60.0) | −15.0 % (−20.0 to −10.0) |"
     assert row in text
     assert figure.read_text() == "<svg/>"
-
-
-def test_what_fails_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokaido_100, "AGENTS", {"x": "nobody"})
-    assert tokaido_100.main(["--results", str(tmp_path), "--only", "x"]) == 1
-
-
-def test_a_page_without_marks_is_left_alone() -> None:
-    with pytest.raises(ValueError, match="expected the marks"):
-        tokaido_100.filled("no marks", "| x |\n")

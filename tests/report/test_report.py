@@ -15,11 +15,9 @@ import matplotlib
 import numpy as np
 import pytest
 
-from tokaido_env.agents import make
 from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.match import GAME, TRIGGERS, Match
 from tokaido_env.arena.ratings import Rating
-from tokaido_env.arena.tournament import play_match
 from tokaido_env.report.figures import write_plots
 from tokaido_env.report.page import write_report
 from tokaido_env.report.results import NAME_LENGTH, results_between, short_names
@@ -162,15 +160,6 @@ def test_the_same_matches_give_the_same_bytes_whatever_the_users_settings(
     for path in paths:
         assert path.read_bytes() == (folder / path.name).read_bytes(), path.name
         assert b"matplotlib.org" not in path.read_bytes(), "a version"
-
-
-def test_games_that_were_played_without_ratings(tmp_path: Path) -> None:
-    match = play_match(make("greedy"), make("random"), 20, seed=0)
-    paths = write_plots([match], [], tmp_path)
-    names = [name for name in FIGURES if name != "ratings"]
-    assert [path.name for path in paths] == [n + s for n in names for s in (".png", ".svg")]
-    assert all(path.is_file() for path in paths)
-    assert f"{100 * match.score:.1f}" in texts(tmp_path / "scores.svg")
 
 
 def test_matches_of_the_same_two_count_as_one() -> None:

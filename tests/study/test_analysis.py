@@ -59,16 +59,6 @@ def test_means__of_independent_values_as_by_hand() -> None:
     assert told["ci95"] == pytest.approx([mean(values) - half, mean(values) + half], abs=2e-6)
 
 
-@pytest.mark.parametrize("estimate", [mean_of, share_of])
-def test_telling_the_same_thing_twice_adds_nothing(estimate: Any) -> None:
-    values = np.random.default_rng(1).random(30).round()
-    once = estimate(values, np.arange(30))
-    twice = estimate(np.repeat(values, 2), np.repeat(np.arange(30), 2))
-    assert twice["ci95"] == pytest.approx(once["ci95"], abs=1e-6)
-    believed = estimate(np.repeat(values, 2), np.arange(60))
-    assert np.ptp(believed["ci95"]) < 0.8 * np.ptp(once["ci95"])
-
-
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     rng = np.random.default_rng(2)
     clusters = np.repeat(np.arange(50), 8)
@@ -86,9 +76,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 @pytest.mark.parametrize("estimate", [mean_of, share_of])
 def test_nothing_is_said_about_nothing(estimate: Any) -> None:
     assert estimate([], np.arange(0)) == {"mean": None, "ci95": None, "n": 0}
-
-
-def test_one_cluster_has_no_interval() -> None:
     assert mean_of([1.0, 2.0], np.zeros(2, int))["ci95"] is None
 
 
@@ -229,8 +216,9 @@ def test_who_never_uses_tiles_gains_nothing_by_them() -> None:
 
 
 def test_boards_are_clusters() -> None:
-    boards = [Board.generate(seed) for seed in range(3)]
-    study = study_boards(make("greedy"), boards, 4, 2, seed=0)
+    boards, executor = [Board.generate(seed) for seed in range(3)], Twice()
+    study = study_boards(make("greedy"), boards, 4, 2, seed=0, executor=executor)
+    assert executor.units == [f"4 games of 'greedy' on board {shown(b.name)}" for b in boards[::-1]]
     assert list(study.clusters) == [0] * 4 + [1] * 4 + [2] * 4
     assert set(study.swaps["cluster"]) == {0, 1, 2}
     assert study.hashes == tuple(board.hash for board in boards)
@@ -250,28 +238,9 @@ def test_whoever_plays_the_study_is_the_same(greedy_study: Study) -> None:
     assert re.search(r"game 1 of \d+ and \d+ more", executor.units[-1])
 
 
-def test_of_several_boards_each_is_a_unit() -> None:
-    boards, executor = [Board.generate(seed) for seed in range(3)], Twice()
-    here, elsewhere = (
-        study_boards(make("greedy"), boards, 4, 2, seed=0, executor=who) for who in (None, executor)
-    )
-    assert figures(here) == figures(elsewhere)
-    assert here.rounds.tobytes() == elsewhere.rounds.tobytes()
-    assert executor.units == [f"4 games of 'greedy' on board {shown(b.name)}" for b in boards[::-1]]
-
-
-def test_games_of_one_agent_are_counted_once() -> None:
-    counts: list[int] = []
-    seeds = np.arange(10)
-    _, actions = play_alone(make("greedy"), Board.load(), seeds, counts.append, Twice())
-    assert sum(counts) == 10
-    assert (actions == play_alone(make("greedy"), Board.load(), seeds)[1]).all()
-
-
-@pytest.mark.parametrize(("games", "swaps"), [(0, 0), (4, 5), (4, -1)])
-def test_numbers_of_games_that_cannot_be(games: int, swaps: int) -> None:
+def test_more_swaps_than_games_are_refused() -> None:
     with pytest.raises(ValueError, match="games, swaps: expected"):
-        study_board(make("greedy"), Board.load(), games, swaps, seed=0)
+        study_board(make("greedy"), Board.load(), 4, 5, seed=0)
 
 
 # The command
@@ -310,30 +279,11 @@ def test_run_as_a_script_its_units_are_of_a_module_that_others_have(
     assert sum("of 'greedy' on board" in unit for unit in executor.units) == 2
 
 
-def test_an_agent_that_fails_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    words = "--agent python:outsiders:Fails,how=raise --games 2 --swaps 0 --family 0"
-    assert analysis.main(words.split()) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("analysis: agent 'python:outsiders:Fails,how=raise': game ")
-    assert error.count("\n") == 1
-
-
-def test_ctrl_c_ends_the_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    def stop(*arguments: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(analysis, "rounds_of", stop)
-    assert analysis.main(["--agent", "greedy", "--games", "2", "--swaps", "0"]) == 130
-    assert capsys.readouterr().err == "analysis: interrupted\n"
-
-
 @pytest.mark.parametrize(
     "words",
     [
-        *("--agent clever", "--boards honshu", "--games 0", "--seed -1", "--family -1"),
-        "--executor nobody",
+        *("--boards honshu", "--games 0", "--family -1", "--executor nobody"),
+        "--agent python:outsiders:Fails,how=raise --games 2",
     ],
 )
 def test_the_command_says_what_is_wrong(words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,6 @@ from twice import Twice
 
 from tokaido_env.agents import make
 from tokaido_env.arena.playing import AgentFailed
-from tokaido_env.study.estimates import mean_of_sums
 from tokaido_env.study.review import MARKS, Review, review
 from tokaido_env.study.reviews import Asked, Tally, review_each
 
@@ -85,22 +84,3 @@ def test_one_name_for_both_has_no_luck_and_half_the_results(singles: list[Review
     assert (tally.games, of["games"]) == (3, 3)
     assert of["luck"]["mean"] == of["luck"]["ci95"][1] == 0
     assert of["result"]["mean"] == 0.5
-
-
-def test_without_a_game_there_is_nothing() -> None:
-    assert Tally().figures() == {}
-
-
-def test_the_interval_of_sums_is_that_of_games_drawn_again() -> None:
-    """A mean of choices, resampled game by game: some games are long, some players careless."""
-    rng = np.random.default_rng(0)
-    counts = rng.integers(20, 70, 400)
-    sums = np.array([rng.exponential(rng.exponential(), n).sum() for n in counts])
-    told = mean_of_sums(sums, counts, np.arange(400))
-    assert told["n"] == counts.sum()
-    assert told["mean"] == pytest.approx(sums.sum() / counts.sum(), abs=1e-6)
-    drawn = rng.integers(400, size=(4000, 400))
-    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-    low, high = told["ci95"]
-    assert high - low == pytest.approx(2 * 1.96 * means.std(), rel=0.06)
-    assert mean_of_sums([], np.zeros(0, np.int64), np.zeros(0, np.int64))["mean"] is None

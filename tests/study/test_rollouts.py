@@ -1,6 +1,5 @@
 """Rollouts against games played one by one, with the same luck for every action."""
 
-import itertools
 import sys
 
 import numba
@@ -17,11 +16,11 @@ from tokaido_env.core.bits import actions_of
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.plain import to_dict
 from tokaido_env.study.regret_set import BLOCK
-from tokaido_env.study.rollouts import Blocks, roll_out
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from regret_making import network_of
+from regret_rollouts import Blocks, roll_out
 
 BOARDS = ("shikoku", "family:2000003")
 ROLLOUTS = 40  # purpose of their random numbers
@@ -86,25 +85,6 @@ def test_a_block_is_the_sum_of_games_played_one_by_one(
             key = hashed(int(keys[i]), ROLLOUTS << 56 | rollout)
             total += result(played(there, names[i], i, action, key, agent), seat)
         assert roll_out(network_of(make(spec)), there, keys, own).tolist() == [total]
-
-
-def test_every_action_of_a_position_meets_the_same_luck(
-    where: tuple[Positions, list[str]],
-) -> None:
-    there, names = where
-    agent, rolls = make("heuristic"), 0
-    for i in range(0, len(names), 3):
-        key = hashed(77 + i, ROLLOUTS << 56)
-        games = [
-            played(there, names[i], i, action, key, agent)
-            for action in actions_of(int(there.legal[i]))[:3]
-        ]
-        each = [[event for event in game.events() if event.startswith("roll:")] for game in games]
-        for one, other in itertools.pairwise(each):
-            both = min(len(one), len(other))
-            assert one[:both] == other[:both]
-            rolls += both
-    assert rolls > 20
 
 
 def test_threads_and_the_order_of_blocks_change_nothing(

@@ -151,8 +151,7 @@ def tell(ladder: Ladder, as_json: Path | None, as_markdown: Path | None) -> None
 
 def _markdown(told: Sequence[tuple[tables.Table, str]]) -> str:
     parts = [
-        f"{table.title}\n\n{tables.markdown(table.headers, table.rows)}"
-        + f"\n{below}\n" * (below != "")
+        f"{table.title}\n\n{tables.markdown(table)}" + f"\n{below}\n" * (below != "")
         for table, below in told
     ]
     return "\n".join(parts)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import EXECUTORS, Executor, open_executor
+from tokaido_env.arena.match import Match
 from tokaido_env.arena.rating_models import LINKS
 from tokaido_env.arena.ratings import LINK, Rating
 from tokaido_env.arena.records import Records
@@ -23,9 +24,10 @@ from tokaido_env.cli.program import INTERRUPTED
 from tokaido_env.core.checks import plain
 from tokaido_env.files import write_text
 from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
-from tokaido_env.report.as_json import results_to_dict
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.standings import Standing
+
+VERSION = 2  # of the results as JSON
 
 
 def add_common(parser: argparse.ArgumentParser, games: int) -> None:
@@ -78,19 +80,41 @@ def save_results(
     ranked: Sequence[Standing] | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the results, with more keys if there are any: whole or not at all."""
-    data = results_to_dict(
-        *(results, ratings, agents),
-        seed=None if getattr(options, "from_records", None) else options.seed,
-        board=board.name,
-        link=scale.link,
-        anchor=scale.anchor,
-        decided=getattr(options, "until_decided", False),
-        adjusted=getattr(options, "luck", False),
-        ranked=ranked,
-        extra=extra,
-    )
+    """Write results as JSON, with no clock and no machine in them: whole or not at all.
+
+    Args:
+        options: of the command, among them the file, and what is asked for.
+        board: or pool, of the games.
+        agents: specs as they were asked for.
+        results: of all matches.
+        ratings: best first.
+        scale: of the ratings.
+        ranked: the standings, None to tell none.
+        extra: more keys, for what is so of these results alone.
+    """
+    decided, luck = (getattr(options, name, False) for name in ("until_decided", "luck"))
+    data = {
+        "version": VERSION,
+        "seed": None if getattr(options, "from_records", None) else options.seed,
+        "board": board.name,
+        "link": scale.link,
+        "anchor": scale.anchor,
+        "agents": agents,
+        **(extra or {}),
+        **({} if ranked is None else {"standings": [row.to_dict() for row in ranked]}),
+        "matches": [
+            result.match.to_dict()
+            | ({"decided": result.decided} if decided else {})
+            | ({"adjusted": _adjusted(result.match)} if luck else {})
+            for result in results
+        ],
+        "ratings": [rating.to_dict() for rating in ratings],
+    }
     write_text(options.json, json.dumps(data, indent=1) + "\n")
+
+
+def _adjusted(match: Match) -> dict[str, Any] | None:
+    return None if match.adjusted is None else match.adjusted.to_dict()
 
 
 def bar(

@@ -112,7 +112,7 @@ def _write(path: Path | None, data: dict[str, Any]) -> None:
 def _show_compared(table: Table, shown: Table, options: argparse.Namespace) -> None:
     print_table(shown)
     if options.markdown is not None:
-        write_text(options.markdown, markdown(table.headers, table.rows))
+        write_text(options.markdown, markdown(table))
 
 
 # Suites

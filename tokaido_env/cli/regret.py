@@ -16,7 +16,7 @@ from tokaido_env.cli.matches import add_executor, chosen_executor
 from tokaido_env.cli.program import program
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.report import regret as report
-from tokaido_env.report.tables import print_table
+from tokaido_env.report.tables import markdown, print_table
 from tokaido_env.study.regret import difference, figures, measure
 from tokaido_env.study.regret_set import SHIPPED, RegretSet
 
@@ -77,7 +77,7 @@ def _tell(
         data = {"version": VERSION, "set": told, "agents": kept, "differences": apart}
         write_text(options.json, json.dumps(data, indent=1) + "\n")
     if options.markdown is not None:
-        write_text(options.markdown, report.markdown_of(report.main_table(title, kept)))
+        write_text(options.markdown, markdown(report.main_table(title, kept), code=True))
     print_table(report.main_table(title, found))
     for key in GROUPS:
         print_table(report.groups_table(key, found))

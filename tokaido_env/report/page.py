@@ -14,7 +14,6 @@ from tokaido_env.arena.match import Match
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.files import write_text
 from tokaido_env.report.figures import figures
-from tokaido_env.report.page_style import CSS
 from tokaido_env.report.page_tables import (
     Links,
     match_list,
@@ -24,6 +23,8 @@ from tokaido_env.report.page_tables import (
 )
 from tokaido_env.report.results import Results
 from tokaido_env.report.style import FAINT, INK, PAPER, as_svg, drawing
+
+_CSS = Path(__file__).with_name("page.css")
 
 FOLDED = 10  # more matches than these are folded together
 
@@ -106,7 +107,7 @@ def write_report(
     }
     page = _PAGE.format(
         policy=_POLICY,
-        css=CSS,
+        css=_CSS.read_text(encoding="utf-8"),
         title=text(title),
         note="" if note is None else f"<p><strong>{text(note)}</strong></p>",
         facts=_facts({"seed": seed, "board": board}, results),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tokaido_env.core.checks import plain
+from tokaido_env.report import tables
 from tokaido_env.report.tables import Table
 
 Figures = dict[str, Any]
@@ -30,7 +30,11 @@ def main_table(title: str, found: Sequence[Figures]) -> Table:
     rows = []
     for one in in_order(found):
         shares = [f"{100 * one[key]['mean']:.1f} %" for key in ("errors", "blunders")]
-        row = (one["agent"], with_interval(one["regret"]), _thousandths(one["at_most"]["mean"]))
+        row = (
+            one["agent"],
+            with_interval(one["regret"]),
+            f"{1000 * one['at_most']['mean']:.1f}".replace("-", "−"),
+        )
         clock = (seconds(one.get("core_seconds")),) if timed else ()
         rows.append((*row, *shares, *clock))
     return Table(f"{title}: regret a choice, in 1/1000 of a result", headers, rows)
@@ -57,28 +61,12 @@ def in_order(found: Sequence[Figures]) -> list[Figures]:
     return sorted(found, key=lambda one: float(one["regret"]["mean"]))
 
 
-def markdown_of(table: Table) -> str:
-    """Return a table in Markdown; the first column is code."""
-    rows = [table.headers, ("---",) * len(table.headers)]
-    rows += [(f"`{_cell(first)}`", *map(_cell, others)) for first, *others in table.rows]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
 def with_interval(estimate: Figures, *, sign: bool = False) -> str:
     """Return a mean with its interval, in thousandths."""
-    low, high = (_thousandths(bound, sign=sign) for bound in estimate["ci95"])
-    return f"{_thousandths(estimate['mean'], sign=sign)} ({low} to {high})"
+    form = "+.1f" if sign else ".1f"
+    return tables.with_interval(estimate["mean"], estimate["ci95"], form, 1000)
 
 
 def seconds(value: float | None) -> str:
     """Return core seconds a decision to two figures, a dash if they were not measured."""
     return _DASH if value is None else f"{value:.2g}"
-
-
-def _thousandths(value: float, *, sign: bool = False) -> str:
-    return f"{1000 * value:{'+' if sign else ''}.1f}".replace("-", "−")
-
-
-def _cell(text: str) -> str:
-    """Return a text that a stranger may have written as a cell of a table."""
-    return plain(text).translate({ord("|"): "/", ord("`"): "'"})

@@ -207,18 +207,15 @@ def _chance(share: float) -> str:
     return ends.get(share, f"{100 * share:.1f} %")
 
 
-def markdown(headers: Sequence[str], rows: Sequence[Sequence[str]], *, code: bool = False) -> str:
-    """Return a table in Markdown; a cell may hold what a stranger has written.
+def markdown(table: Table, *, code: bool = False) -> str:
+    """Return a table in Markdown, without its title; the first column as code if asked for.
 
-    Args:
-        headers: of the columns.
-        rows: of text.
-        code: whether the first column is code.
+    A cell may hold what a stranger has written.
     """
-    cells = [[_markdown_cell(cell) for cell in row] for row in rows]
+    cells = [[_markdown_cell(cell) for cell in row] for row in table.rows]
     if code:
         cells = [[f"`{first}`", *others] for first, *others in cells]
-    lines = [headers, ["---"] * len(headers), *cells]
+    lines = [table.headers, ["---"] * len(table.headers), *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -134,18 +134,15 @@ def plan(
 
 def trained_on(agent: Agent) -> str | None:
     """Return the name of the board or pool that a policy says it was trained on, None if none."""
+    board = _training(agent).get("board")
+    name = board.get("name") if isinstance(board, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _training(agent: Agent) -> dict[str, Any]:
+    """Return what a policy says of its training, nothing of another agent."""
     policy = getattr(agent, "policy", None)
-    if not isinstance(policy, Policy):
-        return None
-    board = _entry(policy.training, "board")
-    told = _entry(board, "name") if isinstance(board, dict) else board
-    if told is None:  # policies from before there were pools
-        told = _entry(_entry(policy.training, "settings"), "board")
-    return told if isinstance(told, str) else None
-
-
-def _entry(table: Any, key: str) -> Any:
-    return table.get(key) if isinstance(table, dict) else None
+    return policy.training if isinstance(policy, Policy) else {}
 
 
 def _pool_of(split: str, boards: int) -> BoardPool:
@@ -187,11 +184,8 @@ def _refuse_overlap(agent: Agent, known: BoardPool, test: BoardPool) -> None:
 
 def _refuse_start(agent: Agent, known: BoardPool | None, split: str) -> None:
     """Refuse a policy that was begun from one that was trained on boards of the split."""
-    policy = getattr(agent, "policy", None)
     own = known is not None and numbers_of(known.name)[0] in SPLITS[split]  # its numbers tell
-    if own or split == "train" or not isinstance(policy, Policy):
-        return
-    if split in splits_of(policy.training):
+    if not own and split != "train" and split in splits_of(_training(agent)):
         raise ValueError(
             f"split: {shown(agent.spec)} was begun from a policy that was trained on boards of "
             f"{PREFIX}{split}: expected a split that it has not seen"

@@ -183,8 +183,8 @@ def losses(told: RegretSet, rows: Rows, policy: int | None = None) -> Losses:
     """
     values = block_values(told, policy)  # (m, blocks)
     own = values[rows]  # nan where it was not rolled out
-    best = np.take_along_axis(values, _best_without(told, values), axis=0)
-    top = values[_best_rows(told, values)]
+    best = np.take_along_axis(values, best_without(told, values), axis=0)
+    top = values[best_rows(told, values)]
     return Losses(np.nanmean(best - own, axis=1), np.nanmean(top - own, axis=1))
 
 
@@ -306,64 +306,12 @@ def difference(
     return {"a": one.agent, "b": other.agent, **more}
 
 
-# How far the policies that play the rollouts agree
-
-
-def agreement(told: RegretSet) -> dict[str, Any]:
-    """Return how far the first two policies of a set agree, as plain JSON types.
-
-    Both play with the same luck, so what is chosen or compared is always of different blocks.
-
-    - "correlation" of what they say each action is worth, less the mean of its position, over all
-      actions that were rolled out in full; and the same without the noise of rollouts;
-    - "same_best": in which share of positions they name the same best action, as far as these
-      rollouts tell;
-    - "lost_by_POLICY": what the best action of the other loses by its rollouts;
-    - "higher": by how much the first says more of its best action for who decides.
-    """
-    first, second = (block_values(told, policy) for policy in (0, 1))
-    full = np.asarray(~np.isnan(first).any(axis=1))
-    a, b = (_centred(values[full], told.owners[full]) for values in (first, second))
-    best = [_best_without(told, values) for values in (first, second)]  # (n, blocks) each
-    whole = [_best_rows(told, values) for values in (first, second)]
-    worth = [[np.take_along_axis(v, rows, axis=0) for rows in best] for v in (first, second)]
-    names = told.card["policies"]
-    columns = {
-        "same_best": (whole[0] == whole[1]).astype(float),
-        f"lost_by_{names[0]}": (worth[0][0] - worth[0][1]).mean(axis=1),
-        f"lost_by_{names[1]}": (worth[1][1] - worth[1][0]).mean(axis=1),
-        "higher": (worth[0][0] - worth[1][0]).mean(axis=1),
-    }
-    means = a.mean(axis=1), b.mean(axis=1)
-    noisy = np.corrcoef(*means)[0, 1]
-    clean = _product(a, b) / np.sqrt(max(_product(a, a) * _product(b, b), 1e-12))
-    return {
-        "correlation": round(float(noisy), 4),
-        "correlation_without_noise": round(float(clean), 4),
-        **estimates(columns, told),
-    }
-
-
-def _centred(values: Floats, owners: Rows) -> Floats:
-    """Return block values less the mean over the actions of the same position."""
-    counts = np.bincount(owners)
-    sums = np.stack([np.bincount(owners, column) for column in values.T], axis=1)
-    return values - (sums / np.maximum(counts, 1)[:, None])[owners]
-
-
-def _product(a: Floats, b: Floats) -> float:
-    """Return the mean product of two values of each action, (m, blocks), of different blocks."""
-    blocks = a.shape[1]
-    same = (a * b).sum(axis=1)
-    return float(((a.sum(axis=1) * b.sum(axis=1) - same) / (blocks * (blocks - 1))).mean())
-
-
-def _best_rows(told: RegretSet, values: Floats) -> Rows:
+def best_rows(told: RegretSet, values: Floats) -> Rows:
     """Return the row of the best action of each position, of those rolled out in full: (n,)."""
     return _best_of(told, values.sum(axis=1)[:, None])[:, 0]
 
 
-def _best_without(told: RegretSet, values: Floats) -> Rows:
+def best_without(told: RegretSet, values: Floats) -> Rows:
     """Return the row of the best action by all blocks but one, for each: (n, blocks)."""
     return _best_of(told, values.sum(axis=1)[:, None] - values)
 

@@ -12,10 +12,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.batch import Batch
@@ -28,6 +30,7 @@ from tokaido_env.core.checks import MOST_PATH, brief, shown
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.rules import RULES_VERSION, legal_mask
 from tokaido_env.core.state import STATE, copy_rows
+from tokaido_env.decoding import Name, Share, Source, Struct
 from tokaido_env.files import parse_json, whole_file
 from tokaido_env.learn.safe_npz import read_arrays
 from tokaido_env.position import PositionError
@@ -50,7 +53,8 @@ NOT_ROLLED = -128
 LAYOUT = hashlib.sha256(repr((STATE.descr, LABELS)).encode()).hexdigest()[:16]
 """Of states and actions, as the file holds them."""
 
-PHASES = ("MOVE", "EFFECT", "DISCARD", "REPEAT")
+PhaseName = Literal["MOVE", "EFFECT", "DISCARD", "REPEAT"]
+PHASES: tuple[str, ...] = get_args(PhaseName)
 
 _ARRAYS: dict[str, npt.DTypeLike] = {
     "states": STATE,
@@ -60,7 +64,6 @@ _ARRAYS: dict[str, npt.DTypeLike] = {
     "actions": np.int8,
     "sums": np.int8,
 }
-_CARD = ("name", "seed", "boards", "strata", "policies", "hash")
 
 
 class RegretSetError(ValueError):
@@ -217,57 +220,36 @@ def _members(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     return held
 
 
+class _Stratum(Struct, frozen=True):
+    boards: Name
+    phase: PhaseName
+    rounds: Name
+    share: Share
+
+
+class _Card(msgspec.Struct, frozen=True):
+    """What is read of a card: its maker may say more."""
+
+    name: Name
+    hash: str
+    seed: int
+    boards: Annotated[list[tuple[Name, str]], Meta(min_length=1, max_length=MOST_BOARDS)]
+    strata: Annotated[list[_Stratum], Meta(min_length=1)]
+    policies: Annotated[list[Name], Meta(min_length=1)]
+
+
 def _checked_card(where: str, text: npt.NDArray[np.uint8]) -> dict[str, Any]:
     try:
         card = parse_json(text.tobytes().decode())
     except ValueError as error:
         raise RegretSetError(f"{where}: card: expected JSON: {brief(error, 200)}") from None
-    if not isinstance(card, dict) or card.pop("format", None) != FORMAT:
-        raise RegretSetError(f"{where}: card: expected one of {FORMAT}")
-    for key, known in (("version", VERSION), ("rules", RULES_VERSION), ("layout", LAYOUT)):
-        own = card.pop(key, None)
-        if own != known or type(own) is not type(known):
-            raise RegretSetError(
-                f"{where}: made for {key} {shown(own)}, this version has {known!r}: make it again "
-                "(benchmarks/regret_set.py), or use the version it was made with"
-            )
-    missing = [key for key in _CARD if key not in card]
-    if missing:
-        raise RegretSetError(f"{where}: card: expected {', '.join(missing)}")
-    _check_card(where, card)
-    return card
-
-
-def _check_card(where: str, card: dict[str, Any]) -> None:
-    """Check what is read of a card."""
-    right = {
-        "name": isinstance(card["name"], str),
-        "hash": isinstance(card["hash"], str),
-        "seed": type(card["seed"]) is int,
-        "boards": _lists_of(card["boards"], lambda one: _texts(one, 2))
-        and len(card["boards"]) <= MOST_BOARDS,
-        "strata": _lists_of(card["strata"], _is_stratum),
-        "policies": _texts(card["policies"]),
-    }
-    for key, fits in right.items():
-        if not fits:
-            raise RegretSetError(f"{where}: card: {key}: not as expected, got {shown(card[key])}")
-
-
-def _lists_of(value: Any, fits: Any) -> bool:
-    return isinstance(value, list) and len(value) > 0 and all(map(fits, value))
-
-
-def _texts(value: Any, count: int | None = None) -> bool:
-    right = _lists_of(value, lambda one: isinstance(one, str))
-    return right and count in (None, len(value))
-
-
-def _is_stratum(value: Any) -> bool:
-    keys = {"boards", "phase", "rounds", "share"}
-    right = isinstance(value, dict) and set(value) == keys and value["phase"] in PHASES
-    right = right and isinstance(value["boards"], str) and isinstance(value["rounds"], str)
-    return right and type(value["share"]) is float and 0.0 <= value["share"] <= 1.0
+    source = Source(f"{where}: card", card, RegretSetError)
+    remedy = "make it again (benchmarks/regret_set.py), or use the version it was made with"
+    source.check_known("it is no regret set", format=FORMAT)
+    source.check_known(remedy, version=VERSION, rules=RULES_VERSION, layout=LAYOUT)
+    source.decode(_Card)
+    made_for = ("format", "version", "rules", "layout")
+    return {key: value for key, value in card.items() if key not in made_for}
 
 
 def _check_shapes(where: str, told: RegretSet) -> None:

@@ -53,6 +53,35 @@ _FEWEST_DRAWS = 4
 _AT_ONCE = 4096  # chance nodes that are looked behind at once
 
 
+class Sums(NamedTuple):
+    """What the decisions of a player, and chance, came to in a game."""
+
+    choices: int
+    loss: float  # of all of them
+    open_choices: int
+    open_loss: float
+    agreed: int
+    marks: tuple[int, ...]  # in the order of `MARKS`
+    luck: float
+    result: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON types, with means instead of sums."""
+        return {
+            "choices": self.choices,
+            "loss": _rounded(self.loss / self.choices) if self.choices else None,
+            "open_choices": self.open_choices,
+            "open_loss": _rounded(self.open_loss / self.open_choices)
+            if self.open_choices
+            else None,
+            "agreed": _rounded(self.agreed / self.choices) if self.choices else None,
+            **dict(zip(MARKS, self.marks, strict=True)),
+            "luck": _rounded(self.luck),
+            "result": self.result,
+            "result_less_luck": _rounded(self.result - self.luck),
+        }
+
+
 @dataclass(frozen=True)
 class Review:
     """What was found of games, a row for each event, as in their trajectory.
@@ -97,30 +126,28 @@ class Review:
 
     def totals(self, game: int = 0) -> list[dict[str, Any]]:
         """Return for each player what the decisions and chance came to, as JSON types."""
+        return [sums.to_dict() for sums in self.sums(game)]
+
+    def sums(self, game: int = 0) -> tuple[Sums, Sums]:
+        """Return for each player what the decisions and chance came to."""
         rows = self.played.rows(game)
         luck, end = float(self.luck[rows].sum()), float(self.values[rows][-1])
         chosen = self.choices(game)
         movers = self.played.movers[chosen]
-        return [
-            self._totals_of(chosen[movers == 0], end, luck),
-            self._totals_of(chosen[movers == 1], 1 - end, -luck),
-        ]
+        return (
+            self._sums_of(chosen[movers == 0], end, luck),
+            self._sums_of(chosen[movers == 1], 1 - end, -luck),
+        )
 
-    def _totals_of(self, rows: Numbers, result: float, luck: float) -> dict[str, Any]:
-        losses, agreed = self.loss[rows], self.best[rows] == self.played.events[rows]
-        while_open = losses[self.is_open(rows)]
+    def _sums_of(self, rows: Numbers, result: float, luck: float) -> Sums:
+        losses, is_open = self.loss[rows], self.is_open(rows)
         marks = [self.mark(row) for row in rows.tolist()]
-        return {
-            "choices": len(rows),
-            "loss": _rounded(losses.mean()) if len(rows) else None,
-            "open_choices": len(while_open),
-            "open_loss": _rounded(while_open.mean()) if len(while_open) else None,
-            "agreed": _rounded(agreed.mean()) if len(rows) else None,
-            **{name: marks.count(name) for name in MARKS},
-            "luck": _rounded(luck),
-            "result": result,
-            "result_less_luck": _rounded(result - luck),
-        }
+        return Sums(
+            *(len(rows), float(losses.sum()), int(is_open.sum()), float(losses[is_open].sum())),
+            int((self.best[rows] == self.played.events[rows]).sum()),
+            tuple(marks.count(name) for name in MARKS),
+            *(luck, result),
+        )
 
     def to_dict(self, game: int = 0) -> dict[str, Any]:
         """Return what was found of a game as JSON types."""

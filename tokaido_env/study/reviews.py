@@ -12,7 +12,7 @@ from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, 
 from tokaido_env.core.checks import shown
 from tokaido_env.study.estimates import Figure, mean_of, mean_of_sums
 from tokaido_env.study.judging import check_tells
-from tokaido_env.study.review import MARKS, Review, review
+from tokaido_env.study.review import MARKS, Review, Sums, review
 from tokaido_env.trajectory import Trajectory
 
 
@@ -92,26 +92,12 @@ class ReviewUnit(NamedTuple):
         return f"a game reviewed by {shown(self.judge)}"
 
 
-class _Part(NamedTuple):
-    """What a seat's game comes to."""
-
-    game: int
-    choices: int
-    loss: float  # of all of them
-    open_choices: int
-    open_loss: float
-    agreed: int
-    marks: tuple[int, ...]
-    luck: float
-    result: float
-
-
 class Tally:
     """What reviews of games come to for each name; of each game a few numbers are kept."""
 
     def __init__(self) -> None:
         self.games = 0
-        self._parts: dict[str, list[_Part]] = {}
+        self._parts: dict[str, list[tuple[int, Sums]]] = {}
 
     def add(self, names: Sequence[str], found: Review) -> None:
         """Add the review of one game.
@@ -120,22 +106,8 @@ class Tally:
             names: of its two players.
             found: the review.
         """
-        rows = found.played.rows()
-        luck, end = float(found.luck[rows].sum()), float(found.values[rows][-1])
-        chosen = found.choices()
-        movers = found.played.movers[chosen]
-        for seat, name in enumerate(names):
-            own = chosen[movers == seat]
-            marks = [found.mark(row) for row in own.tolist()]
-            agreed = int((found.best[own] == found.played.events[own]).sum())
-            losses, is_open = found.loss[own], found.is_open(own)
-            part = _Part(
-                *(self.games, len(own), float(losses.sum())),
-                *(int(is_open.sum()), float(losses[is_open].sum()), agreed),
-                tuple(marks.count(mark) for mark in MARKS),
-                *((luck, end) if seat == 0 else (-luck, 1 - end)),
-            )
-            self._parts.setdefault(name, []).append(part)
+        for name, sums in zip(names, found.sums(), strict=True):
+            self._parts.setdefault(name, []).append((self.games, sums))
         self.games += 1
 
     def figures(self) -> dict[str, dict[str, Any]]:
@@ -149,11 +121,11 @@ class Tally:
         return {name: _figures(parts) for name, parts in self._parts.items()}
 
 
-def _figures(parts: Sequence[_Part]) -> dict[str, Any]:
-    games, choices, loss, open_choices, open_loss, agreed, _, luck, result = (
-        np.array(column) for column in zip(*parts, strict=True)
+def _figures(parts: Sequence[tuple[int, Sums]]) -> dict[str, Any]:
+    games = np.array([game for game, _ in parts])
+    choices, loss, open_choices, open_loss, agreed, marks, luck, result = (
+        np.array(column) for column in zip(*(sums for _, sums in parts), strict=True)
     )
-    marks = np.array([part.marks for part in parts]).sum(axis=0)
     means: dict[str, Figure] = {
         "loss": mean_of_sums(loss, choices, games),
         "open_loss": mean_of_sums(open_loss, open_choices, games),
@@ -163,4 +135,4 @@ def _figures(parts: Sequence[_Part]) -> dict[str, Any]:
         "result_less_luck": mean_of(result - luck, games),
     }
     counts = {"games": len(np.unique(games)), "choices": int(choices.sum())}
-    return counts | dict(zip(MARKS, marks.tolist(), strict=True)) | means
+    return counts | dict(zip(MARKS, marks.sum(axis=0).tolist(), strict=True)) | means
