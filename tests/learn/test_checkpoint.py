@@ -101,7 +101,7 @@ def test_half_deleted_is_no_checkpoint(tmp_path: Path, monkeypatch: pytest.Monke
         patch.setattr(checkpoint.shutil, "rmtree", killed)
         with pytest.raises(Killed):
             write_checkpoint(tmp_path, taken(15, *parts))
-    assert [read_checkpoint(path).steps for path in checkpoints(tmp_path)] == [10, 15]
+    assert [read_checkpoint(path).done for path in checkpoints(tmp_path)] == [10, 15]
     write_checkpoint(tmp_path, taken(20, *parts))
     assert [path.name for path in checkpoints(tmp_path)] == ["000000015", "000000020"]
 
