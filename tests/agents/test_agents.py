@@ -10,7 +10,7 @@ import pytest
 from networks import random_policy
 
 from tokaido_env.agents import Agent, AgentError, Policy, describe, make
-from tokaido_env.agents.champion import CHALLENGER, CHAMPION, GENERALIST
+from tokaido_env.agents.champion import CHAMPION, GENERALIST
 from tokaido_env.agents.plan import led_plan
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import cost_of
@@ -109,7 +109,7 @@ def test_the_spec_of_a_search_by_a_policy(policy_file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "path"),
-    [("champion", CHAMPION), ("challenger", CHALLENGER), ("generalist", GENERALIST)],
+    [("champion", CHAMPION), ("generalist", GENERALIST)],
 )
 def test_what_ships_is_small_and_loads(name: str, path: Path) -> None:
     assert path.stat().st_size <= 4_000_000
@@ -168,7 +168,7 @@ def test_every_kind_is_described() -> None:
     kinds = [re.split(r"[:\[]", usage)[0] for usage, _ in describe()]
     assert kinds == [
         *("random", "greedy", "heuristic", "expectimax", "mcts"),
-        *("champion", "challenger", "generalist"),
+        *("champion", "generalist"),
         *("policy_search", "exploiter", "policy", "python"),
     ]
     assert all(meaning for _, meaning in describe())

@@ -134,15 +134,6 @@ KINDS = {
         _LED,
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
     ),
-    "challenger": Kind(
-        "champion",
-        "make_challenger",
-        "challenger[:sims=N[,...]]",
-        "the network that is to follow the champion, once all that it is measured by is made anew; "
-        "options as of champion",
-        _LED,
-        cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
-    ),
     "generalist": Kind(
         "champion",
         "make_generalist",
@@ -157,8 +148,7 @@ KINDS = {
         "policy_search:PATH[,sims=N][,temperature=T][,dice=drawn][,chance=sampled]",
         "tree search of N simulations a decision (400) led by a policy file or the best of a run: "
         "its policy proposes, logits divided by T (1.5), its value judges; dice are stratified, "
-        "or drawn as in a game; a simulation ends at new chance if its value is defined there, or "
-        "behind a sample of it",
+        "or drawn as in a game; a simulation ends at new chance, or behind a sample of it",
         {"path": Parameter(str), **_LED},
         required=("path",),
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", SIMULATIONS)),
@@ -168,7 +158,7 @@ KINDS = {
         "ExploiterAgent",
         "exploiter:VICTIM[,sims=N]",
         "tree search of N simulations a decision (400) that knows how the agent VICTIM replies: "
-        "random, greedy, heuristic, champion, challenger, generalist or policy:PATH",
+        "random, greedy, heuristic, champion, generalist or policy:PATH",
         {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMULATIONS)},
         required=("victim",),
         cost=lambda parameters: ANSWERED_SIMULATION * int(parameters.get("sims", SIMULATIONS)),
