@@ -18,7 +18,6 @@ from tokaido_env.agents.heuristic import guides_of
 from tokaido_env.agents.search import MctsAgent
 from tokaido_env.agents.tree import kept_trees
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.core.state import NOBODY
 
 Actions = npt.NDArray[np.int64]
 
@@ -107,24 +106,23 @@ def test_a_single_legal_action_has_all_visits() -> None:
 
 
 @pytest.mark.parametrize("spec", ["mcts:sims=60", "mcts:sims=30,rollout=2"])
-def test_a_batch_is_as_each_game_alone(spec: str) -> None:
+def test_a_batch_is_as_each_game_alone_on_any_threads_and_boards(spec: str) -> None:
     agent, batch = make(spec), middle_games(24, 20)
-    games = np.flatnonzero(batch.legal)
-    together = chosen(agent, batch, games)
-    assert (together == chosen(agent, batch, games)).all()
-    for j, game in enumerate(games):
-        assert together[j] == chosen(agent, batch, np.array([game]))[0]
-
-
-def test_the_number_of_threads_makes_no_difference() -> None:
-    agent, batch = make("mcts:sims=80"), middle_games(16, 30)
-    games, threads = np.flatnonzero(batch.legal), numba.get_num_threads()
+    games, before = np.flatnonzero(batch.legal), batch.states.copy()
+    together, threads = chosen(agent, batch, games), numba.get_num_threads()
     try:
         numba.set_num_threads(1)
-        alone = chosen(agent, batch, games)
+        assert (together == chosen(agent, batch, games)).all()
     finally:
         numba.set_num_threads(threads)
-    assert (alone == chosen(agent, batch, games)).all()
+    for j, game in enumerate(games):
+        assert together[j] == chosen(agent, batch, np.array([game]))[0]
+    boards, states, legal = np.repeat(batch.boards, len(games)), batch.states[games], batch.legal
+    keys = batch.keys(games)
+    assert (agent.act(boards, states, legal[games], keys) == together).all()
+    others = agent.act(boards, states, legal[games], keys + np.uint64(1))
+    assert (others != together).any()  # chance in the search comes from the key
+    assert (batch.states == before).all()
 
 
 def test_searches_in_several_threads_of_python_do_not_meet() -> None:
@@ -147,22 +145,6 @@ def test_memory_is_kept_for_the_next_search() -> None:
     assert not any(np.shares_memory(a, b) for a, b in zip(trees, elsewhere, strict=True))
 
 
-def test_boards_of_their_own_are_used() -> None:
-    agent, batch = make("mcts:sims=50"), middle_games(8, 20)
-    games = np.flatnonzero(batch.legal)
-    states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
-    boards = np.repeat(batch.boards, len(games))
-    assert (agent.act(boards, states, legal, keys) == chosen(agent, batch, games)).all()
-
-
-def test_the_key_is_what_chance_in_the_search_comes_from() -> None:
-    agent, batch = make("mcts:sims=20"), middle_games(64, 12)
-    games = np.flatnonzero(batch.legal)
-    states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
-    there = agent.act(batch.boards, states, legal, keys)
-    assert (there != agent.act(batch.boards, states, legal, keys + np.uint64(1))).any()
-
-
 def test_many_simulations_of_one_position_stay_within_their_memory() -> None:
     game = Game(seed=1)
     for sims in (1, 2, 3, 30_000):
@@ -170,14 +152,6 @@ def test_many_simulations_of_one_position_stay_within_their_memory() -> None:
         assert int(actions[0]) in game.legal_actions()
         assert visits.sum() == sims
         assert -1 <= values[0] <= 1
-
-
-def test_positions_are_not_changed() -> None:
-    batch = middle_games(8, 20)
-    before = batch.states.copy()
-    chosen(make("mcts:sims=50"), batch, np.flatnonzero(batch.legal))
-    assert (batch.states == before).all()
-    assert (batch.states["player"][batch.legal == 0] == NOBODY).all()
 
 
 # Strength

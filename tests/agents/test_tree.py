@@ -1,10 +1,12 @@
 """How a search samples chance: odds that are right, faces in turn, and draws that differ."""
 
+import random
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from positions import some_move
 
 from tokaido_env import Board, Game
 from tokaido_env.agents.selection import _root_of_log
@@ -13,7 +15,7 @@ from tokaido_env.core.box import ARTIST, MERCHANT, PILGRIM
 from tokaido_env.core.jit import entry
 from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, outcome_of_roll
 from tokaido_env.core.rules import MAX_OUTCOMES, outcome_weights
-from tokaido_env.core.state import CHANCE_PHASES, DRAW, NOBODY, STATE, start
+from tokaido_env.core.state import DRAW, NOBODY, STATE, start
 
 Ints = npt.NDArray[np.int64]
 
@@ -128,11 +130,9 @@ def test_a_mean_over_six_samples_is_nearer_to_the_truth() -> None:
 
 def drawing(hot_spring: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
     """A board, and a position where a player is to draw three wares, who may draw again after."""
-    game, rng = Game(seed=2, chance="explicit"), np.random.default_rng(2)
+    game, rng = Game(seed=2, chance="explicit"), random.Random(2)
     while not (game.phase == DRAW and len(game.to_dict()["dice_left"]) == 2):
-        chance = game.phase in CHANCE_PHASES
-        moves = [label for label, _ in game.outcomes()] if chance else game.legal_labels()
-        game.play(moves[rng.integers(len(moves))])
+        game.play(some_move(game, rng))
     state = game.state.copy()
     state["pending"] = 3
     state["wares"] = 0
