@@ -22,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.heuristic import SCRATCH, best_action, evaluate, guides_of
+from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.heuristic import SCRATCH, best_action, evaluate
+from tokaido_env.agents.inference import Positions
 from tokaido_env.core.bits import highest
 from tokaido_env.core.box import Mask, Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine
@@ -96,21 +98,11 @@ class ExpectimaxAgent(Agent):
         search, and its value is NaN.
         """
         actions, values = np.empty(len(states), np.int64), np.empty(len(states))
-        guides = guides_of(boards)
+        positions = Positions(boards, guides_of(boards), states, legal)
         for first in range(0, len(states), self.games_at_once):
             part = slice(first, first + self.games_at_once)
-            each = part if len(boards) > 1 else slice(None)
-            _search_each(
-                len(actions[part]),
-                actions[part],
-                values[part],
-                boards[each],
-                guides[each],
-                states[part],
-                legal[part],
-                keys[part],
-                self.depth,
-            )
+            found = actions[part], values[part]
+            _search_each(len(keys[part]), *found, positions.part(part), keys[part], self.depth)
         return actions, values
 
 
@@ -120,20 +112,17 @@ def _search_each(
     last: int,
     actions: Any,
     values: Any,
-    boards: Any,
-    guides: Any,
-    states: Any,
-    masks: Any,
+    positions: Positions,
     keys: Any,
     depth: int,
 ) -> None:
     """Write the best actions of games and their values."""
     work = np.empty(1, WORK)[0]
     for i in range(first, last):
-        which = i if len(boards) > 1 else 0
-        actions[i], values[i] = _search(
-            boards[which], guides[which], states[i], masks[i], keys[i], depth, work
-        )
+        which = i if len(positions.boards) > 1 else 0
+        board, guide = positions.boards[which], positions.guides[which]
+        state, mask = positions.states[i], positions.legal[i]
+        actions[i], values[i] = _search(board, guide, state, mask, keys[i], depth, work)
 
 
 @subroutine

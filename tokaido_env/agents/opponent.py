@@ -47,34 +47,22 @@ class OpponentModel(NamedTuple):
     epsilon: float = 0.0
     """How often it takes a random action instead."""
 
-    def on(self, boards: BoardRows, threads: int) -> tuple[Opponents, Any]:
-        """Return it as the kernels read it, on boards, `BOARD` (1,) or (n,).
-
-        Returns:
-            How it decides, with memory for so many threads, and its network's weights, or None.
-        """
+    def on(self, boards: BoardRows, threads: int) -> Opponents:
+        """Return it as the kernels read it, with memory for so many threads."""
         weights, rows = (None, FIRST_ROW) if self.network is None else self.network.on(boards)
         memory = kept_workspaces(threads, weights)
-        return Opponents(rows, self.temperature, self.bot, self.epsilon, *memory), weights
+        return Opponents(weights, rows, memory, self.temperature, self.bot, self.epsilon)
 
 
 class Opponents(NamedTuple):
-    """How an opponent decides in some positions, and with what memory.
+    """How an opponent decides in some positions, and with what memory."""
 
-    Flat, because a parallel loop takes no tuples of tuples.
-    """
-
+    network: Any  # Weights, or None
     rows: Any  # int64 (1,) or (n,), of the first bias of its network
+    workspaces: Workspace  # of several threads
     temperature: float
     bot: int
     epsilon: float
-    copy: Any  # this and what follows: a `Workspace`, of several threads
-    scratch: Any
-    layers: Any
-    results: Any
-    units: Any
-    values: Any
-    logits: Any
 
     def part(self, part: slice) -> Opponents:
         """Return it for some of the positions."""
@@ -106,21 +94,22 @@ def model_of(agent: Agent) -> OpponentModel | None:
 
 
 @kernel
-def opponent_at(opponents: Any, network: Any, thread: int, i: int) -> Any:
+def opponent_at(opponents: Any, thread: int, i: int) -> Any:
     """Return the opponent of position `i` for one thread; None if there is none."""
     if opponents is None:
         return None
+    own = opponents.workspaces
     return Opponent(
-        network,
+        opponents.network,
         opponents.rows[i if len(opponents.rows) > 1 else 0],
         Workspace(
-            opponents.copy[thread],
-            opponents.scratch[thread],  # not a row: compiled functions cannot return one
-            opponents.layers[thread],
-            opponents.results[thread],
-            opponents.units[thread],
-            opponents.values[thread],
-            opponents.logits[thread],
+            own.copy[thread],
+            own.scratch[thread],  # not a row: compiled functions cannot return one
+            own.layers[thread],
+            own.results[thread],
+            own.units[thread],
+            own.values[thread],
+            own.logits[thread],
         ),
         opponents.temperature,
         opponents.bot,

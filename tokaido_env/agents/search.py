@@ -25,16 +25,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.heuristic import evaluate, final_result, guides_of
 from tokaido_env.agents.inference import (
     FIRST_ROW,
     Network,
     Position,
     Positions,
     Workspace,
+    forward,
     kept_workspaces,
+    value_at_chance,
 )
-from tokaido_env.agents.leaves import judge, play_out
+from tokaido_env.agents.inputs import viewer
 from tokaido_env.agents.opponent import OpponentModel, decides, note_odds, opponent_at
 from tokaido_env.agents.plan import (
     FULL,
@@ -47,6 +49,7 @@ from tokaido_env.agents.plan import (
 )
 from tokaido_env.agents.policy import Policy, path_in_spec
 from tokaido_env.agents.selection import (
+    note_priors,
     select_by_odds,
     select_by_policy,
     select_by_value,
@@ -57,6 +60,7 @@ from tokaido_env.agents.tree import (
     begin_tree,
     follow,
     kept_trees,
+    mask_of,
     mean_value,
     most_visited,
     note_visits,
@@ -64,13 +68,15 @@ from tokaido_env.agents.tree import (
 )
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
+from tokaido_env.core.bots import random_action
 from tokaido_env.core.box import Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
-from tokaido_env.core.luck import hash_bits
-from tokaido_env.core.state import NOBODY
+from tokaido_env.core.luck import begin_luck, hash_bits, settle
+from tokaido_env.core.rules import apply, legal
+from tokaido_env.core.state import NOBODY, OVER
 from tokaido_env.core.threads import take
 
-_PLAYOUT = 21  # a purpose of random numbers
+_PLAYOUT, _PICK = 21, 22  # purposes of random numbers
 
 # With a network a new decision, often the chance before it, and what forced decisions take, or the
 # opponent's that is known: a simulation goes through those only while two nodes remain for each
@@ -235,17 +241,14 @@ def search(
     threads = threads_for(n)
     trees = kept_trees(threads, nodes, priors=network is not None)
     workspaces = kept_workspaces(threads, weights)
-    opponents, their_network = (
-        (None, None) if opponent is None else opponent.on(positions.boards, threads)
-    )
+    opponents = None if opponent is None else opponent.on(positions.boards, threads)
     step = max(1, threads, at_once // sims)
     for first in range(0, n, step):
         part = slice(first, first + step)
         taken = np.zeros(1, np.int64)
         _search_each(
             *(threads, keys[part], positions.part(part), found.part(part), weights, plan),
-            *(trees, workspaces, None if opponents is None else opponents.part(part)),
-            *(their_network, taken),
+            *(trees, workspaces, None if opponents is None else opponents.part(part), taken),
         )
     return found
 
@@ -268,7 +271,6 @@ def _search_each(
     trees: Tree,
     workspaces: Workspace,
     opponents: Any,
-    their_network: Any,
     taken: Any,
 ) -> None:
     """Search the positions that no other thread has taken, in the trees from `first` to `last`."""
@@ -292,8 +294,7 @@ def _search_each(
             workspaces.logits[w],
         )
         _search_share(
-            *(keys, positions, found, network, plan, tree, workspace),
-            *((opponents, their_network, w), taken),
+            *(keys, positions, found, network, plan, tree, workspace, opponents, w, taken),
         )
 
 
@@ -306,14 +307,11 @@ def _search_share(
     plan: Plan,
     tree: Tree,
     workspace: Workspace,
-    theirs: Any,
+    opponents: Any,
+    thread: int,
     taken: Any,
 ) -> None:
-    """Search positions that no other thread has taken, one after the other.
-
-    Args:
-        theirs: the opponents, their network, and which thread this is.
-    """
+    """Search positions that no other thread has taken, one after the other."""
     i = take(taken, 1)
     while i < len(keys):
         which = i if len(positions.boards) > 1 else 0
@@ -324,7 +322,7 @@ def _search_share(
             positions.legal[i],
             positions.rows[i if len(positions.rows) > 1 else 0],
         )
-        opponent = opponent_at(theirs[0], theirs[1], theirs[2], i)
+        opponent = opponent_at(opponents, thread, i)
         found.actions[i], found.values[i] = _search(
             network, opponent, plan, position, keys[i], tree, workspace, found.visits[i]
         )
@@ -349,7 +347,7 @@ def _search(
     begin_tree(tree, position.state, position.legal)
     root = tree.nodes[0]
     root["visits"] = int64(network is not None)  # of PUCT the first has begun with the root
-    root["value"] = judge(network, opponent, plan, position, tree, 0, workspace)
+    root["value"] = _judge(network, opponent, plan, position, tree, 0, workspace)
     if int64(root["edges"]) == 1:
         visits[lowest(position.legal)] = plan.sims
         return lowest(position.legal), root["value"]
@@ -359,14 +357,63 @@ def _search(
         node = tree.nodes[leaf]
         if int64(node["visits"]) == 0:
             if plan.rollout == 0:
-                node["value"] = judge(network, opponent, plan, position, tree, leaf, workspace)
+                node["value"] = _judge(network, opponent, plan, position, tree, leaf, workspace)
             else:
                 bits = hash_bits(key, _PLAYOUT, 0, sim)
-                node["value"] = play_out(position, tree, leaf, plan.rollout, bits, workspace)
+                node["value"] = _play_out(position, tree, leaf, plan.rollout, bits, workspace)
         node["visits"] += 1
         back_up(tree, depth, node["value"])
     note_visits(tree, visits)
     return most_visited(tree), mean_value(tree)
+
+
+@subroutine
+def _judge(
+    network: Any,
+    opponent: Any,
+    plan: Plan,
+    position: Position,
+    tree: Tree,
+    at: int,
+    workspace: Workspace,
+) -> np.float32:
+    """Return the value of a node for player_0; a network notes the priors of its edges."""
+    s = tree.states[at]
+    if network is None:
+        return evaluate(position.board, position.guide, s, workspace.scratch)
+    node = tree.nodes[at]
+    if int(node["over"]):
+        return final_result(position.board, s)
+    if int(node["player"]) == NOBODY:
+        asked = Position(position.board, position.guide, s, np.uint64(0), position.row)
+        return np.float32(1 - 2 * viewer(s)) * value_at_chance(network, asked, workspace)
+    asked = Position(position.board, position.guide, s, mask_of(tree, node), position.row)
+    value = forward(network, asked, workspace, workspace.logits)
+    if not decides(opponent, tree, node):
+        note_priors(tree, node, workspace.logits, np.float32(plan.temperature))
+    return np.float32(1 - 2 * int64(node["player"])) * value
+
+
+@subroutine
+def _play_out(
+    position: Position, tree: Tree, at: int, rollout: int, bits: np.uint64, workspace: Workspace
+) -> np.float32:
+    """Return the evaluation, for player_0, after some rounds of random play from a node."""
+    board = position.board
+    s = workspace.scratch["states"][0]
+    workspace.scratch["states"][0] = tree.states[at]
+    luck = tree.luck
+    begin_luck(luck, bits)
+    last = int64(s["round"]) + rollout
+    mask = np.uint64(0)
+    if int(s["phase"]) != OVER:
+        mask = settle(board, s, luck, legal(board, s))
+    number = 0
+    while mask != np.uint64(0) and (int64(s["round"]) <= last or rollout == FULL):
+        action = random_action(mask, hash_bits(bits, _PICK, 0, number))
+        mask = settle(board, s, luck, apply(board, s, action))
+        number += 1
+    return evaluate(board, position.guide, s, workspace.scratch)
 
 
 @kernel
