@@ -21,19 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, BoardRows, Keys, Legal, States
-from tokaido_env.agents.heuristic import (
+from tokaido_env.agents.guide import (
     N_TERMS,
-    SCRATCH,
-    TAPER,
     TERMS,
     WEIGHT_UNIT,
     WEIGHTS_FILE,
-    count_terms,
     guide_of,
     load_weights,
-    progress,
-    quieted,
 )
+from tokaido_env.agents.heuristic import SCRATCH, TAPER, count_terms, progress, quieted
 from tokaido_env.agents.registry import MAX_SIMULATIONS
 from tokaido_env.agents.search import MctsAgent
 from tokaido_env.arena.match import MOST_GAMES

@@ -25,7 +25,7 @@ from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 
-from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.inputs import MOST_LEGAL, N_INPUTS, N_RESULT, read_positions
 from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes
 from tokaido_env.agents.registry import make

@@ -9,7 +9,7 @@ from evaluated import swapped, terms_of, value_of
 from networks import decisions, inputs_of
 
 from tokaido_env import FEATURES, Game
-from tokaido_env.agents.heuristic import N_TERMS, load_weights
+from tokaido_env.agents.guide import N_TERMS, load_weights
 from tokaido_env.agents.inputs import MOST_LEGAL, OUTLOOK, TERM_UNITS, WORST
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import N_ACTIONS

@@ -14,7 +14,7 @@ from solved import best, decides_twice, last_positions, solve
 
 from tokaido_env import Batch, Game
 from tokaido_env.agents import make
-from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.search import MctsAgent
 from tokaido_env.agents.tree import kept_trees
 from tokaido_env.arena.tournament import play_match

@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 
 from tokaido_env import Game
 from tokaido_env.agents import PolicyError, make
-from tokaido_env.agents.heuristic import guides_of, load_weights
+from tokaido_env.agents.guide import guides_of, load_weights
 from tokaido_env.agents.inputs import OUTLOOK, read_positions
 from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes, shapes_of
 from tokaido_env.agents.search import PolicySearchAgent

@@ -15,7 +15,7 @@ from solved import best, decides_twice, last_positions, positions_behind, solve
 
 from tokaido_env import Game
 from tokaido_env.agents import make, search as searches
-from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.inference import Network, Positions
 from tokaido_env.agents.plan import led_plan
 from tokaido_env.agents.policy import Policy, PolicyAgent, shapes_of

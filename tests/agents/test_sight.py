@@ -10,7 +10,8 @@ from networks import decisions, inputs_of
 from reference import COASTAL, Board as NaiveBoard
 
 from tokaido_env import Batch, Board, Game
-from tokaido_env.agents.heuristic import crowds_of, guides_of
+from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.heuristic import crowds_of
 from tokaido_env.agents.inputs import N_INPUTS, N_RESULT, OUTLOOK, read_positions
 from tokaido_env.agents.sight import (
     MOST_SIGHT,

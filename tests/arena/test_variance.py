@@ -8,7 +8,8 @@ import pytest
 from matches import lucky
 
 from tokaido_env import Board, Game
-from tokaido_env.agents.heuristic import SCRATCH, guides_of
+from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.arena.luck import _surprise
 from tokaido_env.arena.match import adjusted_score
 from tokaido_env.core.jit import entry

@@ -19,15 +19,10 @@ import numpy as np
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
 from tokaido_env.agents.guide import (
     ANY_DIE,
-    GUIDE,
     N_TERMS,
     SIXTHS,
-    TERMS,
     WEIGHT_UNIT,
-    WEIGHTS_FILE,
-    guide_of,
     guides_of,
-    load_weights,
 )
 from tokaido_env.core.bits import highest, lowest, spread
 from tokaido_env.core.box import (
@@ -62,32 +57,6 @@ from tokaido_env.core.rules import (
     wares_held,
 )
 from tokaido_env.core.state import DRAW, EFFECT, OVER, REVEAL, ROLL, STATE
-
-__all__ = [
-    "GUIDE",
-    "LAST_TAPER",
-    "N_TERMS",
-    "SCRATCH",
-    "TAPER",
-    "TERMS",
-    "WEIGHTS_FILE",
-    "WEIGHT_UNIT",
-    "HeuristicAgent",
-    "balance",
-    "best_action",
-    "count_terms",
-    "crowds_of",
-    "evaluate",
-    "final_result",
-    "guide_of",
-    "guides_of",
-    "largest_crowd",
-    "load_weights",
-    "progress",
-    "quieted",
-    "result_of",
-    "value_of_action",
-]
 
 TAPER = 180
 """Steps from opening to ending: 9 temple and 6 garden pegs, 60 coins and 10 gifts divide it."""

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agents.by_board import ByBoard
-from tokaido_env.agents.heuristic import N_TERMS, SCRATCH, guides_of
+from tokaido_env.agents.guide import N_TERMS, guides_of
+from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.agents.inputs import MOST_LEGAL, OUTLOOK, read_position
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest

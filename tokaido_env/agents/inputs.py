@@ -17,16 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.heuristic import (
-    N_TERMS,
-    SCRATCH,
-    TERMS,
-    count_terms,
-    crowds_of,
-    evaluate,
-    load_weights,
-    quieted,
-)
+from tokaido_env.agents.guide import N_TERMS, TERMS, load_weights
+from tokaido_env.agents.heuristic import SCRATCH, count_terms, crowds_of, evaluate, quieted
 from tokaido_env.agents.sight import (
     MOST_SIGHT,
     N_PROSPECTS,
@@ -177,7 +169,7 @@ def read_positions(
 
     Args:
         boards: `BOARD` (b,).
-        guides: `GUIDE` (b,), by `heuristic.guides_of`.
+        guides: `GUIDE` (b,), by `guide.guides_of`.
         which: int64 (n,), the board of each position.
         states: `STATE` (n,), at decisions, or at chance but for the set-up.
         legal: uint64 (n,), the legal actions as bits, 0 at chance.

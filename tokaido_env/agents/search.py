@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.heuristic import evaluate, final_result, guides_of
+from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.heuristic import evaluate, final_result
 from tokaido_env.agents.inference import (
     FIRST_ROW,
     Network,

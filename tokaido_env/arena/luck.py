@@ -20,14 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.heuristic import (
-    SCRATCH,
-    balance,
-    evaluate,
-    guides_of,
-    result_of,
-    value_of_action,
-)
+from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.heuristic import SCRATCH, balance, evaluate, result_of, value_of_action
 from tokaido_env.core.actions import ARTIST_STAY, MOVE_ARTIST, MOVE_MERCHANT, MOVE_PILGRIM
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import Row

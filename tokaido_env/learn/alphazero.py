@@ -25,7 +25,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.policy import Policy, path_in_spec
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256

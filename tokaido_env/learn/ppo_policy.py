@@ -12,7 +12,7 @@ from gymnasium import spaces
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from torch import nn
 
-from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.inputs import MOST_LEGAL, N_INPUTS, N_RESULT, read_positions
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.inference import choose
 from tokaido_env.agents.inputs import read_positions, viewer
 from tokaido_env.batch import Batch

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.inference import Positions, evaluate_all
 from tokaido_env.agents.search import Found, SearchAgent, search
 from tokaido_env.arena.executors import AgentFactory

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.heuristic import guides_of
+from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.inference import Floats
 from tokaido_env.agents.inputs import read_positions
 from tokaido_env.agents.policy import BOARD, Policy, PolicyAgent
