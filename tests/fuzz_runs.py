@@ -32,7 +32,7 @@ from tokaido_env.learn.settings_schema import RunError
 TINY: dict[str, dict[str, Any]] = {
     "ppo": {
         **{"games": 8, "rollout": 16, "minibatch": 64, "opponent_slots": 4, "agents": "greedy"},
-        **{"steps": 128, "snapshot_every": 64, "pool_size": 3, "epochs": 1, "refit_games": 0},
+        **{"steps": 128, "snapshot_every": 64, "epochs": 1, "rate_every": 0, "refit_games": 0},
     },
     "selfplay": {"updates": 1, "games": 4, "minibatch": 64, "epochs": 1, "snapshot_every": 1},
     "alphazero": {

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
+import functools
 import importlib
 import io
 import json
 import os
 import pickle
+import shlex
 import shutil
 import socket
 import subprocess
@@ -141,7 +142,7 @@ def pickled(path: Path) -> None:
 
 
 def objects(path: Path) -> None:
-    """An .npz with the arrays of the one that is there, all but one as pickled objects."""
+    """An .npz with the arrays of the one that is there as pickled objects."""
     import numpy as np
 
     with np.load(path) as arrays:
@@ -161,12 +162,24 @@ def climbing(path: Path) -> None:
         archive.writestr("/tmp/trace.npy", b"x")
 
 
-def edited(path: Path, *changes: tuple[str, str]) -> None:
+def edited(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
-    for old, new in changes:
-        assert old in text, (path, old)
-        text = text.replace(old, new)
-    path.write_text(text, encoding="utf-8")
+    assert old in text, (path, old)
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def headed(path: Path, header: dict[str, Any]) -> None:
+    """A safetensors file of nothing but a header."""
+    import spoil
+
+    path.write_bytes(spoil.tensors(header, b""))
+
+
+def json_file(path: Path, name: str, **changes: Any) -> None:
+    """A ladder, a suite or results, as `sound` has them."""
+    import sound
+
+    path.write_text(json.dumps(getattr(sound, name)(**changes)), encoding="utf-8")
 
 
 def policy_file(path: Path) -> None:
@@ -197,15 +210,10 @@ def board_file(path: Path, **changes: Any) -> None:
     write_board(path, shikoku_data() | changes)
 
 
-def ladder_file(path: Path, spec: str = "greedy", **changes: Any) -> None:
-    """The project's ladder, with another agent in the place of a fast one, its hash made anew."""
-    from tokaido_env.arena.ladder import LADDER
+def weights_file(path: Path) -> None:
+    from tokaido_env.agents.guide import WEIGHTS_FILE
 
-    data = json.loads(LADDER.read_text(encoding="utf-8").replace('"greedy"', json.dumps(spec)))
-    data |= changes
-    del data["hash"]
-    data["hash"] = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
-    path.write_text(json.dumps(data), encoding="utf-8")
+    shutil.copyfile(WEIGHTS_FILE, path)
 
 
 def regret_file(path: Path, board: str = "shikoku", policy: str = "champion") -> None:
@@ -220,58 +228,34 @@ def regret_file(path: Path, board: str = "shikoku", policy: str = "champion") ->
     replace(told, card=card).save(path)
 
 
-def climbing_regrets(path: Path) -> None:
-    """Members of names that lead elsewhere."""
-    regret_file(path)
-    climbing(path)
-
-
-def results_file(path: Path, trained_on: str = "family:train/10", **changes: Any) -> None:
-    """What `generalise --json` writes of an agent that was trained on ten boards."""
-    share = {"value": 0.5, "ci95": [0.4, 0.6]}
-    scores = {"pool": "family:test/1", "hash": "0", "boards": 1, "pairs": 2, "drawn": True}
-    scores |= dict.fromkeys(("mean", "iqm", "above_even"), share)
-    scores["each"] = [{"board": "family:2000000", **share}]
-    data = {"version": 1, "agent": "greedy", "opponent": "random", "seed": 0}
-    data |= {"trained_on": trained_on, "test": scores, "train": scores, "gap": share}
-    path.write_text(json.dumps(data | changes), encoding="utf-8")
-
-
-def suite_file(path: Path, **changes: Any) -> None:
-    """A small suite, with its hash made anew."""
-    text = (ROOT / "tests" / "golden" / "small-suite.json").read_text(encoding="utf-8")
-    data = json.loads(text) | changes
-    del data["hash"]
-    data["hash"] = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
-    path.write_text(json.dumps(data), encoding="utf-8")
-
-
 def submission_file(path: Path, agent: str = "greedy", **changes: Any) -> None:
     """What `suite --json` writes of an agent, with the suite and the games beside it."""
-    from tokaido_env.cli.evaluate import main
-
-    suite_file(path.with_name("suite.json"))
-    files = ("--json", str(path), "--records", str(path.with_name("mine.jsonl")))
-    main(["suite", "greedy", "--suite", str(path.with_name("suite.json")), *files])
+    suite = path.with_name("suite.json")
+    json_file(suite, "suite")
+    run(f"evaluate suite greedy --suite {suite} --json {path} --records {suite.parent}/mine.jsonl")
     data = json.loads(path.read_text(encoding="utf-8")) | {"agent": agent} | changes
     path.write_text(json.dumps(data), encoding="utf-8")
 
 
-PLOTS = ("--plots", "o")
-
-SETTINGS: dict[str, Any] = {
-    **{"games": 8, "rollout": 32, "minibatch": 128, "width": 32, "slots": 4, "agents": "greedy"},
-    **{"steps": 256, "freeze_every": 256, "pool_size": 4, "rate_every": 0, "refit_games": 0},
+TINY: dict[str, dict[str, Any]] = {
+    "ppo": {
+        **{"games": 8, "rollout": 32, "minibatch": 128, "opponent_slots": 4, "agents": "greedy"},
+        **{"steps": 256, "snapshot_every": 256, "rate_every": 0, "refit_games": 0},
+    },
+    "alphazero": {
+        **{"rounds": 1, "shards": 1, "games": 2, "first_sims": 2, "minibatch": 64, "samples": 0.1},
+    },
 }
 
 
 def config_file(path: Path, **changes: Any) -> None:
-    lines = [f"{name} = {json.dumps(value)}" for name, value in (SETTINGS | changes).items()]
+    settings = {"width": 32, **TINY["ppo"], **changes}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     path.write_text("[settings]\n" + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 def config_with_ladder(path: Path) -> None:
-    ladder_file(path.with_name("l.json"), SPEC)
+    json_file(path.with_name("l.json"), "ladder", spec=SPEC)
     config_file(path, ladder="l.json", rate_every=256)
 
 
@@ -280,31 +264,31 @@ def config_beside_run(path: Path) -> None:
     config_file(path)
 
 
-def headed(path: Path, header: dict[str, Any]) -> None:
-    """A safetensors file of nothing but a header."""
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text)
+def kept(path: Path, name: str, make: Callable[[Path], Any]) -> None:
+    """A folder that takes long to make, made once."""
+    if not (ROOT_OF_ALL / name).exists():
+        make(ROOT_OF_ALL / name)
+    shutil.copytree(ROOT_OF_ALL / name, path)
 
 
-def run_folder(path: Path) -> None:
-    """A finished run, made once."""
-    kept = ROOT_OF_ALL / "a run"
-    if not kept.exists():
-        from tokaido_env.learn import ppo
-        from tokaido_env.learn.settings import Settings
+def run_folder(path: Path, method: str = "ppo") -> None:
+    """A finished run."""
+    from tokaido_env.learn import run
+    from tokaido_env.learn.settings import METHODS
 
-        ppo.begin(kept, Settings(**SETTINGS))
-        assert ppo.train(kept)
-    shutil.copytree(kept, path)
+    def make(folder: Path) -> None:
+        run.begin(folder, METHODS[method](width=32, **TINY[method]))
+        assert run.train(folder)
+
+    kept(path, method, make)
 
 
-def expert_folder(path: Path) -> None:
-    """A course that stands before its only round, its lessons learnt."""
-    kept = ROOT_OF_ALL / "a course"
-    if not kept.exists():
-        expert_main(kept)
-    shutil.copytree(kept, path)
-    (path / "01").unlink()
+PROBE = "evaluate exploit random --steps 16384 --games 2 --search-games 0 --run"
+
+
+def probe_folder(path: Path) -> None:
+    """The folder of a probe of an agent that has ended."""
+    kept(path, "a probe", lambda folder: run(f"{PROBE} '{folder}'"))
 
 
 ROOT_OF_ALL = Path()
@@ -313,13 +297,10 @@ ROOT_OF_ALL = Path()
 # Ways in
 
 
-def command(*words: str) -> Callable[[], int]:
-    def run() -> int:
-        from tokaido_env.__main__ import main
+def run(words: str) -> int:
+    from tokaido_env.__main__ import main
 
-        return main(list(words))
-
-    return run
+    return main(shlex.split(words))
 
 
 def load_records() -> Any:
@@ -342,42 +323,25 @@ def boards() -> Any:
     return Game(board="theirs.toml", seed=0).record(), board.record
 
 
-def positions_of_games() -> Any:
-    from tokaido_env import Game
-
-    return Game.from_dict(json.loads(Path("position.json").read_text(encoding="utf-8")), seed=0)
-
-
-def positions_of_environments() -> Any:
-    from tokaido_env import Batch, env
+def positions() -> Any:
+    from tokaido_env import Batch, Game, env
 
     position = json.loads(Path("position.json").read_text(encoding="utf-8"))
     Batch(2).reset(seed=0, positions=[position, position])
-    return env().reset(seed=0, options={"position": position})
+    env().reset(seed=0, options={"position": position})
+    return Game.from_dict(position, seed=0)
 
 
-def policies() -> Any:
+def policies(path: str) -> Any:
     from tokaido_env.agents import make
 
-    return make("policy:theirs"), make("policy_search:theirs,sims=2")
-
-
-def policies_of_runs() -> Any:
-    from tokaido_env.agents import make
-
-    return make("policy:run"), make("policy_search:run,sims=2")
+    return make(f"policy:{path}"), make(f"policy_search:{path},sims=2")
 
 
 def weights() -> Any:
     from tokaido_env.agents.guide import load_weights
 
     return load_weights(Path("weights.toml"))
-
-
-def weights_file(path: Path) -> None:
-    from tokaido_env.agents.guide import WEIGHTS_FILE
-
-    shutil.copyfile(WEIGHTS_FILE, path)
 
 
 def analysis() -> int:
@@ -387,63 +351,29 @@ def analysis() -> int:
     return main(words.split())
 
 
-def expert_main(folder: Path) -> int:
-    """Go through a course of one small round; its rating, which takes long, reads no file of it."""
-    from tokaido_env.arena.ratings import Rating
-    from tokaido_env.learn import expert
-
-    expert.place = lambda *arguments: Rating("learner", 5.0, (1.0, 9.0), 6)
-    words = "--rounds 1 --first-sims 3 --first-positions 3000 --games 8 --minibatch 256 --width 16"
-    return expert.main(["--run", str(folder), *words.split()])
-
-
-def probe_folder(path: Path) -> None:
-    """The folder of a probe of an agent that has ended."""
-    kept = ROOT_OF_ALL / "a probe"
-    if not kept.exists():
-        assert command(*_probe(kept))() == 0
-    shutil.copytree(kept, path)
-
-
-def _probe(folder: Path) -> list[str]:
-    return [
-        "evaluate",
-        "exploit",
-        "random",
-        "--steps",
-        "16384",
-        "--games",
-        "2",
-        "--search-games",
-        "0",
-        "--run",
-        str(folder),
-    ]
+Maker = Callable[[Path], None]
 
 
 class Loading(NamedTuple):
     """A way into the project.
 
     Attributes:
-        good: makes the file or folder that is loaded.
-        name: of that.
-        load: loads it.
+        name: of the file or folder that is loaded.
+        good: makes it.
+        load: loads it: a function, or the words of a command.
         hostile: by what they are, the makers of hostile files, where the good one is.
         writes: what the loading may write, beside a file's lock.
     """
 
     name: str
-    good: Callable[[Path], None]
-    load: Callable[[], Any]
-    hostile: dict[str, Callable[[Path], None]]
+    good: Maker
+    load: Callable[[], Any] | str
+    hostile: dict[str, Maker]
     writes: tuple[str, ...] = ()
 
 
-Maker = Callable[[Path], None]
-
-
-def remade(make: Callable[..., None], **changes: Any) -> Maker:
-    return lambda path: make(path, **changes)
+def remade(make: Callable[..., None], *arguments: Any, **changes: Any) -> Maker:
+    return lambda path: make(path, *arguments, **changes)
 
 
 def within(name: str, spoil: Callable[..., None], *arguments: Any) -> Maker:
@@ -464,7 +394,7 @@ def in_checkpoint(name: str, spoil: Callable[..., None], *arguments: Any) -> Mak
 def begun_with_code(folder: Path) -> None:
     """A run that has no checkpoint yet, so that all its agents are made."""
     shutil.rmtree(folder / "checkpoints")
-    edited(folder / "config.toml", ('"greedy"', json.dumps(SPEC)))
+    edited(folder / "config.toml", '"greedy"', json.dumps(SPEC))
 
 
 def linked(name: str, to: str) -> Maker:
@@ -479,30 +409,12 @@ def linked(name: str, to: str) -> Maker:
 
 
 BESIDE = f"../{SECRET}"
+BOARD = f"{BESIDE}/board.toml"
 OUTSIDE = f"policy:{BESIDE}/policy"
 CLIMBS = f"policy:run/../{BESIDE}/policy"
 SHELL = "python:os:system,command=touch trace"
 POPEN = "python:subprocess:Popen,args=touch trace,shell=True"
 
-RECORDS: dict[str, Maker] = {
-    "players are code": remade(record_file, players=[SPEC, POPEN]),
-    "board is a path": remade(record_file, board=f"{BESIDE}/board.toml"),
-    "board climbs": remade(record_file, board=f"../../{SECRET}/board"),
-    "start names a board": remade(record_file, start={"board": f"{BESIDE}/board.toml"}),
-    "events are code": remade(record_file, events=[SPEC, "__import__('payload')"]),
-    "a pickle": pickled,
-}
-BOARDS: dict[str, Maker] = {
-    "name is a path": remade(board_file, name=f"../../{SECRET}/board"),
-    "name is code": remade(board_file, name="{payload.Payload}%(trace)s${trace}"),
-    "a pickle": pickled,
-}
-POSITIONS: dict[str, Maker] = {
-    "board is a path": remade(position_file, board=f"{BESIDE}/board.toml"),
-    "phase is code": remade(position_file, phase="__class__", player=SPEC),
-}
-# A setting that names a file is read as the file that it should be, and nothing of it is shown.
-MAY_READ = ("board is a secret", "ladder is a secret", "start_from is a secret")
 AGENTS = {
     "agents are code": SPEC,
     "agents are a shell": SHELL,
@@ -511,196 +423,171 @@ AGENTS = {
     "agents climb": CLIMBS,
     "agents by an absolute path": "policy:/" + SECRET,
 }
-CONFIGS: dict[str, Maker] = {
+PICKLE: dict[str, Maker] = {"a pickle": pickled}
+RECORDS = PICKLE | {
+    "players are code": remade(record_file, players=[SPEC, POPEN]),
+    "board is a path": remade(record_file, board=BOARD),
+    "board climbs": remade(record_file, board=f"../../{SECRET}/board"),
+    "start names a board": remade(record_file, start={"board": BOARD}),
+    "events are code": remade(record_file, events=[SPEC, "__import__('payload')"]),
+}
+BOARDS = PICKLE | {
+    "name is a path": remade(board_file, name=f"../../{SECRET}/board"),
+    "name is code": remade(board_file, name="{payload.Payload}%(trace)s${trace}"),
+}
+POSITIONS = {
+    "board is a path": remade(position_file, board=BOARD),
+    "phase is code": remade(position_file, phase="__class__", player=SPEC),
+}
+# A setting that names a file is read as the file that it should be, and nothing of it is shown.
+MAY_READ = ("board is a secret", "ladder is a secret", "start_from is a secret")
+CONFIGS = PICKLE | {
     **{why: remade(config_file, agents=f"greedy '{spec}'") for why, spec in AGENTS.items()},
     "a ladder with code": config_with_ladder,
     **{
         f"{name} is a secret": remade(config_file, rate_every=256, **{name: f"{BESIDE}/note.toml"})
         for name in ("board", "ladder", "start_from")
     },
-    "a pickle": pickled,
 }
-LADDERS: dict[str, Maker] = {
-    **{why: remade(ladder_file, spec=spec) for why, spec in AGENTS.items()},
-    "board is a path": remade(ladder_file, board=f"{BESIDE}/board.toml"),
-    "a pickle": pickled,
+LADDERS = PICKLE | {
+    **{why: remade(json_file, "ladder", spec=spec) for why, spec in AGENTS.items()},
+    "board is a path": remade(json_file, "ladder", board=BOARD),
 }
-SUITES: dict[str, Maker] = {
-    **{
-        f"opponents: {why}": remade(suite_file, opponents=[spec, "random"])
-        for why, spec in AGENTS.items()
-    },
-    "a pickle": pickled,
+SUITES = PICKLE | {
+    f"opponents: {why}": remade(json_file, "suite", opponents=[spec, "random"])
+    for why, spec in AGENTS.items()
 }
-SUBMISSIONS: dict[str, Maker] = {
+NOTE = {"file": f"{BESIDE}/note.toml", "sha256": "0" * 64, "games": 24}
+SUBMISSIONS = PICKLE | {
     **{f"its agent: {why}": remade(submission_file, agent=spec) for why, spec in AGENTS.items()},
-    "records are a secret": remade(
-        submission_file,
-        records={"file": f"{BESIDE}/note.toml", "sha256": "0" * 64, "games": 24},
-    ),
-    "a pickle": pickled,
+    "records are a secret": remade(submission_file, records=NOTE),
+}
+REGRETS = PICKLE | {
+    "boards lie outside": remade(regret_file, board=BOARD),
+    "policies are code": remade(regret_file, policy=SPEC),
+    "names lead elsewhere": climbing,
+}
+RESULTS = PICKLE | {
+    "agents are code": remade(json_file, "generalisation", agent=SPEC, opponent=SHELL),
+    "agents lie outside": remade(json_file, "generalisation", agent=OUTSIDE),
+    "trained on a path": remade(json_file, "generalisation", trained_on=BOARD),
+    "trained on many boards": remade(json_file, "generalisation", trained_on="family:train/100000"),
 }
 NAMES = {"format": "tokaido-duo-policy", "training": SPEC, "path": f"{BESIDE}/policy"}
-POLICIES: dict[str, Maker] = {
-    "a pickle": pickled,
-    "a header that names files": remade(headed, header={"__metadata__": NAMES}),
-    "tensors beyond its end": remade(
-        headed, header={"action.bias": {"dtype": "F32", "shape": [49], "data_offsets": [0, 196]}}
-    ),
+FAR = {"dtype": "F32", "shape": [49], "data_offsets": [0, 196]}
+POLICIES = PICKLE | {
+    "a header that names files": remade(headed, {"__metadata__": NAMES}),
+    "tensors beyond its end": remade(headed, {"action.bias": FAR}),
 }
 RUNS: dict[str, Maker] = {
     **{
-        f"its {why}": within("config.toml", edited, ('"greedy"', json.dumps(f"greedy '{spec}'")))
+        f"its {why}": within("config.toml", edited, '"greedy"', json.dumps(f"greedy '{spec}'"))
         for why, spec in AGENTS.items()
     },
     "its agents are code from the start": begun_with_code,
-    "code is seated": in_checkpoint("state.json", edited, ('"latest"', json.dumps(SPEC))),
-    "a path is seated": in_checkpoint(
-        "state.json", edited, ('"latest"', json.dumps(f"../../{SECRET}/policy"))
-    ),
+    "code is seated": in_checkpoint("state.json", edited, '"latest"', json.dumps(SPEC)),
+    "a path is seated": in_checkpoint("state.json", edited, '"latest"', f'"../../{SECRET}/policy"'),
     "objects in its games": in_checkpoint("games.npz", objects),
     "members of its games climb": in_checkpoint("games.npz", climbing),
-    "its games are a pickle": in_checkpoint("games.npz", pickled),
-    "its learner is a pickle": in_checkpoint("learner.safetensors", pickled),
-    "its optimiser is a pickle": in_checkpoint("optimizer.safetensors", pickled),
-    "its state is a pickle": in_checkpoint("state.json", pickled),
+    **{
+        f"{name} is a pickle": in_checkpoint(name, pickled)
+        for name in ("games.npz", "learner.safetensors", "optimizer.safetensors", "state.json")
+    },
     "its metrics are a pickle": within("metrics.jsonl", pickled),
-    "its pool lies elsewhere": linked("pool", "pool"),
-    "its checkpoints lie elsewhere": linked("checkpoints", "pool"),
+    "its policies lie elsewhere": linked("policies", "policies"),
+    "its checkpoints lie elsewhere": linked("checkpoints", "policies"),
 }
+SHARD = "shards/0001-0000.npz"
+SHARDS = {
+    "objects in its samples": within(SHARD, objects),
+    "members of its samples climb": within(SHARD, climbing),
+    "its samples are a pickle": within(SHARD, pickled),
+    "its policies lie elsewhere": linked("policies", "policies"),
+}
+PROBES = {
+    "its agents are code": within("config.toml", edited, '"random"', json.dumps(SPEC)),
+    "its policies lie elsewhere": linked("policies", "policies"),
+}
+
+
+def nothing(path: Path) -> None:
+    """No file: the command makes it."""
 
 
 LOADINGS: dict[str, Loading] = {
     "record.load": Loading("games.jsonl", record_file, load_records, RECORDS),
     "Record.from_json, replay": Loading("games.jsonl", record_file, one_record, RECORDS),
-    "replay": Loading("games.jsonl", record_file, command("replay", "games.jsonl"), RECORDS),
-    "replay --html --policy": Loading(
-        "games.jsonl",
-        record_file,
-        command("replay", "games.jsonl", "--html", "o.html", "--policy", "greedy"),
-        RECORDS,
-        ("o.html", "o.html.tmp"),
-    ),
-    "replay --gif": Loading(
-        "games.jsonl",
-        record_file,
-        command("replay", "games.jsonl", "--gif", "o.gif"),
-        RECORDS,
-        ("o.gif", "o.gif.tmp"),
-    ),
-    "export": Loading(
-        "games.jsonl",
-        record_file,
-        command("export", "games.jsonl", "o.npz"),
-        RECORDS,
-        ("o.npz", "o.npz.tmp"),
-    ),
+    **{
+        name: Loading("games.jsonl", record_file, words, RECORDS, writes)
+        for name, words, writes in (
+            ("replay", "replay games.jsonl", ()),
+            (
+                "replay --html --policy",
+                "replay games.jsonl --html o.html --policy greedy",
+                ("o.html",),
+            ),
+            ("replay --gif", "replay games.jsonl --gif o.gif", ("o.gif",)),
+            ("export", "export games.jsonl o.npz", ("o.npz",)),
+        )
+    },
     "evaluate --records": Loading(
-        "games.jsonl",
-        lambda path: None,
-        command("evaluate", "random", "greedy", "--games", "2", "--records", "games.jsonl"),
-        RECORDS,
-        ("games.jsonl", "games.jsonl.tmp"),
+        *("games.jsonl", nothing, "evaluate random greedy --games 2 --records games.jsonl"),
+        *(RECORDS, ("games.jsonl",)),
     ),
     "Board.load, Game, Batch": Loading("theirs.toml", board_file, boards, BOARDS),
     "evaluate --board": Loading(
-        "theirs.toml",
-        board_file,
-        command("evaluate", "random", "greedy", "--games", "2", "--board", "theirs.toml"),
+        *("theirs.toml", board_file, "evaluate random greedy --games 2 --board theirs.toml"),
         BOARDS,
     ),
     "analysis --boards": Loading("theirs.toml", board_file, analysis, BOARDS),
-    "Game.from_dict": Loading("position.json", position_file, positions_of_games, POSITIONS),
-    "reset(position)": Loading(
-        "position.json", position_file, positions_of_environments, POSITIONS
-    ),
-    "load_weights": Loading("weights.toml", weights_file, weights, {"a pickle": pickled}),
-    "policy:FILE": Loading("theirs", policy_file, policies, POLICIES),
+    "positions": Loading("position.json", position_file, positions, POSITIONS),
+    "load_weights": Loading("weights.toml", weights_file, weights, PICKLE),
+    "policy:FILE": Loading("theirs", policy_file, lambda: policies("theirs"), POLICIES),
     "policy:RUN": Loading(
-        "run",
-        run_folder,
-        policies_of_runs,
+        *("run", run_folder, lambda: policies("run")),
         {why: within("best", make) for why, make in POLICIES.items()},
     ),
     "rate --ladder": Loading(
-        "l.json",
-        ladder_file,
-        command("evaluate", "rate", "random", "--games", "2", "--ladder", "l.json"),
-        LADDERS,
+        *("l.json", remade(json_file, "ladder")),
+        *("evaluate rate random --games 2 --ladder l.json", LADDERS),
+    ),
+    "ladder --ladder": Loading(
+        *("l.json", nothing, "evaluate ladder random greedy --games 2 --ladder l.json"),
+        *(LADDERS, ("l.json",)),
     ),
     "suite --suite": Loading(
-        "suite.json",
-        suite_file,
-        command("evaluate", "suite", "greedy", "--suite", "suite.json"),
+        *("suite.json", remade(json_file, "suite"), "evaluate suite greedy --suite suite.json"),
         SUITES,
     ),
     "verify": Loading(
-        "mine.json",
-        submission_file,
-        command("evaluate", "verify", "mine.json", "--suite", "suite.json"),
+        *("mine.json", submission_file, "evaluate verify mine.json --suite suite.json"),
         SUBMISSIONS,
     ),
-    "ladder --ladder": Loading(
-        "l.json",
-        lambda path: None,
-        command("evaluate", "ladder", "random", "greedy", "--games", "2", "--ladder", "l.json"),
-        LADDERS,
-        ("l.json", "l.json.tmp"),
-    ),
     "regret --set": Loading(
-        "set.npz",
-        regret_file,
-        command("evaluate", "regret", "greedy", "--set", "set.npz", *("--markdown", "o.md")),
-        {
-            "boards lie outside": remade(regret_file, board=f"{BESIDE}/board.toml"),
-            "policies are code": remade(regret_file, policy=SPEC),
-            "names lead elsewhere": climbing_regrets,
-            "a pickle": pickled,
-        },
-        ("o.md", "o.md.tmp"),
+        *("set.npz", regret_file, "evaluate regret greedy --set set.npz --markdown o.md"),
+        *(REGRETS, ("o.md",)),
     ),
     "generalise --table": Loading(
-        "r.json",
-        results_file,
-        command("evaluate", "generalise", "--table", "r.json", *("--markdown", "o.md"), *PLOTS),
-        {
-            "agents are code": remade(results_file, agent=SPEC, opponent=SHELL),
-            "agents lie outside": remade(results_file, agent=OUTSIDE),
-            "trained on a path": remade(results_file, trained_on=f"{BESIDE}/board.toml"),
-            "trained on many boards": remade(results_file, trained_on="family:train/100000"),
-            "a pickle": pickled,
-        },
-        ("o", "o.md", "o.md.tmp"),
+        *("r.json", remade(json_file, "generalisation")),
+        "evaluate generalise --table r.json --markdown o.md --plots o",
+        *(RESULTS, ("o", "o.md")),
     ),
     "train --config": Loading(
-        "my.toml",
-        config_file,
-        command("train", "--run", "new", "--config", "my.toml"),
-        CONFIGS,
-        ("new",),
+        *("my.toml", config_file, "train --run new --config my.toml", CONFIGS, ("new",)),
     ),
     "train --resume": Loading(
-        "run", run_folder, command("train", "--resume", "run", "--steps", "512"), RUNS, ("run",)
+        *("run", run_folder, "train --resume run --steps 512", RUNS, ("run",)),
     ),
     "train --resume --config": Loading(
-        "my.toml",
-        config_beside_run,
-        command("train", "--resume", "run", "--config", "my.toml"),
-        CONFIGS,
-        ("run",),
+        *("my.toml", config_beside_run, "train --resume run --config my.toml"),
+        *(CONFIGS, ("run",)),
     ),
-    "exploit --run": Loading("run", probe_folder, command(*_probe(Path("run"))), {
-        "its agents are code": within("config.toml", edited, ('"random"', json.dumps(SPEC))),
-        "its pool lies elsewhere": linked("pool", "pool"),
-    }, ("run",)),
-    "expert --run": Loading("run", expert_folder, lambda: expert_main(Path("run")), {
-        "objects in its lessons": within("lessons-01.npz", objects),
-        "members of its lessons climb": within("lessons-01.npz", climbing),
-        "its lessons are a pickle": within("lessons-01.npz", pickled),
-        "its settings are a pickle": within("settings.json", pickled),
-        "its rounds are a pickle": within("01", pickled),
-    }, ("run",)),
-}  # fmt: skip
+    "train --resume, alphazero": Loading(
+        *("run", remade(run_folder, "alphazero"), "train --resume run --rounds 2"),
+        *(SHARDS, ("run",)),
+    ),
+    "exploit --run": Loading("run", probe_folder, f"{PROBE} run", PROBES, ("run",)),
+}
 
 
 # Controls: each detector hears what it is there for
@@ -760,7 +647,7 @@ def main(folder: Path) -> dict[str, dict[str, Any]]:
         _prepare(f"first {name}")
         with _quiet():
             loading.good(Path(loading.name))
-            loading.load()
+            _load(loading)
         KNOWN.update(module.partition(".")[0] for module in sys.modules)
         for why in ("good", *loading.hostile):
             place = _prepare(f"{name} {why}")
@@ -769,9 +656,10 @@ def main(folder: Path) -> dict[str, dict[str, Any]]:
                 loading.good(path)
             if why != "good":
                 loading.hostile[why](path)
-            written = (path.with_name(path.name + ".lock"), path / ".lock", *loading.writes)
+            written = (f"{path}.lock", f"{path}/.lock", *loading.writes)
+            written += tuple(f"{each}.tmp" for each in loading.writes)
             with ear.listening(*(place / each for each in written)) as heard:
-                told = _told(loading.load)
+                told = _told(functools.partial(_load, loading))
             found[f"{name}: {why}"] = {"heard": heard + ["trace"] * Path("trace").exists()} | told
     for why, (_, act) in CONTROLS.items():
         _prepare(why)
@@ -781,11 +669,15 @@ def main(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _load(loading: Loading) -> Any:
+    return run(loading.load) if isinstance(loading.load, str) else loading.load()
+
+
 def _prepare(name: str) -> Path:
     """Make a folder to work in, with code that may be imported there and with secrets."""
     outer = ROOT_OF_ALL / str(len(list(ROOT_OF_ALL.iterdir())))
     place, secret = outer / "theirs", outer / SECRET
-    for folder in (place, secret / "pool"):
+    for folder in (place, secret / "policies"):
         folder.mkdir(parents=True)
     (outer / "name").write_text(name, encoding="utf-8")
     (place / "payload.py").write_text(PAYLOAD, encoding="utf-8")
