@@ -76,8 +76,8 @@ class Kill(NamedTuple):
 # The commands
 
 _RUN = """
---steps 8192 --games 8 --rollout 32 --minibatch 128 --width 32 --slots 4 --agents greedy
---freeze-every 256 --reseat-every 1024 --pool-size 4 --checkpoint-every 512
+--steps 8192 --games 8 --rollout 32 --minibatch 128 --width 32 --opponent-slots 4 --agents greedy
+--snapshot-every 256 --reseat-every 1024 --pool-size 4 --checkpoint-every 512
 --rate-every 1024 --rating-games 4 --final-learning-rate 0.5 --refit-games 16
 """
 
