@@ -1,6 +1,6 @@
 """Kill real commands at random moments, let them go on, and compare the bytes at the end.
 
-    python benchmarks/kills.py                       100 of train, 50 of evaluate, 10 of ladder
+    python benchmarks/kills.py                       100 of train, 25 of other rows, 10 of ladder
     python benchmarks/kills.py --kills 20 --seed 1   fewer of each, other moments
     python benchmarks/kills.py --only ladder         some of the rows
     make kills N=100
@@ -75,19 +75,33 @@ class Kill(NamedTuple):
 
 # The commands
 
-_RUN = """
+_RUNS = {
+    "ppo": """
 --steps 8192 --games 8 --rollout 32 --minibatch 128 --width 32 --opponent-slots 4 --agents greedy
 --snapshot-every 256 --reseat-every 1024 --pool-size 4 --checkpoint-every 512
 --rate-every 1024 --rating-games 4 --final-learning-rate 0.5 --refit-games 16
-"""
+""",
+    "selfplay": """
+--updates 12 --games 64 --minibatch 256 --width 32 --checkpoint-every 1 --snapshot-every 2
+--ema-decay 0.5 --rate-every 4 --rating-games 4
+""",
+    "alphazero": """
+--rounds 6 --shards 4 --games 6 --first-sims 8 --sims 8 --width 32 --minibatch 256
+--promotion-games 12 --kept-rounds 2 --rate-every 2 --rating-games 4
+""",
+}
 
 
-def train(folder: Path) -> Words:
-    """Return the command that begins a run in the folder, or goes on with it."""
-    run = folder / "run"
-    if (run / "config.toml").exists():
-        return ["train.py", "--resume", str(run)]
-    return ["train.py", "--run", str(run), *_RUN.split()]
+def train(method: str) -> Command:
+    """Return the command that begins a run of a method in the folder, or resumes it."""
+
+    def command(folder: Path) -> Words:
+        run = folder / "run"
+        if (run / "config.toml").exists():
+            return ["train.py", "--resume", str(run)]
+        return ["train.py", "--run", str(run), "--method", method, *_RUNS[method].split()]
+
+    return command
 
 
 def evaluate(words: str) -> Command:
@@ -111,7 +125,9 @@ def ladder(words: str) -> Command:
 
 
 PLANS = (
-    Plan("train", (train,), 1.0),
+    Plan("train", (train("ppo"),), 1.0),
+    Plan("selfplay", (train("selfplay"),), 0.25),
+    Plan("alphazero", (train("alphazero"),), 0.25),
     Plan("evaluate", (evaluate("mcts:sims=600 greedy random --games 240"),), 0.25),
     Plan(
         "evaluate, 2 processes",
@@ -298,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--kills", type=int, default=100, help="of train; evaluate has half, ladder a tenth (100)")
+    add("--kills", type=int, default=100, help="of train; others have a quarter (default: 100)")
     add("--seed", type=int, default=0, help="of the moments (0)")
     add("--only", nargs="+", help=f"rows: {json.dumps([plan.name for plan in PLANS])}")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""A match, a ladder and expert iteration on a Ray cluster of three nodes, while workers die.
+"""A match and expert iteration on a Ray cluster of three nodes, while workers die.
 
 Prints what `test_cluster.py` compares, as JSON. A process of its own: Ray's state is global.
 """
@@ -19,12 +19,10 @@ from ray.cluster_utils import Cluster
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import Executor, SerialExecutor, open_executor, ray as module
 from tokaido_env.arena.executors.ray import ClusterError
-from tokaido_env.arena.ladder import games_in_order, make_ladder
-from tokaido_env.arena.match import Match
 from tokaido_env.arena.playing import AgentFailed
-from tokaido_env.arena.tournament import Sheet, finished_games, play, play_match
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.learn import zero
+from tokaido_env.arena.tournament import Sheet, finished_games, play_match
+from tokaido_env.learn.run import begin, train
+from tokaido_env.learn.settings import AlphaZeroSettings
 
 NO_CLUSTER = "no cluster could be begun on this machine"
 GAMES = 48
@@ -41,31 +39,19 @@ def match(executor: Executor, after: Callable[[int], None] = lambda games: None)
     return hashlib.sha256(sheet.games.tobytes() + sheet.actions.tobytes()).hexdigest()
 
 
-def ladder(executor: Executor) -> str:
-    """Make a ladder; return the hash of its file."""
-    specs = ["random", "greedy", "heuristic"]
-
-    def play_two(a: str, b: str, games: int, seed: int) -> Match:
-        sheet = Sheet(a, b, games, seed, "shikoku")
-        play(sheet, make(a), make(b), executor=executor)
-        return sheet.match()
-
-    with tempfile.TemporaryDirectory() as folder:
-        path, games = Path(folder) / "ladder.json", games_in_order(specs, 40, 2)
-        make_ladder(specs, games, 0, BoardPool.load("shikoku"), play_two, path)
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def course(executor: Executor) -> str:
     """Go through two rounds of expert iteration; return the hash of all that they leave."""
-    settings = zero.ZeroSettings(
-        **{"rounds": 2, "units": 4, "games": 4, "first_sims": 3, "sims": 3, "width": 16},
-        **{"minibatch": 256, "gate_games": 8},
+    settings = AlphaZeroSettings(
+        **{"rounds": 2, "shards": 4, "games": 4, "first_sims": 3, "sims": 3, "width": 16},
+        **{"minibatch": 256, "promotion_games": 8},
     )
     with tempfile.TemporaryDirectory() as folder:
-        zero.iterate(Path(folder), settings, executor)
-        files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-        told = [path.name.encode() + path.read_bytes() for path in files]
+        run = Path(folder) / "run"
+        begin(run, settings)
+        assert train(run, executor=executor)
+        files = sorted(path for name in ("shards", "policies") for path in (run / name).rglob("*"))
+        told = [path.name.encode() + path.read_bytes() for path in (*files, run / "last")]
+        assert len(told) > 10
         return hashlib.sha256(b"".join(told)).hexdigest()
 
 
@@ -110,9 +96,7 @@ def ends_its_process(executor: Executor) -> None:
 
 def main() -> None:
     """Play here, then on the cluster."""
-    told: dict[str, Any] = {
-        "here": [match(SerialExecutor()), ladder(SerialExecutor()), course(SerialExecutor())]
-    }
+    told: dict[str, Any] = {"here": [match(SerialExecutor()), course(SerialExecutor())]}
     module.RETRIES = 2
     try:
         machines = Cluster(
@@ -135,7 +119,7 @@ def main() -> None:
 
     with open_executor(f"ray:{machines.address}") as executor:
         told["workers"] = executor.workers
-        told["cluster"] = [match(executor, chaos), ladder(executor), course(executor)]
+        told["cluster"] = [match(executor, chaos), course(executor)]
         told["refused"] = [refused(executor, stop) for stop in (other_rules, ends_its_process)]
     told["lost"] = lost
     machines.shutdown()

@@ -209,12 +209,6 @@ def test_an_agent_that_plays_illegally_is_named(order: int) -> None:
         ("illegal", "serial", "illegal action 48 (discard:fan): legal are "),
         ("illegal", "processes:1", "illegal action 48 (discard:fan): legal are "),
         ("raises", "serial", "RuntimeError: cannot decide (outsiders.py, line "),
-        (
-            "label",
-            "serial",
-            "NoAction: choose: expected the id or the label of an action, got 'merch",
-        ),
-        ("none", "serial", "NoAction: choose: expected the id or the label of an action, got None"),
     ],
 )
 def test_a_failure_says_where_it_was(how: str, who: str, error: str) -> None:

@@ -13,7 +13,6 @@ import pytest
 from positions import shikoku_data, write_board
 
 from tokaido_env import SeedError
-from tokaido_env.agents import make
 from tokaido_env.arena.ladder import (
     Ladder,
     LadderError,
@@ -26,7 +25,6 @@ from tokaido_env.arena.ladder import (
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placing import games_against, games_between, rate
 from tokaido_env.arena.ratings import expected_score, fit, rate_against, rate_matches
-from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board import Board
 from tokaido_env.core.checks import check_seed
 
@@ -104,17 +102,6 @@ def test_a_ladder_is_its_matches_rated_together(ladder: Ladder) -> None:
     assert ladder.fit.to_dict() == fit(ladder.matches).to_dict()
 
 
-def test_a_ladder_of_real_games(path: Path) -> None:
-    def play(a: str, b: str, games: int, seed: int) -> Match:
-        return play_match(make(a), make(b), games, seed)
-
-    ladder = make_ladder(["random", "greedy"], lambda a, b: 20, 3, BOARD, play, path)
-    (kept,) = ladder.matches
-    match = play("random", "greedy", 20, kept.seed)
-    assert kept.pentanomial.tolist() == match.pentanomial.tolist()
-    assert [r.agent for r in ladder.agents] == ["greedy", "random"]
-
-
 def test_a_match_keeps_score_and_interval_of_its_games() -> None:
     match = Table().play("greedy", "policy:a", 100, 0)
     kept = LadderMatch.of(match.a, match.b, 7, match.pentanomial.tolist()).to_dict()
@@ -129,17 +116,11 @@ def test_what_is_loaded_is_what_was_saved(ladder: Ladder, path: Path) -> None:
     ladder.save(path)
     assert Ladder.load(path, named=STRENGTHS) == ladder
     assert Ladder.load(path, BOARD, STRENGTHS) == ladder
-
-
-def test_the_hash_is_of_all_the_rest(ladder: Ladder, path: Path) -> None:
-    ladder.save(path)
     data = json.loads(path.read_text(encoding="utf-8"))
     found = data.pop("hash")
     text = json.dumps(data, sort_keys=True).encode()
     assert found == ladder.hash == hashlib.sha256(text).hexdigest()[:16]
     assert data["board_hash"] == BOARD.hash
-    assert set(data["agents"][0]) == {"agent", "elo", "ci95", "games"}
-    assert set(data["matches"][0]) == {"a", "b", "seed", "pairs", "score", "ci95"}
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)

@@ -275,14 +275,11 @@ def altered(path: Path, tmp_path: Path, **changes: object) -> Path:
     ("changes", "message"),
     [
         ({"forfeit": {"seat": 0}}, "player_0 cannot forfeit after the last event: it was player_1"),
-        ({"forfeit": {"seat": 2}}, "forfeit: seat: expected 0 or 1, got 2"),
         ({"forfeit": {"seat": True}}, "forfeit: seat: expected 0 or 1, got True"),
         ({"forfeit": {"reason": "luck"}}, "forfeit: reason: expected crash, illegal, exit, time"),
-        ({"forfeit": {"reason": []}}, "forfeit: reason: expected crash, illegal, exit, time"),
         ({"forfeit": {"detail": "x" * 301}}, "forfeit: detail: expected a text of at most 300"),
         ({"forfeit": {"more": 1}}, "forfeit: expected seat, reason, detail, got"),
         ({"winner": 1}, "winner: expected 0 after the last event"),
-        ({"end": None}, "end: expected 'forfeit' after the last event"),
         ({"end": "triggers"}, "end: expected 'forfeit' after the last event"),
     ],
 )
@@ -292,7 +289,7 @@ def test_what_cannot_have_been_forfeited_is_refused(
     path = altered(forfeited, tmp_path, **changes)
     with pytest.raises(RecordError, match=message):
         load(path)
-    with pytest.raises(RecordError, match=message if changes != {"end": None} else "unfinished"):
+    with pytest.raises(RecordError, match=message):
         read_records(path, [new_sheet()])
 
 

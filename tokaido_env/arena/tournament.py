@@ -6,7 +6,6 @@ The seeds of the pairs lie in a domain of their own: no agent has trained on the
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
@@ -363,8 +362,3 @@ def play_on(
 def seeds_of_pairs(seed: int, pairs: int) -> npt.NDArray[np.int64]:
     """Return the seeds of the pairs of a match, int64 (pairs,)."""
     return np.array([arena_seed(seed, pair) for pair in range(pairs)], np.int64)
-
-
-def round_robin(agents: int) -> list[tuple[int, int]]:
-    """Return every two of a number of agents, by index, each pair once."""
-    return list(itertools.combinations(range(agents), 2))

@@ -25,6 +25,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ from tokaido_env.arena.records import Records, merge, read_shard, shard
 from tokaido_env.arena.sandbox import CAN_FORK, MEMORY, Limits, check_limits, make_sandboxed
 from tokaido_env.arena.series import Result
 from tokaido_env.arena.stopping import check_error
-from tokaido_env.arena.tournament import Sheet, round_robin
+from tokaido_env.arena.tournament import Sheet
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.cli.calibrate import calibrate_agent
 from tokaido_env.cli.exploit import exploit_agent
@@ -152,7 +153,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     _check(options)
     board = BoardPool.load(options.board)
     agents = [_make(spec, options) for spec in options.agents]
-    names, met = options.names, round_robin(len(agents))
+    names, met = options.names, list(combinations(range(len(agents)), 2))
     pairs = [(agents[i], agents[j]) for i, j in met]
     sheets = [Sheet(names[i], names[j], options.games, options.seed, board) for i, j in met]
     if options.shard is not None:
