@@ -4,8 +4,6 @@ import copy
 import os
 import pickle
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
@@ -25,6 +23,7 @@ from positions import (
     shikoku_data,
     write_board,
 )
+from processes import run_script
 
 from tokaido_env import Game, IllegalMove, PositionError, SeedError
 from tokaido_env.agents import make
@@ -443,19 +442,7 @@ def test_serial_and_parallel_give_the_same_bytes() -> None:
     assert_equal(few, {name: array[:9] for name, array in parallel.items()})
 
 
-def run_script(script: str, **environment: str) -> str:
-    """Run Python in a process of its own, beside this file; return what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=Path(__file__).parent,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+HERE = Path(__file__).parent
 
 
 def digest() -> str:
@@ -467,7 +454,7 @@ def digest() -> str:
 def test_interpreted_and_compiled_give_the_same_bytes() -> None:
     script = "from test_batch import digest; print(digest(), end='')"
     assert len(digest().splitlines()) == 6 * len(Turn._fields) + 4 + 2 * 7
-    assert digest() == run_script(script, NUMBA_DISABLE_JIT="0" if INTERPRETED else "1")
+    assert digest() == run_script(script, HERE, NUMBA_DISABLE_JIT="0" if INTERPRETED else "1")
 
 
 FORK = f"""
@@ -488,7 +475,7 @@ print("child:", os.waitstatus_to_exitcode(os.wait()[1]))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.skipif(INTERPRETED, reason="nothing runs in threads")
 def test_a_forked_child_plays_on() -> None:
-    assert run_script(FORK) == "child: 0\n"
+    assert run_script(FORK, HERE) == "child: 0\n"
 
 
 TWO_THREADS = f"""
@@ -513,7 +500,7 @@ print("the same")
 @needs_threads
 def test_two_batches_in_two_python_threads_do_not_mix() -> None:
     layer = {"NUMBA_THREADING_LAYER": "workqueue"}  # does not bear two of them at once
-    assert run_script(TWO_THREADS, **layer) == "the same\n"
+    assert run_script(TWO_THREADS, HERE, **layer) == "the same\n"
 
 
 # Bots in the kernel

@@ -23,7 +23,6 @@ from tokaido_env import Game, IllegalMove
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
 from tokaido_env.core.checks import MAX_SEED, SeedError
 from tokaido_env.core.jit import INTERPRETED
-from tokaido_env.core.state import Phase
 
 GAMES = 2 if INTERPRETED else 40
 
@@ -97,39 +96,27 @@ ALL_KIMONO_HELD = position(
     [
         (position(), "pass", "artist:A1 (15)"),
         (position(), 24, "artist:A1 (15)"),
-        (position(), "pilgrim:wave", "pilgrim (0)"),
-        (position(), "merchant:C1", "merchant:C2 (3)"),
         (position(), "somersault", "pilgrim (0)"),
-        (position(), "", "pilgrim (0)"),
         (position(), "0", "pilgrim (0)"),
         (position(), "roll:1/1/1", "pilgrim (0)"),
         (position(), -1, "pilgrim (0)"),
         (position(), 49, "pilgrim (0)"),
-        (position(), 64, "pilgrim (0)"),
         (position(), 2**70, "pilgrim (0)"),
         (position(), True, "pilgrim (0)"),
-        (position(), False, "pilgrim (0)"),
         (position(), 0.0, "pilgrim (0)"),
         (position(), np.float32(0), "pilgrim (0)"),
-        (position(), np.bool_(False), "pilgrim (0)"),
         (position(), None, "pilgrim (0)"),
         (position(), [0], "pilgrim (0)"),
-        (AT_ROLL, "pass", "roll:1/1/1"),
         (AT_ROLL, "roll:5/1/1", "roll:1/1/1"),
         (AT_ROLL, 216, "roll:1/1/1"),
-        (AT_ROLL, 215, "roll:1/1/1"),
         (AT_ROLL, -1, "roll:1/1/1"),
-        (AT_ROLL, 0.0, "roll:1/1/1"),
-        (AT_ROLL, True, "roll:1/1/1"),
         (AT_ROLL, None, "roll:1/1/1"),
         (AT_ROLL, "ware:fan", "roll:1/1/1"),
         (ALL_KIMONO_HELD, "ware:kimono", "ware:pottery (1), ware:doll (2), ware:fan (3)"),
         (ALL_KIMONO_HELD, 0, "ware:pottery (1), ware:doll (2), ware:fan (3)"),
-        (ALL_KIMONO_HELD, 4, "ware:pottery (1), ware:doll (2), ware:fan (3)"),
         (ALL_KIMONO_HELD, "tile:moon", "ware:pottery (1), ware:doll (2), ware:fan (3)"),
         (AT_END, "pilgrim", "the game is over"),
         (AT_END, 0, "the game is over"),
-        (AT_END, "pass", "the game is over"),
     ],
 )
 def test_illegal_move__changes_nothing_and_names_what_was_legal(
@@ -227,14 +214,6 @@ def test_copy__with_the_same_luck_goes_on_identically(
     assert play_on(other.copy(), 100) == play_on(game.copy(), 100)
 
 
-@pytest.mark.parametrize("luck", ["same", "fresh"])
-def test_copy__is_independent_of_its_original(luck: Any) -> None:
-    game = Game(seed=3)
-    before = (bytes(game.state), game.events(), game.legal_actions())
-    play_on(game.copy(luck=luck), 100)
-    assert (bytes(game.state), game.events(), game.legal_actions()) == before
-
-
 def test_copy__with_fresh_luck_has_a_future_of_its_own() -> None:
     game = Game(seed=3)
     futures = [tuple(play_on(game.copy(), 40)) for _ in range(20)]
@@ -294,15 +273,6 @@ def test_nobody_in_particular_sees_a_game_at_chance() -> None:
     assert not game.mask().any()
 
 
-def test_print_draws_the_position_as_environments_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    env = tokaido_env.env(render_mode="ansi")
-    env.reset(seed=7)
-    assert str(Game(seed=7)) == env.render()
-    assert "\x1b" not in str(Game(seed=7))
-    assert max(map(len, str(Game(seed=7)).splitlines())) <= 100
-
-
 # What holds in every game
 
 
@@ -321,17 +291,6 @@ def test_every_game__wares_and_paintings_are_conserved() -> None:
                 left = {i: mine["hidden"][i] + mine["easel"].count(i) for i in PAINTINGS[seat]}
                 assert all(left[icon] <= n for icon, n in PAINTINGS[seat].items())
                 assert sum(left.values()) + mine["gifted"] == 10
-
-
-def test_every_game__a_decision_always_has_something_to_choose() -> None:
-    decisions = {Phase.MOVE: 1, Phase.DISCARD: 1, Phase.EFFECT: 2, Phase.REPEAT: 2}  # at least
-    for seed in range(GAMES):
-        rng = random.Random(seed)
-        game = Game(seed=seed)
-        while not game.is_over:
-            assert len(game.legal_actions()) >= decisions[game.phase]
-            assert game.player in (0, 1)
-            game.play(some_move(game, rng))
 
 
 def test_every_game__odds_are_positive_sum_to_1_and_are_listed_once() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
+from tokaido_env.boards.reader import DataReader
 from tokaido_env.core import plain, state_validation as validation
 from tokaido_env.core.box import (
     AREAS,
@@ -30,7 +31,6 @@ from tokaido_env.core.checks import brief, shown
 from tokaido_env.core.state import ENDS, MAX_COINS, MAX_PENDING, NOBODY, Phase, start
 from tokaido_env.core.state_validation import first_fault
 
-_WHOLE = "the position"
 _FIRST = np.zeros(1, np.int64)
 
 # For each reason why a state is impossible, the key that is wrong and what is expected there.
@@ -167,14 +167,17 @@ def _words(board: Board, row: np.void, fault: int) -> dict[str, Any]:
 def board_name(position: Mapping[str, Any]) -> str:
     """Return the board that a position names."""
     if not isinstance(position, Mapping) or not isinstance(position.get("board"), str):
-        _refuse("the position: expected an object whose key 'board' names a board", "board")
+        raise PositionError(
+            "the position: expected an object whose key 'board' names a board", "board"
+        )
     return str(position["board"])
 
 
-class _PositionReader:
+class _PositionReader(DataReader):
     """Reads a position key by key, then checks what must hold between the keys."""
 
     def __init__(self, board: Board, position: Mapping[str, Any]) -> None:
+        super().__init__(PositionError, "", "the position", "an object")
         self.board = board
         self.position = position
         self.states = start(board.record)
@@ -182,7 +185,7 @@ class _PositionReader:
 
     def state(self) -> npt.NDArray[np.void]:
         example = to_dict(self.board, self.row)
-        self._expect_keys(_WHOLE, self.position, example)
+        self._expect_keys("", self.position, example)
         self._read_turn()
         self._read_tokens()
         self._expect_length("players", self.position["players"], 2)
@@ -217,7 +220,8 @@ class _PositionReader:
         triggered = position["end_triggered"]
         self._expect(isinstance(triggered, bool), "end_triggered", "true or false", triggered)
         row["end_triggered"] = triggered
-        row["end"] = self._index("end", position["end"], ENDS)
+        if position["end"] is not None:
+            row["end"] = ENDS.index(self._one_of("end", position["end"], ENDS[1:]))
 
     def _read_tokens(self) -> None:
         row, position = self.row, self.position
@@ -259,28 +263,13 @@ class _PositionReader:
         for i, icon in enumerate(icons):
             row["easel"][seat] |= self._index(f"{key}.easel", icon, ICONS) << 2 * i
 
-    def _expect_keys(self, key: str, table: Any, keys: Sequence[str] | Mapping[str, Any]) -> None:
-        self._expect_type(isinstance(table, Mapping), key, "an object", table)
-        within = "" if key == _WHOLE else f"{key}."
-        for name in keys:
-            self._expect(name in table, key, f"the key {name!r}", "no such key", within + name)
-        for name in table:
-            if name not in keys:
-                wanted = "only the keys " + ", ".join(keys)
-                self._expect(False, key, wanted, name, within + brief(name))
-
     def _expect_length(self, key: str, value: Any, length: int) -> None:
         given = len(self._list(key, value))
         self._expect(given == length, key, f"{length} of them", given)
 
     def _list(self, key: str, value: Any) -> list[Any]:
-        self._expect_type(isinstance(value, list | tuple), key, "a list", value)
+        self._expect(isinstance(value, list | tuple), key, "a list", value)
         return list(value)
-
-    def _one_of(self, key: str, value: Any, names: Any) -> Any:
-        right = any(type(value) is type(name) and value == name for name in names)
-        self._expect_type(right, key, "one of " + ", ".join(map(str, names)), value)
-        return value
 
     def _index(self, key: str, value: Any, names: Sequence[Any]) -> int:
         return names.index(self._one_of(key, value, names))
@@ -297,34 +286,3 @@ class _PositionReader:
         self._expect_keys(key, table, names)
         limits = zip(names, highs, strict=True)
         return [self._integer(f"{key}.{name}", table[name], low, high) for name, high in limits]
-
-    def _integer(self, key: str, value: Any, low: int, high: int) -> int:
-        right = type(value) is int and low <= value <= high
-        self._expect_type(right, key, f"a whole number from {low} to {high}", value)
-        return int(value)
-
-    def _expect_type(self, right: bool, key: str, wanted: str, got: object) -> None:
-        """As `_expect`; what JSON has not may look right, so its type is told."""
-        if not right:
-            known = got is None or type(got) in (bool, int, float, str, list, dict)
-            kind = "" if known else f" of type {type(got).__name__}"
-            _refuse(f"{key}: expected {wanted}, got {brief(got)}{kind}", _place(key))
-
-    def _expect(self, right: Any, key: str, wanted: str, got: object, place: str = "") -> None:
-        """Refuse what is not right; `place` is the error's key where `key` does not begin so."""
-        if not right:
-            _refuse(f"{key}: expected {wanted}, got {brief(got)}", place or _place(key))
-
-
-def _null(expected: bool) -> str:
-    return "one" if expected else "null"
-
-
-def _place(where: str) -> str:
-    """Return the place that a message begins with: `die` of `die at MOVE`."""
-    found = None if where == _WHOLE else re.match(r"[\w.\[\]]+", where)
-    return found[0] if found else ""
-
-
-def _refuse(message: str, key: str) -> NoReturn:
-    raise PositionError(message, key)

@@ -10,18 +10,20 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import BoardPool, Boards, board_named
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.checks import MOST_NAME, IllegalMove, SeedError, check_seed, plain, shown
+from tokaido_env.core.checks import MOST_NAME, IllegalMove, plain, shown
 from tokaido_env.core.plain import result_of
 from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.decoding import Seed, Source, Struct
 from tokaido_env.files import parse_json, write_text
 from tokaido_env.position import PositionError, from_dict
 from tokaido_env.trajectory import Trajectory, of_events, of_moves
@@ -42,7 +44,7 @@ class RecordError(ValueError):
     """A record that is broken or untrue: the message says where and what was expected."""
 
 
-class Forfeit(NamedTuple):
+class Forfeit(Struct, frozen=True):
     """How a game was lost by failing to play on: the other seat wins it.
 
     Attributes:
@@ -51,9 +53,9 @@ class Forfeit(NamedTuple):
         detail: what there is to say of it, in one line.
     """
 
-    seat: int
-    reason: str
-    detail: str = ""
+    seat: Annotated[int, Meta(ge=0, le=1)]
+    reason: Annotated[str, Meta(pattern=f"^({'|'.join(REASONS)})$")]
+    detail: Annotated[str, Meta(max_length=MOST_DETAIL)] = ""
 
     def told(self, names: Sequence[str]) -> str:
         """Tell it in one line, the seats by their names."""
@@ -67,7 +69,7 @@ class Record:
 
     board: str
     board_hash: str
-    seed: int | None
+    seed: Seed | None
     start: dict[str, Any] | None  # a position, for a game begun from one
     players: tuple[str, str]
     events: tuple[str, ...]  # actions and outcomes of chance, in order
@@ -97,9 +99,9 @@ class Record:
     def to_json(self) -> str:
         """Return the record as one line."""
         order = ("format", "version", "rules")
-        data = dict(vars(self))
+        data = {field.name: getattr(self, field.name) for field in fields(self)}
         forfeit = data.pop("forfeit")
-        data |= {} if forfeit is None else {"forfeit": forfeit._asdict()}
+        data |= {} if forfeit is None else {"forfeit": forfeit.to_dict()}
         head = {key: data.pop(key) for key in order}
         return json.dumps(head | data, ensure_ascii=False)
 
@@ -110,21 +112,12 @@ class Record:
             data = parse_json(line)
         except ValueError as error:
             raise RecordError(f"not a whole line of JSON: {error}") from None
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise RecordError(f'expected "format": "{FORMAT}"')
-        for key, known in (("version", VERSION), ("rules", RULES_VERSION)):
-            if type(data.get(key)) is not int or data[key] != known:
-                raise RecordError(f"{key}: expected {known}, got {shown(data.get(key))}")
-        names = {field.name for field in fields(cls)} - {FORFEIT}
-        if data.keys() - {FORFEIT} != names:
-            wrong = ", ".join(sorted(data.keys() - {FORFEIT} ^ names))
-            raise RecordError(f"keys missing or unknown: {plain(wrong)}")
-        _check_types(data)
-        if FORFEIT in data:
-            data[FORFEIT] = _forfeit(data[FORFEIT])
-        for key in ("players", "events", "scores"):
-            data[key] = tuple(data[key])
-        return cls(**data)
+        source = Source("record", data, RecordError)
+        source.check_known(format=FORMAT, version=VERSION, rules=RULES_VERSION)
+        wrong = {field.name for field in fields(cls)} ^ (data.keys() | {FORFEIT})
+        if wrong:
+            raise RecordError(f"keys missing or unknown: {plain(', '.join(sorted(wrong)))}")
+        return source.decode(cls)
 
 
 def save(records: Iterable[Record], path: str | Path) -> None:
@@ -251,38 +244,6 @@ def check_luck(record: Record, played: Trajectory) -> None:
                 f"event {number} of {len(record.events)}: the luck of seed {record.seed} gives "
                 f"{other!r}, got {event!r}"
             )
-
-
-def _check_types(data: dict[str, Any]) -> None:
-    for key in ("players", "events", "scores"):
-        if not isinstance(data[key], list):
-            raise RecordError(f"{key}: expected a list, got {shown(data[key])}")
-    if [type(name) for name in data["players"]] != [str, str]:
-        raise RecordError(f"players: expected two names, got {shown(data['players'])}")
-    for number, event in enumerate(data["events"], start=1):
-        if not isinstance(event, str):
-            raise RecordError(f"event {number}: expected a label, got {shown(event)}")
-    if not isinstance(data["board"], str):
-        raise RecordError(f"board: expected a name, got {shown(data['board'])}")
-    if data["seed"] is not None:
-        try:
-            check_seed(data["seed"])
-        except SeedError as error:
-            raise RecordError(str(error)) from None
-
-
-def _forfeit(data: object) -> Forfeit:
-    """Read how a game was forfeited."""
-    if not isinstance(data, dict) or data.keys() != set(Forfeit._fields):
-        raise RecordError(f"forfeit: expected {', '.join(Forfeit._fields)}, got {shown(data)}")
-    if type(data["seat"]) is not int or data["seat"] not in (0, 1):
-        raise RecordError(f"forfeit: seat: expected 0 or 1, got {shown(data['seat'])}")
-    if data["reason"] not in REASONS:
-        expected = ", ".join(REASONS)
-        raise RecordError(f"forfeit: reason: expected {expected}, got {shown(data['reason'])}")
-    if not isinstance(data["detail"], str) or len(data["detail"]) > MOST_DETAIL:
-        raise RecordError(f"forfeit: detail: expected a text of at most {MOST_DETAIL} characters")
-    return Forfeit(**data)
 
 
 def _beginning(record: Record, board: Boards | None) -> tuple[Board, npt.NDArray[np.void] | None]:

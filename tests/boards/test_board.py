@@ -113,15 +113,12 @@ MISTAKES = [
     ("ring.stations", ["C2", *RING[1:3], "C1", *RING[4:]], "in this order"),
     ("ring.stations", ["temple", *RING], "C1 first"),
     ("ring.stations", [*RING, "shrine"], "temple, garden, hot spring, seashore"),
-    ("ring.stations", [*RING, 3], "temple, garden, hot spring, seashore"),
-    ("ring.stations", [*RING, "coastal town"], "one of C1"),
     ("ring.stations", TOO_SMALL, "20 to 40 stations, got 19"),
     ("ring.stations", TOO_LARGE, "20 to 40 stations, got 41"),
     ("ring.stations", "C1", "20 to 40 stations"),
     # mountain towns
     ("mountains.numbers", {"M1": 3, "M2": 2, "M3": 4}, "the 4 mountain towns M1 to M4"),
     ("mountains.numbers", NUMBERS | {"M5": 3}, "the 4 mountain towns M1 to M4"),
-    ("mountains.numbers.M2", 1, "from 2 to 4"),
     ("mountains.numbers.M2", 5, "from 2 to 4"),
     ("mountains.numbers", [3, 2, 4, 3], "the 4 mountain towns M1 to M4"),
     # routes
@@ -143,10 +140,7 @@ MISTAKES = [
     ("routes.pairs", 11, "a list of pairs"),
     # dice
     ("dice.pilgrim.faces", [1, 2, 2, 3, 3], "6 faces, got 5"),
-    ("dice.artist.faces", [1, 2, 2, 3, 3, 3, 3], "6 faces, got 7"),
     ("dice.merchant.faces", [1, 2, 2, 3, 3, 7], "from 1 to 6, got 7"),
-    ("dice.merchant.faces", [0, 2, 2, 3, 3, 3], "from 1 to 6, got 0"),
-    ("dice.merchant.faces", [1.0, 2, 2, 3, 3, 3], "from 1 to 6"),
     ("dice.merchant.faces", [True, 2, 2, 3, 3, 3], "from 1 to 6"),
     # areas
     ("areas.icons.A3", "sun", "one of moon, waterfall, mountain, bamboo"),
@@ -154,7 +148,6 @@ MISTAKES = [
     ("areas.icons", {"A1": "moon"}, "the 8 areas A1 to A8"),
     # starts
     ("starts.player_0.pilgrim", "M1", "a coastal town or a ring index from 0 to 27"),
-    ("starts.player_0.pilgrim", "temple", "a coastal town or a ring index from 0 to 27"),
     ("starts.player_0.pilgrim", 28, "a coastal town or a ring index from 0 to 27, got 28"),
     ("starts.player_1.pilgrim", -1, "a coastal town or a ring index from 0 to 27, got -1"),
     ("starts.player_1.merchant", "C9", "a town, C1 to C8 or M1 to M4"),
@@ -162,25 +155,19 @@ MISTAKES = [
     # tokens
     ("boutiques.tokens", TOKENS[1:], "8 tokens, got 7"),
     ("boutiques.tokens", [["silk", 3], *TOKENS[1:]], "kimono, pottery, doll, fan"),
-    ("boutiques.tokens", [["fan", 1], *TOKENS[1:]], "from 2 to 4, got 1"),
     ("boutiques.tokens", [["fan", 5], *TOKENS[1:]], "from 2 to 4, got 5"),
     ("boutiques.tokens", [["fan"], *TOKENS[1:]], "[ware, price]"),
     # points
     ("commerce.points", [0, 5, 11, 18, 26, 35], "7 numbers, got 6"),
-    ("culture.points", [*range(12)], "11 numbers, got 12"),
-    ("temple.numbers", [*range(10)], "9 numbers, got 10"),
     ("garden.numbers", [*range(5)], "6 numbers, got 5"),
     ("garden.numbers", [1, 2, 3, 4, 5, 4], "numbers that never fall"),
-    ("garden.numbers", [-1, 2, 3, 4, 5, 6], "from 0 to 255, got -1"),
     ("garden.numbers", [1, 2, 3, 4, 5, 256], "from 0 to 255, got 256"),
     ("garden.numbers", {"1": 1}, "6 numbers"),
     # the rest
-    ("format", 0, "from 1 to 2, got 0"),
     ("format", 3, "from 1 to 2, got 3"),
     ("format", True, "from 1 to 2, got True"),
     ("name", "", "a word"),
     ("name", 7, "a word"),
-    ("max_rounds", 0, "from 1 to 400, got 0"),
     ("max_rounds", 401, "from 1 to 400, got 401"),
     ("max_rounds", "200", "from 1 to 400, got 200"),
     ("ring.provenance", "grandmother", "one of rulebook, public source"),

@@ -129,7 +129,7 @@ LABEL_MISTAKES = [
     ("culture.provenance_of.-1", "box", "0 to 10, got -1"),
     ("starts.provenance_of.player_0", {"pilgrim": "box"}, r"in quotes: player_0\.pilgrim, "),
     ("dice.artist.provenance_of.6", "box", r"in \[dice\.artist\] only"),
-    ("dice.provenance_of", {}, r"\[dice\]: expected only the keys"),
+    ("dice.provenance_of", {}, r"dice: expected only the keys"),
 ]
 
 

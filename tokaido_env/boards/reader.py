@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +94,68 @@ def read_board_data(data: object, source: str) -> dict[str, Any]:
     return _BoardReader(source, data).fields()
 
 
-class _BoardReader:
-    """Checks the data of one board value by value, so that each mistake gives one clear error.
+class DataReader:
+    """Checks data value by value: each mistake gives one clear error, which names its place.
 
     The data may be anything that a program hands in: a type is asked before a value is.
+
+    Args:
+        error: of a message and a place.
+        prefix: of all messages.
+        whole: what messages call the data as a whole.
+        table: what they call a table.
     """
 
+    def __init__(
+        self, error: Callable[[str, str], Exception], prefix: str, whole: str, table: str
+    ) -> None:
+        self._error, self._prefix, self._whole, self._table = error, prefix, whole, table
+
+    def _expect(
+        self, right: Any, where: str, wanted: str, got: object, key: str | None = None
+    ) -> None:
+        """Refuse what is not right; `key` is the error's where the message does not begin so."""
+        if not right:
+            kind = "" if type(got) in _KNOWN_TYPES else f" of type {type(got).__name__}"
+            message = f"{self._prefix}{where}: expected {wanted}, got {brief(got)}{kind}"
+            raise self._error(message, where.partition(" ")[0] if key is None else key)
+
+    def _expect_keys(
+        self, key: str, table: Any, keys: Collection[str], optional: Collection[str] = ()
+    ) -> None:
+        """Expect a table of some keys and no others, of which some may be missing."""
+        where, within = (key, f"{key}.") if key else (self._whole, "")
+        self._expect(isinstance(table, Mapping), where, self._table, table, key)
+        for name in keys:
+            there = name in table or name in optional
+            self._expect(there, where, f"the key {name!r}", "no such key", within + name)
+        for name in table:
+            if not _is_one_of(name, keys):
+                wanted = "only the keys " + ", ".join(keys)
+                self._expect(False, where, wanted, name, within + brief(name))
+
+    def _one_of(self, key: str, value: Any, names: Collection[str]) -> str:
+        self._expect(_is_one_of(value, names), key, "one of " + ", ".join(names), value)
+        return str(value)
+
+    def _integer(self, key: str, value: Any, low: int, high: int) -> int:
+        right = type(value) is int and low <= value <= high
+        self._expect(right, key, f"a whole number from {low} to {high}", value)
+        return int(value)
+
+
+_KNOWN_TYPES = (str, int, float, bool, list, dict, type(None))
+
+
+def _is_one_of(value: object, names: Collection[str]) -> bool:
+    return type(value) is str and value in names
+
+
+class _BoardReader(DataReader):
+    """Reads the data of one board."""
+
     def __init__(self, source: str, data: Any) -> None:
+        super().__init__(BoardError, f"{plain(source, MOST_PATH)}: ", "the top level", "a table")
         self.source = source
         self.data = data
         self.format = FORMATS[-1]
@@ -208,7 +263,7 @@ class _BoardReader:
     def _starts(self, stations: tuple[str, ...]) -> tuple[tuple[int, str, str], ...]:
         table = self.data["starts"]
         seats = ("player_0", "player_1")
-        self._expect_keys("starts", table, (*seats, *_LABELS))
+        self._expect_keys("starts", table, (*seats, *_LABELS), _OPTIONAL)
         starts = tuple(self._start(f"starts.{seat}", table[seat], stations) for seat in seats)
         stands: dict[int, str] = {}  # who stands on a station
         for seat, (pilgrim, merchant, _) in zip(seats, starts, strict=True):
@@ -287,19 +342,8 @@ class _BoardReader:
 
     def _main(self, entry: str, table: Any, main: str) -> tuple[str, Any]:
         """Return key and main value of a table after checking which keys it has."""
-        self._expect_keys(entry, table, (main, *_LABELS))
+        self._expect_keys(entry, table, (main, *_LABELS), _OPTIONAL)
         return f"{entry}.{main}", table[main]
-
-    def _expect_keys(self, key: str, table: Any, keys: tuple[str, ...]) -> None:
-        where, within = (f"[{key}]", f"{key}.") if key else ("the top level", "")
-        self._expect(isinstance(table, dict), where, "a table", table, key)
-        for name in keys:
-            there = name in table or name in _OPTIONAL
-            self._expect(there, where, f"the key {name!r}", "no such key", within + name)
-        for name in table:
-            if not _is_one_of(name, keys):
-                wanted = "only the keys " + ", ".join(keys)
-                self._expect(False, where, wanted, name, within + brief(name))
 
     def _expect_names(self, key: str, table: Any, names: Sequence[str], wanted: str) -> None:
         """Expect a table with exactly some keys."""
@@ -314,30 +358,11 @@ class _BoardReader:
         right = isinstance(value, list) and len(value) == length
         self._expect(right, key, f"{length} {what}", _size(value))
 
-    def _one_of(self, key: str, value: Any, names: Sequence[str]) -> str:
-        self._expect(_is_one_of(value, names), key, "one of " + ", ".join(names), value)
-        return str(value)
-
-    def _integer(self, key: str, value: Any, low: int, high: int) -> int:
-        right = type(value) is int and low <= value <= high
-        self._expect(right, key, f"a whole number from {low} to {high}", value)
-        return int(value)
-
     def _text(self, key: str, value: Any, least: int, most: int) -> str:
         right = type(value) is str and least <= len(value) <= most and _is_unicode(value)
         what = "a word" if least else "text"
         self._expect(right, key, f"{what} of at most {most} characters", value)
         return str(value)
-
-    def _expect(
-        self, right: bool, where: str, wanted: str, got: object, key: str | None = None
-    ) -> None:
-        """Refuse what is not right; `key` is the error's where the message does not begin so."""
-        if not right:
-            kind = "" if type(got) in _KNOWN_TYPES else f" of type {type(got).__name__}"
-            source = plain(self.source, MOST_PATH)
-            message = f"{source}: {where}: expected {wanted}, got {brief(got)}{kind}"
-            raise BoardError(message, where.partition(" ")[0] if key is None else key)
 
 
 _OPTIONAL = ("provenance_of", "note")
@@ -346,11 +371,6 @@ _ENTRIES = (
     *("format", "name", "max_rounds", "dice", "ring", "routes", "mountains", "areas"),
     *("starts", "boutiques", "commerce", "culture", "temple", "garden"),
 )
-_KNOWN_TYPES = (str, int, float, bool, list, dict, type(None))
-
-
-def _is_one_of(value: object, names: Collection[str]) -> bool:
-    return type(value) is str and value in names
 
 
 def _is_unicode(text: str) -> bool:
