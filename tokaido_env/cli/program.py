@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec
 
 INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 
-Main = Callable[[Sequence[str] | None], int]
+Arguments = ParamSpec("Arguments")
 
 
 def program(command: str = "") -> str:
@@ -40,7 +41,9 @@ def parser_of(command: str, docstring: str | None) -> argparse.ArgumentParser:
     )
 
 
-def reports_errors(command: str, *kinds: type[Exception]) -> Callable[[Main], Main]:
+def reports_errors(
+    command: str, *kinds: type[Exception]
+) -> Callable[[Callable[Arguments, int]], Callable[Arguments, int]]:
     """Make the `main` of a command print an error as one line and return the exit status.
 
     Args:
@@ -49,11 +52,11 @@ def reports_errors(command: str, *kinds: type[Exception]) -> Callable[[Main], Ma
     """
     errors: tuple[type[Exception], ...] = (ValueError, OSError, ModuleNotFoundError, *kinds)
 
-    def decorate(main: Main) -> Main:
+    def decorate(main: Callable[Arguments, int]) -> Callable[Arguments, int]:
         @functools.wraps(main)
-        def reporting(arguments: Sequence[str] | None = None) -> int:
+        def reporting(*arguments: Arguments.args, **named: Arguments.kwargs) -> int:
             try:
-                return main(arguments)
+                return main(*arguments, **named)
             except errors as error:
                 print(f"{command}: {error}", file=sys.stderr)
                 return 1
