@@ -37,7 +37,7 @@ LEARNING = (*POLICIES, "torch", "stable_baselines3", "sb3_contrib")
 def use_games() -> None:
     """Play games to their end, and ask them for all that they tell."""
     for chance in ("sampled", "explicit"):
-        game = Game(seed=0, chance=chance)  # type: ignore[arg-type]
+        game = Game(seed=0, chance=chance)
         while not game.is_over:
             game.play(game.legal_labels()[-1] if game.legal_actions() else game.outcomes()[0][0])
         seen = game.to_dict(), game.scores(), game.winner(), game.record(), game.copy(), repr(game)
