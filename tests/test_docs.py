@@ -67,12 +67,6 @@ def test_there_are_pages_and_links() -> None:
     assert sum(len(local_links_of(page)) for page in PAGES) > 100
 
 
-def test_a_heading_s_anchor_is_as_forges_make_it(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# Three of `N`, *not* two!\n```\n# no heading\n```\n", encoding="utf-8")
-    assert anchors_of(page) == {"three-of-n-not-two"}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_local_links_lead_to_files_and_headings(page: Path) -> None:
     for link in local_links_of(page):

@@ -105,8 +105,7 @@ def drawn_by(game: Game) -> int:
     return len(game.events()) - before - 1
 
 
-@pytest.mark.parametrize("act", [play_last, play_label])
-@pytest.mark.parametrize("moves", [0, 17, 40])
+@pytest.mark.parametrize(("moves", "act"), [(0, play_last), (17, play_label), (40, play_last)])
 def test_a_move_is_played_or_not(moves: int, act: Callable[[Game], None]) -> None:
     count, late = everywhere(lambda: begun(moves), act, seen)
     assert count > 50

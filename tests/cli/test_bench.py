@@ -1,86 +1,65 @@
 """The table of speeds: how it is made from figures; the figures themselves are no test."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numba
 import pytest
+from processes import ROOT
 
 from tokaido_env import Batch, Game
 from tokaido_env.__main__ import main
 from tokaido_env.cli import bench, bench_games
 from tokaido_env.cli.bench import Result
-from tokaido_env.cli.bench_processes import child
 from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
 from tokaido_env.core.actions import IDS
 from tokaido_env.gym import TokaidoDuoEnv
 
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from bench_peers import PEER_RATIOS, PEERS
+
 FAST = ("state", "deepcopy", "game")
+ALL = (*ROWS, *PEERS)
+ALL_RATIOS = (*RATIOS, *PEER_RATIOS)
+
+Output = pytest.CaptureFixture[str]
 
 
 def figure() -> float:
     return 1.0
 
 
-def test_the_median_and_the_spread_are_told() -> None:
-    row = Row("x", "something", "things/s", figure, budget=2e6)
-    lines = bench.table([Result(row, [3e6, 1e6, 2.5e6])]).splitlines()
-    assert lines[-1] == ("| something | 1 | 2.50 M | 1.00 M – 3.00 M | things/s | ≥ 2.00 M | met |")
-
-
 @pytest.mark.parametrize(
     ("budget", "at_most", "verdict"),
-    [(5.0, False, True), (5.1, False, False), (5.0, True, True), (4.9, True, False)],
+    [
+        (5.0, False, "≥ 5 | met"),
+        (5.1, False, "≥ 5.1 | missed"),
+        (5.0, True, "≤ 5 | met"),
+        (4.9, True, "≤ 4.9 | missed"),
+        (None, False, " | "),
+    ],
 )
-def test_a_budget_is_met_or_missed(budget: float, at_most: bool, verdict: bool) -> None:
+def test_a_row_has_median_spread_and_verdict(
+    budget: float | None, at_most: bool, verdict: str
+) -> None:
     row = Row("x", "something", "s", figure, budget, at_most)
-    assert Result(row, [9.0, 5.0, 1.0]).met is verdict
-    assert ("met |" in bench.table([Result(row, [5.0])])) is verdict
-
-
-def test_a_row_without_a_budget_has_no_verdict() -> None:
-    result = Result(Row("x", "something", "s", figure), [1.0])
-    assert result.met is None
-    assert bench.table([result]).endswith("| s |  |  |")
-
-
-def test_every_budget_has_a_row() -> None:
-    budgets = {row.key: row.budget for row in (*ROWS, *RATIOS) if row.budget is not None}
-    assert budgets == {
-        "random.1": 18e6,
-        "random.2": 33e6,
-        "pool / random": 0.93,
-        "pool / random, 2": 0.93,
-        "block / float32": 0.6,
-        "copied / float32": 0.85,
-        "board": 2.0,
-        "float32.1": 7e6,
-        "float32.2": 13e6,
-        "game": 150e3,
-        "env": 100e3,
-        "env / connect_four": 8.0,
-        "mcts.4000.1": 1.5e6,
-        "mcts.full.1": 80e3,
-        "deepcopy": 50.0,
-        "ppo.kernel / free": 0.95,
-        "import": 0.4,
-        "first.warm": 0.8,
-        "first.cold": 12.0,
-        "state": 128.0,
-    }
+    line = bench.table([Result(row, [9e6, 5.0, 1.0])]).splitlines()[-1]
+    assert line == f"| something | 1 | 5 | 1 – 9.00 M | s | {verdict} |"
 
 
 def test_keys_are_unique_and_ratios_are_of_rows() -> None:
-    keys = [row.key for row in ROWS]
+    keys = [row.key for row in ALL]
     assert len(set(keys)) == len(keys)
-    assert {key for ratio in RATIOS for key in (ratio.over, ratio.under)} <= set(keys)
+    assert {key for ratio in ALL_RATIOS for key in (ratio.over, ratio.under)} <= set(keys)
 
 
-def test_runs_are_in_turn_and_the_first_is_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_in_turn_and_the_first_is_thrown_away() -> None:
     calls: list[str] = []
 
-    def measure(key: str, figures: list[float]) -> Row:
+    def row(key: str, figures: list[float]) -> Row:
         rest = iter(figures)
 
         def once() -> float:
@@ -89,14 +68,14 @@ def test_runs_are_in_turn_and_the_first_is_thrown_away(monkeypatch: pytest.Monke
 
         return Row(key, key, "s", once)
 
-    monkeypatch.setattr(bench, "ROWS", (measure("a", [99, 6, 8]), measure("b", [99, 3, 2])))
-    monkeypatch.setattr(bench, "RATIOS", (Ratio("a / b", "both", "a", "b"),))
-    results = bench.run(2, None)
+    rows = row("a", [99, 6, 8]), row("b", [99, 3, 2])
+    results = bench.run(rows, (Ratio("a / b", "both", "a", "b"),), 2)
     assert calls == ["a", "b"] * 3
     assert [result.figures for result in results] == [[6, 8], [3, 2], [2, 4]]
 
 
-def test_threads_are_set_for_a_row_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_cannot_be_measured_here_are_left_out(capsys: Output) -> None:
+    """For lack of a module or of threads; the others' threads are given back."""
     seen = []
 
     def threads() -> float:
@@ -104,22 +83,17 @@ def test_threads_are_set_for_a_row_and_given_back(monkeypatch: pytest.MonkeyPatc
         return 1.0
 
     most = numba.config.NUMBA_NUM_THREADS
-    rows = [Row(f"with {n}", "x", "s", threads, threads=n) for n in (1, most, most + 1)]
-    monkeypatch.setattr(bench, "ROWS", tuple(rows))
-    assert [result.row.key for result in bench.run(1, None)] == ["with 1", f"with {most}"]
+    rows = [Row(f"with {n}", f"row {n}", "s", threads, threads=n) for n in (1, most, most + 1)]
+    rows.append(Row("absent", "absent", "s", figure, needs=("no_such_module",)))
+    assert bench.main(["--runs", "1"], rows) == 0
+    told = capsys.readouterr().out
+    assert [f"| row {n} |" in told for n in (1, most, most + 1)] == [True, True, False]
+    assert "absent" not in told
     assert seen == [1, most] * 2
     assert numba.get_num_threads() == most
 
 
-def test_rows_that_need_what_is_missing_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = (Row("a", "a", "s", figure, needs=("no_such_module",)), Row("b", "b", "s", figure))
-    monkeypatch.setattr(bench, "ROWS", rows)
-    assert [result.row.key for result in bench.run(1, None)] == ["b"]
-
-
-def test_real_rows_give_a_table_and_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_real_rows_give_a_table_and_a_file(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "figures.json"
     assert main(["bench", "--runs", "1", "--only", *FAST, "--json", str(file)]) == 0
     told = capsys.readouterr().out
@@ -169,13 +143,16 @@ COUNTED: dict[str, tuple[Any, str, Any]] = {
     "gym_play": (TokaidoDuoEnv, "step", one),
     "open_spiel_play": (Game, "play", lambda _, arguments: arguments[0].events()[-1] in IDS),
 }
-OF_GAMES = [row for row in ROWS if row.measure.__qualname__.split(".")[0] in COUNTED]
+NOT_OURS = ("connect_four", "pyspiel.backgammon", "pyspiel.tensor")
+OF_GAMES = [
+    row
+    for row in ALL
+    if row.measure.__qualname__.split(".")[0] in COUNTED and row.key not in NOT_OURS
+]
 
 
 @pytest.mark.parametrize("row", OF_GAMES, ids=lambda row: row.key)
 def test_a_row_counts_what_was_done(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    if row.key in NOT_OURS:
-        pytest.skip("the game of another library")
     for module in row.needs:
         pytest.importorskip(module)
     monkeypatch.setattr(bench_games, "GAMES", 64)
@@ -185,9 +162,6 @@ def test_a_row_counts_what_was_done(row: Row, monkeypatch: pytest.MonkeyPatch) -
     done = row.measure()
     assert isinstance(done, bench_games.Done)
     assert done.count == counter.count > 0
-
-
-NOT_OURS = ("connect_four", "pyspiel.backgammon", "pyspiel.tensor")
 
 
 @pytest.mark.parametrize("spec", ["mcts:sims=30", "mcts:sims=20,rollout=full", "greedy"])
@@ -213,13 +187,11 @@ def test_simulations_and_decisions_are_counted(spec: str, monkeypatch: pytest.Mo
         (["--only", "nothing"], "--only: expected one of random.1, random.2, "),
     ],
 )
-def test_wrong_arguments_are_told(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_arguments_are_told(arguments: list[str], told: str, capsys: Output) -> None:
     assert main(["bench", *arguments]) == 1
     assert told in capsys.readouterr().err
 
 
 def test_a_failing_process_is_told_with_its_reason() -> None:
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        child("1 / 0")
+        bench_games.child("1 / 0")

@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 import sys
 import tarfile
 import tomllib
@@ -64,8 +63,6 @@ def edit(path: Path, old: str, new: str) -> None:
     [
         ("tokaido_env/__init__.py", '__version__ = "', '__version__ = "9'),
         ("CITATION.cff", "\nversion: ", "\nversion: 9"),
-        ("CHANGELOG.md", "## ", "## 9"),
-        ("croissant.json", '\n "version": "', '\n "version": "9'),
         ("CHANGELOG.md", " (20", " (19"),
     ],
 )
@@ -79,8 +76,6 @@ def test_a_version_that_is_another_is_told(
 
 
 def test_a_tag_of_another_version_is_told(project: Path, place: Place) -> None:
-    place.tag = f"v{PROJECT['version']}"
-    assert release_check.versions(place)
     place.tag = "v9.9.9"
     with pytest.raises(FailedError, match=r"the tag has 9\.9\.9"):
         release_check.versions(place)
@@ -165,13 +160,6 @@ def test_links_of_the_readme_become_absolute(text: str, told: str) -> None:
     assert absolute(text, HOME, "1.0") == told
 
 
-def test_the_readme_of_a_release_links_to_what_is_there() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    made = absolute(text, HOME, "1.0")
-    places = re.findall(rf"{HOME}/(?:blob|raw)/v1\.0/([^#)\"\s]+)", made)
-    assert [place for place in places if not (ROOT / place).exists()] == []
-
-
 def built(place: Place, changed: dict[str, bytes | None]) -> None:
     """Lay the files of the checkout into a wheel, but for some: other bytes, or None for none."""
     files: dict[str, bytes | None] = {"tokaido_env-1.dist-info/licenses/LICENSE": b"MIT"}
@@ -240,10 +228,3 @@ def test_a_command_that_fails_is_quoted_and_one_without_network_is_skipped() -> 
         release_check.run(sys.executable, "-c", "raise SystemExit('it broke')")
     with pytest.raises(SkippedError, match="no network"):
         release_check.run(sys.executable, "-c", "raise SystemExit('NewConnectionError: x')")
-
-
-def test_the_script_tells_its_checks() -> None:
-    script = ROOT / "benchmarks" / "release_check.py"
-    command = [sys.executable, str(script), "--only", "nothing"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("What only the forge can tell")

@@ -162,8 +162,7 @@ def test_ctrl_c_leaves_nothing(
 def test_a_file_that_changes_meanwhile_is_refused(
     games: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = command._games_of
-    monkeypatch.setattr(command, "_games_of", lambda o: real(o)._replace(number=5))
+    monkeypatch.setattr(command, "_count", lambda *_: 5)
     assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.npz")]) == 1
     assert "expected 5 games as read before, it changed" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [games]

@@ -87,21 +87,3 @@ def test_matches_are_played_once_and_told_in_the_page(
     monkeypatch.setattr(review_ladder, "review_each", never)
     assert review_ladder.main([*options, "--docs"]) == 0
     assert page.read_text(encoding="utf-8") == told
-
-
-def test_decisions_are_read_with_the_pairs_that_they_are_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(review_ladder, "AGENTS", ("random", "greedy"))
-    options = ["--results", str(tmp_path), "--pairs", "2", "--judges", "champion"]
-    assert review_ladder.main(options) == 0
-    files = sorted(tmp_path.glob("*.npz"))
-    told = review_ladder.choices_of(files)
-    assert len(np.unique(told.pairs)) == 6
-    assert set(told.agents) == set(told.opponents) == {"random", "greedy"}
-    own = told.of("greedy", "greedy")
-    assert len(np.unique(own.pairs)) == 2
-    assert (own.losses[own.agreed] == 0).all()
-    assert len(own.losses) + len(told.of("greedy", "random").losses) == len(
-        told.of("greedy").losses
-    )

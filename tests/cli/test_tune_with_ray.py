@@ -3,7 +3,6 @@
 Needs Ray Tune: `make certify-rllib`.
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -103,14 +102,3 @@ def test_settings_that_are_changed_stay_in_their_range() -> None:
     assert tune_with_ray.within(wide) == {
         name: domain.upper for name, domain in tune_with_ray.SPACE.items()
     }
-
-
-def test_the_table_has_most_rounds_first_then_the_highest() -> None:
-    rating = {"low": -10.0, "high": 10.0, "games": 60}
-    rows = [
-        {"trial_id": name, "training_iteration": rounds, "elo": elo, "config": DRAWN, **rating}
-        for name, rounds, elo in (("a", 1, 90.0), ("b", 2, 5.0), ("c", 2, 70.0))
-    ]
-    lines = tune_with_ray.table(rows).split("\n")
-    assert [line.split()[1] for line in lines[2:]] == ["c", "b", "a"]
-    assert json.dumps(lines[2]).count("|") == lines[0].count("|")

@@ -14,7 +14,7 @@ import os
 import platform
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,7 +63,11 @@ class Result:
 
 
 @reports_errors("bench")
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    rows: Sequence[Row] = ROWS,
+    ratios: Sequence[Ratio] = RATIOS,
+) -> int:
     """Measure, print the table, write the figures; return the exit status."""
     parser = parser_of("bench", __doc__)
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each row")
@@ -72,42 +76,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.runs < 1:
         raise ValueError(f"--runs: expected 1 or more, got {options.runs}")
-    if options.only and not any(_wanted(row, options.only) for row in ROWS):
-        known, asked = ", ".join(row.key for row in ROWS), " ".join(options.only)
+    chosen = [row for row in rows if _wanted(row, options.only)]
+    if not chosen:
+        known, asked = ", ".join(row.key for row in rows), " ".join(options.only)
         raise ValueError(f"--only: expected one of {known}, got {asked}")
     check_outputs(options.json)
-    _measure(options.runs, options.only, options.json)
+    here, date = machine(), datetime.now(UTC).date().isoformat()
+    results = run(chosen, ratios, options.runs)
+    print(page(date, here, options.runs, results))
+    if options.json is not None:
+        data: dict[str, Any] = {"version": 1, "date": date, "runs": options.runs, "machine": here}
+        data["rows"] = [result.to_dict() for result in results]
+        write_text(Path(options.json), json.dumps(data, indent=1, ensure_ascii=False) + "\n")
     return 0
 
 
-def _measure(runs: int, only: Sequence[str] | None, json_file: str | None) -> None:
-    here = machine()
-    date = datetime.now(UTC).date().isoformat()
-    results = run(runs, only, lambda step: print(f"\r{step:<60}", end="", file=sys.stderr))
-    print(file=sys.stderr)
-    print(page(date, here, runs, results))
-    if json_file is not None:
-        data: dict[str, Any] = {"version": 1, "date": date, "runs": runs, "machine": here}
-        data["rows"] = [result.to_dict() for result in results]
-        write_text(Path(json_file), json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-
-
-def run(
-    runs: int, only: Sequence[str] | None, report: Callable[[str], None] = lambda step: None
-) -> list[Result]:
-    """Measure rows in turn, once to throw away and then `runs` times.
-
-    Args:
-        runs: how often.
-        only: keys, or beginnings of keys; None for all.
-        report: called with what is going on.
-    """
-    rows = [row for row in ROWS if _wanted(row, only)]
+def run(rows: Sequence[Row], ratios: Sequence[Ratio], runs: int) -> list[Result]:
+    """Measure rows in turn, once to throw away and then `runs` times; add the ratios."""
     figures: dict[str, list[float]] = {row.key: [] for row in rows}
     most = numba.config.NUMBA_NUM_THREADS
     for turn in range(runs + 1):
         for row in rows:
-            report(f"run {turn} of {runs}: {row.key}")
+            step = f"run {turn} of {runs}: {row.key}"
+            print(f"\r{step:<60}", end="", file=sys.stderr)
             numba.set_num_threads(min(row.threads, most))
             # What other rows have loaded is not for this one's garbage collections to look through.
             gc.collect()
@@ -115,10 +106,11 @@ def run(
             done = row.measure()
             if turn > 0:
                 figures[row.key].append(done.rate if isinstance(done, Done) else done)
+    print(file=sys.stderr)
     gc.unfreeze()
     numba.set_num_threads(most)
     results = [Result(row, figures[row.key]) for row in rows]
-    for ratio in RATIOS:
+    for ratio in ratios:
         if {ratio.over, ratio.under} <= figures.keys():
             pairs = zip(figures[ratio.over], figures[ratio.under], strict=True)
             results.append(Result(ratio, [over / under for over, under in pairs]))

@@ -1,4 +1,4 @@
-"""What `tokaido bench` measures of games: random play and search, through every interface.
+"""What `tokaido bench` measures: games through every interface, search, and how a process begins.
 
 Each function measures once, or returns what does.
 """
@@ -6,9 +6,12 @@ Each function measures once, or returns what does.
 from __future__ import annotations
 
 import copy
-import importlib
+import json
 import os
 import random
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +28,8 @@ from tokaido_env.boards.board import Board
 GAMES = 4096
 _SEARCHED = 64  # games
 _BOARDS = 200
+
+_TIMED = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
 
 
 @dataclass(frozen=True)
@@ -169,14 +174,6 @@ def aec_play(make: Callable[[], Any], games: int) -> Callable[[], Done]:
     return measure
 
 
-def connect_four() -> Any:
-    """Make PettingZoo's connect four."""
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    from pettingzoo.classic import connect_four_v3
-
-    return connect_four_v3.env()
-
-
 def deep_copies() -> float:
     """Copy a running `env()`; return microseconds a copy."""
     env = tokaido_env.env()
@@ -205,66 +202,6 @@ def gym_play() -> Done:
     return Done(steps, time.perf_counter() - began)
 
 
-def open_spiel_play(name: str, tensor: bool = False) -> Callable[[], Done]:
-    """Return a measure of random play of an OpenSpiel game from Python, in decisions."""
-
-    def measure() -> Done:
-        import pyspiel
-
-        importlib.import_module("tokaido_env.openspiel")  # registers tokaido_duo
-        game = pyspiel.load_game(name)
-        rng = random.Random(0)
-        decisions, began = 0, time.perf_counter()
-        while time.perf_counter() - began < 0.5:
-            state = game.new_initial_state()
-            while not state.is_terminal():
-                if state.is_chance_node():
-                    outcomes, odds = zip(*state.chance_outcomes(), strict=True)
-                    state.apply_action(rng.choices(outcomes, odds)[0])
-                    continue
-                if tensor:
-                    state.observation_tensor()
-                state.apply_action(rng.choice(state.legal_actions()))
-                decisions += 1
-        return Done(decisions, time.perf_counter() - began)
-
-    return measure
-
-
-def pgx_play(name: str) -> Callable[[], Done]:
-    """Return a measure of random play of a Pgx game, `GAMES` at once, in decisions."""
-
-    @cache
-    def begun() -> tuple[Any, Any]:
-        import jax
-        import pgx
-        from pgx.experimental import auto_reset
-
-        env = pgx.make(name)
-        begin, step = jax.vmap(env.init), jax.vmap(auto_reset(env.step, env.init))
-
-        def ply(state: Any, key: Any) -> Any:
-            choose, go_on = jax.random.split(key)
-            odds = jax.numpy.where(state.legal_action_mask, 0.0, -jax.numpy.inf)
-            actions = jax.random.categorical(choose, odds, axis=-1)
-            return step(state, actions, jax.random.split(go_on, GAMES))
-
-        return jax.jit(ply), jax.jit(begin)(jax.random.split(jax.random.PRNGKey(0), GAMES))
-
-    def measure() -> Done:
-        import jax
-
-        ply, state = begun()
-        keys = jax.random.split(jax.random.PRNGKey(1), 30)
-        began = time.perf_counter()
-        for key in keys:
-            state = ply(state, key)
-        state.current_player.block_until_ready()
-        return Done(len(state.current_player) * len(keys), time.perf_counter() - began)
-
-    return measure
-
-
 def _repeated(action: Callable[[], Any], seconds: float = 0.4) -> Done:
     """Do an action again and again for so long."""
     count, began = 0, time.perf_counter()
@@ -272,3 +209,38 @@ def _repeated(action: Callable[[], Any], seconds: float = 0.4) -> Done:
         action()
         count += 1
     return Done(count, elapsed)
+
+
+def import_seconds() -> float:
+    """Import the package in a new process; return seconds."""
+    return float(child(_TIMED.format("import tokaido_env")))
+
+
+def first_decision(*, cold: bool) -> Callable[[], float]:
+    """Return a measure of the first decision of a new process, imports included, in seconds."""
+    script = _TIMED.format(
+        "from tokaido_env import Game; game = Game(seed=0); game.play(game.legal_actions()[0])"
+    )
+
+    def measure() -> float:
+        if not cold:
+            return float(child(script))
+        with tempfile.TemporaryDirectory() as folder:
+            return float(child(script, NUMBA_CACHE_DIR=folder))
+
+    return measure
+
+
+def child(script: str, **environment: str) -> Any:
+    """Run Python in a new process; return what it printed, JSON."""
+    settings = {"OMP_WAIT_POLICY": "PASSIVE"} | environment  # as `tools.train`
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"a measured process failed:\n{done.stderr}")
+    return json.loads(done.stdout)

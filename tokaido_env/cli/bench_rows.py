@@ -10,18 +10,16 @@ from tokaido_env.cli.bench_cuda import SIZES, moving, playing
 from tokaido_env.cli.bench_games import (
     Done,
     aec_play,
-    connect_four,
     deep_copies,
     draw_boards,
+    first_decision,
     game_play,
     gym_play,
-    open_spiel_play,
-    pgx_play,
+    import_seconds,
     random_play,
     searching,
     stepping,
 )
-from tokaido_env.cli.bench_processes import first_decision, import_seconds, learning
 from tokaido_env.core.state import STATE
 
 Measure = Callable[[], Done | float]
@@ -69,8 +67,6 @@ class Ratio:
 
 
 _POLICIES = ("safetensors",)
-_LEARNING = ("stable_baselines3", "sb3_contrib", "torch", "safetensors")
-_PGX, _SPIEL = ("pgx",), ("pyspiel",)
 _SPEED, _SIMULATIONS = "decisions/s", "simulations/s"
 _POOL = "family:train/1000"
 
@@ -115,51 +111,8 @@ ROWS = (
     Row("board", "a board of the family", "ms", draw_boards, 2.0, at_most=True),
     Row("game", "`Game` from Python, random play", _SPEED, game_play, 150e3),
     Row("env", "`env()`: last, mask, step", _SPEED, aec_play(tokaido_env.env, 50), 100e3),
-    Row(
-        "connect_four",
-        "PettingZoo connect_four_v3, the same loop",
-        _SPEED,
-        aec_play(connect_four, 40),
-        needs=("pygame",),
-    ),
     Row("gym", "Gymnasium `TokaidoDuo-v0` against random", "steps/s", gym_play),
     Row("deepcopy", "deepcopy of a running `env()`", "µs", deep_copies, 50.0, at_most=True),
-    *(
-        Row(f"pyspiel.{key}", f"OpenSpiel {what}", _SPEED, measure, needs=_SPIEL)
-        for key, what, measure in (
-            ("tokaido", "`tokaido_duo`, random play", open_spiel_play("tokaido_duo")),
-            ("backgammon", "backgammon (C++), random play", open_spiel_play("backgammon")),
-            ("tensor", "backgammon (C++), with tensor", open_spiel_play("backgammon", True)),
-        )
-    ),
-    *(
-        Row(
-            f"pgx.{name}",
-            f"Pgx {name}, random play, all cores",
-            _SPEED,
-            pgx_play(name),
-            threads=2,
-            needs=_PGX,
-        )
-        for name in ("connect_four", "backgammon")
-    ),
-    *(
-        Row(
-            f"ppo.{key}",
-            f"MaskablePPO, {what}",
-            "steps/s",
-            learning(key),
-            None,
-            False,
-            2,
-            _LEARNING,
-        )
-        for key, what in (
-            ("free", "environment that costs nothing"),
-            ("kernel", "opponents in the kernel (greedy)"),
-            ("pool", "a pool of four networks"),
-        )
-    ),
     *_on_threads(
         "mcts.4000",
         "`mcts:sims=4000`, evaluated leaves",
@@ -200,9 +153,4 @@ RATIOS = (
         "block / float32", "the board's block behind the observation", "block.1", "float32.1", 0.6
     ),
     Ratio("copied / float32", "arrays of one's own to the batch's", "copied.1", "float32.1", 0.85),
-    Ratio(
-        "env / connect_four", "`env()` to PettingZoo connect_four_v3", "env", "connect_four", 8.0
-    ),
-    Ratio("ppo.kernel / free", "learner with kernel opponents", "ppo.kernel", "ppo.free", 0.95),
-    Ratio("ppo.pool / free", "learner with a pool of networks", "ppo.pool", "ppo.free"),
 )

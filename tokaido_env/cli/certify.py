@@ -14,8 +14,9 @@ import os
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -70,22 +71,27 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a check: "passed", "FAILED" or "not installed"."""
+    """A row of the table: what came of a check, "passed", "FAILED" or "not installed"."""
 
-    check: Check
+    package: str
     version: str
+    check: str
     outcome: str
-    detail: str = ""
+    detail: str
+
+    def __str__(self) -> str:
+        package = f"{self.package} {self.version}".strip()
+        return f"{self.outcome:<14} {package:<26} {self.check:<44} {self.detail}".rstrip()
 
 
 def _verdict(check: Check) -> Verdict:
     try:
         version = importlib.metadata.version(check.package)
     except importlib.metadata.PackageNotFoundError:
-        return Verdict(check, "", "not installed", check.install)
+        return Verdict(check.package, "", check.name, "not installed", check.install)
     if missing := [name for name in check.needs if find_spec(name) is None]:
         detail = f"needs {', '.join(missing)}: {check.install}"
-        return Verdict(check, version, "not installed", detail)
+        return Verdict(check.package, version, check.name, "not installed", detail)
     try:
         # Libraries print and warn of much that is no verdict; checks turn warnings on themselves.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
@@ -96,28 +102,7 @@ def _verdict(check: Check) -> Verdict:
         outcome, detail = "FAILED", f"{type(error).__name__}: {first}"
     tested = TESTED.get(check.package, version)
     other = "" if version == tested else f" (tested with {tested})"
-    return Verdict(check, version, outcome, (detail + other).strip())
-
-
-def _table_line(verdict: Verdict) -> str:
-    check = verdict.check
-    package = f"{check.package} {verdict.version}".strip()
-    return f"{verdict.outcome:<14} {package:<26} {check.name:<44} {verdict.detail}".rstrip()
-
-
-def _as_json(verdicts: Sequence[Verdict]) -> str:
-    """Return verdicts as a JSON list of objects, in which a row of the table is one object."""
-    rows = [
-        {
-            "package": verdict.check.package,
-            "version": verdict.version,
-            "check": verdict.check.name,
-            "outcome": verdict.outcome,
-            "detail": verdict.detail,
-        }
-        for verdict in verdicts
-    ]
-    return json.dumps(rows, indent=1) + "\n"
+    return Verdict(check.package, version, check.name, outcome, (detail + other).strip())
 
 
 def _api_test(**options: Any) -> str:
@@ -285,10 +270,10 @@ def main(arguments: Sequence[str] | None = None, checks: Sequence[Check] = CHECK
     verdicts = []
     for check in checks:
         verdicts.append(_verdict(check))
-        print(_table_line(verdicts[-1]), flush=True)
+        print(verdicts[-1], flush=True)
     if options.json:
-        files.write_text(options.json, _as_json(verdicts))
-    failed = sum(verdict.outcome == "FAILED" for verdict in verdicts)
-    missing = sum(verdict.outcome == "not installed" for verdict in verdicts)
-    print(f"{len(verdicts) - failed - missing} passed, {failed} failed, {missing} not installed")
+        files.write_text(options.json, json.dumps(list(map(asdict, verdicts)), indent=1) + "\n")
+    outcomes = Counter(verdict.outcome for verdict in verdicts)
+    passed, failed, missing = (outcomes[name] for name in ("passed", "FAILED", "not installed"))
+    print(f"{passed} passed, {failed} failed, {missing} not installed")
     return 1 if failed else 0

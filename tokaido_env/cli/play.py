@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tokaido_env.agents.registry import check_from_file
-from tokaido_env.cli.program import described, program
+from tokaido_env.cli.program import parser_of, reports_errors
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.checks import Chance
 from tokaido_env.core.extras import missing
@@ -29,19 +29,16 @@ from tokaido_env.web.session import HUMAN, Session
 _LONG = 3.0  # seconds after which it is said why nothing is there yet
 
 
+@reports_errors("play")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
-    try:
-        check_outputs(options.save)
-        with _saying("compiling: once, up to a minute", after=_LONG):
-            session = _session(options)
-        if not options.terminal:
-            return _serve(session, options)
-        return Terminal(session, options.save, options.advice, every=options.every).run()
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        print(f"play: {error}", file=sys.stderr)
-        return 1
+    check_outputs(options.save)
+    with _saying("compiling: once, up to a minute", after=_LONG):
+        session = _session(options)
+    if not options.terminal:
+        return _serve(session, options)
+    return Terminal(session, options.save, options.advice, every=options.every).run()
 
 
 @contextmanager
@@ -56,11 +53,7 @@ def _saying(what: str, after: float) -> Iterator[None]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        program("play"),
-        description=described(__doc__, "play"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("play", __doc__)
     add = parser.add_argument
     add("--terminal", action="store_true", help="play in this terminal, not in a browser")
     add("--port", type=int, default=0, help="of the page (one that is free)")

@@ -7,10 +7,11 @@ import functools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ParamSpec
 
 INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 
-Main = Callable[[Sequence[str] | None], int]
+Arguments = ParamSpec("Arguments")
 
 
 def program(command: str = "") -> str:
@@ -26,39 +27,46 @@ def program(command: str = "") -> str:
     return f"{'python -m tokaido_env' if is_module else 'tokaido'} {command}".rstrip()
 
 
-def described(docstring: str | None, command: str) -> str:
-    """Return the docstring of a command's module with the examples as the user would call them."""
-    return (docstring or "").replace(f"tokaido {command}", program(command))
+def parser_of(
+    command: str, docstring: str | None, parents: Sequence[argparse.ArgumentParser] = ()
+) -> argparse.ArgumentParser:
+    """Return a parser for a command, with the examples of its module as the user would call them.
 
-
-def parser_of(command: str, docstring: str | None) -> argparse.ArgumentParser:
-    """Return a parser for a command, described by the docstring of its module."""
+    Args:
+        command: its name.
+        docstring: of its module.
+        parents: parsers whose options it has too.
+    """
     return argparse.ArgumentParser(
         program(command),
-        description=described(docstring, command),
+        description=(docstring or "").replace(f"tokaido {command}", program(command)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=parents,
     )
 
 
-def reports_errors(command: str, *kinds: type[Exception]) -> Callable[[Main], Main]:
+def reports_errors(
+    command: str, *kinds: type[Exception], interrupted: str = "interrupted"
+) -> Callable[[Callable[Arguments, int]], Callable[Arguments, int]]:
     """Make the `main` of a command print an error as one line and return the exit status.
 
     Args:
         command: its name.
         kinds: errors that the user can cause, besides wrong values, files and missing packages.
+        interrupted: what it prints after Ctrl-C.
     """
     errors: tuple[type[Exception], ...] = (ValueError, OSError, ModuleNotFoundError, *kinds)
 
-    def decorate(main: Main) -> Main:
+    def decorate(main: Callable[Arguments, int]) -> Callable[Arguments, int]:
         @functools.wraps(main)
-        def reporting(arguments: Sequence[str] | None = None) -> int:
+        def reporting(*arguments: Arguments.args, **named: Arguments.kwargs) -> int:
             try:
-                return main(arguments)
+                return main(*arguments, **named)
             except errors as error:
                 print(f"{command}: {error}", file=sys.stderr)
                 return 1
             except KeyboardInterrupt:
-                print(f"{command}: interrupted", file=sys.stderr)
+                print(f"{command}: {interrupted}", file=sys.stderr)
                 return INTERRUPTED
 
         return reporting

@@ -1,16 +1,15 @@
-"""`tokaido replay`: recorded games move by move, as text, as a page or as a GIF."""
+"""Print recorded games move by move, verified: as text, as a page or as a GIF."""
 
 from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tokaido_env.cli.program import program
+from tokaido_env.cli.program import parser_of, reports_errors
 from tokaido_env.core.checks import plain, shown
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
@@ -22,30 +21,25 @@ Games = dict[int, Record]
 _SHOWN = 10  # names in an error
 
 
+@reports_errors("replay")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
-    try:
-        check_outputs(options.html, options.gif, read=[options.file, options.board])
-        if options.policy is not None and options.html is None:
-            raise RecordError("--policy: expected with --html")
-        games = _chosen(load(options.file, options.board), options)
-        if options.gif is not None:
-            return _animate(games, options)
-        if options.html is not None:
-            return _write_page(games, options)
-        for number, record in games.items():
-            _print_game(number, record, options)
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        print(f"replay: {error}", file=sys.stderr)
-        return 1
+    check_outputs(options.html, options.gif, read=[options.file, options.board])
+    if options.policy is not None and options.html is None:
+        raise RecordError("--policy: expected with --html")
+    games = _chosen(load(options.file, options.board), options)
+    if options.gif is not None:
+        return _animate(games, options)
+    if options.html is not None:
+        return _write_page(games, options)
+    for number, record in games.items():
+        _print_game(number, record, options)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        program("replay"), description="Print recorded games move by move, verified."
-    )
+    parser = parser_of("replay", __doc__)
     add = parser.add_argument
     add("file", help="a record file, JSON Lines")
     add("--board", help="the board file of the games, if neither built in nor of the family")

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import EXECUTORS, check_executor, open_executor
@@ -47,28 +46,6 @@ _LISTED = 10  # decisions of a game
 Take = Callable[[int, Record, Review], None]
 
 
-class _Games(NamedTuple):
-    """Games of a file, or one of them.
-
-    Attributes:
-        path: of the record file.
-        board: as for `record.load`.
-        only: the line of the one that is asked for, from 1, None for all.
-        number: how many they are.
-    """
-
-    path: Path
-    board: BoardPool | None
-    only: int | None
-    number: int
-
-    def each(self) -> Iterator[tuple[int, Record, Trajectory]]:
-        """Yield the line of each game, from 1, its record, and what was played, verified."""
-        for line, record, played in read_each(self.path, self.board):
-            if self.only in (None, line):
-                yield line, record, played
-
-
 @reports_errors("review", AgentFailed)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
@@ -80,14 +57,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check_executor(options.executor)
     check_draws(options.draws)
     asked = Asked(make(options.judge), make(options.values_by), options.draws, options.seed)
-    _review(_games_of(options), asked, options)
+    board = None if options.board is None else BoardPool.load(options.board)
+    _review(asked, options, board, _count(options, board))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = parser_of("review", __doc__)
     add = parser.add_argument
-    add("file", help="a record file, JSON Lines")
+    add("file", type=Path, help="a record file, JSON Lines")
     add("--game", type=int, help="only the game on this line, from 1")
     add("--board", help="the board file of the games, if neither built in nor of the family")
     add("--judge", default="champion:sims=400", metavar="SPEC", help="(champion:sims=400)")
@@ -101,28 +79,29 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _games_of(options: argparse.Namespace) -> _Games:
-    """Return the games that are asked for: all of the file are verified, none is kept."""
-    board = None if options.board is None else BoardPool.load(options.board)
+def _count(options: argparse.Namespace, board: BoardPool | None) -> int:
+    """Return how many games are asked for; all of the file are verified, none is kept."""
     lines = sum(1 for _ in read_each(options.file, board))
     if options.html is not None and options.game is None:
         from tokaido_env.web.replay_page import check_number
 
         check_number(lines)
     if options.game is None:
-        return _Games(Path(options.file), board, None, lines)
+        return lines
     if not 1 <= options.game <= lines:
         raise RecordError(f"--game: expected 1 to {lines}, got {options.game}")
-    return _Games(Path(options.file), board, options.game, 1)
+    return 1
 
 
 # Reviewing
 
 
-def _review(games: _Games, asked: Asked, options: argparse.Namespace) -> None:
-    """Review games and tell of them; what is to be written is written as they come."""
-    tally, page = Tally(), _Page()
-    many = games.number > MANY
+def _review(
+    asked: Asked, options: argparse.Namespace, board: BoardPool | None, number: int
+) -> None:
+    """Review games and print what was found; what is to be written is written as they come."""
+    tally, many = Tally(), number > MANY
+    on_page: list[tuple[Record, Review]] = []  # which needs all of them at once
     with ExitStack() as stack:
         takes: list[Take] = [] if many else [lambda _, record, found: _print(record, found)]
         takes.append(lambda _, record, found: tally.add(record.players, found))
@@ -131,37 +110,41 @@ def _review(games: _Games, asked: Asked, options: argparse.Namespace) -> None:
         if options.data is not None:
             takes.append(stack.enter_context(review_file(options.data, asked)))
         if options.html is not None:
-            takes.append(page.add)
+            takes.append(lambda _, record, found: on_page.append((record, found)))
         if many:
-            finished = stack.enter_context(match_bar("review", games.number, 0))
+            finished = stack.enter_context(match_bar("review", number, 0))
             takes.append(lambda *_: finished(1))
-        _review_all(games, asked, options.executor, takes)
-        if tally.games != games.number:
-            raise ValueError(
-                f"{games.path}: expected {games.number} games as read before, it changed"
-            )
+        _review_all(asked, options, board, takes)
+        if tally.games != number:
+            raise ValueError(f"{options.file}: expected {number} games as read before, it changed")
     if many:
         for table in _totals_tables(tally):
             print_table(table)
     if options.html is not None:
-        page.write(options.html, games.board)
+        from tokaido_env.web.replay_page import replay_page
+
+        records, reviews = zip(*on_page, strict=True)
+        write_text(options.html, replay_page(records, board, reviews=reviews))
 
 
-def _review_all(games: _Games, asked: Asked, executor: str, takes: Sequence[Take]) -> None:
-    """Review games by an executor, and hand each over with its line and its record."""
+def _review_all(
+    asked: Asked, options: argparse.Namespace, board: BoardPool | None, takes: Sequence[Take]
+) -> None:
+    """Review the games that are asked for, and hand each over with its line and its record."""
     begun: deque[tuple[int, Record]] = deque()
 
     def each() -> Iterator[Trajectory]:
-        for line, record, played in games.each():
-            begun.append((line, record))
-            yield played
+        for line, record, played in read_each(options.file, board):
+            if options.game in (None, line):
+                begun.append((line, record))
+                yield played
 
     def take(found: Review) -> None:
         line, record = begun.popleft()
         for each_take in takes:
             each_take(line, record, found)
 
-    with open_executor(executor) as reviewers:
+    with open_executor(options.executor) as reviewers:
         review_each(each(), asked, take, reviewers)
 
 
@@ -243,20 +226,3 @@ def _json_file(path: Path) -> Iterator[Take]:
 
         yield take
         file.write(b"]}\n")
-
-
-class _Page:
-    """The page of games, which needs all of them at once."""
-
-    def __init__(self) -> None:
-        self._records: list[Record] = []
-        self._reviews: list[Review] = []
-
-    def add(self, line: int, record: Record, found: Review) -> None:
-        self._records.append(record)
-        self._reviews.append(found)
-
-    def write(self, path: Path, board: BoardPool | None) -> None:
-        from tokaido_env.web.replay_page import replay_page
-
-        write_text(path, replay_page(self._records, board, reviews=self._reviews))

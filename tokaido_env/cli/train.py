@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from tokaido_env.arena.executors import EXECUTORS, open_executor
 from tokaido_env.arena.playing import AgentFailed
-from tokaido_env.cli.program import described, program
-from tokaido_env.core.extras import ExtraError, require
+from tokaido_env.cli.program import INTERRUPTED, parser_of, program, reports_errors
+from tokaido_env.core.extras import require
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, PRESETS, PpoSettings, RunSettings, split_specs
 from tokaido_env.report.progress import run_bar
@@ -33,7 +32,6 @@ from tokaido_env.report.progress import run_bar
 if TYPE_CHECKING:
     from tokaido_env.learn.run import Progress
 
-INTERRUPTED = 130  # the shell's exit status for Ctrl-C
 _NEEDS = ("torch", "tensorboard", "rich", "safetensors")
 _PPO_NEEDS = ("stable_baselines3", "sb3_contrib")
 
@@ -51,30 +49,28 @@ _SHOWN = {
 """Figures that stand beside the bar, if a method has them."""
 
 
+@reports_errors(
+    "train",
+    AgentFailed,
+    interrupted="stopped at once; --resume goes on from the last checkpoint",
+)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     # Read when PyTorch is loaded: its threads do not wait busily, the games need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # the same bytes on a GPU
-    try:
-        kind = _kind(arguments)
-        options = _parser(kind).parse_args(arguments)
-        asked = _asked(options, kind)
-        needs = _NEEDS + (_PPO_NEEDS if kind is PpoSettings else ())
-        require("training needs", "train", *needs)  # before a folder is begun
-        if options.resume is not None:
-            extend(options.resume, asked)
-        else:
-            from tokaido_env.learn import run
+    kind = _kind(arguments)
+    options = _parser(kind).parse_args(arguments)
+    asked = _asked(options, kind)
+    needs = _NEEDS + (_PPO_NEEDS if kind is PpoSettings else ())
+    require("training needs", "train", *needs)  # before a folder is begun
+    if options.resume is not None:
+        extend(options.resume, asked)
+    else:
+        from tokaido_env.learn import run
 
-            run.begin(options.run, kind(**asked))
-        return _train(options.resume or options.run, split_specs(asked.get("agents", "")), options)
-    except (ValueError, OSError, ExtraError, AgentFailed) as error:
-        print(f"train: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("train: stopped at once; --resume goes on from the last checkpoint", file=sys.stderr)
-        return INTERRUPTED
+        run.begin(options.run, kind(**asked))
+    return _train(options.resume or options.run, split_specs(asked.get("agents", "")), options)
 
 
 def _methods() -> argparse.ArgumentParser:
@@ -107,12 +103,7 @@ def _kind(arguments: Sequence[str] | None) -> type[RunSettings]:
 
 
 def _parser(kind: type[RunSettings]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        program("train"),
-        description=described(__doc__, "train"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[_methods()],
-    )
+    parser = parser_of("train", __doc__, [_methods()])
     if kind is PpoSettings:
         parser.add_argument("--preset", choices=PRESETS, help="5 minutes, an hour, a working day")
     if kind.METHOD == "alphazero":

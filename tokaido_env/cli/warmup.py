@@ -14,7 +14,7 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numba.core import event
@@ -29,69 +29,47 @@ FEW = 2
 MANY = PARALLEL_FROM  # games from which kernels run in threads
 STEPS = 8  # of environments: moves, chance and observations come up in any two of them
 
+OBSERVATIONS: tuple[Literal["float32", "uint8"], ...] = ("float32", "uint8")
 POLICIES = ("safetensors",)
 LEARNING = (*POLICIES, "torch", "stable_baselines3", "sb3_contrib")
 
 
-class Row(NamedTuple):
-    """Something that is used once.
-
-    Attributes:
-        group: the name by which it is asked for.
-        what: what is used, in words.
-        use: uses it.
-        needs: modules without which it cannot be used.
-    """
-
-    group: str
-    what: str
-    use: Callable[[], None]
-    needs: tuple[str, ...] = ()
-
-    @property
-    def missing(self) -> list[str]:
-        """The modules that it needs and that are not installed."""
-        return [module for module in self.needs if find_spec(module) is None]
+def use_games() -> None:
+    """Play games to their end, and ask them for all that they tell."""
+    for chance in ("sampled", "explicit"):
+        game = Game(seed=0, chance=chance)
+        while not game.is_over:
+            game.play(game.legal_labels()[-1] if game.legal_actions() else game.outcomes()[0][0])
+        seen = game.to_dict(), game.scores(), game.winner(), game.record(), game.copy(), repr(game)
+        Game.from_dict(seen[0])
 
 
-def play_game(chance: Any) -> None:
-    """Play a game to its end, and ask it for all that it tells."""
-    game = Game(seed=0, chance=chance)
-    while not game.is_over:
-        game.play(game.legal_labels()[-1] if game.legal_actions() else game.outcomes()[0][0])
-    seen = game.to_dict(), game.scores(), game.winner(), game.record(), game.copy(), repr(game)
-    Game.from_dict(seen[0])
-
-
-def play_aec() -> None:
-    """Play a PettingZoo environment."""
+def use_environments() -> None:
+    """Play the environments of PettingZoo and Gymnasium, of one game and of many."""
     from tokaido_env.aec import env
+    from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 
-    game = env()
-    game.reset(seed=0)
+    both = env()
+    both.reset(seed=0)
     for _ in range(STEPS):
-        game.state()
-        game.step(int(game.last()[0]["action_mask"].argmax()))
+        both.state()
+        both.step(int(both.last()[0]["action_mask"].argmax()))
+    for observation in OBSERVATIONS:
+        one = TokaidoDuoEnv("greedy", observation=observation)
+        one.reset(seed=0)
+        for _ in range(STEPS):
+            one.step(int(one.action_masks().argmax()))
+        for games in (FEW, MANY):
+            many = TokaidoDuoVectorEnv(games, ["greedy", "random"], observation=observation)
+            many.reset(seed=0)
+            for _ in range(STEPS):
+                many.step(many.action_masks().argmax(axis=1))
 
 
-def play_gym(observation: Any) -> None:
-    """Play a Gymnasium environment of one game."""
-    from tokaido_env.gym import TokaidoDuoEnv
-
-    env = TokaidoDuoEnv("greedy", observation=observation)
-    env.reset(seed=0)
-    for _ in range(STEPS):
-        env.step(int(env.action_masks().argmax()))
-
-
-def play_gyms(games: int, observation: Any) -> None:
-    """Play a Gymnasium environment of many games."""
-    from tokaido_env.gym import TokaidoDuoVectorEnv
-
-    env = TokaidoDuoVectorEnv(games, ["greedy", "random"], observation=observation)
-    env.reset(seed=0)
-    for _ in range(STEPS):
-        env.step(env.action_masks().argmax(axis=1))
+def use_batches() -> None:
+    """Play batches in all ways."""
+    for observation, games in product((None, *OBSERVATIONS), (FEW, MANY)):
+        play_batch(games, observation)
 
 
 def play_batch(games: int, observation: Any) -> None:
@@ -114,22 +92,24 @@ def play_batch(games: int, observation: Any) -> None:
     explicit.step(explicit.sample())
 
 
-def ask(spec: str) -> None:
-    """Ask an agent for decisions."""
+def ask(*specs: str) -> None:
+    """Ask agents for decisions."""
     from tokaido_env.agents import make
 
     batch = Batch(FEW, observation=None)
     batch.reset(seed=0)
     for _ in range(20):
         batch.play("greedy")
-    make(spec).act(batch.boards, batch.states, batch.legal, batch.keys(np.arange(FEW)))
+    for spec in specs:
+        make(spec).act(batch.boards, batch.states, batch.legal, batch.keys(np.arange(FEW)))
 
 
-def play_match() -> None:
-    """Play a match and count its luck."""
+def use_agents() -> None:
+    """Ask agents that do not search far, play a match, and count its luck."""
     from tokaido_env.agents import make
     from tokaido_env.arena.tournament import Sheet, play
 
+    ask("random", "greedy", "heuristic", "expectimax:depth=1")
     sheet = Sheet("random", "greedy", FEW, 0, "shikoku")
     sheet.luck = True
     play(sheet, make("random"), make("greedy"))
@@ -156,37 +136,33 @@ def train() -> None:
         run.train(Path(folder) / "run")
 
 
-OBSERVATIONS = ("float32", "uint8")
-NETWORKS = ("champion", "generalist")
-_SIZES = ((FEW, "few games"), (MANY, "many games"))
+class Group(NamedTuple):
+    """What is used together.
+
+    Attributes:
+        use: uses it.
+        needs: modules without which it cannot be used.
+    """
+
+    use: Callable[[], None]
+    needs: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> list[str]:
+        """The modules that it needs and that are not installed."""
+        return [module for module in self.needs if find_spec(module) is None]
 
 
-def rows() -> list[Row]:
-    """Return all that can be warmed up."""
-    found = [
-        Row("game", f"Game, {chance} chance", partial(play_game, chance))
-        for chance in ("sampled", "explicit")
-    ]
-    found.append(Row("env", "env(), raw_env()", play_aec))
-    found += [Row("env", f"TokaidoDuo-v0, {o}", partial(play_gym, o)) for o in OBSERVATIONS]
-    for seen, (games, size) in product(OBSERVATIONS, _SIZES):
-        what = f"TokaidoDuo-v0 as a vector, {seen}, {size}"
-        found.append(Row("env", what, partial(play_gyms, games, seen)))
-    for shown, (games, size) in product((None, *OBSERVATIONS), _SIZES):
-        what = f"Batch, {shown or 'no observations'}, {size}"
-        found.append(Row("batch", what, partial(play_batch, games, shown)))
-    for spec in ("random", "greedy", "heuristic", "expectimax:depth=1"):
-        found.append(Row("agents", spec, partial(ask, spec)))
-    found.append(Row("agents", "a match", play_match))
-    for spec in ("mcts:sims=4", "mcts:sims=4,rollout=full"):
-        found.append(Row("search", spec, partial(ask, spec)))
-    for name in NETWORKS:
-        for spec in (name, f"{name}:sims=4"):
-            found.append(Row(name, spec, partial(ask, spec), POLICIES))
-    return [*found, Row("learn", "a training run", train, LEARNING)]
-
-
-GROUPS = tuple(dict.fromkeys(row.group for row in rows()))
+GROUPS = {
+    "game": Group(use_games),
+    "env": Group(use_environments),
+    "batch": Group(use_batches),
+    "agents": Group(use_agents),
+    "search": Group(partial(ask, "mcts:sims=4", "mcts:sims=4,rollout=full")),
+    "champion": Group(partial(ask, "champion", "champion:sims=4"), POLICIES),
+    "generalist": Group(partial(ask, "generalist", "generalist:sims=4"), POLICIES),
+    "learn": Group(train, LEARNING),
+}
 
 
 @reports_errors("warmup")
@@ -198,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _check(asked)
     print(f"compiled kernels are kept in {cache_folder()}", flush=True)
     began = time.perf_counter()
-    made = warm([row for row in rows() if row.group in (asked or GROUPS) and not row.missing])
+    made = warm([name for name in asked or GROUPS if not GROUPS[name].missing])
     spent = time.perf_counter() - began
     print(f"{made} compiled, {spent:.1f} s" if made else f"all was there already, {spent:.1f} s")
     return 0
@@ -206,12 +182,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _check(asked: Sequence[str]) -> None:
     """Refuse what cannot be done, before anything is compiled."""
-    unknown = [name for name in asked if name not in GROUPS]
-    if unknown:
-        raise ValueError(f"unknown {unknown[0][:40]!r}: expected some of {', '.join(GROUPS)}")
-    for row in rows():
-        if row.group in asked and row.missing:
-            raise ValueError(f"{row.group}: {row.missing[0]} is not installed")
+    for name in asked:
+        if name not in GROUPS:
+            raise ValueError(f"unknown {name[:40]!r}: expected some of {', '.join(GROUPS)}")
+        if missing := GROUPS[name].missing:
+            raise ValueError(f"{name}: {missing[0]} is not installed")
     if INTERPRETED:
         raise ValueError("nothing is compiled while NUMBA_DISABLE_JIT is set")
     if cache_folder() is None:
@@ -220,19 +195,19 @@ def _check(asked: Sequence[str]) -> None:
         )
 
 
-def warm(chosen: Sequence[Row]) -> int:
-    """Use everything once, print how long each took; return how many kernels were compiled."""
+def warm(names: Sequence[str]) -> int:
+    """Use some groups, print how long each took; return how many kernels were compiled."""
     total = 0
     NOTICE.muted = True  # slow compilation is what the user waits for
     try:
-        for row in chosen:
+        for name in names:
             began = time.perf_counter()
             with event.install_recorder("numba:compile") as recorder:
-                row.use()
+                GROUPS[name].use()
             made = _count(recorder)
             spent = time.perf_counter() - began
             done = f"{made} compiled" if made else "was there"
-            print(f"{row.group:<9} {row.what:<44} {spent:>6.1f} s  {done}", flush=True)
+            print(f"{name:<11} {spent:>6.1f} s  {done}", flush=True)
             total += made
     finally:
         NOTICE.muted = False
