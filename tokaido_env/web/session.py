@@ -327,7 +327,7 @@ class Session:
         """
         game, player, legal = self.game, self.game.player, self.game.legal_actions()
         if player is None:
-            raise IllegalMove("expected a decision to advise on: nobody is to decide")
+            raise IllegalMove("nobody is to decide: advice is for decisions")
         state, asked = game.state, self._asked()
 
         def wins(values: Any) -> Any:
