@@ -31,6 +31,9 @@ return {
   cells: [...document.querySelectorAll("tbody td")].map((e) => e.textContent),
   current: [...document.querySelectorAll("[aria-current]")].map((e) => e.textContent),
   markers: [...document.querySelectorAll(".marker")].map((e) => parseFloat(e.style.left)),
+  names: [...document.querySelectorAll("thead th")].map((e) => e.textContent),
+  moves: [...document.querySelectorAll("#moves li")].map((e) => e.textContent),
+  images: document.querySelectorAll("img").length,
   title: document.title,
   hash: location.hash,
 };
@@ -90,6 +93,9 @@ def check(browser: Browser, film: dict[str, Any], move: int) -> None:
     assert shown["cells"] == [str(cell) for cell in film["cells"][move]]
     assert shown["markers"] == [pytest.approx(100 * move / last, abs=0.01)] * 2
     assert shown["title"] == f"{film['title']}, Tokaido Duo"
+    assert shown["names"] == film["names"]
+    assert shown["moves"] == ["The beginning", *(told for _, _, told in film["moves"])]
+    assert shown["images"] == 0  # a hostile name stays text
 
 
 def press(browser: Browser, *keys: str) -> None:
@@ -225,24 +231,6 @@ def test_a_game_is_chosen_from_the_list(opened: Browser, films: list[dict[str, A
     check(opened, films[1], 90)
     choose(opened, "game", 0)
     check(opened, films[0], 0)
-
-
-def test_a_hostile_name_is_text_everywhere(opened: Browser, films: list[dict[str, Any]]) -> None:
-    choose(opened, "game", 1)
-    name = films[1]["names"][0]
-    assert name.startswith("</script><img src=x")
-    set_slider(opened, 90)
-    check(opened, films[1], 90)
-    shown = look(opened)
-    assert name in shown["title"]
-    assert any(name in text for text in shown["panels"]["player_0"])
-    assert name in [e.text for e in opened.find_elements("css selector", "thead th")]
-    assert name in opened.find_element("id", "moves").get_attribute("textContent")
-    assert not opened.find_elements("css selector", "img")
-    from selenium.common.exceptions import NoAlertPresentException
-
-    with pytest.raises(NoAlertPresentException):
-        _ = opened.switch_to.alert.text
 
 
 def test_on_a_phone_panels_are_stacked_and_nothing_scrolls_sideways(opened: Browser) -> None:
