@@ -12,7 +12,6 @@ calls brings the function that answers. An answer is data and nothing in it is e
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -33,7 +32,7 @@ from tokaido_env.game import Game
 from tokaido_env.position import to_dict
 from tokaido_env.record import FORFEIT, MOST_DETAIL, Forfeit, Record
 from tokaido_env.render.scene import SEATS, scenes_of
-from tokaido_env.render.words import tell
+from tokaido_env.render.words import happened_between
 
 Respond = Callable[[str], str]
 """Answers a prompt."""
@@ -191,8 +190,7 @@ def history_of(game: Game, most: int) -> list[str]:
     count = len(played.states)
     rows = np.arange(count) >= count - 1 - most
     scenes = list(scenes_of(played.board, played.states, played.events, rows))
-    steps = zip(scenes, played.labels()[-most:], scenes[1:], strict=False)
-    return list(itertools.starmap(tell, steps))
+    return [one.sentence for one in happened_between(scenes, played.labels()[-most:])]
 
 
 def parse(answer: object, legal: Sequence[str]) -> Parsed:

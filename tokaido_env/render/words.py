@@ -20,6 +20,23 @@ _NAME_LENGTH = 24  # as the panels have room for
 _UNSHOWN = "\N{REPLACEMENT CHARACTER}"
 
 
+class Happened(NamedTuple):
+    """An event: its label, the round, whose doing it is (None for the set-up), and words for it."""
+
+    event: str
+    round: int
+    seat: int | None
+    sentence: str
+
+
+def happened_between(scenes: Sequence[Scene], events: Sequence[str]) -> list[Happened]:
+    """Describe the events that lead from each scene to the next, by their labels."""
+    return [
+        Happened(event, after.position["round"], seat_of(before, after), tell(before, event, after))
+        for before, event, after in zip(scenes, events, scenes[1:], strict=False)
+    ]
+
+
 def tell(before: Scene, event: str, after: Scene) -> str:
     """Tell what an event did.
 
