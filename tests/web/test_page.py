@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from positions import SIDES, game_at, other_board_data, write_board
+from positions import SIDES, game_at, other_board_data, random_walk, write_board
 
 from tokaido_env import Game, Record, RecordError
 from tokaido_env.__main__ import main
@@ -66,11 +66,7 @@ def films_of(page: str) -> list[Data]:
 
 def played(steps: int, seed: int = 5) -> Game:
     """A game of so many events, chance among them."""
-    game = Game(seed=seed, chance="explicit")
-    rng = np.random.default_rng(seed)
-    for _ in range(steps):
-        game.play(str(rng.choice(game.legal_labels() or [label for label, _ in game.outcomes()])))
-    return game
+    return random_walk(seed, steps)
 
 
 @pytest.fixture(scope="module")
