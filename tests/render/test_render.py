@@ -21,8 +21,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.gym import TokaidoDuoEnv
 from tokaido_env.record import save
 from tokaido_env.render import modes, raster
-from tokaido_env.render.gif import frames_of, write_gif
-from tokaido_env.render.raster import rasterise
+from tokaido_env.render.raster import frames_of, rasterise, write_gif
 from tokaido_env.render.scene import Scene, scene_of
 from tokaido_env.render.svg import draw
 
