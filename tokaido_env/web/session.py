@@ -74,7 +74,7 @@ class Advice(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """What can be gone back to, and the record of the game if it was left for another position."""
+    """A state to undo to; with a record of the game if it was left for another position."""
 
     game: Game
     scenes: list[Scene]
@@ -368,7 +368,7 @@ class Session:
         return [*self.earlier, *left, self.record()]
 
     def kept(self) -> Sequence[Record]:
-        """Return the records to keep once this game is left: of it too if anybody has decided."""
+        """Return the records to keep when this game is left: its own if it has decisions."""
         return self.records() if self.decisions else self.earlier
 
     def _asked(self) -> tuple[np.ndarray, np.ndarray]:
