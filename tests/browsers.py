@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,3 +37,20 @@ def browsing(profile: Path) -> Iterator[Browser]:
         yield driver
     finally:
         driver.quit()
+
+
+@contextmanager
+def quiet(browser: Browser, address: str) -> Iterator[None]:
+    """Open a page; at the end it has logged nothing."""
+    browser.get("about:blank")
+    browser.get_log("browser")
+    browser.get(address)
+    yield
+    assert browser.get_log("browser") == []
+
+
+def until(browser: Browser, condition: Callable[[Browser], Any]) -> Any:
+    """Wait until something is so; return what it is."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, 40, poll_frequency=0.02).until(condition)

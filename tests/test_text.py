@@ -60,8 +60,8 @@ class Sloppy:
         return f"Let me think.\n{thought}\n```"
 
 
-def test_a_scripted_player_plays_ten_games() -> None:
-    for seed in range(10):
+def test_a_scripted_player_plays_in_either_seat() -> None:
+    for seed in range(4):
         one = Scripted()
         seats: list[Any] = [TextPlayer(one), "greedy"]
         transcript = play_by_text(seats[:: 1 if seed % 2 else -1], seed)
@@ -98,8 +98,11 @@ def test_a_sloppy_player_is_read_retried_and_forfeits() -> None:
 def test_a_prompt_tells_what_is_asked() -> None:
     game, phases = Game(seed=3), set()
     while not game.is_over:
-        prompt = prompt_of(game)
         phases.add(game.phase.name)
+        game.play(game.legal_actions()[-1])
+        if game.rounds % 4 or game.is_over:
+            continue
+        prompt = prompt_of(game)
         assert listed(prompt) == game.legal_labels()
         assert prompt.startswith(RULES)
         assert str(game) in prompt
@@ -109,7 +112,6 @@ def test_a_prompt_tells_what_is_asked() -> None:
         assert RULES not in bare
         assert "What has happened" not in bare
         assert "Your last answer was refused: no such place" in bare
-        game.play(game.legal_actions()[-1])
     assert {"MOVE", "EFFECT"} <= phases
     with pytest.raises(ValueError, match="expected one at a decision, it is at OVER"):
         prompt_of(game)

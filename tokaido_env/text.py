@@ -12,7 +12,6 @@ calls brings the function that answers. An answer is data and nothing in it is e
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -33,7 +32,7 @@ from tokaido_env.game import Game
 from tokaido_env.position import to_dict
 from tokaido_env.record import FORFEIT, MOST_DETAIL, Forfeit, Record
 from tokaido_env.render.scene import SEATS, scenes_of
-from tokaido_env.render.words import tell
+from tokaido_env.render.words import happened_between
 
 Respond = Callable[[str], str]
 """Answers a prompt."""
@@ -191,8 +190,7 @@ def history_of(game: Game, most: int) -> list[str]:
     count = len(played.states)
     rows = np.arange(count) >= count - 1 - most
     scenes = list(scenes_of(played.board, played.states, played.events, rows))
-    steps = zip(scenes, played.labels()[-most:], scenes[1:], strict=False)
-    return list(itertools.starmap(tell, steps))
+    return [one.sentence for one in happened_between(scenes, played.labels()[-most:])]
 
 
 def parse(answer: object, legal: Sequence[str]) -> Parsed:
@@ -220,13 +218,20 @@ def parse(answer: object, legal: Sequence[str]) -> Parsed:
     return Parsed(None, f"{brief(said, 60)} {why}", said)
 
 
-def ask(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str | None:
-    """Return the label that a player by text decides on, None after too many refused answers.
+class TextError(ValueError):
+    """A player by text has not decided: the message says how its last answer was wrong."""
+
+
+def ask(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str:
+    """Return the label that a player by text decides on.
 
     Args:
         player: who is asked.
         game: at a decision.
         exchanges: to note all tries in.
+
+    Raises:
+        TextError: after too many refused answers.
     """
     error, seat = "", game.player or 0
     for _ in range(player.form.retries + 1):
@@ -237,7 +242,7 @@ def ask(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str | None
         if parsed.label is not None:
             return parsed.label
         error = parsed.error
-    return None
+    raise TextError(error)
 
 
 def play_by_text(
@@ -263,17 +268,18 @@ def play_by_text(
         if len(legal) == 1:
             game.play(legal[0])
         elif isinstance(player, TextPlayer):
-            label = ask(player, game, exchanges)
-            if label is None:
-                return Transcript(_forfeited(game, names, exchanges[-1].parsed.error), exchanges)
-            game.play(label)
+            try:
+                game.play(ask(player, game, exchanges))
+            except TextError as error:
+                why = brief(str(error), MOST_DETAIL - 40)[:MOST_DETAIL]
+                lost = Forfeit(game.player, "illegal", why)
+                record = replace(
+                    game.record(names), winner=1 - game.player, end=FORFEIT, forfeit=lost
+                )
+                return Transcript(record, exchanges)
         else:
             game.play(player.choose(game, rng))
     return Transcript(game.record(names), exchanges)
-
-
-class TextError(ValueError):
-    """A player by text has not decided: the message says how its last answer was wrong."""
 
 
 class TextAgent(Agent):
@@ -314,17 +320,7 @@ class TextAgent(Agent):
         if board is None:
             raise AgentError(f"agent {self.spec!r}: unknown board: call prepare([board]) first")
         game = Game.from_dict(to_dict(board, state), board=board, seed=0)
-        exchanges: list[Exchange] = []
-        label = ask(self.player, game, exchanges)
-        if label is None:
-            raise TextError(exchanges[-1].parsed.error)
-        return IDS[label]
-
-
-def _forfeited(game: Game, names: Sequence[str], why: str) -> Record:
-    seat = game.player or 0
-    how = Forfeit(seat, "illegal", brief(why, MOST_DETAIL - 40)[:MOST_DETAIL])
-    return replace(game.record(names), winner=1 - seat, end=FORFEIT, forfeit=how)
+        return IDS[ask(self.player, game, [])]
 
 
 def _last_action(text: str) -> str | None:

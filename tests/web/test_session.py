@@ -184,6 +184,10 @@ def test_who_resigns_has_lost_and_may_play_on() -> None:
     assert (kept.winner, kept.end, kept.forfeit) == (1, "forfeit", Forfeit(0, RESIGNED))
     assert session.story() == "human resigns: greedy wins"
     assert replay(Record.from_json(kept.to_json())).labels() == kept.events
+    session.put(session.game.to_dict())
+    assert session.resigned is None
+    assert session.undo()
+    assert session.record() == kept
     again = Session.resumed(kept, session.names)
     assert again.record() == kept
     assert again.undo()

@@ -68,13 +68,6 @@ def test_a_game_is_played_by_messages(widget: TableWidget, monkeypatch: pytest.M
         ({"id": 1, "kind": "do", "name": "sing", "arguments": {}}, "name: expected"),
         ({"id": 1, "kind": "do", "name": 3, "arguments": {}}, "expected a name and an object"),
         ({"id": 1, "kind": "ask", "name": "at"}, "expected a name and an object"),
-        (
-            {
-                **{"id": 1, "kind": "do", "name": "new"},
-                "arguments": {"seats": ["python:os:system", HUMAN]},
-            },
-            "expected human or an agent of the list",
-        ),
     ],
 )
 def test_what_cannot_be_is_refused(

@@ -87,7 +87,7 @@ def _loser(record: Record) -> str | None:
 
 
 def _animate(games: Games, options: argparse.Namespace) -> int:
-    from tokaido_env.render.gif import frames_of, write_gif
+    from tokaido_env.render.raster import frames_of, write_gif
     from tokaido_env.render.words import shown_names
 
     if len(games) != 1:

@@ -154,8 +154,6 @@ class Terminal:
         self._board()
 
     def _advise(self) -> None:
-        if self.session.waits_for == "chance":
-            raise IllegalMove("nobody is to decide: advice is for decisions")
         self._advisor = as_agent(self._advisor)
         advice = self.session.advise(self._advisor)
         wins = "" if advice.wins is None else f": you win {advice.wins:.0%}"

@@ -33,12 +33,12 @@ def thing(title: str, *inside: str, at: Point = (0, 0), classes: str = "") -> st
 
 
 def faint(markup: str) -> str:
-    """Return markup that is drawn faintly, for what is not there."""
+    """Return markup drawn faintly, for a thing that is absent."""
     return f'<g class="faint">{markup}</g>'
 
 
 def counted(glyph: Glyph, size: float, count: int, x: float, y: float, gap: float) -> str:
-    """Draw a sign and how many there are, faintly if none."""
+    """Draw a sign and a count, faintly if the count is 0."""
     drawn = glyph_at(glyph, size, x, y) + text_at(x + gap, y + 5, count, "bold")
     return drawn if count else faint(drawn)
 

@@ -220,7 +220,7 @@ def site_of(board: Board, place: Place) -> Place:
 
 
 def die_state(position: Position, character: str) -> str:
-    """Return what has become of a die: "not rolled", "left", "in hand" or "taken"."""
+    """Return the state of a die: "not rolled", "left", "in hand" or "taken"."""
     if position["dice"] is None:
         return "not rolled"
     if character in position["dice_left"]:
@@ -247,7 +247,7 @@ _DETAILS = {
 
 
 def facts_of(scene: Scene) -> str:
-    """Tell which round it is, who leads it, and on which board."""
+    """Return the round, its leader and the board, in words."""
     position = scene.position
     board = "".join(sign for sign in position["board"] if sign.isprintable())
     return f"round {position['round']} · {scene.names[position['lead']]} leads · {board}"

@@ -165,7 +165,7 @@ def distances(points: Floats, starts: Floats, ends: Floats) -> Floats:
 def crossings(points: Floats, starts: Floats, ends: Floats) -> npt.NDArray[np.bool_]:
     """Return which segments, (…, m, 2), lie to the right of which points, (n, 2): (…, n, m).
 
-    A point is inside of a polygon if an odd number of its sides do.
+    A point is inside a polygon if an odd number of its sides do.
     """
     x, y = points[:, 0, None], points[:, 1, None]
     (ax, ay), (bx, by) = (np.moveaxis(p, -1, 0)[..., None, :] for p in (starts, ends))

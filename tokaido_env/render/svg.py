@@ -113,7 +113,7 @@ def draw(scene: Scene, theme: Theme = "auto") -> str:
 def panels_of(scene: Scene) -> dict[str, Parts]:
     """Return the parts of every panel of `PANELS`, each in its panel's own coordinates.
 
-    The parts are always the same, in drawing order; one that is not there is empty.
+    The parts are always the same, in drawing order; a missing one is empty.
     """
     return {
         "heading": _heading(scene),
@@ -258,10 +258,10 @@ def _last(scene: Scene, chart: Chart) -> str:
 
 
 def _choices(scene: Scene, chart: Chart) -> tuple[str, str]:
-    """Mark where a character may go, and write who may and, where a policy was asked, how likely.
+    """Draw marks at legal destinations, and letters of the characters that may go there.
 
     Returns:
-        The marks, which pawns hide, and the letters above all.
+        The marks, drawn below the pawns, and the letters with probabilities, drawn above them.
     """
     places: defaultdict[Place, list[Choice]] = defaultdict(list)
     for choice in scene.choices:

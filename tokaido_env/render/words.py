@@ -20,6 +20,23 @@ _NAME_LENGTH = 24  # as the panels have room for
 _UNSHOWN = "\N{REPLACEMENT CHARACTER}"
 
 
+class Happened(NamedTuple):
+    """An event: its label, the round, whose doing it is (None for the set-up), and words for it."""
+
+    event: str
+    round: int
+    seat: int | None
+    sentence: str
+
+
+def happened_between(scenes: Sequence[Scene], events: Sequence[str]) -> list[Happened]:
+    """Describe the events that lead from each scene to the next, by their labels."""
+    return [
+        Happened(event, after.position["round"], seat_of(before, after), tell(before, event, after))
+        for before, event, after in zip(scenes, events, scenes[1:], strict=False)
+    ]
+
+
 def tell(before: Scene, event: str, after: Scene) -> str:
     """Tell what an event did.
 
@@ -87,7 +104,7 @@ class _Event(NamedTuple):
     details: list[str]
 
     def wave(self, words: str) -> str:
-        """Return words with the name of the wave that was used; nothing if none was."""
+        """Return words and the name of the wave used with the event, or "" without one."""
         if self.details[-1:] != ["wave"]:
             return ""
         return f"{words} {self.after.position['waves'][self.character]['side']}"
@@ -119,7 +136,7 @@ def _consequences(event: _Event) -> str:
 
 
 def _outcome(event: _Event) -> str:
-    """Tell what chance has brought."""
+    """Describe an outcome of chance."""
     match event.head, re.split("[=/]", event.details[0]):
         case "boutique", [town, ware, price]:
             coins = _number(int(price), "coin")
@@ -136,7 +153,7 @@ def _outcome(event: _Event) -> str:
 
 
 def _decision(event: _Event) -> str:
-    """Tell what a player has decided."""
+    """Describe a player's decision."""
     position, (mine, _) = event.before.position, event.mine
     pending = event.after.position["pending"]
     match event.head, event.details:

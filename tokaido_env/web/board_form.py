@@ -34,7 +34,7 @@ from tokaido_env.core.state import start
 from tokaido_env.render.elements import box, text_at
 from tokaido_env.render.scene import SEATS, scene_of
 from tokaido_env.render.svg import panels_of, token_of
-from tokaido_env.web.position_form import Field, Group, choice, number, standing
+from tokaido_env.web.position_form import Field, Group, choice, number, place_fields
 
 SAME, DIFFERENT = "same", "different"
 """What the owner says of a table; of others nothing is known."""
@@ -181,7 +181,7 @@ def _die(who: str) -> list[Field]:
 
 def _starts(board: Board) -> list[Field]:
     spaces = [name if name in COASTAL_TOWNS else i for i, name in enumerate(board.stations)]
-    both = (standing(board, f"starts.{name}", spaces, f"{name}'s ") for name in SEATS)
+    both = (place_fields(board, f"starts.{name}", spaces, f"{name}'s ") for name in SEATS)
     return list(itertools.chain(*both))
 
 

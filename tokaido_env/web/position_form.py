@@ -117,7 +117,7 @@ def number(key: str, label: str, low: int, high: int) -> Field:
 
 def _player_fields(board: Board, key: str, seat: int) -> list[Field]:
     return [
-        *standing(board, key, range(len(board.stations))),
+        *place_fields(board, key, range(len(board.stations))),
         number(f"{key}.temple", "temple slot", 1, LAST_TEMPLE),
         number(f"{key}.garden", "garden slot", 1, LAST_GARDEN),
         number(f"{key}.coins", "coins", 0, MAX_COINS),
@@ -134,8 +134,8 @@ def _player_fields(board: Board, key: str, seat: int) -> list[Field]:
     ]
 
 
-def standing(board: Board, key: str, spaces: Sequence[Any], prefix: str = "") -> list[Field]:
-    """Return the fields of where a player's characters stand, the pilgrim by names of spaces."""
+def place_fields(board: Board, key: str, spaces: Sequence[Any], prefix: str = "") -> list[Field]:
+    """Return the fields for the places of a player's characters."""
     words = [f"{name}, space {index}" for index, name in enumerate(board.stations)]
     return [
         choice(f"{key}.pilgrim", f"{prefix}pilgrim", spaces, words),

@@ -33,7 +33,7 @@ from tokaido_env.record import Record, replay
 from tokaido_env.render.scene import Scene, scenes_of, story_of
 from tokaido_env.render.style import style
 from tokaido_env.render.svg import PANELS, panels_of
-from tokaido_env.render.words import seat_of, shown_names, tell
+from tokaido_env.render.words import happened_between, shown_names
 from tokaido_env.trajectory import Trajectory
 from tokaido_env.web.review_section import remark_of, section_of
 from tokaido_env.web.static_files import static_text
@@ -164,21 +164,21 @@ def _film(
     what led to it; `rounds`, pairs of a round and its first position; `rows` of the table of
     points, and its `cells`, a list for each position; `graph` and `review`, markups.
     """
-    scenes, events = _scenes(record, board, agent, review)
-    names = scenes[0].names
+    played, names = replay(record, board), shown_names(record.players)
+    shares, values = (None, None) if agent is None else _judged(played, agent)
+    if review is not None:
+        values = (2 * review.values - 1).tolist()
+    seen = played.board, played.states, played.events
+    scenes = list(scenes_of(*seen, names=names, shares=shares, values=values))
     judged = scenes[-1].value is not None
-    steps = list(zip(scenes, events, scenes[1:], strict=False))
-    sentences = [tell(*step) for step in steps]
+    happened = happened_between(scenes, played.labels())
+    sentences = [one.sentence for one in happened]
     if review is not None:
         sentences = [told + remark_of(review, row) for row, told in enumerate(sentences)]
     result = "unfinished" if record.end is None else story_of(scenes[-1])
     if record.forfeit is not None:
         result = record.forfeit.told(names)
         sentences[-1:] = [f"{told} · {result}" for told in sentences[-1:]]
-    moves = [
-        [after.position["round"], seat_of(before, after), told]
-        for (before, _, after), told in zip(steps, sentences, strict=True)
-    ]
     markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
     return {
         "title": f"{names[0]} against {names[1]}",
@@ -186,32 +186,15 @@ def _film(
         "names": names,
         "markup": markup,
         "panels": panels,
-        "moves": moves,
+        "moves": [
+            [one.round, one.seat, told] for one, told in zip(happened, sentences, strict=True)
+        ],
         "rounds": _rounds(scenes),
         "rows": [*_ROWS, *["win estimate"] * judged],
         "cells": [_cells(scene, judged) for scene in scenes],
         "graph": _graph(scenes),
         "review": "" if review is None else section_of(review, names, sentences, number),
     }
-
-
-def _scenes(
-    record: Record, board: Boards | None, agent: Agent | None, review: Review | None
-) -> tuple[list[Scene], Sequence[str]]:
-    """Play a record through: what there is to see at each position, and the events between."""
-    played = replay(record, board)
-    shares, values = (None, None) if agent is None else _judged(played, agent)
-    if review is not None:
-        values = (2 * review.values - 1).tolist()
-    scenes = scenes_of(
-        played.board,
-        played.states,
-        played.events,
-        names=shown_names(record.players),
-        shares=shares,
-        values=values,
-    )
-    return list(scenes), played.labels()
 
 
 def _judged(played: Trajectory, agent: Agent) -> tuple[npt.NDArray[np.float32], list[float | None]]:

@@ -81,7 +81,7 @@ def section_of(review: Review, names: Sequence[str], sentences: Sequence[str], n
 
 
 def review_of(review: Review, names: Sequence[str], sentences: Sequence[str]) -> dict[str, Any]:
-    """Return the same for a page that lays it out itself; arguments as for `section_of`."""
+    """Return a review as JSON types, for a page that lays it out; arguments as for `section_of`."""
     rows = [row for row in review.choices().tolist() if review.mark(row)]
     return {
         "judged": judged_by(review),

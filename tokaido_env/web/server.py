@@ -115,7 +115,7 @@ def app_of(table: Table, port: int, token: str) -> Starlette:
     """
 
     async def guarded(request: Request, then: RequestResponseEndpoint) -> Response:
-        """Answer this machine's own page, and tell of the game who has the token."""
+        """Refuse foreign requests, and requests about the game without the token."""
         given = request.headers.get("x-token", "").encode()
         if _is_foreign(request, port):
             response = _refused(403, "expected the address that the command printed")
@@ -161,7 +161,7 @@ def _is_foreign(request: Request, port: int) -> bool:
 
 
 def _failed(request: Request, error: Exception) -> Response:
-    """Return what an error answers: one line, and where the fault is if that is known."""
+    """Return the answer to an error: one line, and the key at fault if it is known."""
     if isinstance(error, HTTPException):
         return _refused(error.status_code, error.detail)
     return _refused(400, str(error), getattr(error, "key", ""))

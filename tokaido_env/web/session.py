@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,7 +29,7 @@ from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import FORFEIT, RESIGNED, Forfeit, Record, RecordError, check_luck, replay
 from tokaido_env.render.scene import Scene, scenes_of, state_after, story_of
-from tokaido_env.render.words import seat_of, shown_names, tell
+from tokaido_env.render.words import Happened, happened_between, shown_names, tell
 from tokaido_env.study.review import DRAWS, expected_behind, half_width
 from tokaido_env.trajectory import Trajectory
 
@@ -74,17 +73,8 @@ class Advice(NamedTuple):
     wins: float | None
 
 
-class Happened(NamedTuple):
-    """An event: its label, the round, whose doing it is (None for the set-up), and words for it."""
-
-    event: str
-    round: int
-    seat: int | None
-    sentence: str
-
-
 class _Moment(NamedTuple):
-    """What can be gone back to, and the record of the game if it was left for another position."""
+    """A state to undo to; with a record of the game if it was left for another position."""
 
     game: Game
     scenes: list[Scene]
@@ -198,10 +188,8 @@ class Session:
         last = self.scenes[-1].last if self.scenes else None
         names = shown_names(self.names)
         self.scenes += scenes_of(played.board, played.states, played.events, rows, names, last=last)
-        newest = pairwise(self.scenes[len(self.happened) :])
-        for event, (before, after) in zip(played.labels(), newest, strict=True):
-            number, seat = after.position["round"], seat_of(before, after)
-            self.happened.append(Happened(event, number, seat, tell(before, event, after)))
+        newest = self.scenes[len(self.happened) :]
+        self.happened += happened_between(newest, played.labels())
 
     @property
     def waits_for(self) -> Waits:
@@ -327,7 +315,7 @@ class Session:
         """
         game, player, legal = self.game, self.game.player, self.game.legal_actions()
         if player is None:
-            raise IllegalMove("expected a decision to advise on: nobody is to decide")
+            raise IllegalMove("nobody is to decide: advice is for decisions")
         state, asked = game.state, self._asked()
 
         def wins(values: Any) -> Any:
@@ -380,7 +368,7 @@ class Session:
         return [*self.earlier, *left, self.record()]
 
     def kept(self) -> Sequence[Record]:
-        """Return the records to keep once this game is left: of it too if anybody has decided."""
+        """Return the records to keep when this game is left: its own if it has decisions."""
         return self.records() if self.decisions else self.earlier
 
     def _asked(self) -> tuple[np.ndarray, np.ndarray]:

@@ -41,10 +41,6 @@ Told = dict[str, Any]  # JSON types
 Work = Literal["", "advise", "review"]
 
 
-class TableError(ValueError):
-    """What cannot be done at the table: the message says what was expected."""
-
-
 class Level(NamedTuple):
     """An agent to play against, with its Elo on the ladder of the default board, if it has one."""
 
@@ -171,7 +167,7 @@ class Table:
     def _at(self, arguments: Mapping[str, Any]) -> Told:
         event, last = arguments.get("event"), len(self.session.happened)
         if type(event) is not int or not 0 <= event <= last:
-            raise TableError(f"event: expected a number from 0 to {last}, got {shown(event)}")
+            raise ValueError(f"event: expected a number from 0 to {last}, got {shown(event)}")
         scene = self.session.scenes[event]
         return _picture(scene, story_of(scene))
 
@@ -193,15 +189,15 @@ class Table:
     def _play(self, arguments: Mapping[str, Any]) -> None:
         move = arguments.get("move")
         if not isinstance(move, str):
-            raise TableError(f"move: expected a label, got {shown(move)}")
+            raise ValueError(f"move: expected a label, got {shown(move)}")
         events = len(self.session.happened)
         if arguments.get("events", events) != events:
-            raise TableError("the game has gone on since: look again")
+            raise ValueError("the game has gone on since: look again")
         self.session.play(move)
 
     def _undo(self, arguments: Mapping[str, Any]) -> None:
         if not self.session.undo():
-            raise TableError("there is nothing to take back")
+            raise ValueError("there is nothing to take back")
 
     def _resign(self, arguments: Mapping[str, Any]) -> None:
         self.session.resign()
@@ -220,9 +216,13 @@ class Table:
         seats = arguments.get("seats", self.session.names)
         board, seed = arguments.get("board"), arguments.get("seed")
         if not isinstance(seats, Sequence) or isinstance(seats, str) or len(seats) != 2:
-            raise TableError(f"seats: expected two, got {shown(seats)}")
+            raise ValueError(f"seats: expected two, got {shown(seats)}")
         for seat in seats:
-            self._check_allowed(seat)
+            if not isinstance(seat, str) or seat not in self._allowed:
+                raise ValueError(
+                    f"expected human or an agent of the list, got {shown(seat)}: name others with "
+                    "--against when you begin"
+                )
         chance: Chance = "explicit" if arguments.get("chance") == "explicit" else "sampled"
         where = self.session.game.board if board is None else self._board_named(board)
         self._sit(Session(tuple(seats), where, seed, chance))
@@ -230,7 +230,7 @@ class Table:
     def _load(self, arguments: Mapping[str, Any]) -> None:
         line = arguments.get("record")
         if not isinstance(line, str):
-            raise TableError(f"record: expected a line of a record file, got {shown(line)}")
+            raise ValueError(f"record: expected a line of a record file, got {shown(line)}")
         record = Record.from_json(line)
         seats = [name if name in self._allowed else HUMAN for name in record.players]
         self._sit(Session.resumed(record, seats, self._boards.get(record.board)))
@@ -243,12 +243,12 @@ class Table:
 
     def _advise(self, arguments: Mapping[str, Any]) -> None:
         if self.session.game.player is None:
-            raise TableError("nobody is to decide: advice is for decisions")
+            raise ValueError("nobody is to decide: advice is for decisions")
         self._asked = "advise"
 
     def _ask_review(self, arguments: Mapping[str, Any]) -> None:
         if not self.session.decisions:
-            raise TableError("nobody has decided anything yet: a review is of decisions")
+            raise ValueError("nobody has decided anything yet: a review is of decisions")
         if HUMAN not in self.session.names and self.session.waits_for == "agent":
             self._runs = False  # it would have to wait until their game is over
         self._asked = "review"
@@ -265,18 +265,11 @@ class Table:
             return self._boards[name]
         known = name in built_in_boards() or (isinstance(name, str) and is_family(name))
         if not known:
-            raise TableError(
+            raise ValueError(
                 f"board: expected {', '.join(built_in_boards())} or one of the family, "
                 f"got {shown(name)}: name a file with --board when you begin"
             )
         return BoardPool.load(name)
-
-    def _check_allowed(self, seat: Any) -> None:
-        if not isinstance(seat, str) or seat not in self._allowed:
-            raise TableError(
-                f"expected human or an agent of the list, got {shown(seat)}: name others with "
-                "--against when you begin"
-            )
 
     # What happens then
 
