@@ -232,3 +232,13 @@ def test_wrong_options_are_refused(kind: str, options: Any, error: Any, message:
         error, message = TypeError, "unexpected keyword"
     with pytest.raises(error, match=message):
         make(**options)
+
+
+@pytest.mark.parametrize("kind", ["pettingzoo", "gymnasium"])
+def test_rendering_gives_text_or_warns(kind: str) -> None:
+    e, silent = MAKERS[kind](render_mode="ansi"), MAKERS[kind]()
+    for each in (e, silent):
+        each.reset(seed=0, options={"state": position(round=42)})
+    assert "42" in e.render()
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert silent.render() is None

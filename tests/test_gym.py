@@ -16,7 +16,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorStatistics
 from packaging.version import Version
-from positions import game_at, position
+from positions import game_at
 
 from tokaido_env import SeedError
 from tokaido_env.agents import make
@@ -258,20 +258,6 @@ def test_a_game_begins_from_a_position() -> None:
             assert np.flatnonzero(mask).tolist() == game.legal_actions()
         env.reset(seed=3)
         assert env.games.batch.states["round"].tolist() == [1] * len(env.games)
-
-
-def test_rendering_shows_where_the_game_stands() -> None:
-    env = gymnasium.make("TokaidoDuo-v0", render_mode="ansi", seat=0)
-    env.reset(seed=0, options={"state": position(round=42)})
-    picture = env.render()
-    assert isinstance(picture, str)
-    assert "42" in picture
-    env.step(env.unwrapped.games.batch.legal[0].item().bit_length() - 1)
-    assert env.render() != picture
-    silent = TokaidoDuoEnv()
-    silent.reset(seed=0)
-    with pytest.warns(UserWarning, match="render_mode"):
-        assert silent.render() is None
 
 
 # Gymnasium's wrappers
