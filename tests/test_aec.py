@@ -98,10 +98,12 @@ def finish(e: Any, rng: random.Random) -> list[int]:
     "ignore:Action mask numpy array is all zeros:UserWarning",
 )
 @pytest.mark.parametrize("make", [env, raw_env])
-@pytest.mark.parametrize("observation", ["dict", "entities"])
+@pytest.mark.parametrize(("observation", "see_board"), [("dict", True), ("entities", False)])
 @pytest.mark.parametrize("mask", ["both", "observation", "infos"])
-def test_api_with_dictionaries(make: Callable[..., Any], observation: Any, mask: Any) -> None:
-    e = make(observation=observation, mask=mask)
+def test_api_with_dictionaries(
+    make: Callable[..., Any], observation: Any, see_board: bool, mask: Any
+) -> None:
+    e = make("family:train/5", observation=observation, see_board=see_board, mask=mask)
     api_test(e, num_cycles=200)
     e.reset(seed=1)
     for _ in range(40):
@@ -111,6 +113,7 @@ def test_api_with_dictionaries(make: Callable[..., Any], observation: Any, mask:
         assert where == {"both": [seen, info], "observation": [seen], "infos": [info]}[mask]
         for one in where:
             assert np.flatnonzero(one["action_mask"]).tolist() == e.game.legal_actions()
+        assert e.state_space.contains(e.state())
         for agent in AGENTS:
             assert e.observation_space(agent).contains(e.observe(agent))
             assert e.observation_space(agent) is e.observation_space(agent)
@@ -126,7 +129,7 @@ def test_api_with_boxes_gives_no_warning(make: Callable[..., Any]) -> None:
         make(observation="box", mask="observation")
 
 
-@pytest.mark.parametrize("observation", ["dict", "box"])
+@pytest.mark.parametrize("observation", ["dict", "box", "entities"])
 def test_seeds_by_pettingzoos_test(observation: Any) -> None:
     seed_test(lambda: env(observation=observation), num_cycles=500)
 
