@@ -232,6 +232,8 @@ def test_a_wrong_reset_changes_nothing(
     [
         ({"reward": "points"}, ValueError, "reward: expected one of 'win', 'margin', got 'points'"),
         ({"observation": "image"}, ValueError, "observation: expected one of .*, got 'image'"),
+        ({"see_board": "yes"}, ValueError, "^see_board: expected one of True, False, got 'yes'"),
+        ({"see_board": True, "observation": "entities"}, ValueError, "^see_board: expected False"),
         ({"render_mode": "sixel"}, ValueError, "render_mode: expected one of None.*, got 'sixel'"),
         ({"board": "honshu"}, BoardError, "unknown board 'honshu': expected one of shikoku"),
         ({"opponent": "grumpy"}, AgentError, "unknown agent 'grumpy': expected one of"),

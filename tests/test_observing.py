@@ -1,23 +1,17 @@
 """What is shown of games, the same through every API: vectors, the board's block, entities."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from alone import as_lists, random_legal, seen_by
-from positions import shikoku_data, write_board
+from alone import as_lists, seen_by
 
-from tokaido_env import Batch, env, raw_env
+from tokaido_env import Batch
 from tokaido_env.core.board_features import N_BOARD_FEATURES
-from tokaido_env.core.entities import (
-    ENTITY_SHAPES,
-)
+from tokaido_env.core.entities import ENTITY_SHAPES
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 from tokaido_env.spaces import observation_space
-from tokaido_env.versus import Versus
 
 POOL = "family:train/5"
 FORMS: list[dict[str, Any]] = [
@@ -44,18 +38,6 @@ def check_batch(batch: Batch, seen: Any, seats: npt.NDArray[Any]) -> None:
 
 def batch_form(seen: Any) -> str:
     return "entities" if isinstance(seen, dict) else str(seen.dtype)
-
-
-@pytest.fixture
-def short(tmp_path: Path) -> list[Path]:
-    """Boards on which games end soon, unlike each other."""
-    faces = ([1, 2, 2, 3, 3, 4], [1, 1, 2, 2, 3, 4], [2, 2, 2, 2, 2, 4])
-    paths = []
-    for i, pilgrim in enumerate(faces):
-        data = shikoku_data() | {"max_rounds": 2 + i, "name": f"short_{i}"}
-        data["dice"]["pilgrim"]["faces"] = pilgrim
-        paths.append(write_board(tmp_path / f"short_{i}.toml", data))
-    return paths
 
 
 # Batch
@@ -98,25 +80,6 @@ def test_threads_and_numbers_of_games_make_no_difference() -> None:
             assert one(few, j) == one(turn.observation, i)
 
 
-# Versus
-
-
-def test_versus_shows_the_last_of_games_that_end_together(short: list[Path]) -> None:
-    """Some by an illegal action, some by the cap: one array or one of each name."""
-    for form in FORMS:
-        versus = Versus(6, "random", board=short, seat=0, illegal="terminate", **form)
-        versus.reset(seed=0)
-        rng, kinds = np.random.default_rng(1), set()
-        for _ in range(30):
-            actions = random_legal(versus.masks(), rng)
-            actions[rng.random(6) < 0.1] = -1
-            ended = versus.step(actions)
-            shown = list(ended.observation.values()) if form == FORMS[2] else [ended.observation]
-            assert {len(each) for each in shown} == {len(ended.games)}
-            kinds.add(len(ended.games))
-        assert len(kinds) > 3
-
-
 # Spaces and refusals
 
 
@@ -131,34 +94,11 @@ def test_spaces_are_as_narrow_as_what_is_shown(form: dict[str, Any]) -> None:
     assert space.high.max() == (1 if form["observation"] == "float32" else 255)
 
 
-MAKERS: dict[str, Any] = {
-    "Batch": lambda **options: Batch(2, **options),
-    "Versus": lambda **options: Versus(2, "random", **options),
-    "gymnasium": lambda **options: TokaidoDuoEnv("random", **options),
-    "vector": lambda **options: TokaidoDuoVectorEnv(2, "random", **options),
-    "pettingzoo": env,
-    "raw": raw_env,
-    "space": observation_space,
-}
-
-
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_entities_have_the_board_already(make: Any) -> None:
-    message = (
-        "^see_board: expected False with observation='entities', which have the board already$"
-    )
-    with pytest.raises(ValueError, match=message):
-        make(observation="entities", see_board=True)
-    for wrong in ("yes", None, 2, np.array([True])):
-        with pytest.raises(ValueError, match=r"^see_board: expected one of True, False, got"):
-            make(see_board=wrong)
-
-
-def test_what_shows_nothing_shows_no_board() -> None:
-    with pytest.raises(
-        ValueError, match=r"^see_board: expected False with observation=None, nothing"
-    ):
+def test_what_shows_nothing_shows_no_board_and_entities_have_it_already() -> None:
+    with pytest.raises(ValueError, match=r"^see_board: expected False .*=None, nothing is shown"):
         Batch(2, observation=None, see_board=True)
+    with pytest.raises(ValueError, match=r"^see_board: expected False .*='entities', which have"):
+        Batch(2, observation="entities", see_board=True)
     quiet = Batch(2, observation=None)
     assert quiet.reset(seed=0).observation is None
     assert quiet.observe(quiet.all_games, [0, 1]).shape == (2, N_FEATURES)
