@@ -11,8 +11,10 @@ from tokaido_env import Game, Phase
 from tokaido_env.agents import Agent, make
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.bits import actions_of
+from tokaido_env.core.board_features import board_blocks
+from tokaido_env.core.entities import board_entities, encode_entities_of_game, entity_arrays
 from tokaido_env.core.luck import agent_keys
-from tokaido_env.core.observation import N_FEATURES, encode_game
+from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
 
 Ints = npt.NDArray[np.int64]
 
@@ -51,9 +53,8 @@ class Alone:
         self._answer()
 
     def observation(self) -> list[float]:
-        seen = np.empty(N_FEATURES, np.float32)
-        encode_game(self.game.boards, self.game.states, 0, self.seat, seen)
-        return seen.tolist()
+        seen: list[float] = seen_by(self.game.boards, self.game.states, self.seat)
+        return seen
 
     def reward(self, kind: str = "win") -> float:
         """What the game has brought the learner, 0 while it runs."""
@@ -125,3 +126,26 @@ def random_legal(masks: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
     """A legal action for each mask (one, or rows of them); action 0 where there is none."""
     chosen: Ints = np.where(masks, rng.random(masks.shape), -1.0).argmax(axis=-1)
     return chosen
+
+
+def seen_by(
+    boards: Any, states: Any, seat: int, observation: str = "float32", see_board: bool = False
+) -> Any:
+    """What a seat of one game should see, from the encoders of one: `BOARD` (1,), `STATE` (1,)."""
+    flat = np.empty(N_FEATURES, np.float32)
+    if observation == "entities":
+        (row,) = board_entities(boards)
+        encode_entities_of_game(boards, states, 0, seat, flat, row)
+        return as_lists(entity_arrays(row))
+    encode_game(boards, states, 0, seat, flat)
+    if observation == "uint8":
+        flat = np.rint(flat * SCALES)
+    block = board_blocks(boards, observation)[0].tolist() if see_board else []
+    return [*flat.tolist(), *block]
+
+
+def as_lists(seen: Any) -> Any:
+    """An observation that `==` compares whole."""
+    if isinstance(seen, dict):
+        return {name: array.tolist() for name, array in seen.items()}
+    return seen.tolist()

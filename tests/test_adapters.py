@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 import pytest
+from alone import as_lists, seen_by
 from positions import position
 
 from tokaido_env import Batch, BoardError, Game, PositionError, SeedError, env, raw_env
@@ -22,30 +23,28 @@ from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 
 approx = pytest.approx
 
-GAMES: list[tuple[int, str, Any]] = [
-    (3, "shikoku", "win"),
-    (2**53 - 9, "family:train/50", "win"),
-    (41, "shikoku", "margin"),
-    (8, "family:train/50", "margin"),
-    (5, "short", "margin"),  # ends at the cap
+GAMES: list[tuple[int, str, Any, str, bool]] = [
+    (3, "shikoku", "win", "float32", False),
+    (2**53 - 9, "family:train/50", "win", "float32", True),
+    (41, "shikoku", "margin", "uint8", False),
+    (8, "family:train/50", "margin", "entities", False),
+    (5, "short", "margin", "uint8", True),  # ends at the cap
 ]
 
 
 class Script:
     """A game that was played alone at random: who chose what where, and how it ended."""
 
-    def __init__(self, seed: int, board: str, reward: Any) -> None:
+    def __init__(self, seed: int, board: str, reward: Any, observation: str, see_board: bool):
         rng = random.Random(seed)
         self.game, self.seed, self.board, self.reward = Game(board, seed), seed, board, reward
-        self.positions: list[bytes] = []
-        self.players: list[int] = []
-        self.actions: list[int] = []
+        self.observation, self.see_board = observation, see_board
+        self.moments: list[tuple[int, int, Any]] = []
         while not self.game.is_over:
             assert self.game.player is not None
-            self.positions.append(self.game.states.tobytes())
-            self.players.append(self.game.player)
-            self.actions.append(rng.choice(self.game.legal_actions()))
-            self.game.play(self.actions[-1])
+            action = rng.choice(self.game.legal_actions())
+            self.moments.append((self.game.player, action, self.game.states.copy()))
+            self.game.play(action)
         self.ended, self.cut = self.game.end == "triggers", self.game.end == "cap"
         first, second = (score["total"] for score in self.game.scores())
         lead: float = max(-1, min(1, (first - second) / 100))
@@ -53,15 +52,24 @@ class Script:
             lead = {0: 1, 1: -1, None: 0}[self.game.winner()]
         self.rewards = [0.0, 0.0] if self.cut else [lead, -lead]
 
-    def of(self, seat: int) -> list[int]:
-        return [a for p, a in zip(self.players, self.actions, strict=True) if p == seat]
+    def of(self, seat: int) -> list[tuple[int, Any]]:
+        return [(action, states) for player, action, states in self.moments if player == seat]
+
+    def options(self, *observations: str) -> dict[str, Any]:
+        """Options of an adapter that has these observations, of others the vector."""
+        known = self.observation if self.observation in observations else "float32"
+        return {"reward": self.reward, "observation": known, "see_board": self.see_board}
+
+    def seen(self, states: Any, seat: int, options: dict[str, Any]) -> Any:
+        form = options["observation"], options["see_board"]
+        return seen_by(self.game.boards, states, seat, *form)
 
 
 class Replayer:
     """Plays what a seat played in a script, and after it what is lowest."""
 
     def __init__(self, script: Script, seat: int) -> None:
-        self.rest = iter(script.of(seat))
+        self.rest = iter([action for action, _ in script.of(seat)])
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         (mask,) = legal.tolist()
@@ -70,8 +78,8 @@ class Replayer:
 
 @pytest.fixture(params=GAMES, ids=lambda game: "-".join(map(str, game)), scope="module")
 def script(request: pytest.FixtureRequest, short: Path) -> Script:
-    seed, board, reward = request.param
-    return Script(seed, str(short) if board == "short" else board, reward)
+    seed, board, *options = request.param
+    return Script(seed, str(short) if board == "short" else board, *options)
 
 
 def test_the_scripts_end_as_games_may() -> None:
@@ -80,15 +88,22 @@ def test_the_scripts_end_as_games_may() -> None:
     assert len({script.game.board.name for script in played}) == 3
 
 
-def test_pettingzoo(script: Script) -> None:
-    e = env(script.board, reward=script.reward)
+@pytest.mark.parametrize("make", [env, raw_env])
+def test_pettingzoo(script: Script, make: Any) -> None:
+    options = script.options("entities")
+    form = {"float32": "dict"}.get(options["observation"], "entities")
+    whole = {"observation": "float32", "see_board": script.see_board or form == "entities"}
+    e = make(script.board, **options | {"observation": form})
     e.reset(seed=script.seed)
     assert e.infos["player_1"]["board"] == script.game.board.name
-    for before, player, action in zip(
-        script.positions, script.players, script.actions, strict=True
-    ):
+    for player, action, states in script.moments:
         assert e.agent_selection == f"player_{player}"
-        assert e.game.states.tobytes() == before
+        assert e.game.states.tobytes() == states.tobytes()
+        for seat, agent in enumerate(e.possible_agents):
+            told = e.observe(agent)
+            assert as_lists(told["observation"]) == script.seen(states, seat, options)
+            assert told["action_mask"].any() == (seat == player)
+        assert e.state().tolist() == script.seen(states, 0, whole)
         e.step(action)
     assert e.game == script.game
     assert [*e.rewards.values()] == [*e._cumulative_rewards.values()] == approx(script.rewards)
@@ -102,11 +117,9 @@ def test_a_batch(script: Script, place: int) -> None:
     batch.reset(seed=script.seed - place)
     here = np.array([place])
     assert batch.pool[batch.slots["board"][place]] == script.game.board
-    for before, player, action in zip(
-        script.positions, script.players, script.actions, strict=True
-    ):
+    for player, action, states in script.moments:
         assert batch.states["player"][place] == player
-        assert batch.states[place].tobytes() == before
+        assert batch.states[place].tobytes() == states.tobytes()
         batch.advance(here, [action])
     assert batch.states[place].tobytes() == script.game.states.tobytes()
     assert batch.slots["reward"][place].tolist() == approx(script.rewards)
@@ -116,18 +129,19 @@ def test_a_batch(script: Script, place: int) -> None:
 
 @pytest.mark.parametrize("seat", [0, 1])
 def test_gymnasium(script: Script, seat: int) -> None:
-    e: Any = gymnasium.make(
-        "TokaidoDuo-v0",
-        opponent=Replayer(script, 1 - seat),
-        seat=seat,
-        board=script.board,
-        reward=script.reward,
-    ).unwrapped
-    _, info = e.reset(seed=script.seed)
+    options = script.options("uint8", "entities")
+    opponent = Replayer(script, 1 - seat)
+    made = gymnasium.make(
+        "TokaidoDuo-v0", opponent=opponent, seat=seat, board=script.board, **options
+    )
+    e: Any = made.unwrapped
+    seen, info = e.reset(seed=script.seed)
     assert info["board"] == script.game.board.name
-    for action in script.of(seat):
+    for action, states in script.of(seat):
         assert action in np.flatnonzero(info["action_mask"])
-        _, reward, *ends, info = e.step(action)
+        assert as_lists(seen) == script.seen(states, seat, options)
+        seen, reward, *ends, info = e.step(action)
+    assert as_lists(seen) == script.seen(script.game.states, seat, options)
     assert ends == [script.ended, script.cut]
     assert reward == approx(script.rewards[seat])
     assert e.games.batch.states.tobytes() == script.game.states.tobytes()
@@ -136,17 +150,14 @@ def test_gymnasium(script: Script, seat: int) -> None:
 @pytest.mark.parametrize("seat", [0, 1])
 def test_stable_baselines(script: Script, seat: int) -> None:
     sb3 = pytest.importorskip("tokaido_env.sb3")
-    e = sb3.TokaidoVecEnv(
-        1,
-        Replayer(script, 1 - seat),
-        script.seed,
-        seat=seat,
-        board=script.board,
-        reward=script.reward,
-    )
-    e.reset()
-    for action in script.of(seat):
-        _, rewards, dones, infos = e.step(np.array([action]))
+    options, opponent = script.options("uint8"), Replayer(script, 1 - seat)
+    e = sb3.TokaidoVecEnv(1, opponent, script.seed, seat=seat, board=script.board, **options)
+    (seen,) = e.reset()
+    for action, states in script.of(seat):
+        assert seen.tolist() == script.seen(states, seat, options)
+        (seen,), rewards, dones, infos = e.step(np.array([action]))
+    last = infos[0]["terminal_observation"].tolist()
+    assert last == script.seen(script.game.states, seat, options)
     assert dones.all()
     assert infos[0]["TimeLimit.truncated"] == script.cut
     assert rewards.tolist() == approx([script.rewards[seat]])
@@ -158,19 +169,22 @@ def test_stable_baselines(script: Script, seat: int) -> None:
 def test_openspiel(script: Script) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     pytest.importorskip("tokaido_env.openspiel")
-    board = script.board if script.cut else script.game.board.name
-    params = {"board": board, "reward": script.reward}
-    state, played = pyspiel.load_game("tokaido_duo", params).new_initial_state(), []
+    board, options = script.board if script.cut else script.game.board.name, script.options()
+    params = {"board": board} | {key: options[key] for key in ("reward", "see_board")}
+    state = pyspiel.load_game("tokaido_duo", params).new_initial_state()
+    moments = iter(script.moments)
     for event in script.game.record().events:
         if state.is_chance_node():
             player = state.current_player()
             outcomes = [outcome for outcome, _ in state.chance_outcomes()]
             labels = [state.action_to_string(player, outcome) for outcome in outcomes]
             state.apply_action(outcomes[labels.index(event)])
-        else:
-            played.append((state.current_player(), IDS[event]))
-            state.apply_action(IDS[event])
-    assert played == list(zip(script.players, script.actions, strict=True))
+            continue
+        player, action, states = next(moments)
+        assert (state.current_player(), IDS[event]) == (player, action)
+        for seat in (0, 1):
+            assert state.observation_tensor(seat) == script.seen(states, seat, options)
+        state.apply_action(action)
     assert state.game == script.game
     assert state.returns() == approx(script.rewards)
 
@@ -218,6 +232,8 @@ def test_a_wrong_reset_changes_nothing(
     [
         ({"reward": "points"}, ValueError, "reward: expected one of 'win', 'margin', got 'points'"),
         ({"observation": "image"}, ValueError, "observation: expected one of .*, got 'image'"),
+        ({"see_board": "yes"}, ValueError, "^see_board: expected one of True, False, got 'yes'"),
+        ({"see_board": True, "observation": "entities"}, ValueError, "^see_board: expected False"),
         ({"render_mode": "sixel"}, ValueError, "render_mode: expected one of None.*, got 'sixel'"),
         ({"board": "honshu"}, BoardError, "unknown board 'honshu': expected one of shikoku"),
         ({"opponent": "grumpy"}, AgentError, "unknown agent 'grumpy': expected one of"),
@@ -232,3 +248,13 @@ def test_wrong_options_are_refused(kind: str, options: Any, error: Any, message:
         error, message = TypeError, "unexpected keyword"
     with pytest.raises(error, match=message):
         make(**options)
+
+
+@pytest.mark.parametrize("kind", ["pettingzoo", "gymnasium"])
+def test_rendering_gives_text_or_warns(kind: str) -> None:
+    e, silent = MAKERS[kind](render_mode="ansi"), MAKERS[kind]()
+    for each in (e, silent):
+        each.reset(seed=0, options={"state": position(round=42)})
+    assert "42" in e.render()
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert silent.render() is None

@@ -98,10 +98,12 @@ def finish(e: Any, rng: random.Random) -> list[int]:
     "ignore:Action mask numpy array is all zeros:UserWarning",
 )
 @pytest.mark.parametrize("make", [env, raw_env])
-@pytest.mark.parametrize("observation", ["dict", "entities"])
+@pytest.mark.parametrize(("observation", "see_board"), [("dict", True), ("entities", False)])
 @pytest.mark.parametrize("mask", ["both", "observation", "infos"])
-def test_api_with_dictionaries(make: Callable[..., Any], observation: Any, mask: Any) -> None:
-    e = make(observation=observation, mask=mask)
+def test_api_with_dictionaries(
+    make: Callable[..., Any], observation: Any, see_board: bool, mask: Any
+) -> None:
+    e = make("family:train/5", observation=observation, see_board=see_board, mask=mask)
     api_test(e, num_cycles=200)
     e.reset(seed=1)
     for _ in range(40):
@@ -111,6 +113,7 @@ def test_api_with_dictionaries(make: Callable[..., Any], observation: Any, mask:
         assert where == {"both": [seen, info], "observation": [seen], "infos": [info]}[mask]
         for one in where:
             assert np.flatnonzero(one["action_mask"]).tolist() == e.game.legal_actions()
+        assert e.state_space.contains(e.state())
         for agent in AGENTS:
             assert e.observation_space(agent).contains(e.observe(agent))
             assert e.observation_space(agent) is e.observation_space(agent)
@@ -126,7 +129,7 @@ def test_api_with_boxes_gives_no_warning(make: Callable[..., Any]) -> None:
         make(observation="box", mask="observation")
 
 
-@pytest.mark.parametrize("observation", ["dict", "box"])
+@pytest.mark.parametrize("observation", ["dict", "box", "entities"])
 def test_seeds_by_pettingzoos_test(observation: Any) -> None:
     seed_test(lambda: env(observation=observation), num_cycles=500)
 
@@ -217,28 +220,6 @@ def test_who_decided_and_who_decides_next_is_told_with_the_reward() -> None:
         assert paid == e._cumulative_rewards
         last_movers.add((e.game.winner(), mover))
     assert last_movers == {(0, 0), (0, 1), (1, 0), (1, 1)}
-
-
-def test_the_opponent_returns_a_ware_inside_the_others_pick() -> None:
-    """R7.4: losing *robust* with six wares."""
-    waves = {"pilgrim": ("tranquil", 0), "merchant": ("robust", 1), "artist": ("inspired", 1)}
-    six = {"wares": {"fan": 4, "doll": 2}}
-    state = position(dice=(2, 1, 1), waves=waves, mine={"pilgrim": 2}, theirs=six)
-    e = env()
-    e.reset(options={"state": state})
-    told = [(e.agent_selection, e.infos["player_0"]["player"])]
-    for label in ("pilgrim", "take:merchant"):
-        e.step(IDS[label])
-        told.append((e.agent_selection, e.infos["player_0"]["player"]))
-    mask = e.observe("player_1")["action_mask"]
-    assert set(np.flatnonzero(mask)) == {IDS["discard:fan"], IDS["discard:doll"]}
-    e.step(IDS["discard:doll"])
-    told.append((e.agent_selection, e.infos["player_0"]["player"]))
-    assert told == [
-        *[("player_0", -1), ("player_0", 0)],  # which effect?
-        *[("player_1", 0), ("player_1", 1)],  # which ware? then the second pick
-    ]
-    assert e.game.to_dict()["phase"] == "MOVE"
 
 
 def test_an_illegal_action_raises_and_changes_nothing_if_asked() -> None:
@@ -378,18 +359,6 @@ def test_metadata_is_what_tools_look_for() -> None:
     assert e.metadata["is_parallelizable"] is False
     assert e.possible_agents == AGENTS
     assert e.action_space("player_0").n == N_ACTIONS == 49
-
-
-def test_rendering_gives_text_or_warns() -> None:
-    e, silent = env(render_mode="ansi"), env()
-    e.reset(seed=0)
-    first = e.render()
-    assert isinstance(first, str)
-    e.step(e.game.legal_actions()[0])
-    assert e.render() != first
-    silent.reset(seed=0)
-    with pytest.warns(UserWarning, match="render_mode"):
-        assert silent.render() is None
 
 
 @pytest.mark.parametrize("agent", ["player_2", 0, None, [], np.arange(2)], ids=str)

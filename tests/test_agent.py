@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokaido_env import Batch, Game
+from tokaido_env import Game
 from tokaido_env.agent import Agent, AgentError, Given, as_agent
 from tokaido_env.agents import make
-from tokaido_env.agents.registry import KINDS, cost_of
+from tokaido_env.agents.registry import cost_of
 from tokaido_env.arena.placing import FEWEST_GAMES, games_against
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import actions_of
@@ -168,19 +168,3 @@ def test_a_deep_expectimax_is_no_fast_agent() -> None:
     assert games_against("expectimax:depth=1") == games_against("greedy")
     assert games_against("expectimax:depth=4") == 0
     assert games_against("expectimax:depth=4", thorough=True) == FEWEST_GAMES
-
-
-# All kinds
-
-
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if not kind.required])
-def test_every_kind_takes_legal_actions_again_and_alike(name: str) -> None:
-    agent, batch = make(name), Batch(3, observation=None)
-    batch.reset(seed=11)
-    for _ in range(4):
-        games = np.arange(len(batch))
-        keys, legal = batch.keys(games), batch.legal.copy()
-        twice = [agent.act(batch.boards, batch.states, legal, keys) for _ in range(2)]
-        assert twice[0].tolist() == twice[1].tolist()
-        assert (legal >> twice[0].astype(np.uint64) & np.uint64(1)).all()
-        batch.step(twice[0])

@@ -15,6 +15,7 @@ import pytest
 
 pyspiel = pytest.importorskip("pyspiel")
 
+from alone import seen_by  # noqa: E402
 from open_spiel.python import rl_environment  # noqa: E402
 from open_spiel.python.algorithms import mcts  # noqa: E402
 from open_spiel.python.observation import make_observation  # noqa: E402
@@ -22,7 +23,8 @@ from positions import other_board_data, some_move, write_board  # noqa: E402
 
 from tokaido_env import Board, BoardError, Game, IllegalMove, openspiel  # noqa: E402
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS  # noqa: E402
-from tokaido_env.core.observation import N_FEATURES, encode_game  # noqa: E402
+from tokaido_env.core.board_features import N_BOARD_FEATURES  # noqa: E402
+from tokaido_env.core.observation import N_FEATURES  # noqa: E402
 
 CHANCE, TERMINAL = pyspiel.PlayerId.CHANCE, pyspiel.PlayerId.TERMINAL
 
@@ -48,10 +50,8 @@ def walk(state: Any, rng: random.Random, steps: int = 10**6) -> Any:
     return state
 
 
-def seen(game: Game, seat: int) -> list[float]:
-    vector = np.empty(N_FEATURES, np.float32)
-    encode_game(game.boards, game.states, 0, seat, vector)
-    return vector.tolist()
+def seen(game: Game, seat: int) -> Any:
+    return seen_by(game.boards, game.states, seat)
 
 
 def facts(state: Any) -> dict[str, Any]:
@@ -230,6 +230,9 @@ def test_a_game_is_loaded_by_its_string(other_board: str) -> None:
     assert game == load(board=other_board, reward="margin")
     assert game != load(board=other_board)
     assert game.board == Board.load(other_board)
+    seeing = pyspiel.load_game("tokaido_duo(see_board=True)")
+    assert seeing.observation_tensor_shape() == [N_FEATURES + N_BOARD_FEATURES]
+    assert pyspiel.load_game(str(seeing)).get_parameters()["see_board"] is True
 
 
 @pytest.mark.parametrize(

@@ -531,17 +531,6 @@ def test_stepping_before_the_first_reset_is_refused() -> None:
             versus.step([0, 0])
 
 
-def test_the_first_reset_needs_no_seed() -> None:
-    versus, other = Versus(3, "greedy"), Versus(3, "greedy")
-    versus.reset()
-    other.reset()
-    seeds = versus.batch.slots["seed"]
-    assert len(set(seeds.tolist())) == 3
-    assert seeds.tolist() != other.batch.slots["seed"].tolist()
-    for i in range(3):
-        check_game(versus, i, Alone(int(seeds[i]), i % 2, make("greedy")))
-
-
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match=r"n: expected one game or more, .*got 0"):
         Versus(0, "random")

@@ -28,7 +28,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.extras import how_to_install
+from tokaido_env.core.extras import missing
 
 try:
     import torch
@@ -36,7 +36,7 @@ try:
     from torchrl.data import Binary, Bounded, Categorical, Composite, Unbounded
     from torchrl.envs import EnvBase
 except ModuleNotFoundError as error:
-    raise ImportError(f"TorchRL is not installed ({error}): {how_to_install('torchrl')}") from error
+    raise missing("TokaidoDuoEnv needs", error.name, "torchrl") from error
 
 from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import Boards

@@ -42,11 +42,6 @@ def policy_file(tmp_path: Path) -> Path:
 # Spec strings
 
 
-@pytest.mark.parametrize("spec", ["random", "greedy"])
-def test_a_spec_makes_an_agent_that_tells_it(spec: str) -> None:
-    assert make(spec).spec == spec
-
-
 @pytest.mark.parametrize(
     ("parameters", "temperature"),
     [("", 0.0), (",temperature=0.5", 0.5), (",temperature=1", 1.0), (",temperature=10", 10.0)],
@@ -57,14 +52,6 @@ def test_the_spec_of_a_policy(policy_file: Path, parameters: str, temperature: f
     assert (agent.spec, agent.temperature) == (f"policy:{policy_file}{parameters}", temperature)
     by_name = make(f"policy:path={policy_file}{parameters}")
     assert choices(by_name, some_games()) == choices(agent, some_games())
-
-
-def test_the_spec_of_a_policy_makes_it_again(policy_file: Path) -> None:
-    agent = make(f"policy:{policy_file},temperature=0.123456789")
-    again = make(agent.spec)
-    assert isinstance(agent, PolicyAgent)
-    assert isinstance(again, PolicyAgent)
-    assert again.temperature == agent.temperature
 
 
 @pytest.mark.parametrize(
@@ -92,6 +79,16 @@ def test_a_path_with_an_equals_sign_needs_no_quotes(
     assert make("policy:lr=0.1,temperature=1").spec == "policy:lr=0.1,temperature=1"
     with pytest.raises(AgentError, match="a PATH with a comma in double quotes"):
         make("policy:a,b")
+
+
+def test_an_agent_is_made_again_from_its_spec(policy_file: Path) -> None:
+    for spec in (
+        *("random", "greedy", "greedy:epsilon=0.1234567891", "mcts:sims=7,rollout=full"),
+        *("expectimax:depth=1", f"policy:{policy_file},temperature=0.123456789"),
+    ):
+        assert make(make(spec).spec).spec == make(spec).spec == spec
+    agent: Any = make("greedy:epsilon=0.1234567891")
+    assert make(agent.spec).epsilon == agent.epsilon == 0.1234567891  # type: ignore[attr-defined]
 
 
 def test_the_spec_of_a_search_by_a_policy(policy_file: Path) -> None:
@@ -251,9 +248,3 @@ def test_wrong_arguments_are_named(spec: str, change: dict[str, Any], message: s
         with pytest.raises((TypeError, ValueError), match=re.escape(message)):
             ask(**right | change)
         assert ask(**right) is not None
-
-
-def test_an_agent_is_made_again_from_its_spec() -> None:
-    for spec in ("greedy:epsilon=0.1234567891", "mcts:sims=7,rollout=full", "expectimax:depth=1"):
-        assert make(make(spec).spec).spec == make(spec).spec == spec
-    assert make(make("greedy:epsilon=0.1234567891").spec).epsilon == 0.1234567891  # type: ignore[attr-defined]

@@ -18,6 +18,8 @@ ADAPTERS = {
     "tokaido_env.sb3": ("stable_baselines3", "train"),
     "tokaido_env.openspiel": ("pyspiel", "openspiel"),
     "tokaido_env.rllib": ("ray", "rllib"),
+    "tokaido_env.torchrl": ("torchrl", "torchrl"),
+    "tokaido_env.textarena": ("textarena", "textarena"),
     "tokaido_env.web.widget": ("anywidget", "notebooks"),
 }
 
