@@ -113,15 +113,6 @@ def test_the_script_measures_all_agents_once_and_fills_the_page(
     assert "suite greedy" not in capfd.readouterr().out
 
 
-def test_the_commands_of_the_script(capsys: Output) -> None:
-    assert tokaido_bench_1.main(["--list", "--only", "4000"]) == 0
-    folder = "runs/tokaido-bench-1/mcts-4000"
-    assert capsys.readouterr().out == (
-        f"python evaluate.py suite mcts:sims=4000 --json {folder}.json --records {folder}.jsonl "
-        f"--timing {folder}.timing.json\n"
-    )
-
-
 def test_a_suite_is_written_with_what_its_opponents_are_worth(tmp_path: Path) -> None:
     def ladder(name: str, **elo: float) -> Path:
         agents: list[dict[str, Any]] = [{"agent": spec, "elo": x} for spec, x in elo.items()]

@@ -1,6 +1,5 @@
 """`benchmarks/tokaido_100.py`: the commands of the page; it goes on, and it fills the page."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -74,28 +73,3 @@ def test_results_are_made_once_and_put_into_a_table(
     assert "generalise greedy" not in capfd.readouterr().out
     assert (results / "greedy.json").stat().st_mtime_ns == before.st_mtime_ns
     assert (results / "table.md").read_text(encoding="utf-8") == table
-
-
-def test_learners_are_told_by_name_and_by_number_of_boards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page, figure = tmp_path / "page.md", tmp_path / "figure.svg"
-    page.write_text(f"{tokaido_100.BEGIN}\n{tokaido_100.END}\n")
-    monkeypatch.setattr(tokaido_100, "PAGE", page)
-    monkeypatch.setattr(tokaido_100, "FIGURE", figure)
-    results = tmp_path / "results"
-    (results / "plots").mkdir(parents=True)
-    (results / "plots" / "curve.svg").write_text("<svg/>")
-    learners = [one for one in tokaido_100.agents(results, 5) if one.training]
-    (results / "table.md").write_text("".join(f"| {one.spec} | x |\n" for one in learners))
-    for seed, test in enumerate((0.4, 0.5)):
-        told = {"test": {"mean": {"value": test}}, "train": {"mean": {"value": 0.6}}}
-        told["gap"] = {"value": test - 0.6}
-        (results / f"train-10-seed-{seed}.json").write_text(json.dumps(told))
-    tokaido_100._write_docs(results, learners)
-    text = page.read_text(encoding="utf-8")
-    assert str(tmp_path) not in text
-    assert "| train-1000-seed-2 | x |" in text
-    row = "| 10 | 2 | 45.0 % (40.0 to 50.0) | 60.0 % (60.0 to 60.0) | −15.0 % (−20.0 to −10.0) |"
-    assert row in text
-    assert figure.read_text() == "<svg/>"

@@ -178,10 +178,3 @@ return {
   row: inside(document.querySelector(".matrix tbody tr:last-child th")),
 };
 """
-
-
-def test_the_matrix_by_keyboard(browser: Browser, tournament: Path) -> None:
-    opened(browser, tournament)
-    browser.find_element("css selector", "#all-pairs summary").send_keys(" ")
-    browser.find_element("css selector", ".matrix a").send_keys("\ue007")  # Enter
-    assert browser.find_element("css selector", "#match-1").is_displayed()

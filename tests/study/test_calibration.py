@@ -276,11 +276,6 @@ def test_whoever_plays_and_judges_the_figures_are_the_same(spec: str) -> None:
     assert any(unit.endswith(f"draws of chance judged by '{spec}'") for unit in executor.units)
 
 
-def test_a_search_is_judged_by_what_it_found_where_it_moved(capsys: Any) -> None:
-    assert run("mcts:sims=4", *SMALL) == 0
-    assert "rms error against rollouts" in " ".join(capsys.readouterr().out.split())
-
-
 def test_without_rollouts_nothing_is_said_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("champion", "--games", "4", "--positions", "0") == 0
     assert "rollouts" not in capsys.readouterr().out

@@ -81,16 +81,6 @@ def test_losses_are_what_the_definition_says(few: int) -> None:
         assert (found.least[i], found.most[i]) == (pytest.approx(least), pytest.approx(most))
 
 
-def test_without_regret_there_is_none_on_average() -> None:
-    """The best action chosen by an oracle: picking a maximum of noise would show a loss."""
-    truth = truth_of(TOLD, np.random.default_rng(9), 0.02)
-    best = best_rows(truth)
-    found = [losses(with_results(truth, seed), best) for seed in range(100)]
-    least = np.array([one.least.mean() for one in found])
-    assert least.mean() <= 2 * least.std() / np.sqrt(len(found))
-    assert np.mean([one.most.mean() for one in found]) > 0.005
-
-
 def test_intervals_hold_the_mean_of_the_strata_as_often_as_they_say() -> None:
     rng = np.random.default_rng(11)
     centres = rng.exponential(0.05, len(TOLD.card["strata"]))

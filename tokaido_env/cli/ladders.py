@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -25,9 +25,6 @@ from tokaido_env.arena.ladder import (
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.ratings import (
     ANCHORS,
-    Differences,
-    Fit,
-    Rating,
     fit,
     rate_differences,
     rate_matches,
@@ -45,116 +42,61 @@ from tokaido_env.report import tables
 VERSION = 1
 
 
-class Rungs(NamedTuple):
-    """Agents that err at random, rated by the matches between them.
-
-    Attributes:
-        anchor: the agent without errors.
-        ratings: best first.
-        steps: as from `ratings.rate_steps`.
-        fit: of their matches alone.
-    """
-
-    anchor: str
-    ratings: list[Rating]
-    steps: list[Rating]
-    fit: Fit
-
-
-class Told(NamedTuple):
-    """What there is to tell of a ladder.
-
-    Attributes:
-        ladder: a finished one.
-        ratings: of its agents, but for those that err at random if these have their own scale.
-        steps: as from `ratings.rate_steps`.
-        fit: of all its matches.
-        differences: between all agents that do not err at random.
-        rungs: None if there are none.
-    """
-
-    ladder: Ladder
-    ratings: list[Rating]
-    steps: list[Rating]
-    fit: Fit
-    differences: Differences
-    rungs: Rungs | None
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it as plain JSON types."""
-        rungs = self.rungs
-        return {
-            "version": VERSION,
-            "ladder": self.ladder.hash,
-            "board": self.ladder.board,
-            "link": self.ladder.link,
-            "anchor": self.ladder.anchor,
-            "fit": self.fit.to_dict(),
-            "differences": self.differences.to_dict(),
-            "rungs": rungs
-            and {
-                "anchor": rungs.anchor,
-                "fit": rungs.fit.to_dict(),
-                "agents": [rating.to_dict() for rating in rungs.ratings],
-            },
-        }
-
-    def tables(self) -> list[tuple[tables.Table, str]]:
-        """Return tables, each with what is to be said below it."""
-        first = tables.ladder_table(self.ladder, self.ratings, self.steps)
-        told = [(first, f"All matches: {tables.fit_line(self.fit)}")]
-        if self.rungs is not None:
-            scale = tables.scale_of(self.ladder.link, self.rungs.anchor)
-            title = f"A share of moves at random, a scale of its own: {scale}"
-            table = tables.steps_table(title, self.rungs.ratings, self.rungs.steps)
-            told.append((table, f"Their matches: {tables.fit_line(self.rungs.fit)}"))
-        return told + [(table, "") for table in tables.differences_tables(self.differences)]
-
-
-def told_of(ladder: Ladder) -> Told:
-    """Return what there is to tell of a finished ladder."""
-    found = rungs_of(ladder)
-    rungs = None
-    if found is not None:
-        matches, anchor = found
-        rungs = Rungs(
-            anchor,
-            rate_matches(matches, anchor=anchor, link=ladder.link, seed=ladder.seed),
-            rate_steps(matches, link=ladder.link, seed=ladder.seed),
-            fit(matches, link=ladder.link),
-        )
-    apart = [r.agent for r in ladder.agents if rungs is not None and is_rung(r.agent)]
-    kept = [rating for rating in ladder.agents if rating.agent not in apart]
-    differences = rate_differences(ladder.matches, link=ladder.link, seed=ladder.seed)
-    return Told(
-        ladder,
-        kept,
-        rate_steps(ladder.matches, link=ladder.link, seed=ladder.seed),
-        fit(ladder.matches, link=ladder.link),
-        differences.among([rating.agent for rating in kept]),
-        rungs,
-    )
-
-
 def tell(ladder: Ladder, as_json: Path | None, as_markdown: Path | None) -> None:
-    """Print what there is to tell of a finished ladder, and write it where that is asked for."""
-    told = told_of(ladder)
-    for table, below in told.tables():
+    """Print the tables of a finished ladder, and write them where that is asked for."""
+    link, seed = ladder.link, ladder.seed
+    apart = _rated_apart(ladder)
+    rated = [r for r in ladder.agents if apart is None or not is_rung(r.agent)]
+    fitted = fit(ladder.matches, link=link)
+    differences = rate_differences(ladder.matches, link=link, seed=seed)
+    differences = differences.among([rating.agent for rating in rated])
+    title = f"Ladder {ladder.hash}, board {ladder.board}, {tables.scale_of(link, ladder.anchor)}"
+    steps = rate_steps(ladder.matches, link=link, seed=seed)
+    shown = [
+        (tables.steps_table(title, rated, steps), f"All matches: {tables.fit_line(fitted)}"),
+        *([] if apart is None else [apart.shown]),
+        *((table, "") for table in tables.differences_tables(differences)),
+    ]
+    for table, below in shown:
         tables.print_table(table)
         if below:
             print(below)
     if as_json is not None:
-        write_text(as_json, json.dumps(told.to_dict(), indent=1) + "\n")
+        data = {"version": VERSION, "ladder": ladder.hash, "board": ladder.board, "link": link}
+        data |= {"anchor": ladder.anchor, "fit": fitted.to_dict()}
+        data |= {"differences": differences.to_dict()}
+        data |= {"rungs": None if apart is None else apart.data}
+        write_text(as_json, json.dumps(data, indent=1) + "\n")
     if as_markdown is not None:
-        write_text(as_markdown, _markdown(told.tables()))
+        parts = [
+            f"{table.title}\n\n{tables.markdown(table)}" + f"\n{below}\n" * (below != "")
+            for table, below in shown
+        ]
+        write_text(as_markdown, "\n".join(parts))
 
 
-def _markdown(told: Sequence[tuple[tables.Table, str]]) -> str:
-    parts = [
-        f"{table.title}\n\n{tables.markdown(table)}" + f"\n{below}\n" * (below != "")
-        for table, below in told
-    ]
-    return "\n".join(parts)
+class _Apart(NamedTuple):
+    """Agents that err at random on a scale of their own: a table, the line below it, and JSON."""
+
+    shown: tuple[tables.Table, str]
+    data: dict[str, object]
+
+
+def _rated_apart(ladder: Ladder) -> _Apart | None:
+    """Rate the agents that err at random by the matches between them, None if there are none."""
+    found = rungs_of(ladder)
+    if found is None:
+        return None
+    (matches, anchor), link, seed = found, ladder.link, ladder.seed
+    ratings = rate_matches(matches, anchor=anchor, link=link, seed=seed)
+    fitted = fit(matches, link=link)
+    title = f"A share of moves at random, a scale of its own: {tables.scale_of(link, anchor)}"
+    table = tables.steps_table(title, ratings, rate_steps(matches, link=link, seed=seed))
+    agents = [rating.to_dict() for rating in ratings]
+    return _Apart(
+        (table, f"Their matches: {tables.fit_line(fitted)}"),
+        {"anchor": anchor, "fit": fitted.to_dict(), "agents": agents},
+    )
 
 
 def place_agent(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""Progress bars on a terminal: of a match, of a training run, of a learner against one agent."""
+"""Progress bars on a terminal: of a match, of a training run."""
 
 from __future__ import annotations
 
@@ -18,18 +18,6 @@ _SECONDS_A_LINE = 10.0
 
 Finished = Callable[[int], None]
 """Called with the number of games that have just been finished."""
-
-
-class LearnerBars(NamedTuple):
-    """What moves the two bars of a learner that is trained and then measured.
-
-    Attributes:
-        trained: called with the steps done and the newest score, None before the first.
-        played: called with the games of the final match that have just been finished.
-    """
-
-    trained: Callable[[int, float | None], None]
-    played: Finished
 
 
 class RunBar(NamedTuple):
@@ -87,38 +75,6 @@ def match_bar(
             bar.update(task, speed="–" if speed is None else f"{speed:.3g}", note=note())
 
         yield report
-
-
-@contextmanager
-def learner_bars(agent: str, steps: int, games: int) -> Iterator[LearnerBars]:
-    """Show bars while a learner is trained against an agent, then measured, on a terminal.
-
-    Args:
-        agent: its spec.
-        steps: of the training.
-        games: of the final match.
-    """
-    from rich import progress
-    from rich.console import Console
-    from rich.markup import escape
-
-    console = Console(stderr=True)
-    columns = (
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} {task.fields[unit]}"),
-        progress.TimeRemainingColumn(),
-    )
-    hidden = not console.is_terminal
-    with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        training = bar.add_task(escape(plain(f"learner – {agent}")), total=steps, unit="steps")
-
-        def trained(steps: int, score: float | None) -> None:
-            newest = "" if score is None else f", scored {score:.1%}"
-            bar.update(training, completed=steps, unit=f"steps{newest}")
-
-        final = bar.add_task("final match", total=games, unit="games")
-        yield LearnerBars(trained, lambda finished: bar.advance(final, finished))
 
 
 @contextmanager

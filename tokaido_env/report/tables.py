@@ -14,7 +14,7 @@ from tokaido_env.core.checks import plain
 from tokaido_env.report.standings import Standing, has_forfeits, has_ratings
 
 if TYPE_CHECKING:
-    from tokaido_env.arena.ladder import Ladder
+    pass
 
 MOST = 300  # characters of a title or a cell that are printed
 
@@ -153,20 +153,14 @@ def fit_line(fit: Fit) -> str:
     return f"χ² {fit.chi2:.1f} on {fit.df} degrees of freedom ({each}), p {chance}"
 
 
-def ladder_table(ladder: Ladder, ratings: Sequence[Rating], steps: Sequence[Rating]) -> Table:
-    """Return the ratings of a ladder, and how far each agent is above the next.
+def steps_table(title: str, ratings: Sequence[Rating], steps: Sequence[Rating]) -> Table:
+    """Return ratings, and how far each agent is above the next.
 
     Args:
-        ladder: a finished one.
+        title: of the table.
         ratings: of the agents to tell, best first.
         steps: as from `ratings.rate_steps`.
     """
-    title = f"Ladder {ladder.hash}, board {ladder.board}, {scale_of(ladder.link, ladder.anchor)}"
-    return steps_table(title, ratings, steps)
-
-
-def steps_table(title: str, ratings: Sequence[Rating], steps: Sequence[Rating]) -> Table:
-    """Return ratings, and how far each agent is above the next: see `ladder_table`."""
     above = {step.agent: step for step in steps}
     headers = ("agent", "Elo", "95 % interval", "above the next", "95 % interval", "games")
     rows = []

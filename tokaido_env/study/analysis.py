@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +30,12 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import (
     EXECUTORS,
-    AgentFactory,
+    CallTask,
     Executor,
     SerialExecutor,
+    agent_spec_of,
     check_executor,
     open_executor,
-    policy_sha256,
 )
 from tokaido_env.arena.match import MOST_GAMES, POINTS, TRIGGERS
 from tokaido_env.arena.playing import AgentFailed
@@ -148,12 +148,15 @@ def study_boards(
 
     Args: as for `study_board`, which each of them is one of.
     """
-    mark = policy_sha256(agent.spec)
-    units = [
-        StudyUnit(agent.spec, mark, board, games, swaps, int(arena_seed(seed, number)))
+    player, who = (agent_spec_of(agent),), f"{games} games of {shown(agent.spec)} on board"
+    tasks = [
+        CallTask(
+            *(_study, player, (board, games, swaps, int(arena_seed(seed, number)))),
+            f"{who} {shown(board.name)}",
+        )
         for number, board in enumerate(boards)
     ]
-    found = dict((executor or SerialExecutor()).map(units, (agent,)))
+    found = dict((executor or SerialExecutor()).map(tasks, (agent,)))
     studies = [found[number] for number in range(len(boards))]
     longest = max(study.rounds.shape[1] for study in studies)
     rounds = np.zeros((len(boards) * games, longest), STATE)
@@ -172,29 +175,8 @@ def study_boards(
     )
 
 
-class StudyUnit(NamedTuple):
-    """A study on one board, as work for an executor: its only part is the `Study`.
-
-    Attributes:
-        agent: spec of who plays both seats.
-        mark: of its policy file, as `policy_sha256`.
-        board, games, swaps, seed: as for `study_board`.
-    """
-
-    agent: str
-    mark: str
-    board: Board
-    games: int
-    swaps: int
-    seed: int
-
-    def run(self, make: AgentFactory) -> Iterator[Study]:
-        """Play the study: see `Task.run`."""
-        agent = make(self.agent, self.mark)
-        yield study_board(agent, self.board, self.games, self.swaps, self.seed)
-
-    def __str__(self) -> str:
-        return f"{self.games} games of {shown(self.agent)} on board {shown(self.board.name)}"
+def _study(agent: Agent, *options: Any) -> Iterator[Study]:
+    yield study_board(agent, *options)
 
 
 def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np.int8]) -> States:

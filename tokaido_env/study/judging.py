@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, Keys, Legal, States
 from tokaido_env.arena.executors import (
-    AgentFactory,
+    CallTask,
     Executor,
+    agent_spec_of,
     chunked,
     gather,
-    policy_sha256,
     split,
 )
 from tokaido_env.arena.playing import AgentFailed, Numbers, named
@@ -63,50 +63,23 @@ def values_of(
     first = np.searchsorted(games, np.arange(len(played)))  # of each game, among the rows
     keys = np.empty(len(rows), np.uint64)
     agent_keys(seeds[games], played.movers[rows], number - number[first][games], keys)
-    values, mark = np.empty(len(rows)), policy_sha256(agent.spec)
-    units = (
-        ValuesUnit(
-            *(agent.spec, mark, played.board, some),
-            *(copy_rows(played.states, rows[some]), played.legal[rows[some]], keys[some]),
-        )
-        for some in split(np.arange(len(rows)), executor.workers)
-    )
-    gather(values, executor, units, (agent,))
+    values, judge = np.empty(len(rows)), (agent_spec_of(agent),)
+
+    def task(some: Numbers) -> CallTask:
+        positions = copy_rows(played.states, rows[some]), played.legal[rows[some]], keys[some]
+        text = f"{len(some)} positions judged by {shown(agent.spec)}"
+        return CallTask(_judge, judge, (some, played.board, *positions), text)
+
+    parts = split(np.arange(len(rows)), executor.workers)
+    gather(values, executor, map(task, parts), (agent,))
     return values
 
 
-class ValuesUnit(NamedTuple):
-    """Positions to be judged, as work for an executor.
-
-    Its only part: numbers of the positions, and what results the agent expects for player_0,
-    float64 (n,).
-
-    Attributes:
-        agent: spec of who judges.
-        mark: of its policy file, as `policy_sha256`.
-        board: of all positions.
-        numbers: int64 (n,), of the positions.
-        states: `STATE` (n,).
-        legal: uint64 (n,), the legal actions as bits.
-        keys: uint64 (n,), the agent's random bits.
-    """
-
-    agent: str
-    mark: str
-    board: Board
-    numbers: Numbers
-    states: States
-    legal: Legal
-    keys: Keys
-
-    def run(self, make: AgentFactory) -> Iterator[tuple[Numbers, Values]]:
-        """Judge the positions: see `Task.run`."""
-        agent = make(self.agent, self.mark)
-        found = expected_of(agent, self.board, self.states, self.legal, self.keys)
-        yield self.numbers, found
-
-    def __str__(self) -> str:
-        return f"{len(self.numbers)} positions judged by {shown(self.agent)}"
+def _judge(
+    agent: Agent, numbers: Numbers, board: Board, states: States, legal: Legal, keys: Keys
+) -> Iterator[tuple[Numbers, Values]]:
+    """Yield what an agent expects in numbered positions, as `expected_of`."""
+    yield numbers, expected_of(agent, board, states, legal, keys)
 
 
 def values_after(
@@ -124,58 +97,31 @@ def values_after(
     Raises:
         AgentFailed: as `values_of`.
     """
-    out, mark = np.empty(seeds.shape), policy_sha256(agent.spec)
-    units = (
-        DrawsUnit(
-            *(agent.spec, mark, played.board, some),
-            *(copy_rows(played.states, events[some]), seeds[some]),
-        )
-        for some in split(np.arange(len(events)), executor.workers)
-    )
-    gather(out, executor, units, (agent,))
+    out, judge = np.empty(seeds.shape), (agent_spec_of(agent),)
+
+    def task(some: Numbers) -> CallTask:
+        arguments = some, played.board, copy_rows(played.states, events[some]), seeds[some]
+        text = f"{len(some)} draws of chance judged by {shown(agent.spec)}"
+        return CallTask(_draw, judge, arguments, text)
+
+    parts = split(np.arange(len(events)), executor.workers)
+    gather(out, executor, map(task, parts), (agent,))
     return out
 
 
-class DrawsUnit(NamedTuple):
-    """Positions in which chance goes on anew, as work for an executor.
-
-    Its parts: numbers of the positions, and what results the agent expects for player_0 after
-    each draw, float64 (k, draws).
-
-    Attributes:
-        agent: spec of who judges.
-        mark: of its policy file, as `policy_sha256`.
-        board: of all positions.
-        numbers: int64 (n,), of the positions.
-        states: `STATE` (n,).
-        seeds: int64 (n, draws), of what is drawn.
-    """
-
-    agent: str
-    mark: str
-    board: Board
-    numbers: Numbers
-    states: States
-    seeds: Numbers
-
-    def run(self, make: AgentFactory) -> Iterator[tuple[Numbers, Values]]:
-        """Draw and judge: see `Task.run`."""
-        agent = make(self.agent, self.mark)
-        for some in chunked(np.arange(len(self.numbers)), max(_ROWS // self.seeds.shape[1], 1)):
-            yield self.numbers[some], self._judged(agent, some)
-
-    def _judged(self, agent: Agent, some: Numbers) -> Values:
-        seeds, draws = self.seeds[some].reshape(-1), self.seeds.shape[1]
-        batch = Batch(len(seeds), self.board, autoreset=False, observation=None)
-        batch.reset(seeds, copy_rows(self.states, np.repeat(some, draws)))
+def _draw(
+    agent: Agent, numbers: Numbers, board: Board, states: States, seeds: Numbers
+) -> Iterator[tuple[Numbers, Values]]:
+    """Let chance go on by seeds, int64 (n, draws); yield what an agent expects after each draw."""
+    draws = seeds.shape[1]
+    for some in chunked(np.arange(len(numbers)), max(_ROWS // draws, 1)):
+        batch = Batch(len(some) * draws, board, autoreset=False, observation=None)
+        batch.reset(seeds[some].reshape(-1), copy_rows(states, np.repeat(some, draws)))
         running = np.flatnonzero(~batch.over)
         values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
         positions = batch.states[running], batch.legal[running]
-        values[running] = expected_of(agent, self.board, *positions, batch.keys(running))
-        return values.reshape(len(some), draws)
-
-    def __str__(self) -> str:
-        return f"{len(self.numbers)} draws of chance judged by {shown(self.agent)}"
+        values[running] = expected_of(agent, board, *positions, batch.keys(running))
+        yield numbers[some], values.reshape(len(some), draws)
 
 
 def expected_of(agent: Agent, board: Board, states: States, legal: Legal, keys: Keys) -> Values:

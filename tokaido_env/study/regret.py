@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import (
-    AgentFactory,
+    CallTask,
     Executor,
     SerialExecutor,
+    agent_spec_of,
     chunked,
-    policy_sha256,
     split,
 )
 from tokaido_env.arena.playing import AgentFailed
@@ -85,83 +85,72 @@ def measure(agent: Agent, told: RegretSet, executor: Executor | None = None) -> 
         AgentFailed: if it raised an error, naming the agent and the position.
         IllegalMove: if an action is not legal, naming both.
     """
-    executor, mark = executor or SerialExecutor(), policy_sha256(agent.spec)
-    units = (
-        ChoicesUnit(agent.spec, mark, told.questions(some), len(told))
-        for some in split(np.arange(len(told)), executor.workers)
-    )
+    executor, asked = executor or SerialExecutor(), (agent_spec_of(agent),)
+
+    def task(some: Rows) -> CallTask:
+        text = f"{len(some)} positions that {shown(agent.spec)} is asked about"
+        arguments = told.questions(some), len(told)
+        return CallTask(_choose, asked, arguments, text)
+
     choices, seconds = np.empty(len(told), np.int64), {}
-    for number, (rows, actions, spent) in executor.map(units, (agent,)):
+    tasks = map(task, split(np.arange(len(told)), executor.workers))
+    for number, (rows, actions, spent) in executor.map(tasks, (agent,)):
         choices[rows], seconds[number] = actions, spent
     return Measured(agent.spec, choices, sum(seconds.values()) / len(told))
 
 
-class ChoicesUnit(NamedTuple):
-    """Positions of a set in which an agent is asked, as work for an executor.
+def _choose(agent: Agent, questions: Questions, total: int) -> Iterator[tuple[Rows, Rows, float]]:
+    """Ask an agent in positions of a set; yield their numbers, its actions, and what it took.
 
-    Its only part: numbers of the positions, the actions, int64 (k,) each, and seconds of
-    a processor on one thread.
-
-    Attributes:
-        agent: its spec.
-        mark: of its policy file, as `policy_sha256`.
+    Args:
+        agent: that is asked.
         questions: the positions.
         total: how many the set has, for messages.
     """
+    batch = questions.batch()
+    agent.prepare(list({id(board): board for board in questions.boards}.values()))
+    every = np.arange(len(batch))
 
-    agent: str
-    mark: str
-    questions: Questions
-    total: int
+    def ask(some: Rows) -> Rows:
+        return _ask(agent, batch, some, questions.numbers, total)
 
-    def run(self, make: AgentFactory) -> Iterator[tuple[Rows, Rows, float]]:
-        """Ask: see `Task.run`."""
-        agent, batch = make(self.agent, self.mark), self.questions.batch()
-        agent.prepare(list({id(board): board for board in self.questions.boards}.values()))
-        every = np.arange(len(batch))
-        parts = [self._ask(agent, batch, some) for some in chunked(every, agent.games_at_once)]
-        seconds = len(every) * self._seconds(agent, batch)
-        yield self.questions.numbers, np.concatenate(parts), seconds
+    parts = [ask(some) for some in chunked(every, agent.games_at_once)]
+    # In some of them it is timed: processor time on one thread, the median of some repeats.
+    timed = every[:: -(-len(batch) // _TIMED)]
+    times = []
+    with one_thread():
+        for _ in range(REPEATS + 1):
+            began = time.process_time()
+            for some in chunked(timed, agent.games_at_once):
+                ask(some)
+            times.append(time.process_time() - began)
+    each = statistics.median(times[1:]) / len(timed)  # the first may load or compile
+    yield questions.numbers, np.concatenate(parts), len(every) * each
 
-    def _seconds(self, agent: Agent, batch: Batch) -> float:
-        """Return the processor time of a decision on one thread: the median of some repeats."""
-        some = np.arange(len(batch))[:: -(-len(batch) // _TIMED)]
-        several = list(chunked(some, agent.games_at_once))
-        times = []
-        with one_thread():
-            for _ in range(REPEATS + 1):
-                began = time.process_time()
-                for few in several:
-                    self._ask(agent, batch, few)
-                times.append(time.process_time() - began)
-        return statistics.median(times[1:]) / len(some)  # the first may load or compile
 
-    def _ask(self, agent: Agent, batch: Batch, some: Rows) -> Rows:
-        """Return what an agent does in some of the positions."""
-        numbers = self.questions.numbers[some]
-        try:
-            actions = _asked(agent, batch, some)
-        except (Exception, SystemExit) as error:
-            place = f"positions {numbers[0]} to {numbers[-1]}"
-            if len(some) > 1:  # asked about each alone, it should fail in one again
-                for i in range(len(some)):
-                    self._ask(agent, batch, some[i : i + 1])
-            else:
-                place = f"position {numbers[0]} of {self.total}"
-            what = f"{type(error).__name__}: {brief(' '.join(str(error).split()), 200)}"
-            raise AgentFailed(f"agent {shown(agent.spec)}: {place} of the set: {what}") from error
-        wrong = np.flatnonzero(batch.illegal(some, actions))
-        if len(wrong):
-            where = f"position {numbers[wrong[0]]} of {self.total}"
-            action = int(actions[wrong[0]])
-            name = f" ({LABELS[action]})" if 0 <= action < N_ACTIONS else ""
-            raise IllegalMove(
-                f"agent {shown(agent.spec)}: {where} of the set: illegal action {action}{name}"
-            )
-        return actions
-
-    def __str__(self) -> str:
-        return f"{len(self.questions.numbers)} positions that {shown(self.agent)} is asked about"
+def _ask(agent: Agent, batch: Batch, some: Rows, numbers: Rows, total: int) -> Rows:
+    """Return what an agent does in some of the positions, by their numbers in the set."""
+    own = numbers[some]
+    try:
+        actions = _asked(agent, batch, some)
+    except (Exception, SystemExit) as error:
+        place = f"positions {own[0]} to {own[-1]}"
+        if len(some) > 1:  # asked about each alone, it should fail in one again
+            for i in range(len(some)):
+                _ask(agent, batch, some[i : i + 1], numbers, total)
+        else:
+            place = f"position {own[0]} of {total}"
+        what = f"{type(error).__name__}: {brief(' '.join(str(error).split()), 200)}"
+        raise AgentFailed(f"agent {shown(agent.spec)}: {place} of the set: {what}") from error
+    wrong = np.flatnonzero(batch.illegal(some, actions))
+    if len(wrong):
+        action = int(actions[wrong[0]])
+        name = f" ({LABELS[action]})" if 0 <= action < N_ACTIONS else ""
+        raise IllegalMove(
+            f"agent {shown(agent.spec)}: position {own[wrong[0]]} of {total} of the set: illegal "
+            f"action {action}{name}"
+        )
+    return actions
 
 
 def _asked(agent: Agent, batch: Batch, some: Rows) -> Rows:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, policy_sha256
+from tokaido_env.arena.executors import CallTask, Executor, SerialExecutor, agent_spec_of
 from tokaido_env.core.checks import shown
 from tokaido_env.study.estimates import Figure, mean_of, mean_of_sums
 from tokaido_env.study.judging import check_tells
@@ -45,51 +45,30 @@ def review_each(
     found: dict[int, Review] = {}
     ready = 0
     judge, values_by = asked.judge, asked.values_by
-    how = judge.spec, policy_sha256(judge.spec), values_by.spec, policy_sha256(values_by.spec)
+    agents = agent_spec_of(judge), agent_spec_of(values_by)
+    text = f"a game reviewed by {shown(judge.spec)}"
 
-    def units() -> Iterator[ReviewUnit]:
+    def tasks() -> Iterator[CallTask]:
         known = False
         for played in games:
             if not known:  # here, so that it is told as what it is
                 check_tells(judge, played.board)
                 check_tells(values_by, played.board)
                 known = True
-            yield ReviewUnit(played, *how, asked.draws, asked.seed)
+            yield CallTask(_review, agents, (played, asked.draws, asked.seed), text)
 
-    for number, part in (executor or SerialExecutor()).map(units(), (judge, values_by)):
-        if number >= ready:  # a unit may have been done again
+    for number, part in (executor or SerialExecutor()).map(tasks(), (judge, values_by)):
+        if number >= ready:  # a task may have been done again
             found[number] = part
         while ready in found:
             take(found.pop(ready))
             ready += 1
 
 
-class ReviewUnit(NamedTuple):
-    """A game to be reviewed, as work for an executor. Its only part is the `Review`.
-
-    Attributes:
-        played: the game.
-        judge, values_by: specs.
-        judge_mark, values_mark: of their policy files, as `policy_sha256`.
-        draws, seed: as for `review`.
-    """
-
-    played: Trajectory
-    judge: str
-    judge_mark: str
-    values_by: str
-    values_mark: str
-    draws: int
-    seed: int
-
-    def run(self, make: AgentFactory) -> Iterator[Review]:
-        """Review the game: see `Task.run`."""
-        judge = make(self.judge, self.judge_mark)
-        values_by = make(self.values_by, self.values_mark)
-        yield review(self.played, judge, values_by, self.draws, self.seed)
-
-    def __str__(self) -> str:
-        return f"a game reviewed by {shown(self.judge)}"
+def _review(
+    judge: Agent, values_by: Agent, played: Trajectory, draws: int, seed: int
+) -> Iterator[Review]:
+    yield review(played, judge, values_by, draws, seed)
 
 
 class Tally:

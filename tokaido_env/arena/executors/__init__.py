@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from tokaido_env.arena.executors.base import (
     AgentCache,
     AgentFactory,
+    CallTask,
     Executor,
     SerialExecutor,
     Task,
@@ -30,6 +31,7 @@ __all__ = [
     "EXECUTORS",
     "AgentCache",
     "AgentFactory",
+    "CallTask",
     "Executor",
     "ProcessExecutor",
     "SerialExecutor",

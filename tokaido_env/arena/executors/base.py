@@ -64,6 +64,30 @@ class Task(Protocol):
         """
 
 
+class CallTask(NamedTuple):
+    """A call with agents, as a task: its results are what the function yields.
+
+    Attributes:
+        function: of a module, so that other processes find it; called with the agents, then with
+            the arguments.
+        agents: from `agent_spec_of`.
+        arguments: more of them.
+        text: what is done, for messages.
+    """
+
+    function: Callable[..., Iterator[Any]]
+    agents: tuple[tuple[str, str, Limits | None], ...]
+    arguments: tuple[Any, ...]
+    text: str
+
+    def run(self, make: AgentFactory) -> Iterator[Any]:
+        """Call the function: see `Task.run`."""
+        yield from self.function(*(make(*agent) for agent in self.agents), *self.arguments)
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class Executor(ABC):
     """Runs tasks, as `concurrent.futures.Executor` does; leaving its `with` block shuts it down."""
 
