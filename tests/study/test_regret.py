@@ -184,10 +184,10 @@ def fail() -> int:
     raise KeyError("no idea")
 
 
-@pytest.mark.parametrize("crew", [None, Twice()])
-def test_an_agent_that_fails_is_named_with_the_position(crew: Twice | None) -> None:
+@pytest.mark.parametrize("executor", [None, Twice()])
+def test_an_agent_that_fails_is_named_with_the_position(executor: Twice | None) -> None:
     where = r"'wrong': position 7 of \d+ of the set: "
     with pytest.raises(AgentFailed, match=f"{where}KeyError"):
-        measure(Wrong(7, fail), TOLD, crew)
+        measure(Wrong(7, fail), TOLD, executor)
     with pytest.raises(IllegalMove, match=f"{where}illegal action 48"):
-        measure(Wrong(7, lambda: 48), TOLD, crew)
+        measure(Wrong(7, lambda: 48), TOLD, executor)

@@ -29,7 +29,7 @@ def test_games_are_reviewed_in_order_and_as_alone(
     assert [one.to_dict() for one in found] == [one.to_dict() for one in singles]
 
 
-def test_who_cannot_judge_is_refused_by_any_crew() -> None:
+def test_who_cannot_judge_is_refused_by_any_executor() -> None:
     asked = ASKED._replace(judge=make("greedy"))
     with pytest.raises(ValueError, match="'greedy' does not tell") as refused:
         review_each([golden()], asked, lambda found: None, Twice())

@@ -16,11 +16,12 @@ import torch
 from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.inference import choose
 from tokaido_env.agents.inputs import read_positions, viewer
+from tokaido_env.arena.match import GAME, note_ends
 from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.jit import entry, index
-from tokaido_env.core.rules import apply, is_chance, score
+from tokaido_env.core.rules import apply, is_chance
 from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.learn.replay_buffer import legal_rows
@@ -109,9 +110,18 @@ def play_games(network: PolicyNetwork, pool: BoardPool, games: int, seed: int) -
             actions = notes.decide(running, which[running], states, batch.legal[running], keys)
             batch.advance(running, actions, check=False)
             running = running[~batch.over[running]]
-    ends = np.zeros((games, 8), np.int16)
-    _note_ends(ends, pool.records, which, batch.states)
-    return notes.played(batch.rewards(np.arange(games))[:, 0], ends)
+    ended = np.zeros(games, GAME)
+    note_ends(ended, pool.records, which, batch.states)
+    return notes.played(batch.rewards(np.arange(games))[:, 0], _ends_of(ended))
+
+
+def _ends_of(ended: npt.NDArray[np.void]) -> npt.NDArray[np.int16]:
+    """Return `Played.ends` of games, `GAME` (n,), whose player_0 is agent a."""
+    first = 1 + ended["triggers"].argmax(axis=2)
+    first[~ended["triggers"].any(axis=2)] = 0
+    trigger = np.where(first[:, 1], first[:, 1], first[:, 0])
+    columns = ended["points"].reshape(len(ended), 6), ended["rounds"], trigger
+    return np.column_stack(columns).astype(np.int16)
 
 
 class _Notes:
@@ -288,23 +298,3 @@ def _apply_each(seats: Any, boards: Any, which: Any, states: Any, actions: Any) 
         apply(boards[index(which[i])], states[i], actions[i])
         if is_chance(states[i]):
             seats[i] = viewer(states[i])
-
-
-@entry
-def _note_ends(ends: Any, boards: Any, which: Any, states: Any) -> None:
-    for i in range(len(ends)):
-        board, s = boards[index(which[i])], states[i]
-        for seat in range(2):
-            ends[i, 3 * seat], ends[i, 3 * seat + 1], ends[i, 3 * seat + 2] = score(board, s, seat)
-        ends[i, 6] = s["round"]
-        trigger = 0
-        for seat in range(2):
-            if s["temple"][seat] == 9:
-                trigger = 1
-            elif s["garden"][seat] == 6:
-                trigger = 2
-            elif s["gold"][seat] == 6:
-                trigger = 3
-            elif s["gifted"][seat] == 10:
-                trigger = 4
-        ends[i, 7] = trigger
