@@ -265,11 +265,9 @@ def test_errors_and_ctrl_c_are_a_line_and_an_exit_status(capsys: Output) -> None
     [
         ("/home/me/bin/tokaido", "train", "tokaido train"),
         ("/home/me/tokaido_env/__main__.py", "train", "python -m tokaido_env train"),
-        ("/home/me/tokaido_env/__main__.py", "", "python -m tokaido_env"),
         ("train.py", "train", "python train.py"),
         ("train.py", "evaluate", "tokaido evaluate"),
-        ("/home/me/pytest/__main__.py", "bench", "tokaido bench"),
-        ("", "", "tokaido"),
+        ("/home/me/pytest/__main__.py", "", "tokaido"),
     ],
 )
 def test_messages_name_what_the_user_called(

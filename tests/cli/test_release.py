@@ -149,10 +149,8 @@ def test_nothing_that_only_posix_has_is_imported_at_once() -> None:
     ("text", "told"),
     [
         ("[a](docs/a.md#b)", f"[a]({HOME}/blob/v1.0/docs/a.md#b)"),
-        ("[a](./LICENSE)", f"[a]({HOME}/blob/v1.0/LICENSE)"),
         ("![a](docs/a.svg)", f"![a]({HOME}/raw/v1.0/docs/a.svg)"),
         ('<img src="a.png" alt="b">', f'<img src="{HOME}/raw/v1.0/a.png" alt="b">'),
-        ('<source srcset="a.svg">', f'<source srcset="{HOME}/raw/v1.0/a.svg">'),
         *((same, same) for same in ("[a](#b)", "[a](https://x.example/y)", "a.md", "f(docs/a.md)")),
     ],
 )
