@@ -21,7 +21,7 @@ from tokaido_env.render.ansi_map import survey
 from tokaido_env.render.chart import Chart, Point, chart_of
 from tokaido_env.render.scene import choices_of, place_of, scene_of
 from tokaido_env.render.style import THEMES, style
-from tokaido_env.render.svg import PANELS, draw, panels_of
+from tokaido_env.render.svg import draw, panels_of
 
 Path = pytest.importorskip("matplotlib.path").Path
 SVG = "{http://www.w3.org/2000/svg}"
@@ -295,22 +295,6 @@ def test_any_name_makes_a_picture_that_can_be_read(name: str) -> None:
     assert any(text.startswith(name[:1] if name.isprintable() else "\ufffd") for text in texts(svg))
     assert {tag.tag.removeprefix(SVG) for tag in ET.fromstring(svg).iter()} == DRAWN
     svg.encode()
-
-
-def test_parts_make_the_whole_picture_and_change_only_with_the_position() -> None:
-    game = first_pick(played(33))
-    scene = game.scene()
-    panels, svg = panels_of(scene), draw(scene)
-    assert list(panels) == list(PANELS)
-    for parts in panels.values():
-        assert "".join(parts.values()) in svg
-    after = game.copy(luck="same")
-    after.play(next(label for label in game.legal_labels() if label.startswith("merchant:")))
-    later = panels_of(after.scene())
-    moved = {name for name, part in later["island"].items() if panels["island"].get(name) != part}
-    assert f"pawn {game.player} merchant" in moved
-    assert "map" not in moved
-    assert sum(name.startswith("pawn") for name in moved) == 1
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -258,19 +258,6 @@ def test_the_page_gives_every_picture_again_in_drawing_order() -> None:
             again.play(event)
 
 
-def test_markup_is_kept_once_and_noted_only_when_it_changes(golden: list[Record]) -> None:
-    (film,) = films_of(replay_page(golden[4:5]))
-    assert len(set(film["markup"])) == len(film["markup"])
-    used = {0}
-    for parts in film["panels"].values():
-        for _, changes in parts:
-            firsts, indices = changes[::2], changes[1::2]
-            assert firsts == sorted(set(firsts))
-            assert all(old != new for old, new in itertools.pairwise([0, *indices]))
-            used |= set(indices)
-    assert used == set(range(len(film["markup"])))
-
-
 def test_points_rounds_and_graph_are_those_of_the_game(golden: list[Record]) -> None:
     record = golden[0]
     (film,) = films_of(replay_page([record]))
