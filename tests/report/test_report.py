@@ -275,11 +275,11 @@ def test_the_page_has_the_tables(drawn: Drawn, tmp_path: Path) -> None:
             ["points, total", *(f"{data['mean'][side]['total']:.1f}" for side in "ab")],
         )
         assert all(line in found for line in lines)
-    standing = next(row for row in found if row[:2] == ["2", "middling"])
+    standing = next(row for row in found if row[:3] == ["2", "middling", "36"])
     points = [game["points"][side].sum() for game, side in games_of(matches, "middling")]
-    assert standing[3:7] == ["−50", "−110 to 36", "36", f"{sum(points) / 36:.1f}"]
+    assert standing[4:7] == ["−50", "−110 – 36", f"{sum(points) / 36:.1f}"]
     unrated = [row for row in found if row[0] == "4"]
-    assert [row[3:5] for row in unrated] == [["–", "–"]]
+    assert [row[4:6] for row in unrated] == [["–", "–"]]
     assert shown.tags.count("details") == 1 + len(matches)
     assert "forfeit" not in text
 
@@ -354,7 +354,7 @@ def test_a_ladder_of_twelve_with_an_interval_without_an_end(tmp_path: Path) -> N
     ratings[-1] = Rating("日本", -800, (-np.inf, -600), 132)
     shown = page(matches[:11], ratings, tmp_path / "report.html")  # the first against each
     assert shown.tags.count("details") == 1 + 1 + 11  # the matrix, all matches, and each
-    assert "−∞ to −600" in shown.text
+    assert "−∞ – −600" in shown.text
     dots = [value for name, value in shown.attributes if value.startswith("background:")]
     assert len(set(dots[:12])) == 12
 

@@ -32,6 +32,7 @@ from tokaido_env.report.style import (
     new_figure,
     save_figure,
 )
+from tokaido_env.report.tables import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,12 +120,6 @@ def _draw_ratings(results: Results) -> Figure:
         place: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center_baseline"}
         axes.text(1.03, row, text, fontsize=10, **place)
     return figure
-
-
-def whole(value: float) -> str:
-    """Return a number without its decimals, with a true minus sign."""
-    text = str(round(value)) if isfinite(value) else str(value).replace("inf", "∞")
-    return text.replace("-", "−")
 
 
 def _draw_scores(results: Results) -> Figure:

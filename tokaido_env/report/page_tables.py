@@ -13,14 +13,9 @@ import numpy as np
 from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.match import Match
 from tokaido_env.core.checks import plain
-from tokaido_env.report.figures import whole
+from tokaido_env.report import tables
 from tokaido_env.report.results import Results, results_between
-from tokaido_env.report.standings import (
-    Standing,
-    forfeits_of,
-    has_forfeits,
-    has_ratings,
-)
+from tokaido_env.report.standings import forfeits_of, has_forfeits
 
 MOST = 2000  # characters of a spec, a command or the title that are shown
 ROOMY = 8  # agents up to which the matrix is open and tells intervals
@@ -38,48 +33,33 @@ def text(given: str) -> str:
 # Standings
 
 
+_CLASSES = {"Elo": "elo", "95 % interval": "interval"} | {
+    f"as player_{seat}": "seat" for seat in range(2)
+}
+
+
 def standings_table(results: Results) -> str:
     """Return the standings as a table, on a phone as a list of what it says."""
-    rows = results.standings
-    cells = [_standing_cells(results, row) for row in rows]
-    top = "".join(f'<th scope="col" class="{name}">{head}</th>' for name, head, _ in cells[0])
-    body = "\n".join(f'<tr role="row">{"".join(map(_standing_cell, line))}</tr>' for line in cells)
+    table = tables.standings_table(results.standings, "")
+    classes = [_CLASSES.get(header, header) for header in table.headers]
+    columns = list(zip(classes, table.headers, strict=True))
+    top = "".join(f'<th scope="col" class="{name}">{header}</th>' for name, header in columns)
+    rows = []
+    for row, cells in zip(results.standings, table.rows, strict=True):
+        line = ""
+        for (name, header), cell in zip(columns, cells, strict=True):
+            if name == "agent":
+                agent = _agent(results, row.agent)
+                line += f'<th role="rowheader" scope="row" class="agent">{agent}</th>'
+            else:
+                told = "" if name == "rank" else f' data-name="{header}"'
+                line += f'<td role="cell" class="{name}"{told}>{cell}</td>'
+        rows.append(f'<tr role="row">{line}</tr>')
+    body = "\n".join(rows)
     return (
         f'<table class="standings" role="table">\n<thead role="rowgroup">'
         f'<tr role="row">{top}</tr></thead>\n<tbody role="rowgroup">\n{body}\n</tbody>\n</table>'
     )
-
-
-_Cell = tuple[str, str, str]
-"""A class, the head of its column, and HTML."""
-
-
-def _standing_cell(cell: _Cell) -> str:
-    name, head, html = cell
-    told = "" if name in ("rank", "agent") else f' data-name="{head}"'
-    if name == "agent":
-        return f'<th role="rowheader" scope="row" class="agent">{html}</th>'
-    return f'<td role="cell" class="{name}"{told}>{html}</td>'
-
-
-def _standing_cells(results: Results, row: Standing) -> list[_Cell]:
-    rows = results.standings
-    cells = [
-        ("rank", "rank", str(row.rank)),
-        ("agent", "agent", _agent(results, row.agent)),
-        ("score", "score", f"{row.score:.1%}"),
-    ]
-    if has_ratings(rows):
-        elo, interval = "–", "–"
-        if row.rating is not None:
-            elo = whole(row.rating.elo)
-            interval = " to ".join(map(whole, row.rating.ci95))
-        cells += [("elo", "Elo", elo), ("interval", "95 % interval", interval)]
-    cells += [("games", "games", f"{row.games:,}"), ("points", "points", f"{row.points:.1f}")]
-    cells += [("seat", f"as player_{seat}", f"{score:.1%}") for seat, score in enumerate(row.seats)]
-    if has_forfeits(rows):
-        cells += [("forfeits", "forfeits", f"{row.forfeits:,}")]
-    return cells
 
 
 def _agent(results: Results, spec: str) -> str:

@@ -277,7 +277,12 @@ def _percentages(low: float, high: float) -> str:
 
 def _elo_cells(rating: Rating) -> tuple[str, str]:
     low, high = rating.ci95
-    return _minus(f"{rating.elo:.0f}"), _minus(f"{low:.0f} – {high:.0f}")
+    return whole(rating.elo), f"{whole(low)} – {whole(high)}"
+
+
+def whole(value: float) -> str:
+    """Return a number without its decimals, with a true minus sign."""
+    return _minus(f"{value:.0f}".replace("inf", "∞"))
 
 
 def _minus(text: str) -> str:
