@@ -98,7 +98,7 @@ def _kind(arguments: Sequence[str] | None) -> type[RunSettings]:
             raise ValueError(f"{early.resume}: is a run of --method {own}, not {method}")
         method = own
     elif method is None and early.config is not None:
-        method = read_config(early.config).method
+        method = read_config(early.config, given=("agents",)).method  # the command line goes first
     return METHODS[method or PpoSettings.METHOD]
 
 
