@@ -14,7 +14,6 @@ from matches import finished
 from networks import random_policy
 from regrets import drawn_sums, small_set, truth_of
 from sound import GOLDEN, generalisation, sealed
-from tokaido_env.arena.likelihood import RatingError
 
 from tokaido_env import Board, Game
 from tokaido_env.__main__ import main as command
@@ -25,6 +24,7 @@ from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.arena.placing import rate
+from tokaido_env.arena.rating_models import RatingError
 from tokaido_env.arena.ratings import rate_steps
 from tokaido_env.arena.records import Records as MatchRecords
 from tokaido_env.arena.suite import Submission, SubmissionError, Suite, sha256_of
@@ -32,7 +32,7 @@ from tokaido_env.arena.tournament import play
 from tokaido_env.arena.verifying import verify
 from tokaido_env.record import Forfeit, RecordError, load, save
 from tokaido_env.report.protocols import generalisation_table, meaning
-from tokaido_env.study.regret import agreement, figures, measure
+from tokaido_env.study.regret import figures, measure
 from tokaido_env.study.regret_set import RegretSet, RegretSetError
 
 
@@ -185,8 +185,6 @@ class Regrets(Cases):
         assert RegretSet.load(again).hash == loaded.hash
         if rng.random() < 0.1:
             json.dumps(figures(loaded, measure(make("greedy"), loaded)), allow_nan=False)
-            if len(loaded.card["policies"]) > 1:
-                agreement(loaded)
 
 
 class Ladders(Cases):

@@ -1,26 +1,17 @@
-"""Policy files, which judge, play and search once they are taken; weights of the heuristic."""
+"""Policy files, which judge, play and search once they are taken."""
 
 import json
 import random
-import sys
-import tomllib
 
 import mutants
 import numpy as np
 import spoil
-from fuzz import Cases, refusal
+from fuzz import Cases
 from networks import decisions, random_policy
-from processes import ROOT
 
-from tokaido_env.agents.guide import WEIGHTS_FILE, guide_of, load_weights
 from tokaido_env.agents.policy import Policy, PolicyAgent, PolicyError, Sizes
 from tokaido_env.agents.search import PolicySearchAgent
-from tokaido_env.boards.board import Board
 from tokaido_env.learn.replay_buffer import legal_rows
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-from tune_heuristic import weights_text
 
 TEMPERATURES = (0.0, 1e-310, 0.01, 1.0, 10.0)
 
@@ -39,8 +30,6 @@ class Policies(Cases):
         boards, states, legal = decisions(("shikoku", "family:7"), games=6, moves=40, most=2)
         self.positions = boards, states, legal, np.arange(len(states), dtype=np.uint64)
         self.rows = legal_rows(legal)
-        self.board = Board.load()
-        self.weights = WEIGHTS_FILE.read_text(encoding="utf-8")
 
     def check_sound(self) -> None:
         assert len(np.unique(self.positions[1]["phase"])) > 2
@@ -48,13 +37,6 @@ class Policies(Cases):
             self.path.write_bytes(file)
             self.check(random.Random(0))
             self._search(Policy.load(self.path))
-        self.path.write_text(self.weights, encoding="utf-8")
-        self._check_weights()
-
-    def case(self, rng: random.Random) -> bool:
-        if rng.random() < 0.1:
-            return self._case_of_weights(rng)
-        return super().case(rng)
 
     def damage(self, rng: random.Random) -> None:
         file = rng.choice(self.files)
@@ -95,20 +77,3 @@ class Policies(Cases):
     def _search(self, policy: Policy) -> None:
         chosen = PolicySearchAgent.of(policy, "x", 4).act(*self.positions)
         assert self.rows[np.arange(len(chosen)), chosen].all()
-
-    def _case_of_weights(self, rng: random.Random) -> bool:
-        if rng.random() < 0.5:
-            data = mutants.as_toml(rng, tomllib.loads(self.weights))
-        else:
-            data = mutants.text(rng, self.weights, 2)
-        self.put(rng, data, odds=0)
-        with refusal(ValueError, names=self.path) as messages:
-            self._check_weights()
-        return not messages
-
-    def _check_weights(self) -> None:
-        weights = load_weights(self.path)
-        guide = guide_of(self.board, weights)
-        assert np.abs(guide["weights"] / 4096 - weights).max() <= 1 / 8192
-        self.path.write_text(weights_text(weights, "x"), encoding="utf-8")
-        assert np.abs(load_weights(self.path) - weights).max() <= 1 / 4096

@@ -16,12 +16,10 @@ import pytest
 from garbage import check, fuzz
 from mutants import Mute, deep
 from positions import (
-    changed,
     game_at,
     other_board_data,
     play,
     player,
-    position,
     random_position,
     random_walk,
     write_board,
@@ -504,20 +502,6 @@ def takes(batch: Batch, one: npt.NDArray[np.void]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("chance", ["sampled", "explicit"])
-def test_states_of_other_batches_are_taken_in_every_phase(chance: Any) -> None:
-    batch, again = Batch(8, chance=chance), Batch(8, chance=chance, autoreset=False)
-    batch.reset(seed=0)
-    for _ in range(30 if INTERPRETED else 400):
-        batch.play("random")
-        again.reset(seed=0, positions=batch.states)
-        strided = np.zeros(16, STATE)
-        strided[::2] = batch.states
-        again.begin(np.arange(8), 0, strided[::2])
-    batch.finish("random")
-    again.reset(seed=0, positions=batch.states)
-
-
 # Snapshots, which come from files too
 
 
@@ -646,33 +630,3 @@ def test_coins_beyond_what_a_game_can_reach_are_not_kept() -> None:
     for seat in range(2):
         encode_game(game.boards, game.states, 0, seat, out)
         assert 0 <= out.min() <= out.max() <= 1
-
-
-def test_the_most_coins_that_a_game_can_reach() -> None:
-    """As said at `MAX_COINS`: nine, and a round of the token, two towns of 4 and five wares."""
-    mine = {"coins": 9, "gold": 5, "pilgrim": 0, "merchant": "M2", "wares": {"pottery": 5}}
-    given = position(
-        dice=(4, 1, 1),
-        waves={"merchant": ("crafty", 0), "pilgrim": ("tranquil", 0)},
-        mine=mine,
-        theirs={"pilgrim": 20},
-        hot_spring=0,
-    )
-    tokens = [["pottery", 4], ["kimono", 4], ["kimono", 4]]
-    towns = dict(zip(("C2", "C1", "C3"), tokens, strict=True))
-    rest = dict(zip(("C4", "C5", "C6", "C7", "C8"), REST, strict=True))
-    given = changed(given, "boutiques", towns | rest)
-    game = Game.from_dict(given, chance="explicit")
-    play(game, "pilgrim:wave", "visit", "pilgrim:wave", "visit")
-    assert player(game)["coins"] == 9 + 4 + 4 - 10
-    assert player(game)["gold"] == 6
-    others = next(label for label in game.legal_labels() if label.startswith("artist"))
-    play(game, others)
-    if game.phase == Phase.EFFECT:
-        play(game, "pass")
-    play(game, "merchant:C2", "sell:5:wave")
-    assert player(game)["coins"] == 9 + 33 - 10 == 32 < MAX_COINS
-    assert player(game)["gold"] == 6
-
-
-REST = [["pottery", 3], ["doll", 3], ["doll", 2], ["fan", 2], ["fan", 2]]

@@ -210,12 +210,6 @@ def board_file(path: Path, **changes: Any) -> None:
     write_board(path, shikoku_data() | changes)
 
 
-def weights_file(path: Path) -> None:
-    from tokaido_env.agents.guide import WEIGHTS_FILE
-
-    shutil.copyfile(WEIGHTS_FILE, path)
-
-
 def regret_file(path: Path, board: str = "shikoku", policy: str = "champion") -> None:
     """A small regret set, its hash made anew."""
     from dataclasses import replace
@@ -336,12 +330,6 @@ def policies(path: str) -> Any:
     from tokaido_env.agents import make
 
     return make(f"policy:{path}"), make(f"policy_search:{path},sims=2")
-
-
-def weights() -> Any:
-    from tokaido_env.agents.guide import load_weights
-
-    return load_weights(Path("weights.toml"))
 
 
 def analysis() -> int:
@@ -541,7 +529,6 @@ LOADINGS: dict[str, Loading] = {
     ),
     "analysis --boards": Loading("theirs.toml", board_file, analysis, BOARDS),
     "positions": Loading("position.json", position_file, positions, POSITIONS),
-    "load_weights": Loading("weights.toml", weights_file, weights, PICKLE),
     "policy:FILE": Loading("theirs", policy_file, lambda: policies("theirs"), POLICIES),
     "policy:RUN": Loading(
         *("run", run_folder, lambda: policies("run")),

@@ -125,6 +125,8 @@ class Source:
             return msgspec.convert(self.data, kind)
         except msgspec.ValidationError as error:
             raise self.error(f"{self.name}: {_in_words(str(error), self.data)}") from None
+        except UnicodeEncodeError as error:  # half of a pair of surrogates
+            raise self.error(f"{self.name}: expected text, got {shown(error.object)}") from None
 
     def expect(self, right: object, place: str, wanted: str, got: object, remedy: str = "") -> None:
         """Refuse what is not right, by its place and what was wanted there, and say what helps."""
