@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -221,10 +222,11 @@ class _Found(NamedTuple):
 
 def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
     for each in found:
-        if each.record.end is None:
-            raise RecordError(f"{each.where}: expected a game that is over, got an unfinished one")
-        if each.record.forfeit is not None:
-            _check_forfeit(each, _board_of(sheet, sheet.games[each.number]))
+        with _named(each.where):
+            if each.record.end is None:
+                raise RecordError("expected a game that is over, got an unfinished one")
+            if each.record.forfeit is not None:  # a seat can only if it had something to decide
+                replay(each.record, _board_of(sheet, sheet.games[each.number]))
     numbers = np.array([each.number for each in found])
     chosen = [[IDS[e] for e in each.record.events if e in IDS] for each in found]
     actions = np.full((len(found), max(map(len, chosen))), -1, np.int8)
@@ -241,34 +243,30 @@ def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
             _refuse(each, _board_of(sheet, sheet.games[each.number]))
 
 
-def _check_forfeit(found: _Found, board: Board) -> None:
-    """Refuse a game that a seat cannot have forfeited: it had nothing to decide."""
-    try:
-        replay(found.record, board)
-    except RecordError as error:
-        raise RecordError(f"{found.where}: {error}") from None
-
-
 def _refuse(found: _Found, board: Board) -> None:
     """Raise an error for a game that is not what its seed and actions give."""
-    why = "its outcomes are not those of its seed"
-    try:
+    with _named(found.where):
         replay(found.record, board)
-    except RecordError as error:
-        why = str(error)
-    raise RecordError(f"{found.where}: {why}")
+        raise RecordError("its outcomes are not those of its seed")
 
 
 def _read(where: str, line: bytes) -> Record:
-    try:
+    with _named(where):
         return Record.from_json(line.decode())
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Let errors of a record name the line that it stands in."""
+    try:
+        yield
     except (RecordError, UnicodeDecodeError) as error:
         raise RecordError(f"{where}: {error}") from None
 
 
 def _check_board(where: str, record: Record, sheets: Sequence[Sheet]) -> None:
     """Refuse a game on a board that is none of the matches'."""
-    board = _named(record.board, sheets)
+    board = _board_named(record.board, sheets)
     if board is None or record.board_hash != board.hash:
         own = sheets[0].pool
         right = own[0] if len(own) == 1 else board
@@ -279,7 +277,7 @@ def _check_board(where: str, record: Record, sheets: Sequence[Sheet]) -> None:
         )
 
 
-def _named(name: str, sheets: Sequence[Sheet]) -> Board | None:
+def _board_named(name: str, sheets: Sequence[Sheet]) -> Board | None:
     """Return the board of a name that one of the matches is played on, None if none is."""
     for pool in {id(sheet.pool): sheet.pool for sheet in sheets}.values():
         try:
