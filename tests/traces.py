@@ -103,7 +103,7 @@ def _harmless(event: str, arguments: tuple[Any, ...]) -> bool:
 
 
 def _of_kernels() -> bool:
-    """Return whether a kernel is just compiled or loaded: tests/core/test_cache.py has those."""
+    """Return whether a kernel is just compiled or loaded: `test_kernel_cache.py` has those."""
     frame: Any = sys._getframe()
     while frame is not None:
         if Path(frame.f_code.co_filename).parts[-2:] == ("core", "cache.py"):

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from tokaido_env.boards.reader import BoardError
     from tokaido_env.core.actions import LABELS as ACTIONS
     from tokaido_env.core.checks import IllegalMove, SeedError
-    from tokaido_env.core.features import Feature
-    from tokaido_env.core.observation import FEATURES
+    from tokaido_env.core.observation import FEATURES, Feature
     from tokaido_env.core.state import Phase
     from tokaido_env.game import Game
     from tokaido_env.position import PositionError
@@ -57,7 +56,7 @@ _MODULES = {
     "Batch": "batch",
     "Board": "boards.board",
     "BoardError": "boards.reader",
-    "Feature": "core.features",
+    "Feature": "core.observation",
     "Game": "game",
     "IllegalMove": "core.checks",
     "Phase": "core.state",

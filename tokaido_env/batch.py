@@ -23,7 +23,6 @@ from tokaido_env.core import loops
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import MASK_BYTES
 from tokaido_env.core.bots import BOTS, NO_BOT
-from tokaido_env.core.buffers import aligned_zeros
 from tokaido_env.core.checks import (
     CHANCES,
     Chance,
@@ -39,7 +38,7 @@ from tokaido_env.core.luck import LUCK, entropy_seed, episode_seeds
 from tokaido_env.core.outcomes import refusal
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
-from tokaido_env.observing import Observation, Observer
+from tokaido_env.observing import Observation, Observer, aligned_zeros
 from tokaido_env.turn import Turn, copied_turn
 from tokaido_env.validity import Games, Positions
 

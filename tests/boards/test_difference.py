@@ -8,8 +8,7 @@ import pytest
 from positions import changed, other_board_data, shikoku_data
 
 from tokaido_env import Board
-from tokaido_env.boards.board import built_in_boards
-from tokaido_env.boards.difference import Difference, difference
+from tokaido_env.boards.board import Difference, built_in_boards, difference
 
 
 def differences(*changes: tuple[str, Any]) -> list[Difference]:

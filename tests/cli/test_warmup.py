@@ -14,7 +14,7 @@ needs_compiler = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 USED = """
 import gc, json
 from numba.core.dispatcher import Dispatcher
-from tokaido_env.core.cache import KernelCache
+from tokaido_env.core.kernel_cache import KernelCache
 used = [
     f"{each.py_func.__module__}.{each.py_func.__qualname__} {each.targetoptions} {signature}"
     for each in gc.get_objects()

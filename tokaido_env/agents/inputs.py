@@ -30,9 +30,8 @@ from tokaido_env.agents.sight import (
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bits import lowest
 from tokaido_env.core.box import AREAS, TOWNS, Action, Mask, Row, Seat
-from tokaido_env.core.features import hash_of
 from tokaido_env.core.jit import index, int64, kernel, pooled
-from tokaido_env.core.observation import FLOAT_UNITS, LAYOUT_HASH, N_FEATURES, encode
+from tokaido_env.core.observation import FLOAT_UNITS, LAYOUT_HASH, N_FEATURES, encode, hash_of
 from tokaido_env.core.rules import apply, picker
 from tokaido_env.core.state import EFFECT, OVER
 

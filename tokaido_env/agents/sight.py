@@ -36,8 +36,8 @@ from tokaido_env.core.box import (
     Row,
     Seat,
 )
-from tokaido_env.core.features import Entry, hash_of, laid_out, scales_of, width
 from tokaido_env.core.jit import index, int64, kernel
+from tokaido_env.core.observation import Entry, hash_of, laid_out, scales_of, width
 from tokaido_env.core.rules import coast_at
 
 _AHEAD = 8  # stations ahead of a pilgrim: a die of 6, hasty, and one that is taken

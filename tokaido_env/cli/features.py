@@ -17,8 +17,7 @@ from tokaido_env.core.entities import (
     N_TOKENS,
     TOKENS,
 )
-from tokaido_env.core.features import Feature, width
-from tokaido_env.core.observation import FEATURES
+from tokaido_env.core.observation import FEATURES, Feature, width
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

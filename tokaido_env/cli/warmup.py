@@ -21,8 +21,8 @@ from numba.core import event
 
 from tokaido_env.batch import Batch
 from tokaido_env.cli.program import parser_of, reports_errors
-from tokaido_env.core.cache import NOTICE, KernelCache, cache_folder
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
+from tokaido_env.core.kernel_cache import NOTICE, KernelCache, cache_folder
 from tokaido_env.game import Game
 
 FEW = 2

@@ -29,8 +29,14 @@ from tokaido_env.core.box import (
     WARES,
 )
 from tokaido_env.core.checks import check_choice
-from tokaido_env.core.features import hash_of, laid_out, scales_of, width
-from tokaido_env.core.observation import OBSERVATION_DTYPES, check_fits
+from tokaido_env.core.observation import (
+    OBSERVATION_DTYPES,
+    check_fits,
+    hash_of,
+    laid_out,
+    scales_of,
+    width,
+)
 
 _SPACES = RING_SIZES[1]
 _HILLS = len(MOUNTAIN_TOWNS)

@@ -27,9 +27,18 @@ import numpy.typing as npt
 from tokaido_env.core.actions import MOVE_ARTIST, MOVE_MERCHANT, MOVE_PILGRIM, N_ACTIONS
 from tokaido_env.core.board_features import BOARD_FEATURES, board_blocks
 from tokaido_env.core.box import AREAS, COASTAL_TOWNS, ICONS, RING_SIZES, STATIONS, TOWNS, Row, Seat
-from tokaido_env.core.features import Entry, Feature, hash_of, laid_out, width
 from tokaido_env.core.jit import entry, index, int64, kernel
-from tokaido_env.core.observation import FEATURES, FLOAT_UNITS, N_FEATURES, encode
+from tokaido_env.core.observation import (
+    FEATURES,
+    FLOAT_UNITS,
+    N_FEATURES,
+    Entry,
+    Feature,
+    encode,
+    hash_of,
+    laid_out,
+    width,
+)
 from tokaido_env.core.rules import legal, pilgrim_arrival
 
 _SPACES, _TOWNS, _AREAS = RING_SIZES[1], len(TOWNS), len(AREAS)

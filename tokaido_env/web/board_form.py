@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tokaido_env.boards.board import Board, built_in_boards
-from tokaido_env.boards.difference import Difference, difference
+from tokaido_env.boards.board import Board, Difference, built_in_boards, difference
 from tokaido_env.boards.family import is_family
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.box import (

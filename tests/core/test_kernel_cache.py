@@ -26,9 +26,9 @@ from positions import position
 from processes import ROOT, run_script
 
 import tokaido_env
-from tokaido_env.core import cache, jit
-from tokaido_env.core.fingerprint import config, fingerprint
+from tokaido_env.core import jit, kernel_cache as cache
 from tokaido_env.core.jit import entry, kernel
+from tokaido_env.core.kernel_cache import config, fingerprint
 
 needs_compiler = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled")
 needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="no such locks there")
@@ -424,7 +424,7 @@ def test_of_several_that_start_at_once_one_compiles(tmp_path: Path) -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from tokaido_env.core.cache import _turn
+from tokaido_env.core.kernel_cache import _turn
 with _turn(Path(PATH)):
     print("mine", flush=True)
     sys.stdin.readline()
@@ -456,7 +456,7 @@ def test_a_lock_ends_with_its_holder_however_it_ends(tmp_path: Path) -> None:
 SLOWLY = """
 import os, sys
 from multiprocessing import get_context
-from tokaido_env.core import cache
+from tokaido_env.core import kernel_cache as cache
 from tokaido_env.core.jit import entry
 
 def compile_some():
