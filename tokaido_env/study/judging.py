@@ -117,11 +117,22 @@ def _draw(
     for some in chunked(np.arange(len(numbers)), max(_ROWS // draws, 1)):
         batch = Batch(len(some) * draws, board, autoreset=False, observation=None)
         batch.reset(seeds[some].reshape(-1), copy_rows(states, np.repeat(some, draws)))
-        running = np.flatnonzero(~batch.over)
-        values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
-        positions = batch.states[running], batch.legal[running]
-        values[running] = expected_of(agent, board, *positions, batch.keys(running))
-        yield numbers[some], values.reshape(len(some), draws)
+        yield numbers[some], worth_of(agent, board, batch).reshape(len(some), draws)
+
+
+def worth_of(agent: Agent, board: Board, batch: Batch) -> Values:
+    """Return the results of player_0 in games, what an agent expects where they go on: (n,).
+
+    Args:
+        agent: that is asked, with the random bits of the games.
+        board: of all games.
+        batch: the games; those that go on have a decision to take.
+    """
+    values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
+    running = np.flatnonzero(~batch.over)
+    states, legal = copy_rows(batch.states, running), batch.legal[running]
+    values[running] = expected_of(agent, board, states, legal, batch.keys(running))
+    return values
 
 
 def expected_of(agent: Agent, board: Board, states: States, legal: Legal, keys: Keys) -> Values:

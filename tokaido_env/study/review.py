@@ -30,7 +30,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.luck import arena_seed
 from tokaido_env.core.state import CHANCE_PHASES, OVER, Phase, copy_rows
-from tokaido_env.study.judging import check_tells, expected_of
+from tokaido_env.study.judging import check_tells, expected_of, worth_of
 from tokaido_env.study.regret import BLUNDER, ERROR
 from tokaido_env.trajectory import Trajectory
 
@@ -287,12 +287,7 @@ def expected_behind(
         batch = Batch(len(some) * draws, board, observation=None, autoreset=False)
         batch.reset(seeds[some].reshape(-1), copy_rows(states, np.repeat(some, draws)))
         batch.advance(batch.all_games, np.repeat(actions[some], draws))
-        values = batch.rewards(batch.all_games)[:, 0].astype(np.float64)
-        running = np.flatnonzero(~batch.over)
-        if len(running):
-            there, keys = copy_rows(batch.states, running), batch.keys(running)
-            values[running] = expected_of(judge, board, there, batch.legal[running], keys)
-        out[some] = values.reshape(-1, draws)
+        out[some] = worth_of(judge, board, batch).reshape(-1, draws)
     return out
 
 
@@ -307,7 +302,9 @@ def _values_of(played: Trajectory, agent: Agent, seed: int) -> Floats:
     states, legal = copy_rows(played.states, decisions), played.legal[decisions]
     values[decisions] = expected_of(agent, played.board, states, legal, keys)
     over = np.flatnonzero(played.states["phase"] == OVER)
-    values[over] = _results(played.board, copy_rows(played.states, over))
+    if len(over):
+        ended = _explicit(played.board, copy_rows(played.states, over))
+        values[over] = ended.rewards(ended.all_games)[:, 0]
     phases = played.states["phase"]
     chance = np.flatnonzero(np.isin(phases, [*CHANCE_PHASES]) & (phases != Phase.SETUP))
     for some in chunked(chance, _AT_ONCE):
@@ -320,48 +317,42 @@ def _values_of(played: Trajectory, agent: Agent, seed: int) -> Floats:
 def _means(board: Board, agent: Agent, states: States, seed: int) -> Floats:
     """Return what results player_0 can expect at chance, by the odds of all that may come."""
     means = np.zeros(len(states))
-    for origin, odds, part in _futures(board, states):
-        running = np.flatnonzero(part["phase"] != OVER)
-        values = _results(board, part)
-        legal = _legal(board, copy_rows(part, running))
-        keys = _keys(seed, origin[running])
-        values[running] = expected_of(agent, board, copy_rows(part, running), legal, keys)
+    for origin, odds, after, done in _futures(board, states):
+        values = after.rewards(done)[:, 0].astype(np.float64)
+        decides = np.flatnonzero(after.legal[done])
+        there = done[decides]
+        positions = copy_rows(after.states, there), after.legal[there]
+        keys = _keys(seed, origin[decides])
+        values[decides] = expected_of(agent, board, *positions, keys)
         means += np.bincount(origin, odds * values, len(means))
     return means
 
 
-def _futures(board: Board, states: States) -> Iterator[tuple[Numbers, Floats, States]]:
-    """Yield the decisions and ends that chance may lead to: whence, with what odds, and these."""
+def _futures(board: Board, states: States) -> Iterator[tuple[Numbers, Floats, Batch, Numbers]]:
+    """Yield the decisions and ends that chance may lead to: whence, with what odds, and where.
+
+    Where is a batch, and the games in it that have come to one.
+    """
     origin, odds = np.arange(len(states)), np.ones(len(states))
     while len(states):
-        batch = Batch(len(states), board, chance="explicit", observation=None, autoreset=False)
-        batch.reset(0, states)
+        batch = _explicit(board, states)
         weights = batch.weights()
         at, outcome = np.nonzero(weights)
         odds = odds[at] * weights[at, outcome] / weights.sum(axis=1)[at]
         origin = origin[at]
-        after = Batch(len(at), board, chance="explicit", observation=None, autoreset=False)
-        after.reset(0, copy_rows(states, at))
+        after = _explicit(board, copy_rows(states, at))
         after.advance(after.all_games, outcome)
         goes_on = np.isin(after.states["phase"], [*CHANCE_PHASES])
         done, still = np.flatnonzero(~goes_on), np.flatnonzero(goes_on)
-        yield origin[done], odds[done], copy_rows(after.states, done)
+        yield origin[done], odds[done], after, done
         origin, odds, states = origin[still], odds[still], copy_rows(after.states, still)
 
 
-def _legal(board: Board, states: States) -> npt.NDArray[np.uint64]:
-    batch = Batch(max(len(states), 1), board, chance="explicit", observation=None)
-    batch.reset(0, states if len(states) else None)
-    return batch.legal[: len(states)]
-
-
-def _results(board: Board, states: States) -> Floats:
-    """Return the results of player_0, 0 for games that go on."""
-    if not len(states):
-        return np.zeros(0)
+def _explicit(board: Board, states: States) -> Batch:
+    """Return positions as games whose chance is chosen."""
     batch = Batch(len(states), board, chance="explicit", observation=None, autoreset=False)
     batch.reset(0, states)
-    return batch.rewards(batch.all_games)[:, 0].astype(np.float64)
+    return batch
 
 
 # Asking
