@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks import random_policy
+from networks import decisions, random_policy
+from repeatable import check_repeatable
 
 from tokaido_env.agents import Agent, AgentError, Policy, describe, make
 from tokaido_env.agents.champion import CHAMPION, GENERALIST
@@ -19,12 +20,12 @@ from tokaido_env.batch import Batch
 from tokaido_env.core.actions import N_ACTIONS
 
 
-def some_games(n: int = 64, decisions: int = 60) -> Batch:
+def some_games(n: int = 64, plies: int = 60) -> Batch:
     """Games in different rounds, each waiting for a decision."""
     batch, random = Batch(n), make("random")
     batch.reset(seed=0)
-    for i in range(decisions):
-        batch.decide(random, np.arange(i * n // decisions, n))
+    for i in range(plies):
+        batch.decide(random, np.arange(i * n // plies, n))
     return batch
 
 
@@ -177,8 +178,9 @@ def test_every_kind_is_described() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        *("random", "greedy", "greedy:epsilon=0.5", "heuristic", "expectimax:depth=1"),
-        *("mcts:sims=9", "policy", "policy,temperature=1", "policy_search,sims=8"),
+        *("random", "greedy", "greedy:epsilon=0.5", "heuristic", "expectimax:depth=2"),
+        *("mcts:sims=60", "mcts:sims=30,rollout=2", "policy", "policy,temperature=1"),
+        "policy_search,sims=40",
         *("champion", "champion:sims=8", "champion:sims=8,temperature=1,dice=drawn"),
         *("generalist", "generalist:sims=8", "generalist:sims=8,chance=sampled"),
         *("exploiter:heuristic,sims=8", "exploiter:champion,sims=8"),
@@ -188,14 +190,10 @@ def test_an_agent_plays_legal_actions_that_follow_from_key_and_position_alone(
     policy_file: Path, spec: str
 ) -> None:
     agent = make(re.sub("^(policy_search|policy)", rf"\1:{policy_file}", spec))
-    batch = some_games()
-    before = batch.states.copy()
-    chosen = np.array(choices(agent, batch))
-    assert all(int(batch.legal[i]) >> int(action) & 1 for i, action in enumerate(chosen))
-    assert (batch.states == before).all()
-    order = np.random.default_rng(0).permutation(len(batch))[:40]
-    again = agent.act(batch.boards, batch.states[order], batch.legal[order], batch.keys(order))
-    assert again.tolist() == chosen[order].tolist()
+    for boards in (("shikoku",), ("shikoku", "family:7")):
+        arrays = decisions(boards, games=12, most=6)
+        actions, _ = check_repeatable(agent.act, *arrays, every=3)
+        assert (arrays[2] >> actions.astype(np.uint64) & np.uint64(1)).all()
 
 
 @pytest.mark.parametrize("spec", ["mcts:sims=9", "policy", "policy_search,sims=8", "champion"])

@@ -10,7 +10,7 @@ import pytest
 from evaluated import BOARD, swapped, terms_of, value_of
 from positions import some_move
 
-from tokaido_env import Batch, Game
+from tokaido_env import Game
 from tokaido_env.agents import make
 from tokaido_env.agents.guide import (
     GUIDE,
@@ -230,22 +230,6 @@ def best_behind(game: Game, action: int, sign: int) -> float:
         last.play(effect)
         values.append(sign * value_of(last.state))
     return max(values)
-
-
-def test_many_games_are_as_each_alone_and_boards_may_differ() -> None:
-    batch = Batch(1500, observation=None)
-    batch.reset(seed=1)
-    for _ in range(30):
-        batch.play("random")
-    games = np.flatnonzero(batch.legal)
-    states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
-    agent = make("heuristic")
-    together = agent.act(batch.boards, states, legal, keys)
-    boards = np.repeat(batch.boards, len(games))
-    assert (together == agent.act(boards, states, legal, keys)).all()
-    for j in range(0, len(games), 100):
-        one = slice(j, j + 1)
-        assert together[j] == agent.act(batch.boards, states[one], legal[one], keys[one])[0]
 
 
 def test_the_heuristic_beats_greedy() -> None:

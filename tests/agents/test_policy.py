@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
 from evaluated import terms_of
 from networks import SMALL, counting_policy, decisions, inputs_of, random_policy
+from repeatable import check_repeatable
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
@@ -24,7 +24,6 @@ from tokaido_env.agents import PolicyError, make
 from tokaido_env.agents.guide import guides_of, load_weights
 from tokaido_env.agents.inputs import OUTLOOK, read_positions
 from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes, shapes_of
-from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
@@ -150,29 +149,11 @@ def test_a_network_made_by_hand_says_what_it_was_made_to_say() -> None:
 
 @pytest.mark.parametrize("sees_board", [False, True])
 def test_many_positions_are_as_each_alone(sees_board: bool, met: Any) -> None:
-    boards, states, legal, which = met
+    _, states, legal, which = met
     policy = random_policy(sees_board=sees_board)
-    logits, values = policy.evaluate(boards, states, legal)
-    for i in range(0, len(states), 3):
-        one = slice(i, i + 1)
-        alone, value = policy.evaluate(boards[one], states[one], legal[one])
-        assert (alone[0] == logits[i]).all()
-        assert value[0] == values[i]
+    _, values = check_repeatable(lambda *asked: policy.evaluate(*asked[:3]), *met[:3], every=3)[0]
     other = POOL.records[(which + 1) % len(POOL)]
     assert (policy.evaluate(other, states, legal)[1] != values).mean() > 0.9
-
-
-def test_the_number_of_threads_makes_no_difference(met: Any) -> None:
-    boards, states, legal, _ = met
-    agent = PolicySearchAgent.of(random_policy(sees_board=True), "p", 8)
-    keys, threads = np.arange(len(states), dtype=np.uint64), numba.get_num_threads()
-    together = agent.judge(boards, states, legal, keys)
-    try:
-        numba.set_num_threads(1)
-        alone = agent.judge(boards, states, legal, keys)
-    finally:
-        numba.set_num_threads(threads)
-    assert all((a == b).all() for a, b in zip(alone, together, strict=True))
 
 
 def test_weights_of_0_for_the_board_change_no_byte(met: Any) -> None:

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -235,29 +234,6 @@ def test_the_shipped_networks_play_what_they_played_when_they_were_made(
 
 
 # Repeatable, and blind to luck
-
-
-def test_a_batch_is_as_each_position_alone() -> None:
-    boards, states, legal = decisions(("shikoku", "shikoku_market"), most=8)
-    keys, network = keys_of(states), random_policy().network()
-    together = search(network, 40, boards, states, legal, keys)
-    assert same(together, search(network, 40, boards, states, legal, keys))
-    for i in range(len(states)):
-        one = slice(i, i + 1)
-        alone = search(network, 40, boards[one], states[one], legal[one], keys[one])
-        assert same(alone, (together[0][one], together[1][one], together[2][one]))
-
-
-def test_the_number_of_threads_makes_no_difference() -> None:
-    boards, states, legal = decisions(most=8)
-    keys, network = keys_of(states), random_policy().network()
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        alone = search(network, 60, boards, states, legal, keys)
-    finally:
-        numba.set_num_threads(threads)
-    assert same(alone, search(network, 60, boards, states, legal, keys))
 
 
 def test_the_luck_of_the_search_is_of_its_key_and_not_of_the_game() -> None:
