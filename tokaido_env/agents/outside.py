@@ -141,7 +141,8 @@ def _class(spec: str, module: ModuleType, name: str) -> type:
     """Return a class whose instances are agents, which is known before one is made."""
     cls = getattr(module, name, None)
     if not isinstance(cls, type):
-        own = [key for key, value in vars(module).items() if _is_class_of(value, module)]
+        classes = {key: each for key, each in vars(module).items() if isinstance(each, type)}
+        own = [key for key, each in classes.items() if each.__module__ == module.__name__]
         has = ", ".join(own) or "none"
         raise AgentError(
             f"agent {spec!r}: no class {name!r} in module {module.__name__!r}: its classes are "
@@ -157,10 +158,6 @@ def _class(spec: str, module: ModuleType, name: str) -> type:
 
 def _has(cls: type, name: str) -> bool:
     return callable(getattr(cls, name, None))
-
-
-def _is_class_of(value: object, module: ModuleType) -> bool:
-    return isinstance(value, type) and value.__module__ == module.__name__
 
 
 def _value(text: str) -> Any:

@@ -68,9 +68,8 @@ class Kind:
     usage: str
     meaning: str
     parameters: dict[str, Parameter]  # by name; the first may be given without its name
-    required: tuple[str, ...] = ()
-    open: bool = False  # any other parameter is handed on as it is written
-    foreign: bool = False  # runs code that is not this package's
+    required: bool = False  # the first has to be given
+    foreign: bool = False  # runs code not of this package, which is handed any other parameter
     cost: Callable[[Mapping[str, Any]], int] = lambda parameters: 0
     """`Agent.cost` by the parameters."""
 
@@ -150,7 +149,7 @@ KINDS = {
         "its policy proposes, logits divided by T (1.5), its value judges; dice are stratified, "
         "or drawn as in a game; a simulation ends at new chance, or behind a sample of it",
         {"path": Parameter(str), **_LED},
-        required=("path",),
+        required=True,
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", SIMULATIONS)),
     ),
     "exploiter": Kind(
@@ -160,7 +159,7 @@ KINDS = {
         "tree search of N simulations a decision (400) that knows how the agent VICTIM replies: "
         "random, greedy, heuristic, champion, generalist or policy:PATH",
         {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMULATIONS)},
-        required=("victim",),
+        required=True,
         cost=lambda parameters: ANSWERED_SIMULATION * int(parameters.get("sims", SIMULATIONS)),
     ),
     "policy": Kind(
@@ -170,7 +169,7 @@ KINDS = {
         "a trained network: a policy file, or a run folder for its best; T=0 takes the likeliest "
         "action (default), T=1 samples",
         {"path": Parameter(str), "temperature": Parameter(float, 0, 10)},
-        required=("path",),
+        required=True,
     ),
     "python": Kind(
         "outside",
@@ -179,8 +178,7 @@ KINDS = {
         "your own: a class with act(boards, states, legal, keys), or choose(game, rng) for one "
         "game at a time, made with the parameters given",
         {"class": Parameter(str)},  # no parameter of a class in Python can have this name
-        required=("class",),
-        open=True,
+        required=True,
         foreign=True,
     ),
 }
@@ -356,7 +354,7 @@ def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
         name, equals, value = part.partition("=")
         if i == 0 and kind.parameters and (not equals or _is_any_text(kind, name)):
             name, value, equals = next(iter(kind.parameters)), part, "="
-        known = name in kind.parameters or (kind.open and equals and name.isidentifier())
+        known = name in kind.parameters or (kind.foreign and equals and name.isidentifier())
         if not known or name in parameters:
             free = _any_text(kind)
             quotes = f", a {free.upper()} with a comma in double quotes" if free else ""
@@ -365,7 +363,7 @@ def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
             parameters[name] = kind.parameters.get(name, Parameter(str)).read(value)
         except ValueError as error:
             raise AgentError(f"{where}: {plain(name)}: {error}") from None
-    if not all(parameters.get(name) for name in kind.required):
+    if kind.required and not parameters.get(next(iter(kind.parameters))):
         raise AgentError(f"{where}: expected {kind.usage}")
     return parameters
 
