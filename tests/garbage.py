@@ -86,10 +86,14 @@ def fuzz(chance: Any, autoreset: bool, boards: list[Any], plies: int, seed: int)
         moves = garbage(rng, offered(twin, rng))
         wrong = twin.illegal(np.arange(N), moves)
         ignored += int(wrong.sum())
-        players = batch.states["player"].copy()
+        players, ignored_here = batch.states["player"].copy(), wrong & ~batch.over
         turn = batch.step(moves)
         twin.advance(np.flatnonzero(~wrong), moves[~wrong])
         assert (turn.player == np.where(wrong, -1, players)).all()
+        assert (turn.next_player == batch.states["player"])[ignored_here].all()
+        assert not turn.reward[ignored_here].any()
+        assert not (turn.terminated | turn.truncated)[ignored_here].any()
+        assert not turn.mask[batch.over].any()
         assert same(batch, twin), f"ply {ply}"
         over = np.flatnonzero(batch.over)
         if len(over) > N // 2:

@@ -30,7 +30,7 @@ from tokaido_env.agent import AgentError
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core import loops
-from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
+from tokaido_env.core.bots import GREEDY
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.state import MAX_COINS, STATE, Phase
@@ -94,41 +94,6 @@ def test_many_garbage_moves_are_ignored(bounds: str) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) > 10 * PLIES
-
-
-@pytest.mark.parametrize("chance", ["sampled", "explicit"])
-def test_an_ignored_move_leaves_the_game_where_it_is(chance: Any) -> None:
-    batch = Batch(3, chance=chance, check=False)
-    batch.reset(seed=0)
-    before = batch.snapshot()
-    for move in (-(2**63), 2**63 - 1, -1, 48, 49, 63, 64, 255, 10**6):
-        turn = batch.step([move] * 3)
-        assert contents(batch) == {name: array.tobytes() for name, array in before.items()}
-        assert (turn.player == -1).all()
-        assert (turn.next_player == batch.states["player"]).all()
-        assert not turn.reward.any()
-        assert not (turn.terminated | turn.truncated).any()
-
-
-def test_a_bot_ends_a_game_whose_moves_were_ignored() -> None:
-    batch = in_the_middle(check=False, autoreset=False)
-    batch.step([99] * N)
-    batch.finish("greedy")
-    assert batch.over.all()
-    over = contents(batch)
-    turn = batch.step([0] * N)  # of games that are over
-    assert not turn.mask.any()
-    assert contents(batch)["states"] == over["states"]
-
-
-def test_a_bot_in_the_other_seat_waits_for_a_legal_move() -> None:
-    batch = Batch(N, check=False)
-    batch.seat_bots(np.arange(N), np.array([[NO_BOT, RANDOM]] * N))
-    batch.reset(seed=0)
-    for move in (77, -5, 48):
-        before = batch.states.tobytes()
-        assert (batch.step([move] * N).mover == 0).all()
-        assert batch.states.tobytes() == before
 
 
 def test_one_outcome_is_as_likely_as_it_is_among_all() -> None:
