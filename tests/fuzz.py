@@ -39,7 +39,7 @@ KINDS = {
     "configs": "fuzz_configs:Configs",
     "ladders": "fuzz_files:Ladders",
     "runs": "fuzz_runs:Runs",
-    "policies": "fuzz_policies:Policies",
+    "policies": "fuzz_files:Policies",
     "results": "fuzz_files:Results",
     "regrets": "fuzz_files:Regrets",
     "suites": "fuzz_files:Suites",

@@ -1,4 +1,4 @@
-"""Files of results: records, ladders, suites, regret sets and what `generalise` writes."""
+"""Single files: policies, records, ladders, suites, regret sets, results of `generalise`."""
 
 import json
 import random
@@ -11,14 +11,16 @@ import numpy as np
 import spoil
 from fuzz import Cases, refusal, run
 from matches import finished
-from networks import random_policy
+from networks import decisions, random_policy
 from regrets import drawn_sums, small_set, truth_of
 from sound import GOLDEN, generalisation, sealed
 
 from tokaido_env import Board, Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.agent import AgentError
+from tokaido_env.agents.policy import Policy, PolicyAgent, PolicyError, Sizes
 from tokaido_env.agents.registry import cost_of, make
+from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.arena import suite as suites
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
@@ -30,6 +32,7 @@ from tokaido_env.arena.records import Records as MatchRecords
 from tokaido_env.arena.suite import Submission, SubmissionError, Suite, sha256_of
 from tokaido_env.arena.tournament import play
 from tokaido_env.arena.verifying import verify
+from tokaido_env.learn.replay_buffer import legal_rows
 from tokaido_env.record import Forfeit, RecordError, load, save
 from tokaido_env.report.protocols import generalisation_table, meaning
 from tokaido_env.study.regret import figures, measure
@@ -342,3 +345,66 @@ class Suites(Cases):
             told = dict(self.told["records"], sha256=sha256_of(self.records))
             self.path.write_bytes(mutants.dumps(self.told | {"records": told}))
         verify(self.path, Suite.load(self.suite), make, share=0.0)
+
+
+class Policies(Cases):
+    """Policies of few units, that see the board and that do not, and positions of all phases."""
+
+    errors = (PolicyError,)
+    name = "policy"
+
+    def make(self) -> None:
+        self.files = []
+        for sees_board in (False, True):
+            random_policy(Sizes(8, 3, 2, 8, 3), sees_board=sees_board).save(self.path)
+            self.files.append(self.path.read_bytes())
+        boards, states, legal = decisions(("shikoku", "family:7"), games=6, moves=40, most=2)
+        self.positions = boards, states, legal, np.arange(len(states), dtype=np.uint64)
+        self.rows = legal_rows(legal)
+
+    def check_sound(self) -> None:
+        assert len(np.unique(self.positions[1]["phase"])) > 2
+        for file in self.files:
+            self.path.write_bytes(file)
+            self.check(random.Random(0))
+            self._search(Policy.load(self.path))
+
+    def damage(self, rng: random.Random) -> None:
+        file = rng.choice(self.files)
+        how = self._of_other_training if rng.random() < 0.17 else spoil.damaged_tensors
+        self.put(rng, how(rng, file), odds=0.01)
+        if rng.random() < 0.01 and self.path.is_file():
+            with self.path.open("r+b") as opened:
+                opened.truncate(rng.choice((0, 8, 2**20, 2**35)))
+
+    def _of_other_training(self, rng: random.Random, file: bytes) -> bytes:
+        """The same with another summary of the training, or another word of the rest of it."""
+        header, numbers = spoil.parts_of(file)
+        told = header["__metadata__"]
+        key = "training" if rng.random() < 0.7 else rng.choice(list(told))
+        text = mutants.as_json(rng, {"steps": 3, "settings": {"agents": "greedy", "games": 8}})
+        told[key] = text.decode("utf-8", "replace")
+        return spoil.tensors(header, numbers)
+
+    def check(self, rng: random.Random) -> None:
+        """A policy that is taken gives odds and values of all positions, and comes back."""
+        policy = Policy.load(self.path)
+        policy.save(self.path.with_name("again"))
+        again = Policy.load(self.path.with_name("again"))
+        assert json.dumps(again.training) == json.dumps(policy.training)
+        for name, tensor in policy.tensors.items():
+            assert again.tensors[name].tobytes() == tensor.tobytes()
+        for temperature in rng.sample((0.0, 1e-310, 0.01, 1.0, 10.0), 2):
+            agent = PolicyAgent.of(policy, "policy:x", temperature)
+            chosen = agent.act(*self.positions)
+            assert self.rows[np.arange(len(chosen)), chosen].all()
+        odds, values = agent.judge(*self.positions)
+        assert np.allclose(odds.sum(axis=1), 1, atol=1e-4)
+        assert (odds[~self.rows] == 0).all()
+        assert (np.abs(values) <= 1).all()
+        if rng.random() < 0.05:
+            self._search(policy)
+
+    def _search(self, policy: Policy) -> None:
+        chosen = PolicySearchAgent.of(policy, "x", 4).act(*self.positions)
+        assert self.rows[np.arange(len(chosen)), chosen].all()
