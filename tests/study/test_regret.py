@@ -44,10 +44,6 @@ def best_rows(truth: Floats, told: RegretSet = TOLD) -> npt.NDArray[np.int64]:
     return np.array([a + truth[a:b].argmax() for a, b in pairs])
 
 
-def regret_of(truth: Floats, rows: npt.NDArray[np.int64]) -> Floats:
-    return np.asarray(truth[best_rows(truth)] - truth[rows])
-
-
 def by_hand(told: RegretSet, i: int, row: int) -> tuple[float, float]:
     """What a choice loses, as the definition says it, in plain Python."""
     blocks = told.sums.shape[2]
