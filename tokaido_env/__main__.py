@@ -6,32 +6,24 @@ import importlib
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import NamedTuple
 
 from tokaido_env import __version__
 from tokaido_env.cli.program import program
 
-
-class Command(NamedTuple):
-    """A command: the file in `tools` whose `main` runs it, and what it does."""
-
-    module: str
-    summary: str
-
-
 COMMANDS = {
-    "play": Command("play", "play against an agent, in a browser or the terminal"),
-    "review": Command("review", "tell what decisions of recorded games lost, and what chance gave"),
-    "replay": Command("replay", "print recorded games move by move, verified; as a page or a GIF"),
-    "export": Command("export", "write recorded games as a dataset"),
-    "features": Command("features", "print the layout of the observation"),
-    "actions": Command("actions", "print the actions and the outcomes of chance"),
-    "train": Command("train", "train a self-play agent"),
-    "evaluate": Command("evaluate", "measure agents: matches, rate, ladder, exploit, generalise"),
-    "bench": Command("bench", "measure the speeds of this machine"),
-    "certify": Command("certify", "run the conformance tests of all installed libraries"),
-    "warmup": Command("warmup", "compile what is used, before it is used"),
+    "play": "play against an agent, in a browser or the terminal",
+    "review": "tell what decisions of recorded games lost, and what chance gave",
+    "replay": "print recorded games move by move, verified; as a page or a GIF",
+    "export": "write recorded games as a dataset",
+    "features": "print the layout of the observation",
+    "actions": "print the actions and the outcomes of chance",
+    "train": "train a self-play agent",
+    "evaluate": "measure agents: matches, rate, ladder, exploit, generalise",
+    "bench": "measure the speeds of this machine",
+    "certify": "run the conformance tests of all installed libraries",
+    "warmup": "compile what is used, before it is used",
 }
+"""What each command does; its `main` is in the file of its name in `cli`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,14 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    module = importlib.import_module(f"tokaido_env.cli.{COMMANDS[name].module}")
+    module = importlib.import_module(f"tokaido_env.cli.{name}")
     status: int = module.main(rest)
     return status
 
 
 def usage() -> str:
     """Return all commands with a line for each."""
-    lines = [f"  {name:<9} {command.summary}" for name, command in COMMANDS.items()]
+    lines = [f"  {name:<9} {summary}" for name, summary in COMMANDS.items()]
     title = f"usage: {program()} COMMAND …\n\nTokaido Duo for research.\n"
     more = f"{program()} COMMAND --help tells more of one, {program()} --version which this is."
     return "\n".join([title, *lines, "", more])

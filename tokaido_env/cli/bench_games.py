@@ -6,6 +6,7 @@ Each function measures once, or returns what does.
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
 import os
 import random
@@ -28,6 +29,7 @@ from tokaido_env.boards.board import Board
 GAMES = 4096
 _SEARCHED = 64  # games
 _BOARDS = 200
+_LAUNCHED = 16  # plies on a GPU
 
 _TIMED = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
 
@@ -200,6 +202,56 @@ def gym_play() -> Done:
             done = terminated or truncated
             steps += 1
     return Done(steps, time.perf_counter() - began)
+
+
+def has_gpu() -> bool:
+    """Return whether games can be played on a GPU here."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        return False
+    from numba import cuda
+
+    return bool(cuda.is_available())
+
+
+def cuda_play(bot: str, games: int, observation: str | None = None) -> Callable[[], Done]:
+    """Return a measure of a bot's play of a batch on a GPU, in decisions."""
+
+    @cache
+    def begun() -> Any:
+        from tokaido_env.cuda import CudaBatch
+
+        batch = CudaBatch(games, observation=observation, check=False)  # type: ignore[arg-type]
+        batch.reset(seed=0)
+        for _ in range(400):  # games at all stages
+            batch.play("random")
+        return batch
+
+    def measure() -> Done:
+        from numba import cuda
+
+        batch = begun()
+
+        def plies() -> None:  # launched before the clock is looked at
+            for _ in range(_LAUNCHED):
+                batch.play(bot)
+            cuda.synchronize()
+
+        cuda.synchronize()
+        done = _repeated(plies)
+        return Done(games * _LAUNCHED * done.count, done.seconds)
+
+    return measure
+
+
+def cuda_memory(games: int) -> Callable[[], float]:
+    """Return a measure of the memory that random play reads and writes at least, in GB/s."""
+
+    def measure() -> float:
+        from tokaido_env.cuda import BYTES_OF_A_STEP
+
+        return cuda_play("random", games)().rate * BYTES_OF_A_STEP / 1e9
+
+    return measure
 
 
 def _repeated(action: Callable[[], Any], seconds: float = 0.4) -> Done:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import tokaido_env
-from tokaido_env.cli.bench_cuda import SIZES, moving, playing
 from tokaido_env.cli.bench_games import (
     Done,
     aec_play,
+    cuda_memory,
+    cuda_play,
     deep_copies,
     draw_boards,
     first_decision,
@@ -69,6 +70,7 @@ class Ratio:
 _POLICIES = ("safetensors",)
 _SPEED, _SIMULATIONS = "decisions/s", "simulations/s"
 _POOL = "family:train/1000"
+_SIZES = range(10, 21, 2)  # of batches on a GPU, as powers of two
 
 
 def _on_threads(
@@ -89,8 +91,8 @@ def _on_threads(
 
 def _on_gpu(key: str, what: str, bot: str, observation: str | None = None) -> Iterator[Row]:
     """Yield a row for each size of batch, in powers of two."""
-    for size in SIZES:
-        measure = playing(bot, size, observation)
+    for size in _SIZES:
+        measure = cuda_play(bot, 1 << size, observation)
         yield Row(f"cuda.{key}.{size}", what.format(size), _SPEED, measure, gpu=True)
 
 
@@ -144,7 +146,7 @@ ROWS = (
     *_on_gpu("random", "on a GPU, 2^{} games, random play", "random"),
     *_on_gpu("float32", "… and float32 observations", "random", "float32"),
     *_on_gpu("greedy", "… `greedy`, without observations", "greedy"),
-    Row("cuda.memory", "… memory read and written", "GB/s", moving(SIZES[-1]), gpu=True),
+    Row("cuda.memory", "… memory read and written", "GB/s", cuda_memory(1 << _SIZES[-1]), gpu=True),
 )
 RATIOS = (
     Ratio("pool / random", "a pool of 1,000 boards to one board", "pool.1", "random.1", 0.93),

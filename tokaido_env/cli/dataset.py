@@ -45,12 +45,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import Boards
 from tokaido_env.cli.tabular_io import (
     TEXT,
@@ -64,16 +63,18 @@ from tokaido_env.cli.tabular_io import (
 )
 from tokaido_env.core import loops
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.episode import SLOT
-from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, check_fits, units
+from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, units
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
 from tokaido_env.files import check_outputs, whole_file
+from tokaido_env.observing import observe
 from tokaido_env.record import Record, read_each, records_of
 from tokaido_env.trajectory import Trajectory
 
 FORMAT = "tokaido-duo-decisions"
 VERSION = 1
+
+Dtype = Literal["float32", "uint8"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -94,7 +95,7 @@ def export(
     records: str | Path,
     out: str | Path,
     board: Boards | None = None,
-    dtype: str = "float32",
+    dtype: Dtype = "float32",
 ) -> tuple[int, int]:
     """Write the decisions of a record file to a dataset, verified as they are read.
 
@@ -137,7 +138,7 @@ def export(
     return rows, len(lengths)
 
 
-def columns(dtype: str) -> dict[str, Kind]:
+def columns(dtype: Dtype) -> dict[str, Kind]:
     """Return the columns of the table in their order, with their kinds.
 
     Args:
@@ -163,7 +164,7 @@ def columns(dtype: str) -> dict[str, Kind]:
     }
 
 
-def read(path: Path, board: Boards | None = None, dtype: str = "float32") -> Iterator[Played]:
+def read(path: Path, board: Boards | None = None, dtype: Dtype = "float32") -> Iterator[Played]:
     """Yield the decisions of each game of a record file, verified; see `export`."""
     for number, record, played in read_each(path, board):
         yield _decisions(number, record, played, dtype)
@@ -184,9 +185,8 @@ def count_decisions(path: Path) -> int:
 # One game
 
 
-def _decisions(number: int, record: Record, played: Trajectory, dtype: str) -> Played:
+def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) -> Played:
     board = played.board
-    check_fits(board.record, dtype)
     decisions = np.flatnonzero(played.decided)
     # The position after the last event is what both seats see last of all.
     last = len(played.states) - 1
@@ -194,7 +194,7 @@ def _decisions(number: int, record: Record, played: Trajectory, dtype: str) -> P
     seats = played.movers[decisions]
     seen_by = np.append(seats, [0, 1]).astype(np.int8)
     seen = copy_rows(played.states, np.append(decisions, [last, last]))
-    observations = _observe(board, seen, seen_by, dtype)
+    observations: Any = observe(board.record, seen, seen_by, dtype)
     labels, length = played.labels(), len(decisions)
     between = zip(decisions.tolist(), following.tolist(), strict=True)
     rows = {
@@ -213,16 +213,6 @@ def _decisions(number: int, record: Record, played: Trajectory, dtype: str) -> P
         **_results(played, seats),
     }
     return Played(rows, observations[-2:])
-
-
-def _observe(
-    board: Board, states: npt.NDArray[np.void], seats: npt.NDArray[np.int8], dtype: str
-) -> npt.NDArray[Any]:
-    unit = units(dtype)
-    out = np.empty((len(states), N_FEATURES), unit.dtype)
-    slots = np.zeros(len(states), SLOT)
-    loops.observe(np.arange(len(states)), board.record, states, slots, seats, unit, out)
-    return out
 
 
 def _results(played: Trajectory, seats: npt.NDArray[np.int8]) -> Arrays:

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         count = games_table.export(options.file, options.out, options.board)
         print(f"{options.out}: {count} games")
         return 0
-    dtype = "uint8" if options.uint8 else "float32"
+    dtype: dataset.Dtype = "uint8" if options.uint8 else "float32"
     if options.out.startswith(PREFIX):
         name = options.out.removeprefix(PREFIX)
         rows, games = minari_dataset.export(options.file, name, options.board, dtype)

@@ -30,7 +30,7 @@ import numpy as np
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.pool import Boards
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.cli.dataset import Played, count_decisions, read
+from tokaido_env.cli.dataset import Dtype, Played, count_decisions, read
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.extras import require
 from tokaido_env.core.observation import LAYOUT_HASH
@@ -46,7 +46,7 @@ _ENVIRONMENT = "TokaidoDuo-v0"
 
 
 def export(
-    records: str | Path, dataset_id: str, board: Boards | None = None, dtype: str = "float32"
+    records: str | Path, dataset_id: str, board: Boards | None = None, dtype: Dtype = "float32"
 ) -> tuple[int, int]:
     """Write the games of a record file as a dataset of Minari, whole or not at all.
 
@@ -104,7 +104,7 @@ def _told_of(source: Path) -> tuple[list[str], list[str], int]:
     return list(players), list(boards), games
 
 
-def _environment(boards: list[str], dtype: str) -> Any:
+def _environment(boards: list[str], dtype: Dtype) -> Any:
     """Return the environment that Minari notes: on the board of the games, if it can be named."""
     options: dict[str, Any] = {} if dtype == "float32" else {"observation": dtype}
     if len(boards) == 1:
@@ -118,7 +118,7 @@ def _described(players: list[str], boards: list[str]) -> str:
     return f"Games of Tokaido Duo, an episode a seat. {json.dumps(about)}"
 
 
-def _episodes(source: Path, board: Boards | None, dtype: str) -> Iterator[EpisodeBuffer]:
+def _episodes(source: Path, board: Boards | None, dtype: Dtype) -> Iterator[EpisodeBuffer]:
     """Yield the episodes of all games."""
     for played in read(source, board, dtype):
         for seat in np.unique(played.rows["seat"]).tolist():
