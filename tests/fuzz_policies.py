@@ -11,7 +11,7 @@ from networks import decisions, random_policy
 
 from tokaido_env.agents.policy import Policy, PolicyAgent, PolicyError, Sizes
 from tokaido_env.agents.search import PolicySearchAgent
-from tokaido_env.learn.replay_buffer import legal_rows
+from tokaido_env.observing import masks
 
 TEMPERATURES = (0.0, 1e-310, 0.01, 1.0, 10.0)
 
@@ -29,7 +29,7 @@ class Policies(Cases):
             self.files.append(self.path.read_bytes())
         boards, states, legal = decisions(("shikoku", "family:7"), games=6, moves=40, most=2)
         self.positions = boards, states, legal, np.arange(len(states), dtype=np.uint64)
-        self.rows = legal_rows(legal)
+        self.rows = masks(legal)
 
     def check_sound(self) -> None:
         assert len(np.unique(self.positions[1]["phase"])) > 2
