@@ -78,7 +78,7 @@ def test_a_page_of_too_many_games_says_how_to_choose(
         (["--game", "7"], "--game: expected 1 to 6, got 7"),
         (["--lost-by", "nobody"], "--lost-by: expected one of greedy, random, got 'nobody'"),
         (["--html", "nowhere/games.html"], "nowhere/games.html: there is no folder"),
-        (["--html", "x.html", "--board", "honshu"], "line 1: board: unknown board 'honshu'"),
+        (["--html", "x.html", "--board", "honshu"], "unknown board 'honshu'"),
         (["--html", "x.html", "--policy", "genius"], "genius"),
         (["--policy", "greedy"], "--policy: expected with --html"),
     ],
