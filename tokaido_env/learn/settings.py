@@ -348,7 +348,7 @@ METHODS: dict[str, type[RunSettings]] = {
 # By duration on two cores: five minutes, an hour, a working day.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
-        **{"steps": 2_949_120, "width": 256, "snapshot_every": 163_840},
+        **{"steps": 2_129_920, "width": 256, "snapshot_every": 163_840},
         **{"checkpoint_every": 491_520, "rate_every": 491_520},
     },
     "standard": {
