@@ -145,7 +145,7 @@ def test_results_are_compared(several: list[str], tmp_path: Path, capsys: Output
     command = ["generalise", "--table", *several]
     assert main([*command, "--markdown", str(table), "--plots", str(plots)]) == 0
     shown = capsys.readouterr().out
-    assert f"against {OPPONENT} on family:test/3: 3 boards, 2 pairs on each" in shown
+    assert f"gainst {OPPONENT} on family:test/3: 3 boards, 2 pairs on each" in shown
     lines = table.read_text(encoding="utf-8").splitlines()
     assert [line.count("|") for line in lines] == [8] * 5
     for file, line in zip(several, lines[2:], strict=True):
