@@ -20,7 +20,8 @@ import pickle
 import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize
@@ -238,6 +239,20 @@ class SandboxedAgent(Agent):
         return Failure(reason, detail)
 
 
+@contextlib.contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Let processes that are started here not hear of Ctrl-C while they begin; it waits here."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # which `multiprocessing` starts first, and then unblocks
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Process:
     """A process that answers questions: see `sandbox_process.serve`.
 
@@ -253,7 +268,8 @@ class _Process:
         with theirs, lifeline:
             given = theirs, lifeline
             self._process: BaseProcess = context.Process(target=serve, args=given, daemon=True)
-            self._process.start()
+            with interrupts_blocked():  # the fork server, too, begins with the first of them
+                self._process.start()
         # Before `multiprocessing` waits for its processes in the end, and only where this began.
         self._finalizer = Finalize(self, _end, (self._process, self._socket, 0.0), exitpriority=1)
 

@@ -32,6 +32,7 @@ def serve(connection: socket.socket, lifeline: Connection) -> None:
         lifeline: the end of a pipe, of which the asking process alone holds the other.
     """
     os.setsid()  # Ctrl-C is for the process that asks; what is begun here ends with this one
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     _end_with(lifeline.fileno())
     os.dup2(2, 1)  # what agents print is not what the command prints
     questions: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait as wait_for
 from multiprocessing.process import BaseProcess
 
@@ -15,6 +14,7 @@ import numba
 
 from tokaido_env.arena.executors.base import AgentCache, Message, RemoteExecutor, Task, run_task
 from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.sandbox import interrupts_blocked
 
 
 def cpus() -> int:
@@ -58,7 +58,7 @@ class ProcessExecutor(RemoteExecutor):
         context = multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs,), daemon=True)
-        with _deaf_to_interrupts():
+        with interrupts_blocked():
             process.start()
         self._processes[mine] = process
         theirs.close()
@@ -116,16 +116,3 @@ def _work(pipe: Connection) -> None:
             task = pipe.recv()
             error = run_task(task, agents, lambda one: pipe.send(Message([one], is_last=False)))
             pipe.send(Message([], error=error))
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Let processes that are started here never hear of Ctrl-C, not even while they begin."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
