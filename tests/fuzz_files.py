@@ -32,7 +32,7 @@ from tokaido_env.arena.records import Records as MatchRecords
 from tokaido_env.arena.suite import Submission, SubmissionError, Suite, sha256_of
 from tokaido_env.arena.tournament import play
 from tokaido_env.arena.verifying import verify
-from tokaido_env.learn.replay_buffer import legal_rows
+from tokaido_env.observing import masks
 from tokaido_env.record import Forfeit, RecordError, load, save
 from tokaido_env.report.protocols import generalisation_table, meaning
 from tokaido_env.study.regret import figures, measure
@@ -360,7 +360,7 @@ class Policies(Cases):
             self.files.append(self.path.read_bytes())
         boards, states, legal = decisions(("shikoku", "family:7"), games=6, moves=40, most=2)
         self.positions = boards, states, legal, np.arange(len(states), dtype=np.uint64)
-        self.rows = legal_rows(legal)
+        self.rows = masks(legal)
 
     def check_sound(self) -> None:
         assert len(np.unique(self.positions[1]["phase"])) > 2

@@ -22,6 +22,7 @@ from tokaido_env.core.state_validation import FINE
 from tokaido_env.files import whole_file
 from tokaido_env.learn.safe_npz import read_arrays
 from tokaido_env.learn.settings_schema import RunError
+from tokaido_env.observing import masks
 from tokaido_env.validity import check_states
 
 MOST_FILE = 4 << 30  # bytes of samples
@@ -109,12 +110,6 @@ class ReplayBuffer:
         return whole.part(np.flatnonzero(~np.isnan(whole.results)))
 
 
-def legal_rows(legal: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return legal actions given as bits, uint64 (n,), as bool (n, N_ACTIONS)."""
-    bits = legal[:, None] >> np.arange(N_ACTIONS, dtype=np.uint64)
-    return (bits & np.uint64(1)).astype(np.bool_)
-
-
 def save_samples(path: Path, samples: Samples) -> None:
     """Write samples whole or not at all; states as bytes, so that nothing is pickled."""
     arrays = samples._asdict() | {
@@ -168,7 +163,7 @@ def _check_samples(samples: Samples, pool: BoardPool) -> None:
     wrong = first_wrong_mask(pool.records, which, samples.states, samples.legal)
     if wrong != FINE:
         raise ValueError(f"game {wrong}: legal: expected what is legal in its state")
-    visits = samples.visits * legal_rows(samples.legal)
+    visits = samples.visits * masks(samples.legal)
     if (visits != samples.visits).any() or (len(visits) and not visits.any()):
         raise ValueError("visits: expected some, of legal actions only")
     bits = np.uint64(1) << samples.actions.clip(max=63).astype(np.uint64)

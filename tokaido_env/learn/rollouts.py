@@ -24,7 +24,7 @@ from tokaido_env.core.jit import entry, index
 from tokaido_env.core.rules import apply, is_chance
 from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.network import Moves, PolicyNetwork
-from tokaido_env.learn.replay_buffer import legal_rows
+from tokaido_env.observing import masks
 
 STEP = 512
 """Matrices have a multiple of so many rows: PyTorch plans a product anew for each new size."""
@@ -252,7 +252,7 @@ def moves_of(
     legal: npt.NDArray[np.uint64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return of which position each legal action is, and its number: int64 (k,) both."""
-    position, action = legal_rows(legal).nonzero()
+    position, action = masks(legal).nonzero()
     return position, action
 
 

@@ -23,7 +23,8 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.pool import BoardPool
 from tokaido_env.core.checks import shown
 from tokaido_env.core.state import copy_rows
-from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples, legal_rows
+from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples
+from tokaido_env.observing import masks
 
 
 class SelfPlayGames(NamedTuple):
@@ -127,7 +128,7 @@ def explored(
     """
     kind, number = rng.random((2, len(actions)))
     by_visits = drawn(visits, number)
-    any_legal = drawn(legal_rows(legal), number)
+    any_legal = drawn(masks(legal), number)
     played = np.where(kind < task.sampled + task.uniform, by_visits, actions)
     return np.where(kind < task.uniform, any_legal, played)
 
