@@ -106,7 +106,7 @@ def _of_kernels() -> bool:
     """Return whether a kernel is just compiled or loaded: `test_kernel_cache.py` has those."""
     frame: Any = sys._getframe()
     while frame is not None:
-        if Path(frame.f_code.co_filename).parts[-2:] == ("core", "cache.py"):
+        if Path(frame.f_code.co_filename).parts[-2:] == ("core", "kernel_cache.py"):
             return True
         frame = frame.f_back
     return False

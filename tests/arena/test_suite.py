@@ -75,8 +75,12 @@ def test_tokaido_bench_1_is_what_the_page_says() -> None:
     assert (suite.default.pool.name, suite.default.pairs) == ("shikoku", 500)
     assert suite.test.pool.names.tolist() == [f"family:{2000000 + i}" for i in range(20)]
     assert suite.test.pairs == 50
-    ladder = {rating.agent: rating.elo for rating in Ladder.load(LADDER).agents}
-    assert suite.default.elo == tuple(ladder[spec] for spec in suite.opponents)
+    # What was cited stays: these are of the ladder before the present champion was played on it.
+    assert suite.default.elo == (-565.04, -169.88, -57.3, 0.0, 45.35)
+    ladder = {rating.agent: rating for rating in Ladder.load(LADDER).agents}
+    for spec, elo in zip(suite.opponents, suite.default.elo, strict=True):
+        low, high = ladder[spec].ci95
+        assert low <= elo <= high
     assert suite.default.elo[3] == suite.test.elo[3] == 0.0
     page = Path(__file__).parents[2] / "docs" / "tokaido-bench-1.md"
     assert f"`{suite.hash}`" in page.read_text(encoding="utf-8")
