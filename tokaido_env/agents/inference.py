@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
+from tokaido_env.agent import BoardRows, Legal, States
 from tokaido_env.agents.by_board import ByBoard
 from tokaido_env.agents.guide import N_TERMS, guides_of
 from tokaido_env.agents.heuristic import SCRATCH
@@ -152,9 +153,9 @@ def _add_blocks(out: Any, blocks: Any, weights: Any, bias: Any, units: Any, valu
 
 def evaluate_all(
     network: Network,
-    boards: npt.NDArray[np.void],
-    states: npt.NDArray[np.void],
-    legal: npt.NDArray[np.uint64],
+    boards: BoardRows,
+    states: States,
+    legal: Legal,
 ) -> tuple[Floats, Floats]:
     """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for who decides.
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tokaido_env.agent import Legal, States
 from tokaido_env.agents.guide import N_TERMS, TERMS, load_weights
 from tokaido_env.agents.heuristic import SCRATCH, count_terms, crowds_of, evaluate, quieted
 from tokaido_env.agents.sight import (
@@ -160,8 +161,8 @@ def read_positions(
     boards: npt.NDArray[np.void],
     guides: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
-    states: npt.NDArray[np.void],
-    legal: npt.NDArray[np.uint64],
+    states: States,
+    legal: Legal,
     step: int = 1,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return what a network reads of n positions, without gaps between moves.

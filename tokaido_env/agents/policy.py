@@ -30,9 +30,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
 from tokaido_env.agents.inference import (
     Floats,
     Network,
@@ -147,12 +146,7 @@ class Policy:
         )
         return Network(one, _transposed(t[BOARD]) if self.sees_board else None)
 
-    def evaluate(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-    ) -> tuple[Floats, Floats]:
+    def evaluate(self, boards: BoardRows, states: States, legal: Legal) -> tuple[Floats, Floats]:
         """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for who decides.
 
         Args:
@@ -221,13 +215,7 @@ class PolicyAgent(Agent):
         agent.spec = spec
         return agent
 
-    def act(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.int64]:
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
         logits, _ = evaluate_all(self.network, boards, states, legal)
         actions = np.empty(len(states), np.int64)
@@ -235,11 +223,7 @@ class PolicyAgent(Agent):
         return actions
 
     def judge(
-        self,
-        boards: npt.NDArray[np.void],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
+        self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[Floats, Floats]:
         """Return the policy and the value, as `Agent.judge`: without the temperature."""
         logits, values = evaluate_all(self.network, boards, states, legal)

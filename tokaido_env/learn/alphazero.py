@@ -80,7 +80,7 @@ class AlphaZeroTrainer:
         path = self.run.snapshot(number)
         self.run.freeze(self.network, number).save(path)
         figures["shards"] = {file.name: sha256_of(file) for file in files}
-        figures["policy"] = sha256_of(path)
+        figures["policy_sha256"] = sha256_of(path)
         promotion = self._promotion_match(number)
         self.players.append(number if promotion["promoted"] else self.players[-1])
         self.done = number

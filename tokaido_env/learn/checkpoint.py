@@ -28,7 +28,7 @@ from tokaido_env.learn.safe_npz import check_file, read_arrays
 from tokaido_env.learn.settings_schema import RunError
 
 KEPT = 2
-MOST = 256 << 20  # bytes of a file of a checkpoint: the widest network's optimizer takes 60 MB
+MOST = 256 << 20  # bytes of a file of a checkpoint: the widest network's optimizer takes 140 MB
 _LEARNER, _OPTIMIZER = "learner.safetensors", "optimizer.safetensors"
 _GAMES, _STATE = "games.npz", "state.json"
 _SUMS = "SHA256SUMS"  # of the others, as `sha256sum --check` reads it

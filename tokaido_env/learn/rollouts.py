@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tokaido_env.agent import Keys, Legal, States
 from tokaido_env.agents.guide import guides_of
 from tokaido_env.agents.inference import choose
 from tokaido_env.agents.inputs import read_positions, viewer
@@ -138,9 +139,9 @@ class _Notes:
         self,
         games: npt.NDArray[np.int64],
         which: npt.NDArray[np.int64],
-        states: npt.NDArray[np.void],
-        legal: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
+        states: States,
+        legal: Legal,
+        keys: Keys,
     ) -> npt.NDArray[np.int64]:
         """Return the actions (n,) of games with a decision to take."""
         network = self._network
@@ -165,7 +166,7 @@ class _Notes:
     def _look_behind(
         self,
         which: npt.NDArray[np.int64],
-        states: npt.NDArray[np.void],
+        states: States,
         actions: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.int64]:
         """Note the nodes at chance behind actions; return which row each is, or -1."""
@@ -209,8 +210,8 @@ def judge(
     boards: npt.NDArray[np.void],
     guides: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
-    states: npt.NDArray[np.void],
-    legal: npt.NDArray[np.uint64],
+    states: States,
+    legal: Legal,
 ) -> Judged:
     """Ask a network what it says of positions; takes what `read_positions` takes."""
     trunk, moves = read_positions(boards, guides, which, states, legal, STEP)
@@ -228,7 +229,7 @@ def judge_chance(
     boards: npt.NDArray[np.void],
     guides: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
-    states: npt.NDArray[np.void],
+    states: States,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Ask a network what positions at chance are worth; takes what `read_positions` takes.
 
@@ -249,7 +250,7 @@ def _for_player_0(values: torch.Tensor, seats: npt.NDArray[np.int8]) -> npt.NDAr
 
 
 def moves_of(
-    legal: npt.NDArray[np.uint64],
+    legal: Legal,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return of which position each legal action is, and its number: int64 (k,) both."""
     position, action = masks(legal).nonzero()
@@ -276,7 +277,7 @@ def _joined(parts: Any) -> Any:
 def apply_each(
     boards: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
-    states: npt.NDArray[np.void],
+    states: States,
     actions: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int8]:
     """Carry out actions; return by whom each state is seen if it is at chance then, else -1.

@@ -75,7 +75,8 @@ class RunSettings(Declared):
     rate_every: int = setting(
         0,
         Parameter(int, 0),
-        "between ratings on the ladder, also at the end; 0: none, best is last",
+        "steps, updates or rounds between ratings on the ladder, also at the end; 0: none, best is "
+        "last",
     )
     rating_games: int = setting(
         400, Parameter(int, 2), "games against each of three opponents in a rating, even"
@@ -258,11 +259,6 @@ class SelfPlaySettings(RunSettings):
     )
     snapshot_every: int = setting(50, COUNT, "updates between snapshots")
     checkpoint_every: int = setting(20, COUNT, "updates between checkpoints")
-    rate_every: int = setting(
-        0,
-        Parameter(int, 0),
-        "updates between ratings on the ladder, also at the end; 0: none, best is last",
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -322,11 +318,6 @@ class AlphaZeroSettings(RunSettings):
         "at most, even, of a new policy against the one that plays; 0: none",
     )
     threads: int = setting(1, Parameter(int, 1, 256), "of PyTorch; results depend on it")
-    rate_every: int = setting(
-        0,
-        Parameter(int, 0),
-        "rounds between ratings on the ladder, also at the end; 0: none, best is last",
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
