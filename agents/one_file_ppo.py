@@ -26,7 +26,7 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.observing import masks, observe
+from tokaido_env.observers import masks, observe
 
 GAMES, STEPS = 1024, 64  # a rollout
 EPOCHS, MINIBATCH = 4, 4096

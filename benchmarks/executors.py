@@ -25,7 +25,7 @@ import numba
 
 from tokaido_env.agents.champion import CHAMPION
 from tokaido_env.arena.executors import open_executor
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.learn.selfplay_games import SelfPlayGames
 
 EXECUTORS = ("serial", "processes:1", "processes:2", "processes:3")

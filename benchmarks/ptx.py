@@ -92,7 +92,7 @@ def kernels() -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
     from numba import types
 
     from tokaido_env import cuda_kernels
-    from tokaido_env.core.episode import MODE
+    from tokaido_env.core.stepping import MODE
 
     of = types.Array
     games, told = _games(), _told()
@@ -121,8 +121,8 @@ def kernels() -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
 def _players(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
     from numba import types
 
-    from tokaido_env.agents import on_cuda
-    from tokaido_env.agents.guide import GUIDE
+    from tokaido_env.agents import cuda_agents
+    from tokaido_env.agents.eval_tables import GUIDE
     from tokaido_env.agents.heuristic import SCRATCH
     from tokaido_env.agents.inference import Weights, Workspace
 
@@ -137,18 +137,18 @@ def _players(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]
     told = two, one, moves
     policy = (games, _records(GUIDE), moves, network, room, types.int64, types.float64, *told)
     return {
-        "choose_by_heuristic": (on_cuda.choose_by_heuristic, (games, _records(GUIDE), moves)),
-        "choose_by_network": (on_cuda.choose_by_network, policy),
+        "choose_by_heuristic": (cuda_agents.choose_by_heuristic, (games, _records(GUIDE), moves)),
+        "choose_by_network": (cuda_agents.choose_by_network, policy),
     }
 
 
 def _games() -> Any:
     from numba import types
 
-    from tokaido_env.core.box import BOARD
-    from tokaido_env.core.episode import SLOT
-    from tokaido_env.core.luck import LUCK
+    from tokaido_env.core.constants import BOARD
+    from tokaido_env.core.rng import LUCK
     from tokaido_env.core.state import STATE
+    from tokaido_env.core.stepping import SLOT
     from tokaido_env.cuda_kernels import Games
 
     records = [_records(record) for record in (BOARD, STATE, STATE, LUCK, SLOT)]
@@ -171,7 +171,7 @@ def _records(record: Any) -> Any:
     from numba import types
     from numba.cuda.np.numpy_support import from_dtype
 
-    from tokaido_env.core.twins import twin
+    from tokaido_env.core.aligned_dtypes import twin
 
     return types.Array(from_dtype(twin(record)), 1, "C")
 

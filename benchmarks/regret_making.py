@@ -19,19 +19,19 @@ import numpy.typing as npt
 from regret_rollouts import Blocks, roll_out
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.inference import Network, Positions
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, policy_sha256
+from tokaido_env.arena.game_runner import Job, play_games, widened
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import games_to_play
-from tokaido_env.arena.playing import Job, play_games, widened
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bits import actions_of
-from tokaido_env.core.checks import shown
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.arguments import shown
+from tokaido_env.core.bitmask import actions_of
+from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase, copy_rows
 from tokaido_env.study.regret_set import NOT_ROLLED, PHASES, RegretSet

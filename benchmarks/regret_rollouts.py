@@ -24,10 +24,10 @@ from tokaido_env.agents.inference import (
     forward,
     kept_workspaces,
 )
-from tokaido_env.core.bits import lowest
-from tokaido_env.core.box import Mask, Row
+from tokaido_env.core.bitmask import lowest
+from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import allocator, int64, kernel, pooled, subroutine, threads_for
-from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, settle
+from tokaido_env.core.rng import LUCK, begin_luck, hash_bits, settle
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import STATE
 from tokaido_env.core.threads import take

@@ -27,8 +27,8 @@ import regret_making as making
 from regret_agreement import agreement
 
 from tokaido_env.arena.executors import EXECUTORS, Executor, check_executor, open_executor
-from tokaido_env.arena.playing import AgentFailed
-from tokaido_env.core.checks import check_seed
+from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.core.arguments import check_seed
 from tokaido_env.files import check_outputs, locked, whole_file
 from tokaido_env.study.regret_set import BLOCK, SHIPPED, RegretSet
 

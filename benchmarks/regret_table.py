@@ -27,7 +27,7 @@ from tokaido_100 import filled
 
 from tokaido_env.arena.intervals import PAIR_SCORES, Z95
 from tokaido_env.arena.ladder import LADDER
-from tokaido_env.core.checks import plain
+from tokaido_env.core.arguments import plain
 from tokaido_env.files import read_json, write_text
 from tokaido_env.report import regret as report
 from tokaido_env.report.regret import Figures, in_order, with_interval

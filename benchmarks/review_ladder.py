@@ -23,17 +23,17 @@ from tokaido_100 import filled
 
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import Executor, open_executor
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.ladder import LADDER
-from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.arena.records import records_of
 from tokaido_env.arena.tournament import Sheet, play
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.files import read_json, write_text
 from tokaido_env.record import Record, read_each, save
 from tokaido_env.report.tables import Table, markdown, print_table
+from tokaido_env.study.batch_review import Asked, review_each
 from tokaido_env.study.estimates import Figure, mean_of
 from tokaido_env.study.review import DRAWS, OPEN
-from tokaido_env.study.reviews import Asked, review_each
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "review.md"

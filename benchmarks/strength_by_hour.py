@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.arena.ladder import Ladder, ladder_for
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.files import write_text
-from tokaido_env.learn.rating import place
+from tokaido_env.learn.checkpoint_rating import place
 
 _BEGUN = ("settings.json", "config.toml")
 

@@ -27,8 +27,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("boards",),
     ("render",),
     (
-        *("agent", "validity", "position", "trajectory", "record", "game", "turn"),
-        *("observing", "batch", "versus", "spaces"),
+        *("agent", "batch_validation", "position", "trajectory", "record", "game", "timestep"),
+        *("observers", "batch", "single_agent", "spaces"),
     ),
     ("text", "aec", "gym", "sb3", "openspiel", "rllib", "torchrl"),
     ("textarena", "kaggle"),

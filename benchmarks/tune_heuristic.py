@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, BoardRows, Keys, Legal, States
-from tokaido_env.agents.guide import (
+from tokaido_env.agents.eval_tables import (
     N_TERMS,
     TERMS,
     WEIGHT_UNIT,
@@ -36,8 +36,8 @@ from tokaido_env.arena.match import MOST_GAMES
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
-from tokaido_env.core.bits import actions_of
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.arguments import check_seed
+from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.jit import allocator, entry
 from tokaido_env.core.state import END_TRIGGERS
 from tokaido_env.files import check_outputs, write_text

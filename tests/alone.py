@@ -10,11 +10,11 @@ from positions import Position
 from tokaido_env import Game, Phase
 from tokaido_env.agents import Agent, make
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.bits import actions_of
+from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.entities import board_entities, encode_entities_of_game, entity_arrays
-from tokaido_env.core.luck import agent_keys
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
+from tokaido_env.core.rng import agent_keys
 
 Ints = npt.NDArray[np.int64]
 

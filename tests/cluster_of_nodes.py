@@ -19,7 +19,7 @@ from ray.cluster_utils import Cluster
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import Executor, SerialExecutor, open_executor, ray as module
 from tokaido_env.arena.executors.ray import ClusterError
-from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import Sheet, finished_games, play_match
 from tokaido_env.learn.run import begin, train
 from tokaido_env.learn.settings import AlphaZeroSettings

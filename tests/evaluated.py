@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Board
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.heuristic import SCRATCH, count_terms, evaluate, progress, quieted
 from tokaido_env.core.jit import entry
 from tokaido_env.core.state import STATE

@@ -20,7 +20,7 @@ from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 from tokaido_env.openspiel import TokaidoDuoGame, TokaidoDuoObserver
 from tokaido_env.sb3 import TokaidoVecEnv
-from tokaido_env.versus import Versus
+from tokaido_env.single_agent import Versus
 
 CALLS = 6
 ERRORS = (ValueError, IndexError, TypeError, RuntimeError)

@@ -27,7 +27,7 @@ from tokaido_env import Board, BoardError, Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import BOARDS_FOLDER
-from tokaido_env.core.box import CHARACTERS, MAX_ROUNDS, RING_SIZES, STATIONS
+from tokaido_env.core.constants import CHARACTERS, MAX_ROUNDS, RING_SIZES, STATIONS
 from tokaido_env.core.observation import SCALES
 from tokaido_env.record import load, save
 from tokaido_env.render import ansi, svg

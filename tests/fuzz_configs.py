@@ -18,7 +18,7 @@ from tokaido_env.agents.registry import check_from_file, make
 from tokaido_env.arena.ladder import LADDER, LadderError
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli import train
-from tokaido_env.core.checks import SeedError
+from tokaido_env.core.arguments import SeedError
 from tokaido_env.learn.run_folder import begin_folder, extend, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, RunSettings
 from tokaido_env.learn.settings_schema import RunError

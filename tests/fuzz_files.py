@@ -25,14 +25,14 @@ from tokaido_env.arena import suite as suites
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.placing import rate
+from tokaido_env.arena.placement import rate
 from tokaido_env.arena.rating_models import RatingError
 from tokaido_env.arena.ratings import rate_steps
 from tokaido_env.arena.records import Records as MatchRecords
 from tokaido_env.arena.suite import Submission, SubmissionError, Suite, sha256_of
 from tokaido_env.arena.tournament import play
-from tokaido_env.arena.verifying import verify
-from tokaido_env.observing import masks
+from tokaido_env.arena.verification import verify
+from tokaido_env.observers import masks
 from tokaido_env.record import Forfeit, RecordError, load, save
 from tokaido_env.report.protocols import generalisation_table, meaning
 from tokaido_env.study.regret import figures, measure

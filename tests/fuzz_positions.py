@@ -26,7 +26,7 @@ from tokaido_env.files import parse_json
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 from tokaido_env.record import Record, RecordError, replay
 from tokaido_env.render import ansi, svg
-from tokaido_env.versus import Versus
+from tokaido_env.single_agent import Versus
 
 WALKS = 12  # of each board
 STEPS = 900

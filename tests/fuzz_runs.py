@@ -20,7 +20,7 @@ from tokaido_env.agent import AgentError
 from tokaido_env.agents import make
 from tokaido_env.arena.ladder import LadderError
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.checks import SeedError
+from tokaido_env.core.arguments import SeedError
 from tokaido_env.files import OutputError
 from tokaido_env.learn import alphazero, run
 from tokaido_env.learn.network import PolicyNetwork

@@ -19,10 +19,10 @@ from networks import decisions, random_policy
 
 from tokaido_env import ACTIONS, Game, Record
 from tokaido_env.agents import make
-from tokaido_env.agents.plan import led_plan
 from tokaido_env.agents.search import PolicySearchAgent
+from tokaido_env.agents.search_config import led_plan
 from tokaido_env.arena.ladder import hash_of
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.rules import RULES_VERSION
 
 FOLDER = Path(__file__).resolve().parent / "golden"

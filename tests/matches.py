@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from tokaido_env import Game
 from tokaido_env.agents import Agent, make
+from tokaido_env.arena.game_runner import Finished, Numbers, widened
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.playing import Finished, Numbers, widened
 from tokaido_env.arena.records import Records
 from tokaido_env.arena.tournament import Sheet, finished_games, play
-from tokaido_env.core.luck import agent_keys
+from tokaido_env.core.rng import agent_keys
 from tokaido_env.trajectory import in_parts
 
 

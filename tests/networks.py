@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Batch
-from tokaido_env.agents.guide import N_TERMS, guides_of, load_weights
-from tokaido_env.agents.inputs import TERM_UNITS, read_positions
+from tokaido_env.agents.eval_tables import N_TERMS, guides_of, load_weights
+from tokaido_env.agents.network_inputs import TERM_UNITS, read_positions
 from tokaido_env.agents.policy import Policy, Sizes, shapes_of
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import STATE

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from networks import decisions
 
 from tokaido_env import Board
-from tokaido_env.core.bits import actions_of
+from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import Phase
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, PHASES, RegretSet
 

@@ -21,10 +21,10 @@ from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
 from tokaido_env import Batch, Game
 from tokaido_env.agents import make
+from tokaido_env.agents.cuda_agents import CudaHeuristic, CudaPolicy
 from tokaido_env.agents.inference import evaluate_all
-from tokaido_env.agents.on_cuda import CudaHeuristic, CudaPolicy
-from tokaido_env.core.checks import IllegalMove
-from tokaido_env.core.episode import NO_MOVE
+from tokaido_env.core.arguments import IllegalMove
+from tokaido_env.core.stepping import NO_MOVE
 from tokaido_env.cuda import CudaBatch
 
 

@@ -18,7 +18,7 @@ from positions import position
 from tokaido_env import Batch, BoardError, Game, PositionError, SeedError, env, raw_env
 from tokaido_env.agents import AgentError
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.luck import episode_seed
+from tokaido_env.core.rng import episode_seed
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 
 approx = pytest.approx

@@ -18,7 +18,7 @@ from positions import position
 
 from tokaido_env import FEATURES, Game, IllegalMove, env, raw_env
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.luck import episode_seed
+from tokaido_env.core.rng import episode_seed
 
 AGENTS = ["player_0", "player_1"]
 READ_AFTER_RESET = (

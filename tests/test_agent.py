@@ -9,11 +9,11 @@ from tokaido_env import Game
 from tokaido_env.agent import Agent, AgentError, Given, as_agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import cost_of
-from tokaido_env.arena.placing import FEWEST_GAMES, games_against
+from tokaido_env.arena.placement import FEWEST_GAMES, games_against
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bits import actions_of
+from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
-from tokaido_env.versus import Versus
+from tokaido_env.single_agent import Versus
 
 
 class Lowest:

@@ -10,8 +10,8 @@ import pytest
 
 from tokaido_env import ACTIONS
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.box import BOARD
-from tokaido_env.core.luck import LUCK
+from tokaido_env.core.constants import BOARD
+from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import STATE
 
 ROOT = Path(__file__).resolve().parents[1]

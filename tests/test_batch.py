@@ -30,12 +30,12 @@ from tokaido_env.agents import make
 from tokaido_env.batch import Batch, Turn
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bits import actions_of
+from tokaido_env.core.arguments import MAX_SEED
+from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT, RANDOM, random_actions
-from tokaido_env.core.checks import MAX_SEED
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
-from tokaido_env.core.luck import agent_keys, episode_seed
 from tokaido_env.core.observation import N_FEATURES, SCALES, encode_game
+from tokaido_env.core.rng import agent_keys, episode_seed
 from tokaido_env.core.state import Phase
 
 Ints = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ from tokaido_env import Batch
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import STATE
 from tokaido_env.gym import TokaidoDuoVectorEnv
-from tokaido_env.observing import ALIGNMENT, BufferPool, masks, observe
+from tokaido_env.observers import ALIGNMENT, BufferPool, masks, observe
 from tokaido_env.position import PositionError
 
 

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tokaido_env.agents.guide import GUIDE
+from tokaido_env.agents.eval_tables import GUIDE
 from tokaido_env.agents.heuristic import SCRATCH
-from tokaido_env.core.box import BOARD
-from tokaido_env.core.episode import MODE, SLOT
-from tokaido_env.core.luck import LUCK
+from tokaido_env.core.aligned_dtypes import twin
+from tokaido_env.core.constants import BOARD
+from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import STATE
-from tokaido_env.core.twins import twin
+from tokaido_env.core.stepping import MODE, SLOT
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -21,7 +21,7 @@ PAGES = sorted(
     ]
 )
 ON_THE_SITE = [page for page in PAGES if page.is_relative_to(DOCS)]
-ADAPTERS = ["gym", "kaggle", "observing", "openspiel", "rllib", "sb3"]
+ADAPTERS = ["gym", "kaggle", "observers", "openspiel", "rllib", "sb3"]
 ADAPTERS += ["text", "textarena", "torchrl"]
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.checks import brief, plain, shown
+from tokaido_env.core.arguments import brief, plain, shown
 from tokaido_env.files import (
     InUseError,
     OutputError,

@@ -21,7 +21,7 @@ from positions import (
 import tokaido_env
 from tokaido_env import Game, IllegalMove
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
-from tokaido_env.core.checks import MAX_SEED, SeedError
+from tokaido_env.core.arguments import MAX_SEED, SeedError
 from tokaido_env.core.jit import INTERPRETED
 
 GAMES = 2 if INTERPRETED else 40

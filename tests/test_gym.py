@@ -21,8 +21,8 @@ from positions import game_at
 from tokaido_env import SeedError
 from tokaido_env.agents import make
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.luck import episode_seed
 from tokaido_env.core.observation import FEATURES
+from tokaido_env.core.rng import episode_seed
 from tokaido_env.core.state import NOBODY
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 

@@ -36,8 +36,8 @@ from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.luck import episode_seed
 from tokaido_env.core.observation import N_FEATURES
+from tokaido_env.core.rng import episode_seed
 from tokaido_env.learn.network import frozen
 from tokaido_env.rllib import (
     NAME,

@@ -29,14 +29,14 @@ from tokaido_env import Game, PositionError
 from tokaido_env.agent import AgentError
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
-from tokaido_env.core import loops
+from tokaido_env.core import batch_kernels
 from tokaido_env.core.bots import GREEDY
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.state import MAX_COINS, STATE, Phase
 from tokaido_env.core.state_validation import limits
 from tokaido_env.position import from_dict, to_dict
-from tokaido_env.versus import Versus
+from tokaido_env.single_agent import Versus
 
 TESTS = Path(__file__).resolve().parent
 BOARD = Board.load()
@@ -225,11 +225,13 @@ def test_seats_of_any_order_are_read(kind: Any) -> None:
     right = batch.observe(games, np.array([0, 1, 1, 0], kind))
     strided, kept = np.array([0, 9, 1, 9, 1, 9, 0, 9], kind)[::2], np.array([0, 1, 1, 0], kind)
     kept.flags.writeable = False
-    compiled = len(loops.observe.signatures) if hasattr(loops.observe, "signatures") else 0
+    compiled = (
+        len(batch_kernels.observe.signatures) if hasattr(batch_kernels.observe, "signatures") else 0
+    )
     for same in (strided, kept, np.array([0, 1, 1, 0], np.dtype(kind).newbyteorder(">"))):
         assert np.array_equal(batch.observe(games, same), right)
     if compiled:
-        assert len(loops.observe.signatures) == compiled
+        assert len(batch_kernels.observe.signatures) == compiled
     nobody, first = np.full(N, -1, kind), np.zeros(N, kind)
     assert np.array_equal(batch.observe(games, nobody), batch.observe(games, first))
 

@@ -10,7 +10,7 @@ import pytest
 from tokaido_env import Batch, Game, record
 from tokaido_env.agent import AgentError
 from tokaido_env.agents import make
-from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import LABELS
 from tokaido_env.text import (

@@ -9,7 +9,7 @@ from torchrl.envs.utils import check_env_specs
 
 from tokaido_env import Batch
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.checks import IllegalMove, SeedError
+from tokaido_env.core.arguments import IllegalMove, SeedError
 from tokaido_env.torchrl import TokaidoDuoEnv, turning
 
 

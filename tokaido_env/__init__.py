@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tokaido_env.boards.board import Board
     from tokaido_env.boards.reader import BoardError
     from tokaido_env.core.actions import LABELS as ACTIONS
-    from tokaido_env.core.checks import IllegalMove, SeedError
+    from tokaido_env.core.arguments import IllegalMove, SeedError
     from tokaido_env.core.observation import FEATURES, Feature
     from tokaido_env.core.state import Phase
     from tokaido_env.game import Game
@@ -58,12 +58,12 @@ _MODULES = {
     "BoardError": "boards.reader",
     "Feature": "core.observation",
     "Game": "game",
-    "IllegalMove": "core.checks",
+    "IllegalMove": "core.arguments",
     "Phase": "core.state",
     "PositionError": "position",
     "Record": "record",
     "RecordError": "record",
-    "SeedError": "core.checks",
+    "SeedError": "core.arguments",
     "env": "aec",
     "raw_env": "aec",
 }

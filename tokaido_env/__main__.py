@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from tokaido_env import __version__
-from tokaido_env.cli.program import program
+from tokaido_env.cli.command import program
 
 COMMANDS = {
     "play": "play against an agent, in a browser or the terminal",

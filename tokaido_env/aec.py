@@ -26,14 +26,14 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env import AECIterable, AECIterator
 from pettingzoo.utils.env_logger import EnvLogger
 
-from tokaido_env.boards.pool import BoardPool, Boards
+from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.checks import IllegalMove, check_choice, check_seed
-from tokaido_env.core.luck import entropy_seed, episode_seed
+from tokaido_env.core.arguments import IllegalMove, check_choice, check_seed
+from tokaido_env.core.rng import entropy_seed, episode_seed
 from tokaido_env.core.rules import rewards_of
 from tokaido_env.core.state import NOBODY
 from tokaido_env.game import Game
-from tokaido_env.observing import ENTITIES, GameObserver, check_observation
+from tokaido_env.observers import ENTITIES, GameObserver, check_observation
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.spaces import action_space, observation_space, options_of
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.arguments import shown
 from tokaido_env.core.bots import NO_BOT
-from tokaido_env.core.box import BOARD
-from tokaido_env.core.checks import shown
+from tokaido_env.core.constants import BOARD
 from tokaido_env.core.state import STATE
 
 

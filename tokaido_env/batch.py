@@ -16,14 +16,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env import validity
+from tokaido_env import batch_validation
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.boards.pool import BoardPool, Boards
-from tokaido_env.core import loops
+from tokaido_env.batch_validation import Games, Positions
+from tokaido_env.boards.board_pool import BoardPool, Boards
+from tokaido_env.core import batch_kernels
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bits import MASK_BYTES
-from tokaido_env.core.bots import BOTS, NO_BOT
-from tokaido_env.core.checks import (
+from tokaido_env.core.arguments import (
     CHANCES,
     Chance,
     IllegalMove,
@@ -33,14 +32,15 @@ from tokaido_env.core.checks import (
     joined,
     shown,
 )
-from tokaido_env.core.episode import MODE, NO_MOVE, SLOT
-from tokaido_env.core.luck import LUCK, entropy_seed, episode_seeds
-from tokaido_env.core.outcomes import refusal
+from tokaido_env.core.bitmask import MASK_BYTES
+from tokaido_env.core.bots import BOTS, NO_BOT
+from tokaido_env.core.events import refusal
+from tokaido_env.core.rng import LUCK, entropy_seed, episode_seeds
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
-from tokaido_env.observing import Observation, Observer, aligned_zeros
-from tokaido_env.turn import Turn, copied_turn
-from tokaido_env.validity import Games, Positions
+from tokaido_env.core.stepping import MODE, NO_MOVE, SLOT
+from tokaido_env.observers import Observation, Observer, aligned_zeros
+from tokaido_env.timestep import Turn, copied_turn
 
 Seeds = int | npt.ArrayLike | None
 
@@ -102,7 +102,7 @@ class Batch:
         check: bool = True,
         copy: bool = True,
     ) -> None:
-        n = validity.checked_count(n)
+        n = batch_validation.checked_count(n)
         check_choice("chance", chance, CHANCES)
         check_choice("reward", reward, ("win", "margin"))
         for name, flag in (("autoreset", autoreset), ("check", check), ("copy", copy)):
@@ -181,7 +181,7 @@ class Batch:
         """Return the integer odds of each outcome, (n, MAX_OUTCOMES): zeros where none is next."""
         self._need_begun(self.all_games)
         out = np.zeros((len(self), MAX_OUTCOMES), np.int64)
-        loops.weights(self.all_games, self.boards, self.states, self.slots, out)
+        batch_kernels.weights(self.all_games, self.boards, self.states, self.slots, out)
         return out
 
     def sample(self) -> npt.NDArray[np.int64]:
@@ -192,7 +192,7 @@ class Batch:
         """
         self._need_begun(self.all_games)
         out = np.empty(len(self), np.int64)
-        loops.outcomes(self.all_games, self.boards, self.states, self.luck, self.slots, out)
+        batch_kernels.outcomes(self.all_games, self.boards, self.states, self.luck, self.slots, out)
         return out
 
     # Some of the games
@@ -218,7 +218,7 @@ class Batch:
         slots["base"][games] = bases
         slots["board"][games] = boards
         put_rows(self.states, games, states)
-        loops.begin(games, self.boards, self.states, self.luck, self.slots, self.legal)
+        batch_kernels.begin(games, self.boards, self.states, self.luck, self.slots, self.legal)
         self._note_begun()
 
     def settle(self, games: Games) -> None:
@@ -236,7 +236,7 @@ class Batch:
                 `bots.NO_BOT`, of which each game needs one.
         """
         games = self._some(games, apart=True)
-        seated = validity.checked_bots(bots, len(games))
+        seated = batch_validation.checked_bots(bots, len(games))
         self.slots["bot"][games] = seated
         self.mode["bots"] |= (seated != NO_BOT).any()
 
@@ -250,7 +250,7 @@ class Batch:
         """
         games = self._some(games, apart=True)
         self._need_begun(games)
-        chosen = validity.checked_moves(moves, len(games))
+        chosen = batch_validation.checked_moves(moves, len(games))
         if self._check and check:
             wrong = self._illegal(games, chosen)
             if wrong.any():
@@ -260,12 +260,12 @@ class Batch:
     def illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which moves of the given games are not on offer: bool (k,)."""
         games = self._some(games)
-        return self._illegal(games, validity.checked_moves(moves, len(games)))
+        return self._illegal(games, batch_validation.checked_moves(moves, len(games)))
 
     def refuse(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
         """Raise `IllegalMove`, naming moves that `illegal` has found and what was legal."""
         games = self._some(games)
-        moves = validity.checked_moves(moves, len(games))
+        moves = batch_validation.checked_moves(moves, len(games))
         if not len(games):
             raise ValueError("games: expected one or more with an illegal move, got none")
         refusals = map(self._refusal, games.tolist(), moves.tolist())
@@ -297,7 +297,7 @@ class Batch:
         """Return what an agent draws from for its decision in each of the given games (k,)."""
         games = self._some(games)
         out = np.empty(len(games), np.uint64)
-        loops.keys(games, self.states, self.slots, out)
+        batch_kernels.keys(games, self.states, self.slots, out)
         return out
 
     def turn(self) -> Turn:
@@ -315,7 +315,7 @@ class Batch:
             seats: integers (k,): 0, 1, or -1 (nobody), which stands for 0.
         """
         games = self._some(games)
-        chosen = validity.checked_seats(seats, len(games))
+        chosen = batch_validation.checked_seats(seats, len(games))
         return self._observer.observe((games, self.boards, self.states, self.slots, chosen))
 
     @property
@@ -325,14 +325,14 @@ class Batch:
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:
         """Return the legal actions of the given games: bool (k, N_ACTIONS)."""
-        return loops.mask_rows(self._some(games), self.legal).view(np.bool_)
+        return batch_kernels.mask_rows(self._some(games), self.legal).view(np.bool_)
 
     def rewards(self, games: Games) -> npt.NDArray[np.float32]:
         """Return the rewards of both seats where the given games stand: float32 (k, 2)."""
         games = self._some(games)
         out = np.empty((len(games), 2), np.float32)
         margin = bool(self.mode["margin"][0])
-        loops.rewards(games, self.boards, self.states, self.slots, margin, out)
+        batch_kernels.rewards(games, self.boards, self.states, self.slots, margin, out)
         return out
 
     def boards_of(self, games: Games) -> npt.NDArray[np.void]:
@@ -362,18 +362,18 @@ class Batch:
         """
         chosen = self.all_games if games is None else self._some(games, apart=True)
         like = self._arrays() | {"boards": self.pool.hashes}
-        held = validity.checked_arrays(snapshot, like, len(chosen))
+        held = batch_validation.checked_arrays(snapshot, like, len(chosen))
         boards = self.pool.found(held["boards"], self.slots["board"][chosen])
         foreign = np.flatnonzero(boards < 0)
         if len(foreign):
             game = int(chosen[foreign[0]])
             raise ValueError(f"snapshot: it was taken on another board than game {game} is played")
-        validity.check_states(self.pool, self.boards, boards, chosen, held["states"])
-        validity.check_slots(self.boards, boards, held)
+        batch_validation.check_states(self.pool, self.boards, boards, chosen, held["states"])
+        batch_validation.check_slots(self.boards, boards, held)
         for name, array in self._arrays().items():
             put_rows(array, chosen, held[name])
         self.slots["board"][chosen] = boards
-        loops.expand(self.all_games, self.legal, self._words)
+        batch_kernels.expand(self.all_games, self.legal, self._words)
         self.mode["bots"] = (self.slots["bot"] != NO_BOT).any()
         self._note_begun()
 
@@ -383,11 +383,13 @@ class Batch:
         """Return indices as kernels take them; `apart`: refuse a game that is named twice."""
         if games is self.all_games:
             return games
-        return validity.checked_games(games, len(self), self._met if apart else None)
+        return batch_validation.checked_games(games, len(self), self._met if apart else None)
 
     def _illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         wrong = np.empty(len(games), np.bool_)
-        loops.find_illegal(games, self.boards, self.states, self.slots, self.legal, moves, wrong)
+        batch_kernels.find_illegal(
+            games, self.boards, self.states, self.slots, self.legal, moves, wrong
+        )
         return wrong
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -429,7 +431,7 @@ class Batch:
         self._run(games, np.empty(len(games), np.int64), mode)
 
     def _run(self, games: Games, moves: npt.NDArray[np.int64], mode: npt.NDArray[np.void]) -> None:
-        loops.advance(
+        batch_kernels.advance(
             *(games, self.boards, self.states, self.luck, self.slots),
             *(self.legal, self._words, moves, self._fresh, mode),
         )
@@ -453,7 +455,7 @@ class Batch:
             first = check_seed(seed)
             check_seed(first + len(self) - 1)
             return first + games
-        return validity.checked_seeds(seed, games)
+        return batch_validation.checked_seeds(seed, games)
 
     def _boards_for(
         self, games: Games, bases: npt.NDArray[np.int64], episodes: npt.NDArray[np.int64]
@@ -475,7 +477,7 @@ class Batch:
         """
         if positions is None:
             return copy_rows(self._fresh, which)
-        return validity.states_from(positions, self.pool, which, games)
+        return batch_validation.states_from(positions, self.pool, which, games)
 
     def _refusal(self, game: int, move: int) -> str:
         board = int(self.slots["board"][game])

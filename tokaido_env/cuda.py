@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.extras import missing
+from tokaido_env.core.optional_deps import missing
 
 if find_spec("numba_cuda") is None:  # without it, numba.cuda is there and has nothing
     raise missing("games on a GPU need", "numba_cuda", "cuda")
@@ -31,24 +31,24 @@ if find_spec("numba_cuda") is None:  # without it, numba.cuda is there and has n
 from numba import cuda
 from numba.core import config
 
-from tokaido_env import cuda_kernels as kernels, validity
+from tokaido_env import batch_validation, cuda_kernels as kernels
 from tokaido_env.batch import Batch, Seeds
-from tokaido_env.boards.pool import BoardPool, Boards
+from tokaido_env.batch_validation import Positions
+from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bits import MASK_BYTES
+from tokaido_env.core.aligned_dtypes import twin
+from tokaido_env.core.arguments import Chance, check_choice, shown
+from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.bots import BOTS, GREEDY
-from tokaido_env.core.box import BOARD
-from tokaido_env.core.checks import Chance, check_choice, shown
-from tokaido_env.core.episode import MODE, SLOT
-from tokaido_env.core.luck import LUCK
+from tokaido_env.core.constants import BOARD
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
+from tokaido_env.core.rng import LUCK
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import STATE, start
-from tokaido_env.core.twins import twin
-from tokaido_env.observing import check_observation
-from tokaido_env.turn import Turn
-from tokaido_env.validity import Positions
+from tokaido_env.core.stepping import MODE, SLOT
+from tokaido_env.observers import check_observation
+from tokaido_env.timestep import Turn
 
 OLDEST = (7, 0)
 """The compute capability that is needed: Volta's, of 2017."""
@@ -190,7 +190,7 @@ class CudaBatch:
 
     def observe(self, seats: npt.ArrayLike) -> Any:
         """Return what seats see, integers (n,) of 0 and 1, on the GPU: as `Turn.observation`."""
-        chosen = validity.checked_seats(seats, len(self)).astype(np.int8)
+        chosen = batch_validation.checked_seats(seats, len(self)).astype(np.int8)
         width = N_FEATURES + self._blocks.shape[1]
         out = cuda.device_array((len(self), width), self._dtype)
         self._observe(cuda.to_device(chosen), out)
@@ -340,7 +340,7 @@ class CudaBatch:
     def _on_device(self, moves: Any) -> Any:
         """Return moves as kernels take them: int64 (n,) on this GPU."""
         if not _is_on_gpu(moves):
-            self._moves.copy_to_device(validity.checked_moves(moves, len(self)))
+            self._moves.copy_to_device(batch_validation.checked_moves(moves, len(self)))
             return self._moves
         where = _device_of(moves)
         if where not in (None, self._device):

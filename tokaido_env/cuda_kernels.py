@@ -1,8 +1,8 @@
-"""The kernels of `CudaBatch`: one thread plays one game, by the functions of `core` as they are.
+"""GPU kernels of `CudaBatch`: one thread plays one game with the functions of `core`.
 
-Here stands nothing of the rules. What a CPU does in loops over games (`core.loops`) is launched
-here over as many threads; records are the aligned twins (`core.twins`), and what a step tells is
-written to arrays of its own, which neighbouring threads write side by side.
+The rules stay in `core`. On the CPU `core.batch_kernels` loops over games; here each thread plays
+one. States use the aligned dtypes of `core.aligned_dtypes`, and the results of a step go to arrays
+of their own, so that neighbouring threads write to neighbouring addresses.
 """
 
 from __future__ import annotations
@@ -12,9 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda
 
-from tokaido_env.core.bits import expand_mask
+from tokaido_env.core.aligned_dtypes import twin
+from tokaido_env.core.bitmask import expand_mask
 from tokaido_env.core.bots import NO_BOT
-from tokaido_env.core.episode import (
+from tokaido_env.core.jit import int64
+from tokaido_env.core.observation import N_FEATURES, encode
+from tokaido_env.core.rng import sample
+from tokaido_env.core.rules import is_chance, outcome_weights
+from tokaido_env.core.state import STATE
+from tokaido_env.core.stepping import (
     NO_MOVE,
     chosen_move,
     decision_key,
@@ -24,12 +30,6 @@ from tokaido_env.core.episode import (
     play,
     possible_outcome,
 )
-from tokaido_env.core.jit import int64
-from tokaido_env.core.luck import sample
-from tokaido_env.core.observation import N_FEATURES, encode
-from tokaido_env.core.rules import is_chance, outcome_weights
-from tokaido_env.core.state import STATE
-from tokaido_env.core.twins import twin
 
 _SCRATCH = twin(STATE)
 

@@ -39,7 +39,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from tokaido_env.core.checks import MAX_SEED, MOST_NAME, MOST_PATH, brief, plain, shown
+from tokaido_env.core.arguments import MAX_SEED, MOST_NAME, MOST_PATH, brief, plain, shown
 from tokaido_env.files import read_json, read_toml
 
 Name = Annotated[str, Meta(max_length=MOST_NAME)]

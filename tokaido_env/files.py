@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
+from tokaido_env.core.arguments import MOST_PATH, brief, plain, shown
 
 MOST_NESTED = 64  # lists and objects within each other, and parts of a key
 

@@ -12,23 +12,23 @@ import numpy.typing as npt
 
 from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool, Boards, board_named
+from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
 from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
-from tokaido_env.core.bits import actions_of, expand
-from tokaido_env.core.checks import (
+from tokaido_env.core.arguments import (
     CHANCES,
     Chance,
     IllegalMove,
     check_choice,
     check_seed,
 )
-from tokaido_env.core.episode import NO_ROOM, advance, weights_of
-from tokaido_env.core.luck import LUCK, entropy_seed, fork_luck, start_luck
+from tokaido_env.core.bitmask import actions_of, expand
+from tokaido_env.core.events import outcome_label, outcomes_by_label, refusal
 from tokaido_env.core.observation import N_FEATURES, encode_game
-from tokaido_env.core.outcomes import outcome_label, outcomes_by_label, refusal
-from tokaido_env.core.plain import optional, result_of
+from tokaido_env.core.rng import LUCK, entropy_seed, fork_luck, start_luck
 from tokaido_env.core.rules import MAX_OUTCOMES, winner_of
+from tokaido_env.core.serialization import optional, result_of
 from tokaido_env.core.state import CHANCE_PHASES, ENDS, NOBODY, OVER, Phase, copy_rows, start
+from tokaido_env.core.stepping import NO_ROOM, advance, weights_of
 
 if TYPE_CHECKING:
     from tokaido_env.agent import Agent
@@ -47,7 +47,7 @@ class Game:
 
     Args:
         board: name of a built-in board, path of a board file, `family:NUMBER`, a `Board`, or a
-            pool such as `family:train/1000`, of which the seed draws one (`boards.pool`).
+            pool such as `family:train/1000`, of which the seed draws one (`boards.board_pool`).
         seed: of the game's luck, 0 to 2**53 - 1; the same seed and moves give the same game. None
             takes one from the operating system.
         chance: "sampled": chance resolves itself from the seed; "explicit": the game stops at each

@@ -12,7 +12,7 @@
 | step | one decision of the learner, and all the opponent's until the learner decides again |
 | render modes | `tokaido_env.render.modes`: text, pixels, a window |
 
-An illegal action loses the game. `tokaido_env.versus` plays the games; this translates.
+An illegal action loses the game. `tokaido_env.single_agent` plays the games; this translates.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from tokaido_env.agent import as_agent
-from tokaido_env.boards.pool import Boards
-from tokaido_env.core.checks import as_array, check_choice, check_seed, form
+from tokaido_env.boards.board_pool import Boards
+from tokaido_env.core.arguments import as_array, check_choice, check_seed, form
 from tokaido_env.core.state import NOBODY
-from tokaido_env.observing import Observation, seen_of
+from tokaido_env.observers import Observation, seen_of
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
+from tokaido_env.single_agent import Ended, Opponents, Seating, Versus
 from tokaido_env.spaces import action_space, observation_space, options_of
-from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels

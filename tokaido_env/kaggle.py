@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tokaido_env.boards.pool import Boards
-from tokaido_env.core.checks import shown
+from tokaido_env.boards.board_pool import Boards
+from tokaido_env.core.arguments import shown
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 from tokaido_env.text import TextFormat, parse, prompt_of

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.core.extras import missing
+from tokaido_env.core.optional_deps import missing
 
 try:
     import pyspiel
@@ -40,13 +40,13 @@ except ModuleNotFoundError as error:
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
-from tokaido_env.core.box import CHARACTERS, COASTAL_TOWNS, PAINTINGS
-from tokaido_env.core.checks import as_integer, check_choice, shown
-from tokaido_env.core.episode import weights_of
+from tokaido_env.core.arguments import as_integer, check_choice, shown
+from tokaido_env.core.constants import CHARACTERS, COASTAL_TOWNS, PAINTINGS
 from tokaido_env.core.rules import MAX_OUTCOMES, rewards_of
 from tokaido_env.core.state import MAX_PENDING
+from tokaido_env.core.stepping import weights_of
 from tokaido_env.game import Game
-from tokaido_env.observing import GameObserver
+from tokaido_env.observers import GameObserver
 
 SHORT_NAME = "tokaido_duo"
 REWARDS = ("win", "margin")

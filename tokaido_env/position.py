@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import DataReader
-from tokaido_env.core import plain, state_validation as validation
-from tokaido_env.core.box import (
+from tokaido_env.core import serialization, state_validation as validation
+from tokaido_env.core.arguments import brief, shown
+from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
     COASTAL_TOWNS,
@@ -27,7 +28,6 @@ from tokaido_env.core.box import (
     WARE_COUNTS,
     WARES,
 )
-from tokaido_env.core.checks import brief, shown
 from tokaido_env.core.state import ENDS, MAX_COINS, MAX_PENDING, NOBODY, Phase, start
 from tokaido_env.core.state_validation import first_fault
 
@@ -109,7 +109,7 @@ class PositionError(ValueError):
 
 def to_dict(board: Board, row: np.void) -> dict[str, Any]:
     """Return everything visible in a state as plain JSON types."""
-    return plain.to_dict(board.name, board.record[0], row)
+    return serialization.to_dict(board.name, board.record[0], row)
 
 
 def from_dict(board: Board, position: Mapping[str, Any]) -> npt.NDArray[np.void]:

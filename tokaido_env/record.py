@@ -17,12 +17,12 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool, Boards, board_named
+from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.checks import MOST_NAME, IllegalMove, plain, shown
-from tokaido_env.core.plain import result_of
+from tokaido_env.core.arguments import MOST_NAME, IllegalMove, plain, shown
 from tokaido_env.core.rules import RULES_VERSION
+from tokaido_env.core.serialization import result_of
 from tokaido_env.decoding import Seed, Source, Struct
 from tokaido_env.files import parse_json, write_text
 from tokaido_env.position import PositionError, from_dict

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tokaido_env.core.extras import missing
+from tokaido_env.core.optional_deps import missing
 
 try:
     from ray.rllib.algorithms.ppo import PPOConfig
@@ -37,7 +37,7 @@ except ModuleNotFoundError as error:
     raise missing("RLlib, best in an environment of its own, needs", error.name, "rllib") from error
 
 from tokaido_env import aec
-from tokaido_env.core.checks import as_integer, shown
+from tokaido_env.core.arguments import as_integer, shown
 
 NAME = "tokaido_duo"
 POLICY = "learner"

@@ -1,6 +1,6 @@
 """Tokaido Duo for Stable-Baselines3: many games of one learner as a VecEnv, in one process.
 
-`tokaido_env.versus` plays the games and tells what a step is; this translates.
+`tokaido_env.single_agent` plays the games and tells what a step is; this translates.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.extras import missing
+from tokaido_env.core.optional_deps import missing
 
 try:
     from stable_baselines3.common.vec_env import VecEnv
 except ModuleNotFoundError as error:
     raise missing("TokaidoVecEnv needs", error.name, "train") from error
 
-from tokaido_env.boards.pool import Boards
-from tokaido_env.core.checks import as_integer, check_choice, check_seed, shown
+from tokaido_env.batch_validation import checked_games
+from tokaido_env.boards.board_pool import Boards
+from tokaido_env.core.arguments import as_integer, check_choice, check_seed, shown
 from tokaido_env.core.observation import OBSERVATION_DTYPES
+from tokaido_env.single_agent import Ended, Opponents, Seating, Versus
 from tokaido_env.spaces import action_space, observation_space
-from tokaido_env.validity import checked_games
-from tokaido_env.versus import Ended, Opponents, Seating, Versus
 
 
 class TokaidoVecEnv(VecEnv):

@@ -9,11 +9,11 @@ import numpy as np
 from gymnasium import spaces
 
 from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.arguments import shown
 from tokaido_env.core.board_features import BOARD_SCALES
-from tokaido_env.core.checks import shown
 from tokaido_env.core.entities import ENTITY_SHAPES
 from tokaido_env.core.observation import SCALES
-from tokaido_env.observing import ENTITIES, Observation, check_observation
+from tokaido_env.observers import ENTITIES, Observation, check_observation
 
 
 def action_space() -> spaces.Discrete:

@@ -23,16 +23,16 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent, AgentError, as_agent
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import Boards
+from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.bits import actions_of
-from tokaido_env.core.checks import as_integer, brief, check_choice, shown
+from tokaido_env.core.arguments import as_integer, brief, check_choice, shown
+from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import Phase
 from tokaido_env.game import Game
 from tokaido_env.position import to_dict
 from tokaido_env.record import FORFEIT, MOST_DETAIL, Forfeit, Record
+from tokaido_env.render.narration import happened_between
 from tokaido_env.render.scene import SEATS, scenes_of
-from tokaido_env.render.words import happened_between
 
 Respond = Callable[[str], str]
 """Answers a prompt."""

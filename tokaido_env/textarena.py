@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tokaido_env.core.extras import missing
+from tokaido_env.core.optional_deps import missing
 
 try:
     import textarena
@@ -40,7 +40,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing("games of TextArena need", error.name, "textarena") from error
 
-from tokaido_env.boards.pool import Boards
+from tokaido_env.boards.board_pool import Boards
 from tokaido_env.game import Game
 from tokaido_env.text import RULES, TextFormat, history_of, parse, prompt_of
 

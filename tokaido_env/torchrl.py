@@ -28,7 +28,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.extras import missing
+from tokaido_env.core.optional_deps import missing
 
 try:
     import torch
@@ -39,11 +39,11 @@ except ModuleNotFoundError as error:
     raise missing("TokaidoDuoEnv needs", error.name, "torchrl") from error
 
 from tokaido_env.batch import Batch
-from tokaido_env.boards.pool import Boards
+from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.checks import check_seed
-from tokaido_env.observing import row_width
-from tokaido_env.turn import Turn
+from tokaido_env.core.arguments import check_seed
+from tokaido_env.observers import row_width
+from tokaido_env.timestep import Turn
 
 
 class TokaidoDuoEnv(EnvBase):

@@ -17,14 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core import plain
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core import serialization
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.box import Row
-from tokaido_env.core.checks import IllegalMove
-from tokaido_env.core.jit import allocator, entry, int64, kernel
-from tokaido_env.core.luck import LUCK, begin_luck, key_of_seed, sample
-from tokaido_env.core.outcomes import (
+from tokaido_env.core.arguments import IllegalMove
+from tokaido_env.core.constants import Row
+from tokaido_env.core.events import (
     DECISION,
     FIRST_STEP,
     PLACE,
@@ -32,6 +30,8 @@ from tokaido_env.core.outcomes import (
     event_labels,
     refusal,
 )
+from tokaido_env.core.jit import allocator, entry, int64, kernel
+from tokaido_env.core.rng import LUCK, begin_luck, key_of_seed, sample
 from tokaido_env.core.rules import (
     MAX_OUTCOMES,
     apply,
@@ -63,7 +63,7 @@ class Trajectory:
         board: of all games.
         offsets: int64 (n + 1,): game `g` has the rows `offsets[g]` to `offsets[g + 1]`.
         states: `STATE` (rows,), the position before each event, in its last row that at the end.
-        events: int16 (rows,), what happened then, by its code (`core.outcomes`): of a decision the
+        events: int16 (rows,), what happened then, by its code (`core.events`): of a decision the
             id of the action; `NO_EVENT` in the last row of a game.
         legal: uint64 (rows,), the legal actions as bits; 0 at chance and when over.
     """
@@ -121,7 +121,7 @@ class Trajectory:
 
     def position(self, row: int) -> dict[str, Any]:
         """Return the position in a row as plain JSON types, for `Game.from_dict`."""
-        return plain.to_dict(self.board.name, self.board.record[0], self.states[row])
+        return serialization.to_dict(self.board.name, self.board.record[0], self.states[row])
 
 
 def labels_of(board: Board, events: npt.NDArray[np.int16]) -> tuple[str, ...]:
@@ -298,7 +298,7 @@ def _play_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, roo
 
 @kernel
 def _place(s: Row, mask: np.uint64) -> int:
-    """Return where the next event is: a place of `core.outcomes`."""
+    """Return where the next event is: a place of `core.events`."""
     if mask != np.uint64(0):
         return int64(DECISION)
     phase = int64(s["phase"])

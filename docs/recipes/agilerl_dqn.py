@@ -25,7 +25,7 @@ from tensordict import TensorDict
 from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.observing import masks, observe
+from tokaido_env.observers import masks, observe
 
 GAMES, BATCH, MEMORY = 64, 512, 100_000
 EXPLORATION, LEARNING_RATE = (1.0, 0.05), 5e-4

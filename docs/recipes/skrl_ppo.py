@@ -30,7 +30,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.observing import masks, observe
+from tokaido_env.observers import masks, observe
 
 GAMES, ROLLOUT, EPOCHS, MINIBATCHES = 256, 64, 4, 16
 LEARNING_RATE, LAMBDA, WIDTH, IMPOSSIBLE = 1e-3, 0.95, 256, -1e9

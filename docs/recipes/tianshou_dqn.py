@@ -31,7 +31,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.observing import masks, observe
+from tokaido_env.observers import masks, observe
 
 GAMES, COLLECTED, BATCH, GRADIENT_STEPS = 16, 1600, 256, 0.05
 EXPLORATION, LEARNING_RATE, TARGET_EVERY, HORIZON = (1.0, 0.05), 5e-4, 300, 20

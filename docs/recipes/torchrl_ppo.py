@@ -29,7 +29,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
-from tokaido_env.observing import masks, observe
+from tokaido_env.observers import masks, observe
 from tokaido_env.torchrl import TokaidoDuoEnv, turning
 
 GAMES, STEPS, EPOCHS, MINIBATCH = 256, 64, 4, 1024

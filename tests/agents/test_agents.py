@@ -12,10 +12,10 @@ from repeatable import check_repeatable
 
 from tokaido_env.agents import Agent, AgentError, Policy, describe, make
 from tokaido_env.agents.champion import CHAMPION, GENERALIST
-from tokaido_env.agents.plan import led_plan
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import cost_of
 from tokaido_env.agents.search import PolicySearchAgent
+from tokaido_env.agents.search_config import led_plan
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import N_ACTIONS
 

@@ -15,9 +15,9 @@ from tokaido_env import Game, Phase
 from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.expectimax import _SAMPLED, ExpectimaxAgent
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.box import ICONS, WARES
+from tokaido_env.core.constants import ICONS, WARES
 from tokaido_env.core.jit import INTERPRETED, entry
-from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, sample
+from tokaido_env.core.rng import LUCK, begin_luck, hash_bits, sample
 
 KEY = 1234567
 PIECES = (Phase.DRAW, Phase.REVEAL)

@@ -12,7 +12,7 @@ from positions import some_move
 
 from tokaido_env import Game
 from tokaido_env.agents import make
-from tokaido_env.agents.guide import (
+from tokaido_env.agents.eval_tables import (
     GUIDE,
     N_TERMS,
     TERMS,
@@ -23,7 +23,7 @@ from tokaido_env.agents.guide import (
 )
 from tokaido_env.agents.heuristic import TAPER
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.core.box import WARES
+from tokaido_env.core.constants import WARES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 
 NAMES = [name for name, _ in TERMS]

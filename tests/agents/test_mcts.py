@@ -13,9 +13,9 @@ from solved import best, decides_twice, last_positions, solve
 
 from tokaido_env import Batch, Game
 from tokaido_env.agents import make
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.search import MctsAgent
-from tokaido_env.agents.tree import kept_trees
+from tokaido_env.agents.search_tree import kept_trees
 from tokaido_env.arena.tournament import play_match
 
 Actions = npt.NDArray[np.int64]

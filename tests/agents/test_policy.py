@@ -21,10 +21,10 @@ from safetensors.numpy import save_file
 
 from tokaido_env import Game
 from tokaido_env.agents import PolicyError, make
-from tokaido_env.agents.guide import guides_of, load_weights
-from tokaido_env.agents.inputs import OUTLOOK, read_positions
+from tokaido_env.agents.eval_tables import guides_of, load_weights
+from tokaido_env.agents.network_inputs import OUTLOOK, read_positions
 from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes, shapes_of
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.state import Phase

@@ -14,12 +14,12 @@ from solved import best, decides_twice, last_positions, positions_behind, solve
 
 from tokaido_env import Game
 from tokaido_env.agents import make, search as searches
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.inference import Network, Positions
-from tokaido_env.agents.plan import led_plan
 from tokaido_env.agents.policy import Policy, PolicyAgent, shapes_of
 from tokaido_env.agents.search import Found, PolicySearchAgent
-from tokaido_env.agents.tree import Tree, make_trees
+from tokaido_env.agents.search_config import led_plan
+from tokaido_env.agents.search_tree import Tree, make_trees
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import FEATURES

@@ -21,9 +21,9 @@ from positions import shikoku_data, write_board
 from tokaido_env import IllegalMove, SeedError
 from tokaido_env.agents import Agent, make
 from tokaido_env.arena.executors import SerialExecutor, open_executor
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.match import GAME, POINTS, Match
-from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.arena.tournament import (
     Sheet,
     executor_for,
@@ -32,7 +32,7 @@ from tokaido_env.arena.tournament import (
     play_match,
 )
 from tokaido_env.boards.board import Board
-from tokaido_env.core.luck import arena_seed, episode_seed
+from tokaido_env.core.rng import arena_seed, episode_seed
 
 Floats = npt.NDArray[np.float64]
 
@@ -330,7 +330,7 @@ def test_a_part_of_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sheet.match().results.shape == sheet.match(12).results.shape == (4, 2)
     assert sheet.match(4).results.shape == (2, 2)
     play(sheet, a, b)
-    monkeypatch.setattr("tokaido_env.arena.playing.Batch", None)
+    monkeypatch.setattr("tokaido_env.arena.game_runner.Batch", None)
     play(sheet, a, b)  # nothing is left to play
     assert sheet.finished.all()
 

@@ -16,7 +16,7 @@ from tokaido_env.arena.intervals import (
     wilson,
 )
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 
 MEAN = 0.42
 SIMULATED, RESAMPLES = 300, 250

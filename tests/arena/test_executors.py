@@ -20,7 +20,7 @@ from tokaido_env.arena.executors import (
     check_executor,
     open_executor,
 )
-from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import Sheet, _tasks, finished_games, play_match
 
 

@@ -23,10 +23,10 @@ from tokaido_env.arena.ladder import (
     rungs_of,
 )
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.placing import games_against, games_between, rate
+from tokaido_env.arena.placement import games_against, games_between, rate
 from tokaido_env.arena.ratings import expected_score, fit, rate_against, rate_matches
 from tokaido_env.boards.board import Board
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.arguments import check_seed
 
 BOARD = Board.load()
 SLOW = "mcts:sims=4000"

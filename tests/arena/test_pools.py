@@ -25,8 +25,8 @@ from tokaido_env.arena.ladder import (
 from tokaido_env.arena.match import POINTS, Match
 from tokaido_env.arena.records import Records, records_of
 from tokaido_env.arena.tournament import Sheet, play, play_match
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.rng import arena_seed
 from tokaido_env.record import RecordError, load
 from tokaido_env.trajectory import in_parts, of_moves
 

@@ -122,7 +122,7 @@ def test_an_interrupted_write_is_written_over(match: Sheet, tmp_path: Path) -> N
 def test_games_are_in_the_file_while_others_are_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tokaido_env.arena.playing.SECONDS", 0.0)
+    monkeypatch.setattr("tokaido_env.arena.game_runner.SECONDS", 0.0)
     seen: list[int] = []
 
     class Looks(Agent):

@@ -17,15 +17,15 @@ from processes import ROOT
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import SerialExecutor, open_executor
+from tokaido_env.arena.game_runner import Forfeits
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.playing import Forfeits
 from tokaido_env.arena.records import Records, merge, read_records
 from tokaido_env.arena.sandbox import Failure, Limits, SandboxedAgent, check_limits, make_sandboxed
 from tokaido_env.arena.tournament import Sheet, play, play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.plain import result_of
+from tokaido_env.core.serialization import result_of
 from tokaido_env.record import Forfeit, Record, RecordError, load, replay
 from tokaido_env.trajectory import of_events
 

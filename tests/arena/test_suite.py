@@ -27,9 +27,9 @@ from tokaido_env.arena.suite import (
     strengths_on,
 )
 from tokaido_env.arena.tournament import Sheet, play
-from tokaido_env.arena.verifying import decide_again, verify
+from tokaido_env.arena.verification import decide_again, verify
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.rng import arena_seed
 from tokaido_env.record import Forfeit, RecordError
 
 SMALL = Path(__file__).parents[1] / "golden" / "small-suite.json"

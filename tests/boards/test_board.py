@@ -20,7 +20,7 @@ from positions import (
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.boards.reader import BoardNameWarning
-from tokaido_env.core.box import AREAS, BOARD, TOWNS
+from tokaido_env.core.constants import AREAS, BOARD, TOWNS
 
 # RULES.md's table: what each area is next to.
 ADJACENCY = {

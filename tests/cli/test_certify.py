@@ -12,7 +12,7 @@ from processes import ROOT
 
 from tokaido_env.cli import certify
 from tokaido_env.cli.certify import CHECKS, DRAWING, TESTED, Check
-from tokaido_env.core.extras import how_to_install
+from tokaido_env.core.optional_deps import how_to_install
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 

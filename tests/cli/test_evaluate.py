@@ -269,7 +269,7 @@ def test_the_agents_are_listed(capsys: Output) -> None:
 def test_an_error_is_one_line_and_status_1_before_a_game_is_played(
     capsys: Output, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
-    monkeypatch.setattr("tokaido_env.arena.playing.Batch", None)
+    monkeypatch.setattr("tokaido_env.arena.game_runner.Batch", None)
     assert main(list(arguments)) == 1
     error = capsys.readouterr().err
     assert error.startswith("evaluate: ")

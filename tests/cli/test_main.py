@@ -15,7 +15,7 @@ from positions import other_board_data, write_board
 
 from tokaido_env import FEATURES, Game
 from tokaido_env.__main__ import COMMANDS, main
-from tokaido_env.cli.program import program, reports_errors
+from tokaido_env.cli.command import program, reports_errors
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import ENTITY_FEATURES

@@ -13,7 +13,7 @@ from tokaido_env.__main__ import main
 from tokaido_env.cli.play import _saying
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.actions import IDS
-from tokaido_env.web.session import HUMAN, Session
+from tokaido_env.web.game_session import HUMAN, Session
 
 Output = pytest.CaptureFixture[str]
 

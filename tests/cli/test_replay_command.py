@@ -6,8 +6,8 @@ import pytest
 
 from tokaido_env import record
 from tokaido_env.__main__ import main
+from tokaido_env.web.game_session import Session
 from tokaido_env.web.replay_page import MAX_GAMES
-from tokaido_env.web.session import Session
 
 Output = pytest.CaptureFixture[str]
 

@@ -22,7 +22,7 @@ from positions import (
 from tokaido_env import ACTIONS, Board, Game
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.board_features import BOARD_FEATURES, board_blocks
-from tokaido_env.core.box import CHARACTERS, STATIONS, WARES
+from tokaido_env.core.constants import CHARACTERS, STATIONS, WARES
 from tokaido_env.core.entities import (
     ACTION_ENTITY,
     ENTITY_FEATURES,

@@ -27,7 +27,7 @@ from positions import (
 
 from tokaido_env import Batch, Board, Game
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bits import expand
+from tokaido_env.core.bitmask import expand
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import FEATURES, N_FEATURES, SCALES, Feature, encode_game
 from tokaido_env.core.state import Phase

@@ -16,11 +16,11 @@ from positions import COASTAL, PAINTINGS, TOKENS, WARES, game_at, play, player, 
 
 from tokaido_env import Board, Game
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.box import AREAS, CHARACTERS
-from tokaido_env.core.episode import advance
-from tokaido_env.core.luck import LUCK
+from tokaido_env.core.constants import AREAS, CHARACTERS
+from tokaido_env.core.rng import LUCK
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase
+from tokaido_env.core.stepping import advance
 
 FAR_AWAY = {"pilgrim": 12, "merchant": "M4", "artist": "A4"}  # away from A1, A2 and A6 to A8
 NO_WAVES_LEFT = {"pilgrim": ("tranquil", 0), "merchant": ("crafty", 1), "artist": ("inspired", 1)}

@@ -5,7 +5,7 @@ import numpy.typing as npt
 import pytest
 from positions import random_walk
 
-from tokaido_env.core.luck import LUCK
+from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import STATE, copy_rows, put_rows
 
 ROWS = pytest.mark.parametrize("rows", [[0], [3, 1], [2, 2, 0], [-1, 0], []], ids=str)

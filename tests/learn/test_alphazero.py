@@ -14,11 +14,11 @@ from short_run import SHORT, contents, metrics, words_of
 from tokaido_env import Game
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import AgentCache
-from tokaido_env.arena.playing import AgentFailed
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.train import main
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.luck import agent_keys, episode_seed
+from tokaido_env.core.rng import agent_keys, episode_seed
 from tokaido_env.learn import alphazero, run as runs
 from tokaido_env.learn.alphazero import learn
 from tokaido_env.learn.network import PolicyNetwork, frozen

@@ -10,7 +10,7 @@ from networks import SMALL, decisions, inputs_of, random_policy
 from short_run import VALUES, contents, words_of
 
 from tokaido_env.agents import Policy, make
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.train import main as train
 from tokaido_env.learn import run as runs
 from tokaido_env.learn.network import Moves, PolicyNetwork

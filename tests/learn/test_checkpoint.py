@@ -12,7 +12,7 @@ import torch
 from networks import SMALL
 from torch.optim import Adam
 
-from tokaido_env.agents.inputs import N_INPUTS, N_RESULT
+from tokaido_env.agents.network_inputs import N_INPUTS, N_RESULT
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.learn import checkpoint
 from tokaido_env.learn.checkpoint import (

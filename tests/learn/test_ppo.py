@@ -17,7 +17,7 @@ from short_run import VALUES, contents, metrics
 from stable_baselines3.common.callbacks import BaseCallback
 
 from tokaido_env import Game
-from tokaido_env.agents.inputs import MOST_LEGAL, N_INPUTS, N_RESULT
+from tokaido_env.agents.network_inputs import MOST_LEGAL, N_INPUTS, N_RESULT
 from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.core.actions import N_ACTIONS

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from tokaido_env import Batch
-from tokaido_env.agents.inputs import viewer
+from tokaido_env.agents.network_inputs import viewer
 from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes
 from tokaido_env.arena.tournament import play_match
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import apply, is_chance, scores_of
 from tokaido_env.core.state import END_TRIGGERS

@@ -10,7 +10,7 @@ from networks import counting_policy, decisions, random_policy
 from tokaido_env import Board
 from tokaido_env.agents import Policy
 from tokaido_env.agents.champion import CHAMPION
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.learn import value_calibration as module
 from tokaido_env.learn.value_calibration import (
     Positions,

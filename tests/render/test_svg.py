@@ -14,11 +14,11 @@ from positions import other_board_data, write_board
 
 from tokaido_env import Board, Game
 from tokaido_env.boards.board import built_in_boards
-from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
+from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.core.state import Phase
-from tokaido_env.render import chart as charts
+from tokaido_env.render import map_layout as charts
 from tokaido_env.render.ansi_map import survey
-from tokaido_env.render.chart import Chart, Point, chart_of
+from tokaido_env.render.map_layout import Chart, Point, chart_of
 from tokaido_env.render.scene import choices_of, place_of, scene_of
 from tokaido_env.render.style import THEMES, style
 from tokaido_env.render.svg import draw, panels_of

@@ -17,7 +17,7 @@ from processes import ROOT
 
 from tokaido_env import Game
 from tokaido_env.__main__ import main as command
-from tokaido_env.core.checks import plain
+from tokaido_env.core.arguments import plain
 from tokaido_env.files import read_json
 from tokaido_env.study import analysis
 

@@ -20,8 +20,8 @@ from tokaido_env.arena.match import TRIGGERS
 from tokaido_env.arena.tournament import play_alone, play_on
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.checks import shown
-from tokaido_env.core.luck import agent_keys, arena_seed
+from tokaido_env.core.arguments import shown
+from tokaido_env.core.rng import agent_keys, arena_seed
 from tokaido_env.position import to_dict
 from tokaido_env.study import analysis
 from tokaido_env.study.analysis import (

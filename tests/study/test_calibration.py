@@ -14,12 +14,13 @@ from tokaido_env import Batch, Board, Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import SerialExecutor
-from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.tournament import play_alone
 from tokaido_env.cli.evaluate import main
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import SETUP
 from tokaido_env.report import calibration as report
+from tokaido_env.study.agent_values import values_after
 from tokaido_env.study.calibration import (
     ROUNDS,
     Judged,
@@ -31,7 +32,6 @@ from tokaido_env.study.calibration import (
     events_of,
     figures,
 )
-from tokaido_env.study.judging import values_after
 from tokaido_env.trajectory import of_moves
 
 BOARD = Board.load()

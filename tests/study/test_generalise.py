@@ -17,7 +17,7 @@ from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.tournament import Sheet, play, play_match
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.rng import arena_seed
 from tokaido_env.study.generalise import Plan, plan, trained_on
 
 

@@ -15,7 +15,7 @@ from twice import Twice
 from tokaido_env import IllegalMove
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.study.regret import (
     ERROR,
     Measured,

@@ -10,11 +10,11 @@ from processes import ROOT
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.inference import Positions
-from tokaido_env.core.bits import actions_of
+from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.jit import INTERPRETED
-from tokaido_env.core.plain import to_dict
+from tokaido_env.core.serialization import to_dict
 from tokaido_env.study.regret_set import BLOCK
 
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -20,9 +20,9 @@ from tokaido_env import Game, Record, RecordError
 from tokaido_env.__main__ import main
 from tokaido_env.core.actions import IDS
 from tokaido_env.record import load, save
+from tokaido_env.render.narration import shown_names, tell
 from tokaido_env.render.scene import scene_of
 from tokaido_env.render.svg import panels_of
-from tokaido_env.render.words import shown_names, tell
 from tokaido_env.web.replay_page import MAX_GAMES, replay_page, scrubber
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "games.jsonl"

@@ -11,10 +11,10 @@ import uvicorn
 from browsers import Browser, quiet, until
 
 from tokaido_env import record
+from tokaido_env.web.game_session import HUMAN, Session
+from tokaido_env.web.live_game import Table
 from tokaido_env.web.server import address, app_of, listen, new_token
-from tokaido_env.web.session import HUMAN, Session
 from tokaido_env.web.static_files import module_text, sheet_text
-from tokaido_env.web.table import Table
 
 pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.action_chains import ActionChains

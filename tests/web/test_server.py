@@ -14,8 +14,8 @@ import pytest
 
 from tokaido_env import record
 from tokaido_env.__main__ import main
-from tokaido_env.web.session import HUMAN, Session
-from tokaido_env.web.table import Table
+from tokaido_env.web.game_session import HUMAN, Session
+from tokaido_env.web.live_game import Table
 
 pytest.importorskip("httpx2")
 from starlette.testclient import TestClient

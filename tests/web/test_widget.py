@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tokaido_env import Game, record
-from tokaido_env.web.session import HUMAN
+from tokaido_env.web.game_session import HUMAN
 
 pytest.importorskip("anywidget")
 from tokaido_env.web.widget import TableWidget, go_on, play

@@ -6,9 +6,9 @@
 """
 
 from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.baselines import GreedyAgent, RandomAgent
 from tokaido_env.agents.policy import Policy, PolicyError
 from tokaido_env.agents.registry import describe, make
-from tokaido_env.agents.simple import GreedyAgent, RandomAgent
 
 __all__ = [
     "Agent",

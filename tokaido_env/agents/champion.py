@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.plan import in_spec, led_plan
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.search import PolicySearchAgent
+from tokaido_env.agents.search_config import in_spec, led_plan
 
 _FOLDER = Path(__file__).resolve().parent
 

@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.heuristic import SCRATCH, best_action, evaluate
 from tokaido_env.agents.inference import Positions
-from tokaido_env.core.bits import highest
-from tokaido_env.core.box import Mask, Row
+from tokaido_env.core.bitmask import highest
+from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine
-from tokaido_env.core.luck import LUCK, begin_luck, hash_bits, sample
+from tokaido_env.core.rng import LUCK, begin_luck, hash_bits, sample
 from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, outcome_weights
 from tokaido_env.core.state import DISCARD, DRAW, MOVE, NOBODY, OVER, REVEAL, ROLL, STATE
 

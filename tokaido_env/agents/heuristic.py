@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.guide import (
+from tokaido_env.agents.eval_tables import (
     ANY_DIE,
     N_TERMS,
     SIXTHS,
     WEIGHT_UNIT,
     guides_of,
 )
-from tokaido_env.core.bits import highest, lowest, spread
-from tokaido_env.core.box import (
+from tokaido_env.core.bitmask import highest, lowest, spread
+from tokaido_env.core.constants import (
     ARTIST,
     CAPACITY,
     GARDEN,

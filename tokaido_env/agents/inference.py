@@ -18,16 +18,16 @@ import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agent import BoardRows, Legal, States
-from tokaido_env.agents.by_board import ByBoard
-from tokaido_env.agents.guide import N_TERMS, guides_of
+from tokaido_env.agents.board_cache import ByBoard
+from tokaido_env.agents.eval_tables import N_TERMS, guides_of
 from tokaido_env.agents.heuristic import SCRATCH
-from tokaido_env.agents.inputs import MOST_LEGAL, OUTLOOK, read_position
+from tokaido_env.agents.network_inputs import MOST_LEGAL, OUTLOOK, read_position
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bits import lowest
+from tokaido_env.core.bitmask import lowest
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
-from tokaido_env.core.box import Row
+from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import entry, index, int64, kernel, parallel, subroutine, threads_for
-from tokaido_env.core.luck import hash_bits
+from tokaido_env.core.rng import hash_bits
 from tokaido_env.core.threads import rows_apart, take
 
 Floats = npt.NDArray[np.float32]

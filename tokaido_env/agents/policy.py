@@ -39,11 +39,11 @@ from tokaido_env.agents.inference import (
     choose,
     evaluate_all,
 )
-from tokaido_env.agents.inputs import INPUTS_HASH, LARGEST, N_INPUTS, N_RESULT
+from tokaido_env.agents.network_inputs import INPUTS_HASH, LARGEST, N_INPUTS, N_RESULT
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
+from tokaido_env.core.arguments import MOST_PATH, brief, plain, shown
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
-from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
-from tokaido_env.core.extras import missing
+from tokaido_env.core.optional_deps import missing
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import FILE, FOLDER, NOTHING, parse_json, standing, whole_file
 

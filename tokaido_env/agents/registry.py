@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.policy import path_in_spec
-from tokaido_env.core.checks import MOST_NAME, plain, shown
+from tokaido_env.core.arguments import MOST_NAME, plain, shown
 from tokaido_env.files import FOLDER, standing
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.heuristic import evaluate, final_result
 from tokaido_env.agents.inference import (
     FIRST_ROW,
@@ -37,9 +37,10 @@ from tokaido_env.agents.inference import (
     kept_workspaces,
     value_at_chance,
 )
-from tokaido_env.agents.inputs import viewer
-from tokaido_env.agents.opponent import OpponentModel, decides, note_odds, opponent_at
-from tokaido_env.agents.plan import (
+from tokaido_env.agents.network_inputs import viewer
+from tokaido_env.agents.opponent_model import OpponentModel, decides, note_odds, opponent_at
+from tokaido_env.agents.policy import Policy, path_in_spec
+from tokaido_env.agents.search_config import (
     FULL,
     JUDGED,
     STRATIFIED,
@@ -48,14 +49,7 @@ from tokaido_env.agents.plan import (
     in_spec,
     led_plan,
 )
-from tokaido_env.agents.policy import Policy, path_in_spec
-from tokaido_env.agents.selection import (
-    note_priors,
-    select_by_odds,
-    select_by_policy,
-    select_by_value,
-)
-from tokaido_env.agents.tree import (
+from tokaido_env.agents.search_tree import (
     Tree,
     back_up,
     begin_tree,
@@ -67,12 +61,18 @@ from tokaido_env.agents.tree import (
     note_visits,
     sample_chance,
 )
+from tokaido_env.agents.selection import (
+    note_priors,
+    select_by_odds,
+    select_by_policy,
+    select_by_value,
+)
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bits import lowest
+from tokaido_env.core.bitmask import lowest
 from tokaido_env.core.bots import random_action
-from tokaido_env.core.box import Row
+from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
-from tokaido_env.core.luck import begin_luck, hash_bits, settle
+from tokaido_env.core.rng import begin_luck, hash_bits, settle
 from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import NOBODY, OVER
 from tokaido_env.core.threads import take

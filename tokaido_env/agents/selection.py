@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.agents.tree import Tree
-from tokaido_env.core.box import Row
+from tokaido_env.agents.search_tree import Tree
+from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, kernel
 
 # UCB1.

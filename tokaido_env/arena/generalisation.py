@@ -31,8 +31,8 @@ from tokaido_env.arena.intervals import (
 )
 from tokaido_env.arena.match import MOST_GAMES, Match
 from tokaido_env.arena.protocol import OnBoard, counts_of
-from tokaido_env.boards.family import is_family, numbers_of
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.boards.procedural import is_family, numbers_of
 from tokaido_env.decoding import Name, Seed, Source, Struct
 
 VERSION = 1

@@ -25,10 +25,10 @@ from tokaido_env.arena.match import MOST_GAMES, Match
 from tokaido_env.arena.rating_models import LINKS, link_of
 from tokaido_env.arena.ratings import LINK, Fit, Rating, anchor_among, fit, rate_matches
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.family import is_family
-from tokaido_env.boards.pool import BoardPool, Boards
+from tokaido_env.boards.board_pool import BoardPool, Boards
+from tokaido_env.boards.procedural import is_family
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.checks import check_seed, shown
+from tokaido_env.core.arguments import check_seed, shown
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.decoding import Name, Seed, Share, Source, Struct
 from tokaido_env.files import locked, write_text

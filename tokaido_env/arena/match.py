@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.arena.intervals import Adjusted, adjusted_score, score_interval
-from tokaido_env.core.box import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, Row
+from tokaido_env.core.constants import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, Row
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import reward, score
 from tokaido_env.core.state import put_rows

@@ -14,7 +14,7 @@ from tokaido_env.arena.intervals import Estimate
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.tournament import Sheet
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.decoding import Name
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.checks import check_choice
+from tokaido_env.core.arguments import check_choice
 
 Floats = npt.NDArray[np.float64]
 

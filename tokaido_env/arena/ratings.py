@@ -23,7 +23,7 @@ from msgspec import Meta
 
 from tokaido_env.arena.intervals import chi2_tail, interval_of
 from tokaido_env.arena.match import MOST_GAMES, Match
-from tokaido_env.arena.pairs import Paired, Pairs
+from tokaido_env.arena.paired_games import Paired, Pairs
 from tokaido_env.arena.rating_models import PROBIT, Link, RatingError, link_of, maximise
 from tokaido_env.decoding import Name, Number, Share, Struct
 

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.arena.luck import note_luck
+from tokaido_env.arena.game_runner import Finished, Numbers
 from tokaido_env.arena.match import POINTS, note_played
-from tokaido_env.arena.playing import Finished, Numbers
 from tokaido_env.arena.tournament import Sheet
+from tokaido_env.arena.variance_reduction import note_luck
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool, Boards, board_named
+from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.arguments import plain, shown
 from tokaido_env.core.state import ENDS
 from tokaido_env.files import lock, naming, sync, sync_folder, whole_file
 from tokaido_env.record import FORFEIT, FORMAT, Record, RecordError, replay

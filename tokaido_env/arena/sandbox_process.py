@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import AgentError
-from tokaido_env.agents.outside import NoAction
+from tokaido_env.agents.python_agent import NoAction
 from tokaido_env.agents.registry import make
+from tokaido_env.batch_validation import checked_moves
 from tokaido_env.boards.board import Board
-from tokaido_env.core.checks import brief, told
+from tokaido_env.core.arguments import brief, told
 from tokaido_env.record import MOST_DETAIL
-from tokaido_env.validity import checked_moves
 
 _MIB = 1 << 20
 

@@ -26,12 +26,12 @@ from tokaido_env.agents.registry import check_from_file
 from tokaido_env.arena.intervals import Estimate, interquartile_mean, interval_of
 from tokaido_env.arena.ladder import boards_of, hash_of
 from tokaido_env.arena.match import MOST_GAMES, Match
-from tokaido_env.arena.pairs import Pairs
+from tokaido_env.arena.paired_games import Pairs
 from tokaido_env.arena.protocol import OnBoard, counts_of, sheet_of
 from tokaido_env.arena.rating_models import PROBIT, link_of, maximise
 from tokaido_env.arena.tournament import Sheet
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core.checks import plain
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.arguments import plain
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.decoding import Name, Number, Seed, Share, Source, Struct
 

@@ -23,8 +23,7 @@ from tokaido_env.arena.executors import (
     chunked,
     split,
 )
-from tokaido_env.arena.match import MOST_GAMES, Match, games_to_play
-from tokaido_env.arena.playing import (
+from tokaido_env.arena.game_runner import (
     Finished,
     Forfeits,
     Job,
@@ -32,11 +31,12 @@ from tokaido_env.arena.playing import (
     play_games,
     widened,
 )
+from tokaido_env.arena.match import MOST_GAMES, Match, games_to_play
 from tokaido_env.arena.sandbox import Limits
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool, Boards
-from tokaido_env.core.checks import check_seed
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.boards.board_pool import BoardPool, Boards
+from tokaido_env.core.arguments import check_seed
+from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import copy_rows
 
 CHUNK = 4096  # games at once

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.boards.family import is_family, numbers_of
 from tokaido_env.boards.geometry import (
     area_paths,
     areas_on_the_way,
@@ -31,6 +30,7 @@ from tokaido_env.boards.geometry import (
     town_areas,
     town_reach,
 )
+from tokaido_env.boards.procedural import is_family, numbers_of
 from tokaido_env.boards.reader import (
     PROVENANCES,
     UNKNOWN,
@@ -41,7 +41,8 @@ from tokaido_env.boards.reader import (
     table_of,
 )
 from tokaido_env.boards.writer import board_data, board_text, values_of
-from tokaido_env.core.box import (
+from tokaido_env.core.arguments import MOST_PATH, brief, plain, shown
+from tokaido_env.core.constants import (
     AREAS,
     BOARD,
     COAST,
@@ -52,7 +53,6 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import MOST_PATH, brief, plain, shown
 from tokaido_env.files import FILE, standing, write_text
 
 BOARDS_FOLDER = Path(__file__).resolve().parent

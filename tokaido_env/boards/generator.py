@@ -19,9 +19,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from tokaido_env.boards.family import PREFIX, check_number
 from tokaido_env.boards.geometry import Routes, neighbours, town_areas, town_reach
-from tokaido_env.core.box import (
+from tokaido_env.boards.procedural import PREFIX, check_number
+from tokaido_env.core.constants import (
     AREAS,
     COASTAL_TOWNS,
     ICONS,

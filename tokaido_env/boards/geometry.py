@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.box import COASTAL_TOWNS, MAX_DIE, TOWNS
+from tokaido_env.core.constants import COASTAL_TOWNS, MAX_DIE, TOWNS
 
 Routes = tuple[tuple[str, str], ...]
 Neighbours = tuple[tuple[int, ...], ...]

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.boards.geometry import area_paths, component, edges
-from tokaido_env.core.box import (
+from tokaido_env.core.arguments import MOST_NAME, MOST_PATH, brief, plain
+from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
     COASTAL_TOWNS,
@@ -21,7 +22,6 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import MOST_NAME, MOST_PATH, brief, plain
 from tokaido_env.files import read_toml
 
 PROVENANCES = ("rulebook", "public source", "inferred", "reconstruction", "box")

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokaido_env.boards.family import is_family
+from tokaido_env.boards.procedural import is_family
 from tokaido_env.boards.reader import UNKNOWN, single_values
-from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
-from tokaido_env.core.checks import MOST_PATH, plain
+from tokaido_env.core.arguments import MOST_PATH, plain
+from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.files import MOST_NESTED
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tokaido_env.cli.program import parser_of
+from tokaido_env.cli.command import parser_of
 from tokaido_env.core.actions import IDS, LABELS
-from tokaido_env.core.box import CHARACTERS, ICONS, SIDES, WARES
+from tokaido_env.core.constants import CHARACTERS, ICONS, SIDES, WARES
 
 _WAVE = ", with the wave held"
 

@@ -25,7 +25,7 @@ import numba
 import tokaido_env
 from tokaido_env.cli.bench_games import GAMES, Done, has_gpu
 from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
-from tokaido_env.cli.program import parser_of, reports_errors
+from tokaido_env.cli.command import parser_of, reports_errors
 from tokaido_env.files import check_outputs, write_text
 
 PACKAGES = (

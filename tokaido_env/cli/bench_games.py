@@ -103,7 +103,7 @@ def searching(spec: str) -> Callable[[], Done]:
         return agent, batch, np.flatnonzero(several)
 
     def measure() -> Done:
-        from tokaido_env.agents.guide import guides_of
+        from tokaido_env.agents.eval_tables import guides_of
         from tokaido_env.agents.search import SearchAgent
 
         agent, batch, games = begun()

@@ -11,9 +11,9 @@ from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.arena.executors import check_executor
 from tokaido_env.boards.board import Board
-from tokaido_env.cli.matches import add_executor, chosen_executor
-from tokaido_env.cli.program import program
-from tokaido_env.core.extras import require
+from tokaido_env.cli.cli_options import add_executor, chosen_executor
+from tokaido_env.cli.command import program
+from tokaido_env.core.optional_deps import require
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.report import calibration as report
 from tokaido_env.report.progress import match_bar

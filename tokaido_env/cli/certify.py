@@ -24,8 +24,8 @@ from unittest import mock
 
 import tokaido_env
 from tokaido_env import files
-from tokaido_env.cli.program import parser_of
-from tokaido_env.core.extras import how_to_install
+from tokaido_env.cli.command import parser_of
+from tokaido_env.core.optional_deps import how_to_install
 
 # What PettingZoo warns of any dictionary with a mask that is not on a list of its own.
 OF_DICTIONARIES = (

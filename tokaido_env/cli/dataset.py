@@ -50,7 +50,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.boards.pool import Boards
+from tokaido_env.boards.board_pool import Boards
 from tokaido_env.cli.tabular_io import (
     TEXT,
     TEXTS,
@@ -61,13 +61,13 @@ from tokaido_env.cli.tabular_io import (
     table_file,
     write_member,
 )
-from tokaido_env.core import loops
+from tokaido_env.core import batch_kernels
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, units
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
 from tokaido_env.files import check_outputs, whole_file
-from tokaido_env.observing import observe
+from tokaido_env.observers import observe
 from tokaido_env.record import Record, read_each, records_of
 from tokaido_env.trajectory import Trajectory
 
@@ -206,7 +206,7 @@ def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) ->
         "board": np.full(length, board.name),
         "board_hash": np.full(length, board.hash),
         "observation": observations[:-2],
-        "mask": loops.mask_rows(decisions, played.legal),
+        "mask": batch_kernels.mask_rows(decisions, played.legal),
         "action": played.events[decisions].astype(np.int64),
         "chance": [list(labels[i + 1 : j]) for i, j in between],
         "next_player": played.movers[following],

@@ -32,21 +32,18 @@ from typing import Any, NamedTuple
 from tokaido_env.agents import Agent, describe, make
 from tokaido_env.agents.registry import check_names, entrant, policy_of
 from tokaido_env.arena.executors import check_executor
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.match_series import Result
 from tokaido_env.arena.rating_models import RatingError
 from tokaido_env.arena.ratings import Rating, anchor_of, fit, rate_matches
 from tokaido_env.arena.records import Records, merge, read_shard, shard
 from tokaido_env.arena.sandbox import CAN_FORK, MEMORY, Limits, check_limits, make_sandboxed
-from tokaido_env.arena.series import Result
-from tokaido_env.arena.stopping import check_error
+from tokaido_env.arena.sequential_test import check_error
 from tokaido_env.arena.tournament import Sheet
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.calibrate import calibrate_agent
-from tokaido_env.cli.exploit import exploit_agent
-from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
-from tokaido_env.cli.ladders import build_ladder, place_agent
-from tokaido_env.cli.matches import (
+from tokaido_env.cli.cli_options import (
     Scale,
     add_common,
     add_link,
@@ -56,11 +53,14 @@ from tokaido_env.cli.matches import (
     tell_forfeits,
     tell_stopped,
 )
-from tokaido_env.cli.program import parser_of, program, reports_errors
+from tokaido_env.cli.command import parser_of, program, reports_errors
+from tokaido_env.cli.exploit import exploit_agent
+from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
+from tokaido_env.cli.ladders import build_ladder, place_agent
 from tokaido_env.cli.protocols import generalise, suite, verify_submission
 from tokaido_env.cli.regret import regret
-from tokaido_env.core.checks import check_seed, plain
-from tokaido_env.core.extras import require
+from tokaido_env.core.arguments import check_seed, plain
+from tokaido_env.core.optional_deps import require
 from tokaido_env.files import check_outputs
 from tokaido_env.report import tables
 from tokaido_env.report.standings import Standing, standings

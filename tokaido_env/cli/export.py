@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tokaido_env.cli import dataset, games_table, minari_dataset
+from tokaido_env.cli.command import parser_of, reports_errors
 from tokaido_env.cli.minari_dataset import PREFIX
-from tokaido_env.cli.program import parser_of, reports_errors
 
 
 @reports_errors("export")

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import numpy as np
 
+from tokaido_env.arena.game_runner import Numbers
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.playing import Numbers
 from tokaido_env.arena.records import records_of
 from tokaido_env.arena.tournament import Sheet
 from tokaido_env.files import check_outputs, write_text

@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.boards.pool import Boards
+from tokaido_env.boards.board_pool import Boards
 from tokaido_env.cli.tabular_io import TEXT, check_format, table_file
-from tokaido_env.core.box import LASTS
+from tokaido_env.core.constants import LASTS
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import check_outputs
 from tokaido_env.record import Record, read_each

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
-from tokaido_env.arena import placing
+from tokaido_env.arena import placement
 from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.ladder import (
     Ladder,
@@ -23,6 +23,7 @@ from tokaido_env.arena.ladder import (
     rungs_of,
 )
 from tokaido_env.arena.match import Match
+from tokaido_env.arena.match_series import Result
 from tokaido_env.arena.ratings import (
     ANCHORS,
     fit,
@@ -30,12 +31,18 @@ from tokaido_env.arena.ratings import (
     rate_matches,
     rate_steps,
 )
-from tokaido_env.arena.series import Result
 from tokaido_env.arena.tournament import Sheet, play
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.cli.matches import Scale, add_common, add_link, bar, chosen_executor, save_results
-from tokaido_env.cli.program import program
-from tokaido_env.core.checks import check_choice, check_seed
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.cli.cli_options import (
+    Scale,
+    add_common,
+    add_link,
+    bar,
+    chosen_executor,
+    save_results,
+)
+from tokaido_env.cli.command import program
+from tokaido_env.core.arguments import check_choice, check_seed
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.report import tables
 
@@ -105,7 +112,7 @@ def place_agent(arguments: list[str]) -> int:
     add = parser.add_argument
     add("agent", metavar="AGENT", help=f"a spec string, see {program('evaluate')} --list")
     add("--ladder", type=Path, metavar="FILE", help="(ours for the board)")
-    add("--opponents", type=int, default=placing.OPPONENTS, help="how many to meet")
+    add("--opponents", type=int, default=placement.OPPONENTS, help="how many to meet")
     add("--thorough", action="store_true", help="meet slow agents too")
     add(
         "--trust",
@@ -122,7 +129,7 @@ def place_agent(arguments: list[str]) -> int:
     trusted = [spec, options.agent, *options.trust]
     loaded = Ladder.load(options.ladder, board, trusted)
     with _player(options, loaded.pool) as play_two:
-        rated = placing.rate(
+        rated = placement.rate(
             *(spec, loaded),
             play=play_two,
             seed=options.seed,

@@ -28,12 +28,12 @@ import gymnasium
 import numpy as np
 
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import Boards
+from tokaido_env.boards.board_pool import Boards
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli.dataset import Dtype, Played, count_decisions, read
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.extras import require
 from tokaido_env.core.observation import LAYOUT_HASH
+from tokaido_env.core.optional_deps import require
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.record import records_of
 

@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tokaido_env.agents.registry import check_from_file
-from tokaido_env.cli.program import parser_of, reports_errors
+from tokaido_env.cli.command import parser_of, reports_errors
 from tokaido_env.cli.terminal import Terminal
-from tokaido_env.core.checks import Chance
-from tokaido_env.core.extras import missing
+from tokaido_env.core.arguments import Chance
+from tokaido_env.core.optional_deps import missing
 from tokaido_env.files import check_outputs
 from tokaido_env.record import RecordError, records_of
-from tokaido_env.web.session import HUMAN, Session
+from tokaido_env.web.game_session import HUMAN, Session
 
 _LONG = 3.0  # seconds after which it is said why nothing is there yet
 
@@ -76,7 +76,7 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
         from tokaido_env.web.server import address, listen, new_token, serve
     except ModuleNotFoundError as error:
         raise missing("--terminal needs nothing, the page needs", error.name, "play") from None
-    from tokaido_env.web.table import Table
+    from tokaido_env.web.live_game import Table
 
     listener, token = listen(options.port), new_token()
     file = None if options.save is None else Path(options.save)

@@ -24,11 +24,11 @@ from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.suite import Records, Submission, SubmissionError, Suite
 from tokaido_env.arena.tournament import Sheet
-from tokaido_env.arena.verifying import REPEATS, SHARE, Again, decide_again, verify
-from tokaido_env.cli.matches import add_executor, bar, play_kept, tell_stopped
-from tokaido_env.cli.program import program
-from tokaido_env.core.checks import check_seed, plain
-from tokaido_env.core.extras import require
+from tokaido_env.arena.verification import REPEATS, SHARE, Again, decide_again, verify
+from tokaido_env.cli.cli_options import add_executor, bar, play_kept, tell_stopped
+from tokaido_env.cli.command import program
+from tokaido_env.core.arguments import check_seed, plain
+from tokaido_env.core.optional_deps import require
 from tokaido_env.core.threads import one_thread
 from tokaido_env.decoding import Number, Source, Struct
 from tokaido_env.files import check_outputs, write_text

@@ -12,8 +12,8 @@ from typing import Any
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.arena.executors import check_executor
-from tokaido_env.cli.matches import add_executor, chosen_executor
-from tokaido_env.cli.program import program
+from tokaido_env.cli.cli_options import add_executor, chosen_executor
+from tokaido_env.cli.command import program
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.report import regret as report
 from tokaido_env.report.tables import markdown, print_table

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tokaido_env.cli.program import parser_of, reports_errors
-from tokaido_env.core.checks import plain, shown
+from tokaido_env.cli.command import parser_of, reports_errors
+from tokaido_env.core.arguments import plain, shown
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.record import Record, RecordError, load, replay
@@ -87,8 +87,8 @@ def _loser(record: Record) -> str | None:
 
 
 def _animate(games: Games, options: argparse.Namespace) -> int:
+    from tokaido_env.render.narration import shown_names
     from tokaido_env.render.raster import frames_of, write_gif
-    from tokaido_env.render.words import shown_names
 
     if len(games) != 1:
         raise RecordError(f"--gif: expected one game, got {len(games)}: choose it with --game")

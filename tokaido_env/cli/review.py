@@ -17,21 +17,21 @@ from pathlib import Path
 
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import EXECUTORS, check_executor, open_executor
-from tokaido_env.arena.playing import AgentFailed
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.cli.program import parser_of, reports_errors
+from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.cli.command import parser_of, reports_errors
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.checks import plain
+from tokaido_env.core.arguments import plain
 from tokaido_env.files import check_outputs, whole_file, write_text
 from tokaido_env.record import Record, RecordError, read_each
-from tokaido_env.render.words import shown_names
+from tokaido_env.render.narration import shown_names
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.tables import Table, print_table
+from tokaido_env.study.batch_review import Asked, Tally, review_each
 from tokaido_env.study.estimates import Figure
 from tokaido_env.study.review import DRAWS, MARKS, Review, check_draws
-from tokaido_env.study.reviews import Asked, Tally, review_each
 from tokaido_env.trajectory import Trajectory
 
 VERSION = 1

@@ -14,8 +14,8 @@ from tokaido_env.core.actions import LABELS
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.state import NOBODY, Phase
 from tokaido_env.record import Record
+from tokaido_env.study.batch_review import Asked
 from tokaido_env.study.review import Review
-from tokaido_env.study.reviews import Asked
 from tokaido_env.trajectory import NO_EVENT
 
 FORMAT = "tokaido-duo-review"

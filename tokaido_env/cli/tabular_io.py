@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.extras import require
+from tokaido_env.core.optional_deps import require
 from tokaido_env.files import whole_file
 
 SUFFIXES = (".parquet", ".npz")

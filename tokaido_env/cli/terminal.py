@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TextIO
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.core.box import CHARACTERS
-from tokaido_env.core.checks import IllegalMove, plain
+from tokaido_env.core.arguments import IllegalMove, plain
+from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.record import save
 from tokaido_env.render.ansi import draw, has_colors
 from tokaido_env.render.scene import story_of
-from tokaido_env.web.session import Session
+from tokaido_env.web.game_session import Session
 
 _MOST_LISTED = 30  # outcomes of chance
 _ELSEWHERE = ("u", "n", "resign")  # commands after which the game stands elsewhere

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokaido_env.arena.executors import EXECUTORS, open_executor
-from tokaido_env.arena.playing import AgentFailed
-from tokaido_env.cli.program import INTERRUPTED, parser_of, program, reports_errors
-from tokaido_env.core.extras import require
+from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.cli.command import INTERRUPTED, parser_of, program, reports_errors
+from tokaido_env.core.optional_deps import require
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, PRESETS, PpoSettings, RunSettings, split_specs
 from tokaido_env.report.progress import run_bar

@@ -20,7 +20,7 @@ import numpy as np
 from numba.core import event
 
 from tokaido_env.batch import Batch
-from tokaido_env.cli.program import parser_of, reports_errors
+from tokaido_env.cli.command import parser_of, reports_errors
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.core.kernel_cache import NOTICE, KernelCache, cache_folder
 from tokaido_env.game import Game

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokaido_env.core.box import AREAS, CHARACTERS, TOWNS, WARES
+from tokaido_env.core.constants import AREAS, CHARACTERS, TOWNS, WARES
 
 MOVE_PILGRIM, MOVE_PILGRIM_WAVE = 0, 1
 MOVE_MERCHANT = 2  # + town, C1 … C8 M1 … M4

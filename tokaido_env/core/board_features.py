@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.box import (
+from tokaido_env.core.arguments import check_choice
+from tokaido_env.core.constants import (
     CHARACTERS,
     ICONS,
     MAX_DIE,
@@ -28,7 +29,6 @@ from tokaido_env.core.box import (
     STATIONS,
     WARES,
 )
-from tokaido_env.core.checks import check_choice
 from tokaido_env.core.observation import (
     OBSERVATION_DTYPES,
     check_fits,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.core.actions import PASS
-from tokaido_env.core.bits import count_bits, lowest, select_bit
-from tokaido_env.core.box import Action, Mask, Row, Seat
+from tokaido_env.core.bitmask import count_bits, lowest, select_bit
+from tokaido_env.core.constants import Action, Mask, Row, Seat
 from tokaido_env.core.jit import entry, int64, kernel, subroutine
-from tokaido_env.core.luck import below
+from tokaido_env.core.rng import below
 from tokaido_env.core.rules import apply, legal, total
 from tokaido_env.core.state import EFFECT
 

@@ -26,7 +26,16 @@ import numpy.typing as npt
 
 from tokaido_env.core.actions import MOVE_ARTIST, MOVE_MERCHANT, MOVE_PILGRIM, N_ACTIONS
 from tokaido_env.core.board_features import BOARD_FEATURES, board_blocks
-from tokaido_env.core.box import AREAS, COASTAL_TOWNS, ICONS, RING_SIZES, STATIONS, TOWNS, Row, Seat
+from tokaido_env.core.constants import (
+    AREAS,
+    COASTAL_TOWNS,
+    ICONS,
+    RING_SIZES,
+    STATIONS,
+    TOWNS,
+    Row,
+    Seat,
+)
 from tokaido_env.core.jit import entry, index, int64, kernel
 from tokaido_env.core.observation import (
     FEATURES,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.box import MAX_DIE, MAX_ROUNDS, PAINTINGS, RING_SIZES, Row, Seat
+from tokaido_env.core.constants import MAX_DIE, MAX_ROUNDS, PAINTINGS, RING_SIZES, Row, Seat
 from tokaido_env.core.jit import entry, index, int64, kernel
 from tokaido_env.core.state import MAX_COINS, MAX_PENDING, NOBODY
 

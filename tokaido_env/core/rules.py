@@ -40,7 +40,7 @@ from tokaido_env.core.actions import (
     TAKE,
     VISIT,
 )
-from tokaido_env.core.box import (
+from tokaido_env.core.constants import (
     ARTIST,
     CAPACITY,
     COAST,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.box import CHARACTERS, PAINTING_COUNTS, WARE_COUNTS
+from tokaido_env.core.constants import CHARACTERS, PAINTING_COUNTS, WARE_COUNTS
 
 # A game can reach 32. The sixth slab ends the game with its round, before which there were
 # nine coins at most, and a round brings a seat 33 at most: five wares sold at 4 with crafty, and a

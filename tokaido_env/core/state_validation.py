@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.actions import PASS
-from tokaido_env.core.box import (
+from tokaido_env.core.constants import (
     ARTIST,
     CAPACITY,
     GOLD_PRICE,

@@ -25,15 +25,15 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.policy import Policy, path_in_spec
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256
 from tokaido_env.arena.ladder import match_seed
-from tokaido_env.arena.series import play_series
+from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.suite import sha256_of
 from tokaido_env.arena.tournament import Sheet
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked
 from tokaido_env.learn.network import PolicyNetwork

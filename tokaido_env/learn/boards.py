@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tokaido_env.boards.family import SPLITS, is_family, numbers_of
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.boards.procedural import SPLITS, is_family, numbers_of
 
 
 def board_summary(pool: BoardPool, started_on: Iterable[str] = ()) -> dict[str, Any]:

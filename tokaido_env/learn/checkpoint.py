@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from tokaido_env.agents.policy import check_tensors
-from tokaido_env.core.checks import plain, shown
+from tokaido_env.core.arguments import plain, shown
 from tokaido_env.files import FOLDER, NOTHING, UNFINISHED, read_json, standing, sync, sync_folder
 from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.safe_npz import check_file, read_arrays

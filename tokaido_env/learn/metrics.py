@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from tokaido_env.core.checks import shown
+from tokaido_env.core.arguments import shown
 from tokaido_env.files import naming, parse_json, read_text, sync, write_text
 from tokaido_env.learn.settings_schema import RunError
 

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn.functional import linear
 
-from tokaido_env.agents.inputs import N_INPUTS, N_RESULT, OUTLOOK
+from tokaido_env.agents.network_inputs import N_INPUTS, N_RESULT, OUTLOOK
 from tokaido_env.agents.policy import Policy, Sizes
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks

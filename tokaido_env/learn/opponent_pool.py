@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.checks import MAX_SEED, shown
+from tokaido_env.core.arguments import MAX_SEED, shown
 from tokaido_env.learn.settings import PpoSettings, split_specs
 
 LATEST = "latest"

@@ -19,6 +19,7 @@ from stable_baselines3.common.logger import Logger
 from tokaido_env.agent import Agent
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import make
+from tokaido_env.batch_validation import checked_arrays
 from tokaido_env.learn.checkpoint import Checkpoint, moments_of, restore_learner
 from tokaido_env.learn.network import PolicyNetwork, seed32
 from tokaido_env.learn.opponent_pool import LATEST, OpponentPool
@@ -26,7 +27,6 @@ from tokaido_env.learn.ppo_policy import LearnerEnv, MovePolicy
 from tokaido_env.learn.run import Figures, Run
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.learn.value_calibration import refit
-from tokaido_env.validity import checked_arrays
 
 OPPONENT_TEMPERATURE = 1.0  # itself and its past play as the learner explores
 

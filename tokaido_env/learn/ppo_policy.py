@@ -12,14 +12,14 @@ from gymnasium import spaces
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from torch import nn
 
-from tokaido_env.agents.guide import guides_of
-from tokaido_env.agents.inputs import MOST_LEGAL, N_INPUTS, N_RESULT, read_positions
+from tokaido_env.agents.eval_tables import guides_of
+from tokaido_env.agents.network_inputs import MOST_LEGAL, N_INPUTS, N_RESULT, read_positions
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
-from tokaido_env.versus import Ended, Opponents
+from tokaido_env.single_agent import Ended, Opponents
 
 RESULTS = slice(N_INPUTS, N_INPUTS + MOST_LEGAL * N_RESULT)
 LEGAL = slice(RESULTS.stop, RESULTS.stop + N_ACTIONS)

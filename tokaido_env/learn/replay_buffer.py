@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.boards.pool import BoardPool, Boards
+from tokaido_env.batch_validation import check_states
+from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.checks import plain
+from tokaido_env.core.arguments import plain
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import legal
 from tokaido_env.core.state import STATE, copy_rows
@@ -22,8 +23,7 @@ from tokaido_env.core.state_validation import FINE
 from tokaido_env.files import whole_file
 from tokaido_env.learn.safe_npz import read_arrays
 from tokaido_env.learn.settings_schema import RunError
-from tokaido_env.observing import masks
-from tokaido_env.validity import check_states
+from tokaido_env.observers import masks
 
 MOST_FILE = 4 << 30  # bytes of samples
 

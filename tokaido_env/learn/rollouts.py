@@ -14,18 +14,18 @@ import numpy.typing as npt
 import torch
 
 from tokaido_env.agent import Keys, Legal, States
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.inference import choose
-from tokaido_env.agents.inputs import read_positions, viewer
+from tokaido_env.agents.network_inputs import read_positions, viewer
 from tokaido_env.arena.match import GAME, note_ends
 from tokaido_env.batch import Batch
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.jit import entry, index
 from tokaido_env.core.rules import apply, is_chance
 from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.network import Moves, PolicyNetwork
-from tokaido_env.observing import masks
+from tokaido_env.observers import masks
 
 STEP = 512
 """Matrices have a multiple of so many rows: PyTorch plans a product anew for each new size."""

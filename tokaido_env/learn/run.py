@@ -21,8 +21,8 @@ from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.registry import check_from_file
 from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ratings import Rating
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core.checks import brief
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.arguments import brief
 from tokaido_env.decoding import Name, Number, Source, Struct
 from tokaido_env.learn.boards import board_summary, splits_of
 from tokaido_env.learn.checkpoint import (
@@ -34,6 +34,7 @@ from tokaido_env.learn.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from tokaido_env.learn.checkpoint_rating import place
 from tokaido_env.learn.interrupt import interruptible
 from tokaido_env.learn.metrics import Logs, told_once
 from tokaido_env.learn.network import (
@@ -44,7 +45,6 @@ from tokaido_env.learn.network import (
     seed32,
     torch_threads,
 )
-from tokaido_env.learn.rating import place
 from tokaido_env.learn.run_folder import (
     CONFIG,
     METRICS,

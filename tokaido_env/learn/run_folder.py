@@ -27,11 +27,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokaido_env.agents.inputs import INPUTS_HASH
+from tokaido_env.agents.network_inputs import INPUTS_HASH
 from tokaido_env.agents.registry import check_from_file, make
 from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
-from tokaido_env.core.checks import MOST_SHOWN, shown
+from tokaido_env.core.arguments import MOST_SHOWN, shown
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import LOCK, UNFINISHED, locked, read_toml, sync_folder, write_text
 from tokaido_env.learn.settings import METHODS, PpoSettings, RunSettings, join_specs, split_specs

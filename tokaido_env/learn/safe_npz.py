@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from tokaido_env.core.checks import MOST_SHOWN, plain
+from tokaido_env.core.arguments import MOST_SHOWN, plain
 from tokaido_env.files import FILE, standing
 
 _WRONG = (

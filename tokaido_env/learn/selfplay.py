@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 
 from tokaido_env.agents.policy import Policy
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.rng import arena_seed
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked, moments_of, restore_learner
 from tokaido_env.learn.rollouts import Played, play_games
 from tokaido_env.learn.run import Figures, Run

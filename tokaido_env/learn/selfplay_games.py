@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.inference import Positions, evaluate_all
 from tokaido_env.agents.search import Found, SearchAgent, search
 from tokaido_env.arena.executors import AgentFactory
-from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.batch import Batch
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core.checks import shown
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.arguments import shown
 from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples
-from tokaido_env.observing import masks
+from tokaido_env.observers import masks
 
 
 class SelfPlayGames(NamedTuple):

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from tokaido_env.agents.policy import Sizes
 from tokaido_env.agents.registry import Parameter
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core.checks import check_seed, shown
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.core.arguments import check_seed, shown
 from tokaido_env.learn.settings_schema import (
     COUNT,
     RATE,

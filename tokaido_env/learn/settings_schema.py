@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from tokaido_env.agents.registry import Parameter
-from tokaido_env.core.checks import MAX_SEED, shown
+from tokaido_env.core.arguments import MAX_SEED, shown
 
 TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
 RATE = Parameter(float, 1e-9, 1)

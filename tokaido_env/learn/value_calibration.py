@@ -25,18 +25,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.guide import guides_of
+from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.inference import Floats
-from tokaido_env.agents.inputs import read_positions
+from tokaido_env.agents.network_inputs import read_positions
 from tokaido_env.agents.policy import BOARD, Policy, PolicyAgent
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import MOST_GAMES
-from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.arena.tournament import play_alone, seeds_of_pairs
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool, Boards
+from tokaido_env.boards.board_pool import BoardPool, Boards
+from tokaido_env.core.arguments import check_seed
 from tokaido_env.core.board_features import board_blocks
-from tokaido_env.core.checks import check_seed
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import check_outputs
 from tokaido_env.learn.settings import LEAST_REFIT_GAMES, REFIT_GAMES

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Literal, TextIO
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
+from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.render.ansi_map import (
     LEFT,
     LINE_SIGNS,

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.box import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, TOWNS
-from tokaido_env.render.spread import Island, amid_neighbours
+from tokaido_env.core.constants import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, TOWNS
+from tokaido_env.render.layout_optimizer import Island, amid_neighbours
 
 Cell = tuple[int, int]  # column, row
 Size = tuple[int, int]  # width, height

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from tokaido_env.render.chart import Point
-from tokaido_env.render.glyphs import Glyph
+from tokaido_env.render.icons import Glyph
+from tokaido_env.render.map_layout import Point
 
 Parts = dict[str, str]  # markup by name, in the order in which it is drawn
 

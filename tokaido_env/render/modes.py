@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import gymnasium
 
-from tokaido_env.core.checks import check_choice
+from tokaido_env.core.arguments import check_choice
 
 if TYPE_CHECKING:
     from tokaido_env.render.raster import Pixels

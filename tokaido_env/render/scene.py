@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import ARTIST_STAY, LABELS, MOVE_ARTIST, MOVE_MERCHANT
-from tokaido_env.core.bits import actions_of
-from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, TOWNS
-from tokaido_env.core.episode import advance, wares_of
-from tokaido_env.core.luck import LUCK, MAX_EVENTS
-from tokaido_env.core.plain import optional, points_of, to_dict
+from tokaido_env.core.bitmask import actions_of
+from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, TOWNS
+from tokaido_env.core.rng import LUCK, MAX_EVENTS
 from tokaido_env.core.rules import legal_mask, winner_of
+from tokaido_env.core.serialization import optional, points_of, to_dict
 from tokaido_env.core.state import copy_rows
+from tokaido_env.core.stepping import advance, wares_of
 
 Position = Mapping[str, Any]  # as `Game.to_dict` gives it
 Player = Mapping[str, Any]  # one of its players
@@ -68,7 +68,7 @@ class Scene:
     Attributes:
         board: of the position.
         position: as `Game.to_dict` gives it.
-        points: of both players by `core.plain.POINTS`, as they would count now.
+        points: of both players by `core.serialization.POINTS`, as they would count now.
         rooms: how many wares each player may keep.
         winner: who has won; None for a shared victory, at the cap, and while the game runs.
         choices: the legal actions, in the order of their ids.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Literal
 
-from tokaido_env.core.box import ICONS
+from tokaido_env.core.constants import ICONS
 
 Theme = Literal["light", "dark", "auto"]
 THEMES = ("light", "dark", "auto")

@@ -17,11 +17,10 @@ from pathlib import Path
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.geometry import way
-from tokaido_env.core.box import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS, WARES
-from tokaido_env.core.checks import check_choice, shown
+from tokaido_env.core.arguments import check_choice, shown
+from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS, WARES
 from tokaido_env.files import write_text
-from tokaido_env.render import chart as charts, glyphs, svg_player as players
-from tokaido_env.render.chart import Chart, Point, chart_of
+from tokaido_env.render import icons, map_layout as charts, svg_player as players
 from tokaido_env.render.elements import (
     Parts,
     box,
@@ -34,7 +33,9 @@ from tokaido_env.render.elements import (
     text_at,
     thing,
 )
-from tokaido_env.render.glyphs import Glyph
+from tokaido_env.render.icons import Glyph
+from tokaido_env.render.map_layout import Chart, Point, chart_of
+from tokaido_env.render.narration import shortened
 from tokaido_env.render.scene import (
     Choice,
     Place,
@@ -46,7 +47,6 @@ from tokaido_env.render.scene import (
     story_of,
 )
 from tokaido_env.render.style import THEMES, Theme, style
-from tokaido_env.render.words import shortened
 
 WIDTH, HEIGHT = 1000, 668
 PANELS: Mapping[str, tuple[int, int, int, int]] = {  # left, top, width, height
@@ -184,7 +184,7 @@ def _map(board: Board) -> str:
         parts.append(f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="road"/>')
     for area, icon in zip(AREAS, board.area_icons, strict=True):
         name = text_at(0, 35, area, "mid small dim halo")
-        sign = glyph_at(glyphs.ICONS[icon], 30)
+        sign = glyph_at(icons.ICONS[icon], 30)
         parts.append(thing(f"area {area}, {icon}", sign, name, at=chart.areas[area]))
     for town, number in zip(MOUNTAIN_TOWNS, board.mountain_numbers, strict=True):
         hill = f'<path d="{_HILL}" class="town"/>'
@@ -200,7 +200,7 @@ def _station(index: int, station: str, at: Point) -> str:
     if station in COASTAL_TOWNS:
         inside = disc(0, 0, 15, "town") + text_at(0, 4.5, station, "mid small bold")
         return thing(f"coastal town {station}, space {index}", inside, at=at)
-    inside = disc(0, 0, 13, "spot") + glyph_at(glyphs.STATIONS[station], 17)
+    inside = disc(0, 0, 13, "spot") + glyph_at(icons.STATIONS[station], 17)
     return thing(f"{station}, space {index}", inside, at=at)
 
 
@@ -215,7 +215,7 @@ def _boutique(board: Board, chart: Chart, town: str, token: tuple[str, int] | No
 
 def token_of(ware: str, price: int) -> str:
     """Draw a boutique token about the origin."""
-    sign, number = glyph_at(glyphs.WARES[ware], 20, -9), text_at(12, 5, price, "mid bold")
+    sign, number = glyph_at(icons.WARES[ware], 20, -9), text_at(12, 5, price, "mid bold")
     return box(-21, -14, 42, 28, "spot", 6) + sign + number
 
 
@@ -302,7 +302,7 @@ def _table(scene: Scene) -> Parts:
         at = (240 + 74 * column, 42)
         parts[f"wave {character}"] = _wave(character, wave["side"], at, there=wave["owner"] is None)
     on_board = position["hot_spring"] is None
-    spring = ("hot spring token", glyphs.SPRING, ("hot spring", ""))
+    spring = ("hot spring token", icons.SPRING, ("hot spring", ""))
     parts["spring"] = _token(*spring, (465, 42), there=on_board)
     parts["bag"] = _bag(position["bag"])
     parts["actions"] = _actions(scene)
@@ -324,7 +324,7 @@ def _die(scene: Scene, character: str, at: Point) -> str:
 def _wave(character: str, side: str | None, at: Point, *, there: bool) -> str:
     name = side or "not dealt"
     title = f"wave of the {character}: {name}"
-    return _token(title, glyphs.WAVE, (name, character), at, there=there)
+    return _token(title, icons.WAVE, (name, character), at, there=there)
 
 
 def _token(title: str, glyph: Glyph, words: tuple[str, str], at: Point, *, there: bool) -> str:
@@ -345,7 +345,7 @@ def _bag(bag: Mapping[str, int]) -> str:
     for row, ware in enumerate(WARES):
         x, y = 44 * (row % 2), 8 + 26 * (row // 2)
         inside += [
-            glyph_at(glyphs.WARES[ware], 18, x + 8, y),
+            glyph_at(icons.WARES[ware], 18, x + 8, y),
             text_at(x + 21, y + 5, bag[ware], "bold"),
         ]
     contents = ", ".join(f"{bag[ware]} {ware}" for ware in WARES)

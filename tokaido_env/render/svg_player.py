@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.box import ICONS, LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, WARES
-from tokaido_env.render import glyphs
+from tokaido_env.core.constants import ICONS, LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, WARES
+from tokaido_env.render import icons
 from tokaido_env.render.elements import (
     Parts,
     box,
@@ -17,8 +17,8 @@ from tokaido_env.render.elements import (
     text_at,
     thing,
 )
+from tokaido_env.render.narration import shortened
 from tokaido_env.render.scene import Player, Scene
-from tokaido_env.render.words import shortened
 
 WIDTH, HEIGHT = 350, 304
 
@@ -91,7 +91,7 @@ def _slabs(board: Board, gold: int, coins: int) -> str:
 def _wares(player: Player, room: int) -> str:
     inside = [text_at(12, 160, "wares", "small dim")]
     for column, ware in enumerate(WARES):
-        sign, count = glyphs.WARES[ware], player["wares"][ware]
+        sign, count = icons.WARES[ware], player["wares"][ware]
         inside.append(counted(sign, 20, count, 66 + 52 * column, 156, 14))
     inside.append(text_at(338, 160, f"of {room}", "small dim end"))
     held = ", ".join(f"{player['wares'][ware]} {ware}" for ware in WARES)
@@ -108,7 +108,7 @@ def _paintings(board: Board, player: Player) -> str:
             inside.append(box(x - 10, 187, 20, 22, "paper"))
         elif tile < len(easel):
             inside.append(box(x - 10, 187, 20, 22, f"{easel[tile]}"))
-            inside.append(glyph_at(glyphs.ICONS[easel[tile]], 16, x, 198))
+            inside.append(glyph_at(icons.ICONS[easel[tile]], 16, x, 198))
         else:
             inside.append(box(x - 10, 187, 20, 22, "back"))
         score = "bold small mid" if slot == gifted - 1 else "dim small mid"
@@ -120,7 +120,7 @@ def _paintings(board: Board, player: Player) -> str:
 def _hidden(player: Player) -> str:
     inside = [text_at(12, 247, "face down", "small dim")]
     for column, icon in enumerate(ICONS):
-        sign, count = glyphs.ICONS[icon], player["hidden"][icon]
+        sign, count = icons.ICONS[icon], player["hidden"][icon]
         inside.append(counted(sign, 16, count, 90 + 52 * column, 243, 13))
     hidden = ", ".join(f"{player['hidden'][icon]} {icon}" for icon in ICONS)
     return thing(f"face down: {hidden}", *inside)
@@ -131,11 +131,9 @@ def _tokens(position: Mapping[str, object], seat: int) -> str:
     held = []
     for character, wave in position["waves"].items():  # type: ignore[attr-defined]
         if wave["owner"] == seat:
-            held.append(
-                (glyphs.WAVE, str(wave["side"]), f"wave of the {character}: {wave['side']}")
-            )
+            held.append((icons.WAVE, str(wave["side"]), f"wave of the {character}: {wave['side']}"))
     if position["hot_spring"] == seat:
-        held.append((glyphs.SPRING, "hot spring", "hot spring token"))
+        held.append((icons.SPRING, "hot spring", "hot spring token"))
     inside = [text_at(12, 281, "tokens", "small dim")]
     if not held:
         inside.append(text_at(66, 281, "–", "dim"))

@@ -12,7 +12,7 @@ import numpy as np
 
 from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.match import Match
-from tokaido_env.core.checks import plain
+from tokaido_env.core.arguments import plain
 from tokaido_env.report import tables
 from tokaido_env.report.results import Results, results_between
 from tokaido_env.report.standings import forfeits_of, has_forfeits

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.arena.ratings import Rating
-from tokaido_env.core.checks import plain
+from tokaido_env.core.arguments import plain
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,7 +14,7 @@ import numpy as np
 from tokaido_env.arena.generalisation import Generalisation, Scores
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.arena.suite import SuiteResult
-from tokaido_env.core.checks import plain
+from tokaido_env.core.arguments import plain
 from tokaido_env.report.style import (
     FAINT,
     INK,

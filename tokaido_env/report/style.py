@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokaido_env.core.extras import missing
+from tokaido_env.core.optional_deps import missing
 from tokaido_env.files import whole_file
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.arena.match import POINTS, Match
+from tokaido_env.arena.match_series import Result
 from tokaido_env.arena.ratings import Differences, Fit, Rating
-from tokaido_env.arena.series import Result
-from tokaido_env.core.checks import plain
+from tokaido_env.core.arguments import plain
 from tokaido_env.report.standings import Standing, has_forfeits, has_ratings
 
 if TYPE_CHECKING:

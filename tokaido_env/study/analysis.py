@@ -37,14 +37,14 @@ from tokaido_env.arena.executors import (
     check_executor,
     open_executor,
 )
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import MOST_GAMES, POINTS, TRIGGERS
-from tokaido_env.arena.playing import AgentFailed
 from tokaido_env.arena.tournament import play_alone, play_on
 from tokaido_env.boards.board import Board, built_in_boards
-from tokaido_env.boards.family import SPLITS
-from tokaido_env.core.box import CAPACITY, CHARACTERS, ROBUST, SIDES
-from tokaido_env.core.checks import check_seed, plain, shown
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.boards.procedural import SPLITS
+from tokaido_env.core.arguments import check_seed, plain, shown
+from tokaido_env.core.constants import CAPACITY, CHARACTERS, ROBUST, SIDES
+from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.study.estimates import Figure, mean_of, share_of

@@ -29,11 +29,11 @@ from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import MOST_GAMES
 from tokaido_env.arena.tournament import play_alone, play_on, seeds_of_pairs
 from tokaido_env.boards.board import Board
-from tokaido_env.core.checks import check_seed
+from tokaido_env.core.arguments import check_seed
 from tokaido_env.core.state import SETUP, copy_rows
 from tokaido_env.learn.value_calibration import ROUNDS
+from tokaido_env.study.agent_values import check_tells, values_after, values_of
 from tokaido_env.study.estimates import Figure, mean_of
-from tokaido_env.study.judging import check_tells, values_after, values_of
 from tokaido_env.trajectory import Trajectory, in_parts
 
 VERSION = 1

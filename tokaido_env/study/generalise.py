@@ -22,9 +22,9 @@ from tokaido_env.arena.generalisation import (
 from tokaido_env.arena.match import MOST_GAMES
 from tokaido_env.arena.protocol import sheet_of
 from tokaido_env.arena.tournament import Sheet
-from tokaido_env.boards.family import PREFIX, SPLITS, is_family, numbers_of
-from tokaido_env.boards.pool import BoardPool
-from tokaido_env.core.checks import check_choice, check_seed, shown
+from tokaido_env.boards.board_pool import BoardPool
+from tokaido_env.boards.procedural import PREFIX, SPLITS, is_family, numbers_of
+from tokaido_env.core.arguments import check_choice, check_seed, shown
 from tokaido_env.learn.boards import splits_of
 
 OPPONENT = "mcts:sims=400"

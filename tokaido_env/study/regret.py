@@ -30,15 +30,15 @@ from tokaido_env.arena.executors import (
     chunked,
     split,
 )
-from tokaido_env.arena.playing import AgentFailed
-from tokaido_env.arena.verifying import REPEATS
+from tokaido_env.arena.game_runner import AgentFailed
+from tokaido_env.arena.verification import REPEATS
 from tokaido_env.batch import Batch
+from tokaido_env.batch_validation import checked_moves
 from tokaido_env.core.actions import LABELS, N_ACTIONS
-from tokaido_env.core.checks import IllegalMove, brief, shown
+from tokaido_env.core.arguments import IllegalMove, brief, shown
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.threads import one_thread
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, Questions, RegretSet
-from tokaido_env.validity import checked_moves
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]

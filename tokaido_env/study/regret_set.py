@@ -21,20 +21,20 @@ from msgspec import Meta
 
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.batch import Batch
+from tokaido_env.batch_validation import check_states
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.pool import BoardPool
+from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.bits import actions_of
-from tokaido_env.core.checks import MOST_PATH, brief, shown
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.arguments import MOST_PATH, brief, shown
+from tokaido_env.core.bitmask import actions_of
+from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import RULES_VERSION, legal_mask
 from tokaido_env.core.state import STATE, copy_rows
 from tokaido_env.decoding import Name, Share, Source, Struct
 from tokaido_env.files import parse_json, whole_file
 from tokaido_env.learn.safe_npz import read_arrays
 from tokaido_env.position import PositionError
-from tokaido_env.validity import check_states
 
 FORMAT = "tokaido-regret"
 VERSION = 1

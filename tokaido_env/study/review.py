@@ -8,8 +8,8 @@ loss of a good decision is nothing on average (see `regret` on the winner's curs
 
 Chance is judged by a value that is quick: that of a position at chance is the mean over all
 outcomes by their exact odds, so what chance gives has mean zero whatever the value is worth. With
-what it gave taken off, the result is what the players' decisions were worth (`arena.luck`). The
-set-up counts as neither.
+what it gave taken off, the result is what the players' decisions were worth
+(`arena.variance_reduction`). The set-up counts as neither.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import chunked
+from tokaido_env.arena.game_runner import Numbers, named
 from tokaido_env.arena.intervals import student95
-from tokaido_env.arena.playing import Numbers, named
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.luck import arena_seed
+from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import CHANCE_PHASES, OVER, Phase, copy_rows
-from tokaido_env.study.judging import check_tells, expected_of, worth_of
+from tokaido_env.study.agent_values import check_tells, expected_of, worth_of
 from tokaido_env.study.regret import BLUNDER, ERROR
 from tokaido_env.trajectory import Trajectory
 

@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from tokaido_env.boards.board import Board, Difference, built_in_boards, difference
-from tokaido_env.boards.family import is_family
+from tokaido_env.boards.procedural import is_family
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.box import (
+from tokaido_env.core.arguments import MOST_NAME, shown
+from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
     COASTAL_TOWNS,
@@ -28,7 +29,6 @@ from tokaido_env.core.box import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.checks import MOST_NAME, shown
 from tokaido_env.core.state import start
 from tokaido_env.render.elements import box, text_at
 from tokaido_env.render.scene import SEATS, scene_of

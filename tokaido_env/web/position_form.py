@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.box import (
+from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
     COASTAL_TOWNS,

@@ -24,16 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.boards.pool import Boards
+from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.checks import shown
+from tokaido_env.core.arguments import shown
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import Record, replay
+from tokaido_env.render.narration import happened_between, shown_names
 from tokaido_env.render.scene import Scene, scenes_of, story_of
 from tokaido_env.render.style import style
 from tokaido_env.render.svg import PANELS, panels_of
-from tokaido_env.render.words import happened_between, shown_names
 from tokaido_env.trajectory import Trajectory
 from tokaido_env.web.review_section import remark_of, section_of
 from tokaido_env.web.static_files import static_text

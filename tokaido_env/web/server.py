@@ -26,10 +26,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tokaido_env.core.checks import plain
+from tokaido_env.core.arguments import plain
 from tokaido_env.files import parse_json
+from tokaido_env.web.live_game import Table
 from tokaido_env.web.static_files import module_text, sheet_text, static_text
-from tokaido_env.web.table import Table
 
 LOOPBACK = "127.0.0.1"
 MOST_BODY = 1 << 20  # bytes of a request

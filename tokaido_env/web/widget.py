@@ -14,7 +14,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokaido_env.core.extras import missing
+from tokaido_env.core.optional_deps import missing
 
 try:
     import anywidget
@@ -23,13 +23,13 @@ except ModuleNotFoundError as error:
     raise missing("the table of a notebook needs", error.name, "notebooks") from error
 
 from tokaido_env.agent import Agent
-from tokaido_env.boards.pool import Boards
-from tokaido_env.core.checks import Chance, brief, shown
+from tokaido_env.boards.board_pool import Boards
+from tokaido_env.core.arguments import Chance, brief, shown
 from tokaido_env.game import Game
 from tokaido_env.record import Record
-from tokaido_env.web.session import HUMAN, Session
+from tokaido_env.web.game_session import HUMAN, Session
+from tokaido_env.web.live_game import Table
 from tokaido_env.web.static_files import module_text, sheet_text
-from tokaido_env.web.table import Table
 
 _WAIT = 3600.0  # seconds after which it is looked again, whether anything has happened or not
 

@@ -24,8 +24,8 @@ from tokaido_env.arena.executors.base import (
     split,
 )
 from tokaido_env.arena.executors.processes import ProcessExecutor
-from tokaido_env.core.checks import shown
-from tokaido_env.core.extras import missing
+from tokaido_env.core.arguments import shown
+from tokaido_env.core.optional_deps import missing
 
 __all__ = [
     "EXECUTORS",

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.registry import make, policy_of
-from tokaido_env.arena.playing import AgentFailed, Numbers, interrupts_held
+from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_held
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent
-from tokaido_env.core.checks import IllegalMove, shown
+from tokaido_env.core.arguments import IllegalMove, shown
 
 Result = tuple[int, Any]
 """The number of a task, in the order in which they were taken, and one of its results."""

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 import numba
 
 from tokaido_env.arena.executors.base import AgentCache, Message, RemoteExecutor, Task, run_task
-from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.sandbox import interrupts_blocked
 
 

@@ -21,9 +21,9 @@ import ray
 from ray import exceptions
 
 from tokaido_env.arena.executors.base import AgentCache, Message, RemoteExecutor, Task, run_task
-from tokaido_env.arena.playing import AgentFailed
+from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
-from tokaido_env.core.checks import shown
+from tokaido_env.core.arguments import shown
 from tokaido_env.core.rules import RULES_VERSION
 
 RETRIES = 5

@@ -1,0 +1,230 @@
+"""What the board offers each player, against the naive reference's board and plain sums."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from networks import decisions, inputs_of
+from reference import COASTAL, Board as NaiveBoard
+
+from tokaido_env import Batch, Board, Game
+from tokaido_env.agents.eval_tables import guides_of
+from tokaido_env.agents.heuristic import crowds_of
+from tokaido_env.agents.lookahead_features import (
+    MOST_SIGHT,
+    N_PROSPECTS,
+    N_SIGHT,
+    SIGHT,
+    read_prospects,
+)
+from tokaido_env.agents.network_inputs import N_INPUTS, N_RESULT, OUTLOOK, read_positions
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.constants import CHARACTERS, ICONS, WARES
+from tokaido_env.core.jit import entry
+from tokaido_env.core.state import CHANCE_PHASES, Phase
+
+KINDS = ["coast", "temple", "garden", "hot spring", "seashore"]
+POINTS = 16
+
+Floats = npt.NDArray[np.float32]
+
+
+class Naive:
+    """Looks things up on a board for a position as `Game.to_dict` tells it."""
+
+    def __init__(self, board: NaiveBoard, position: dict[str, Any], seat: int) -> None:
+        self.board, self.position = board, position
+        self.mine, self.theirs = position["players"][seat], position["players"][1 - seat]
+        self.seat = seat
+
+    def sight(self) -> list[float]:
+        """All numbers, in the order of `SIGHT`."""
+        by_next = np.zeros(N_PROSPECTS)
+        for column, character in enumerate(CHARACTERS):
+            for face in self.board.faces[character]:
+                by_next += self.offer(column, face)
+        scales = np.array([1] * 5 + [4] + [4] * 4 + [10, 4] + [1] * 4 + [5])
+        now = np.zeros(N_PROSPECTS)
+        for column, character in enumerate(CHARACTERS):
+            if character in self.position["dice_left"]:
+                now += self.offer(column, self.position["dice"][character])
+        numbers = [*(by_next / scales / 6), *(now / scales)]
+        stations = [self.station(step) for step in range(1, 9)]
+        numbers += [float(kind == each) for kind, _ in stations for each in range(5)]
+        numbers += [coins / 4 for _, coins in stations]
+        for die in range(1, 7):
+            both = np.zeros(N_PROSPECTS)
+            for column in (1, 2):
+                if die in self.board.faces[CHARACTERS[column]]:
+                    both += self.offer(column, die)
+            numbers += [*(both / scales)[6:]]
+        return numbers + self.steps()
+
+    def offer(self, character: int, die: int) -> npt.NDArray[np.float64]:
+        """What one character can do with a die: raw numbers, in the order of the prospects."""
+        out = np.zeros(N_PROSPECTS)
+        if character == 0:
+            kind, coins = self.station(die)
+            out[kind] = 1
+            out[5] = coins
+        elif character == 1:
+            out[6:12] = self.market(die)
+        else:
+            out[12:17] = self.areas(die)
+        return out
+
+    def station(self, steps: int) -> tuple[int, int]:
+        """The kind of a station ahead, and its coins."""
+        ring = self.board.ring
+        name = ring[(self.mine["pilgrim"] + steps) % len(ring)]
+        if name in COASTAL:
+            return 0, self.position["boutiques"][name][1]
+        return KINDS.index(name), 0
+
+    def market(self, die: int) -> list[int]:
+        """The best price of each ware, the best sale, the best draw."""
+        targets = {path[-1] for path in self.board.paths(self.mine["merchant"], die)}
+        closed = {self.board.ring[player["pilgrim"]] for player in self.position["players"]}
+        open_towns = (targets & set(COASTAL)) - closed - {self.theirs["merchant"]}
+        offers = [self.position["boutiques"][town] for town in open_towns]
+        prices = [max([price for ware, price in offers if ware == own], default=0) for own in WARES]
+        sale = max([self.mine["wares"][ware] * price for ware, price in offers], default=0)
+        draws = [number for town, number in self.board.mountains.items() if town in targets]
+        return [*prices, sale, max(draws, default=0)]
+
+    def areas(self, die: int) -> list[int]:
+        """The icons in reach, and the most other characters around an area."""
+        paths = self.board.paths(self.mine["artist"], die)
+        wave = self.position["waves"]["artist"]
+        inspired = wave["side"] == "inspired" and wave["owner"] == self.seat
+        touched = {area for path in paths for area in (path if inspired else path[-1:])}
+        icons = {self.board.icons[area] for area in touched}
+        crowds = [self.others(path[-1]) for path in paths]
+        return [*(int(icon in icons) for icon in ICONS), max(crowds, default=0)]
+
+    def others(self, area: str) -> int:
+        """The other five characters in and around an area."""
+        count = int(self.theirs["artist"] == area)
+        for player in self.position["players"]:
+            count += player["pilgrim"] in self.board.area_stations[area]
+            count += player["merchant"] in self.board.area_towns[area]
+        return count
+
+    def steps(self) -> list[float]:
+        """What the next steps of the tracks are worth."""
+        board, mine = self.board, self.mine
+        temples, gardens = [0, *board.temple, None], [0, *board.garden, None]
+        temple, garden = temples[mine["temple"]], gardens[mine["garden"]]
+        next_temple, next_garden = temples[mine["temple"] + 1], gardens[mine["garden"] + 1]
+        points = [0 if next_temple is None else (next_temple - temple) * garden]
+        points.append(0 if next_garden is None else (next_garden - garden) * temple)
+        for track, at, count in ((board.culture, "gifted", 3), (board.commerce, "gold", 2)):
+            gains = [*np.diff(track), *[0] * count]
+            points += gains[mine[at] : mine[at] + count]
+        coins = 10 - mine["coins"] if mine["gold"] < 6 else 0
+        tracks = (board.culture, mine["gifted"]), (board.commerce, mine["gold"])
+        left = [track[-1] - track[at] for track, at in tracks]
+        kinds = [0 if name in COASTAL else KINDS.index(name) for name in board.ring]
+        ring = [kinds.count(kind) / 16 for kind in range(5)]
+        return [
+            *(each / POINTS for each in points),
+            coins / 10,
+            *(each / 64 for each in left),
+            *ring,
+        ]
+
+
+def positions_of(name: str, games: int = 6) -> list[Game]:
+    """Positions of random games, of each phase but the set-up."""
+    found = []
+    for seed in range(games):
+        game, rng = Game(name, seed=seed, chance="explicit"), np.random.default_rng(seed)
+        while not game.is_over:
+            if game.phase in CHANCE_PHASES:
+                if game.phase != Phase.SETUP and rng.random() < 0.1:
+                    found.append(game.copy())
+                labels, odds = zip(*game.outcomes(), strict=True)
+                game.play(labels[rng.choice(len(labels), p=odds)])
+                continue
+            if rng.random() < 0.05:
+                found.append(game.copy())
+            labels = [label for label in game.legal_labels() if label != "pass"]
+            game.play(labels[rng.integers(len(labels))] if labels else "pass")
+    return found
+
+
+def read(game: Game) -> tuple[Floats, Floats]:
+    """What a network with sight reads: the trunk, and the moves."""
+    legal = np.array([game.legal_mask if game.phase not in CHANCE_PHASES else 0], np.uint64)
+    guides, here = guides_of(game.boards), np.zeros(1, np.int64)
+    trunk, moves = read_positions(game.boards, guides, here, game.state, legal)
+    return trunk[0], moves
+
+
+@pytest.mark.parametrize("name", ["shikoku", "shikoku_remix", "shikoku_dice", 7, 1_000_003])
+def test_sight_is_what_the_reference_finds_on_the_board(name: str | int, tmp_path: Path) -> None:
+    path = tmp_path / "board.toml"
+    (Board.load(name) if isinstance(name, str) else Board.generate(name)).save(path)
+    board, phases = NaiveBoard(path), set()
+    for game in positions_of(str(path)):
+        trunk, _ = read(game)
+        at_chance = game.phase in CHANCE_PHASES
+        position = game.to_dict()
+        seat = picker_of(position) if at_chance else game.player
+        for whose, first in ((seat, N_INPUTS - 2 * N_SIGHT), (1 - seat, N_INPUTS - N_SIGHT)):
+            wanted = Naive(board, position, whose).sight()
+            np.testing.assert_allclose(trunk[first : first + N_SIGHT], wanted, atol=1e-6)
+        phases.add(game.phase)
+    assert phases >= {Phase.ROLL, Phase.MOVE, Phase.EFFECT, Phase.DRAW, Phase.REVEAL}
+
+
+def picker_of(position: dict[str, Any]) -> int:
+    """Whose pick it is: lead, other, lead (R2.1)."""
+    dice = len(position["dice_left"]) + (position["die"] is not None)
+    return position["lead"] if dice != 2 else 1 - position["lead"]
+
+
+def test_two_sights_are_the_end_of_what_is_read() -> None:
+    assert sum(feature.size for feature in SIGHT) == N_SIGHT
+    assert N_INPUTS == OUTLOOK + N_ACTIONS + 2 * N_SIGHT
+    trunk, moves = inputs_of(*decisions(("shikoku", "shikoku_ring")))
+    assert trunk.shape[1] == N_INPUTS
+    assert moves.shape[1] == N_RESULT
+    assert trunk[:, OUTLOOK + N_ACTIONS :].max() <= MOST_SIGHT
+
+
+@entry
+def _prospects(boards: Any, guides: Any, states: Any, seat: int, out: Any) -> None:
+    read_prospects(boards[0], guides[0], states[0], seat, crowds_of(boards[0], states[0]), out)
+
+
+def test_a_move_is_told_by_the_prospects_after_it() -> None:
+    seen = 0
+    for game in positions_of("shikoku", games=2):
+        if game.phase in CHANCE_PHASES:
+            continue
+        _, moves = read(game)
+        for row, action in zip(moves, game.legal_actions(), strict=True):
+            after, out = game.copy(), np.zeros(N_PROSPECTS, np.float32)
+            after.play(action)
+            _prospects(after.boards, guides_of(after.boards), after.state, game.player, out)
+            assert (row[-N_PROSPECTS:] == out).all()
+            seen += 1
+    assert seen > 50
+
+
+def test_rows_that_are_asked_for_besides_are_empty() -> None:
+    batch = Batch(5, observation=None)
+    batch.reset(seed=1)
+    boards = batch.boards_of(np.arange(1))
+    args = boards, guides_of(boards), np.zeros(5, np.int64), batch.states, batch.legal
+    trunk, moves = read_positions(*args, step=16)
+    alone, moves_alone = read_positions(*args)
+    assert len(trunk) == 16
+    assert len(moves) % 16 == 0
+    assert (trunk[:5] == alone).all()
+    assert not trunk[5:].any()
+    assert (moves[: len(moves_alone)] == moves_alone).all()
+    assert not moves[len(moves_alone) :].any()

@@ -1,0 +1,540 @@
+"""Games of one learner against opponents: every transition is the learner's own."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from alone import Alone, Ints, Recorder, Scripted, random_legal
+from positions import Position, other_board_data, position, write_board
+
+from tokaido_env import IllegalMove, SeedError
+from tokaido_env.agents import Agent, AgentError, make
+from tokaido_env.core.actions import IDS, N_ACTIONS
+from tokaido_env.core.observation import FEATURES
+from tokaido_env.core.rng import episode_seed
+from tokaido_env.core.state import NOBODY
+from tokaido_env.single_agent import Ended, Versus
+
+SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
+SIX_WARES = {"fan": 4, "doll": 2}
+
+# Game i meets "random" if i is even, else "greedy".
+OPPONENTS: dict[str, Callable[[], list[Agent]]] = {
+    "in the kernel": lambda: [make("random"), make("greedy")],
+    "outside": lambda: [Recorder("random"), Recorder("greedy")],
+    "mixed": lambda: [make("random"), Recorder("greedy"), Recorder("random"), make("greedy")],
+}
+
+
+def walk(versus: Versus, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Ended]]:
+    """Play at random; yield the actions and what ended in each step."""
+    rng = np.random.default_rng(seed)
+    for _ in range(steps):
+        actions = random_legal(versus.masks(), rng)
+        yield actions, versus.step(actions)
+
+
+def facts(versus: Versus) -> list[Any]:
+    """All that can be read of the games."""
+    told = [versus.observe(), versus.masks(), versus.seats, versus.player, versus.done]
+    return [array.tolist() for array in (*told, *results(versus))]
+
+
+def results(versus: Versus) -> tuple[Any, ...]:
+    return versus.reward, versus.terminated, versus.truncated
+
+
+def plain(ended: Ended) -> list[Any]:
+    """What was told of the games that ended, in their order."""
+    order = np.argsort(ended.games)
+    return [array[order].tolist() for array in ended]
+
+
+def contents(versus: Versus) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in versus.snapshot().items()}
+
+
+def finish(versus: Versus, steps: int = 2000) -> None:
+    """Play at random until some game has ended and waits."""
+    for _ in walk(versus, steps):
+        if versus.done.any():
+            return
+    raise AssertionError("no game has ended")
+
+
+def check_game(versus: Versus, i: int, alone: Alone) -> None:
+    """Game `i` stands where the game played alone does."""
+    assert versus.seats[i] == alone.seat
+    assert versus.observe()[i].tolist() == alone.observation()
+    assert np.flatnonzero(versus.masks()[i]).tolist() == alone.game.legal_actions()
+
+
+def check_end(ended: Ended, j: int, alone: Alone) -> None:
+    """What was told of the `j`-th game that ended is what the game played alone tells."""
+    assert alone.game.is_over
+    assert ended.observation[j].tolist() == alone.observation()
+    assert (ended.seat[j], ended.seed[j]) == (alone.seat, alone.seed)
+    assert (ended.length[j], ended.board[j]) == (alone.length, alone.game.board.name)
+
+
+# Transitions
+
+
+@pytest.mark.parametrize(
+    ("seat", "reward", "boards"),
+    [
+        ("alternate", "win", ["shikoku"]),
+        ("alternate", "margin", ["shikoku"]),
+        (0, "margin", ["short", "shorter"]),
+        (1, "win", ["short"]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", OPPONENTS)
+def test_every_transition_is_the_learners_own(
+    kind: str, seat: Any, reward: Any, boards: list[Any], short: Path, tmp_path: Path
+) -> None:
+    """Seats, rewards, observations, masks and ends, over several episodes of six games.
+
+    On the short boards, which are handed out in turn, the cap truncates and pays nobody (R10.1).
+    """
+    shorter = write_board(tmp_path / "other.toml", other_board_data() | {"max_rounds": 1})
+    pool = [{"short": short, "shorter": shorter}.get(name, name) for name in boards]
+    n, base = 6, 50
+    opponents = OPPONENTS[kind]()
+    versus = Versus(n, opponents, reward=reward, seat=seat, board=pool)
+
+    def begin(i: int, episode: int) -> Alone:
+        own = (i + episode) % 2 if seat == "alternate" else seat
+        seed, opponent = int(episode_seed(base + i, episode)), opponents[i % len(opponents)]
+        return Alone(seed, own, opponent, board=pool[i % len(pool)])
+
+    versus.reset(base)
+    games, episodes, moments = [begin(i, 0) for i in range(n)], [0] * n, Counter[str]()
+    for i in range(n):
+        check_game(versus, i, games[i])
+    for actions, ended in walk(versus, 420 if boards == ["shikoku"] else 60):
+        for i in range(n):
+            own, alone = games[i].seat, games[i]
+            alone.play(int(actions[i]))
+            assert versus.reward[i] == pytest.approx(alone.reward(reward))
+            assert versus.terminated[i] == (alone.game.end == "triggers")
+            assert versus.truncated[i] == (alone.game.end == "cap")
+            assert alone.game.is_over == (i in ended.games)
+            if alone.game.is_over:
+                check_end(ended, ended.games.tolist().index(i), alone)
+                moments += alone.moments
+                episodes[i] += 1
+                games[i] = begin(i, episodes[i])
+            assert versus.player[i] == (NOBODY if i in ended.games else own)
+            check_game(versus, i, games[i])
+        assert not versus.done.any()
+    assert min(episodes) >= 2
+    if boards == ["shikoku"]:
+        assert moments["learner again"] > 100
+        assert moments["opponent again"] > 100
+        assert moments["learner returns"] > 0
+        assert moments["opponent returns"] > 0
+
+
+def test_an_outside_opponent_is_asked_for_many_games_at_once() -> None:
+    opponent = Recorder()
+    versus = Versus(50, opponent)
+    versus.reset(0)
+    for _ in walk(versus, 20):
+        pass
+    assert opponent.asked > 10 * opponent.calls > 0
+
+
+def taking(**changes: Any) -> Position:
+    """Seat 0 can move its pilgrim to the sea and take *robust* from seat 1, who holds six wares."""
+    waves = {"pilgrim": ("tranquil", 0), "merchant": ("robust", 1), "artist": ("inspired", 1)}
+    mine = {"pilgrim": 2, "merchant": "C8", "artist": "A8"}
+    theirs = {"merchant": "M4", "artist": "A4", "wares": {"fan": 4, "doll": 2}}
+    return position(dice=(2, 1, 1), waves=waves, mine=mine, theirs=theirs, **changes)
+
+
+def test_a_game_may_begin_with_a_ware_to_return_inside_the_opponents_pick() -> None:
+    """R7.4. The opponent plays to it within the reset; each game may begin from its position."""
+    opponent = Scripted("take:merchant", "pilgrim")
+    versus = Versus(2, opponent, seat=1)
+    versus.reset(0, [taking(), taking(round=9)])
+    assert versus.batch.states["round"].tolist() == [1, 9]
+    assert opponent.played == [*[IDS["pilgrim"]] * 2, *[IDS["take:merchant"]] * 2]
+    returns = [IDS["discard:doll"], IDS["discard:fan"]]
+    assert [np.flatnonzero(mask).tolist() for mask in versus.masks()] == [returns, returns]
+    assert versus.player.tolist() == [NOBODY, NOBODY]
+
+
+# Seats
+
+
+def seats_of(seat: Any, seed: int, n: int) -> list[int]:
+    versus = Versus(n, "random", seat=seat)
+    versus.reset(seed)
+    assert versus.observe()[:, SEAT].tolist() == versus.seats.tolist()
+    return versus.seats.tolist()
+
+
+def test_a_reset_without_a_seed_is_another_episode_for_alternating_seats() -> None:
+    versus = Versus(3, "random", seat="alternate")
+    versus.reset(0)
+    versus.reset(games=np.array([0, 2]))
+    assert versus.seats.tolist() == [1, 1, 1]
+    versus.reset(0)
+    assert versus.seats.tolist() == [0, 1, 0]
+
+
+def test_random_seats_follow_from_the_seed_and_are_fair() -> None:
+    seats = seats_of("random", 0, 200)
+    assert 80 <= sum(seats) <= 120
+    assert seats_of("random", 0, 200) == seats
+    assert seats_of("random", 150, 50) == seats[150:]
+    assert seats_of("random", 1000, 200) != seats
+
+
+def test_random_seats_of_later_episodes_follow_from_their_seeds(short: Path) -> None:
+    versus = Versus(8, "random", seat="random", board=short)
+    versus.reset(0)
+    told = [end for _, ended in walk(versus, 40) for end in zip(*ended, strict=True)]
+    assert {seat for _, _, seat, *_ in told} == {0, 1}
+    assert len(told) > 16
+    assert all(seats_of("random", int(seed), 1) == [seat] for _, _, seat, seed, *_ in told)
+
+
+# Without autoreset
+
+
+def test_finished_games_wait_for_a_reset_that_leaves_the_others_where_they_are() -> None:
+    versus = Versus(3, ["random", Recorder()], autoreset=False)
+    versus.reset(0)
+    finish(versus)
+    [game] = np.flatnonzero(versus.done)
+    assert versus.terminated.tolist() == versus.done.tolist()
+    assert abs(versus.reward[game]) == 1.0
+    assert not versus.masks()[game].any()
+    before, running = contents(versus), np.flatnonzero(~versus.done)
+    with pytest.raises(RuntimeError, match=f"game {game} has ended or not begun: reset it"):
+        versus.step(random_legal(versus.masks(), np.random.default_rng(0)))
+    assert contents(versus) == before
+    others = versus.batch.snapshot(running), versus.observe()[running]
+    versus.reset(games=np.array([game]))
+    assert not versus.done.any()
+    assert not any(each.any() for each in results(versus))
+    for name, array in versus.batch.snapshot(running).items():
+        assert array.tobytes() == others[0][name].tobytes()
+    assert np.array_equal(versus.observe()[running], others[1])
+    check_game(versus, game, Alone(episode_seed(game, 1), (game + 1) % 2, versus.opponents[game]))
+
+
+def test_waiting_games_are_the_same_as_those_that_begin_at_once() -> None:
+    told = []
+    for autoreset in (True, False):
+        versus = Versus(5, ["greedy", Recorder()], autoreset=autoreset, seat="random")
+        versus.reset(3)
+        told.append([])
+        rng = np.random.default_rng(0)
+        for _ in range(250):
+            ended = versus.step(random_legal(versus.masks(), rng))
+            outcome = [each.tolist() for each in results(versus)]
+            if not autoreset and len(ended.games):
+                assert np.array_equal(versus.observe()[ended.games], ended.observation)
+                versus.reset(games=ended.games)
+            told[-1].append([plain(ended), outcome, versus.observe().tolist()])
+    assert told[0] == told[1]
+
+
+def test_results_of_a_step_do_not_outlive_a_reset() -> None:
+    """Also where the opponent ends the game before the learner has decided anything."""
+    nearly = {"temple": 8, "garden": 6, "gold": 6, "pilgrim": 3}
+    over = position(lead=0, left=["pilgrim"], dice=(1, 1, 1), mine=nearly, end_triggered=True)
+    for opponent in (make("greedy"), Recorder("greedy")):
+        versus = Versus(1, opponent, seat=1, autoreset=False)
+        versus.reset(0, over)
+        assert versus.batch.over[0]
+        assert versus.done[0]
+        assert not any(each.any() for each in results(versus))
+        with pytest.raises(RuntimeError, match="game 0 has ended or not begun: reset it"):
+            versus.step([0])
+
+
+# Illegal actions
+
+
+@pytest.mark.parametrize("action", [IDS["discard:fan"], N_ACTIONS, -1, 2**40])
+@pytest.mark.parametrize("kind", OPPONENTS)
+def test_an_illegal_action_is_refused_and_nothing_changes(kind: str, action: int) -> None:
+    versus = Versus(4, OPPONENTS[kind]())
+    versus.reset(0)
+    for _ in walk(versus, 3):
+        pass
+    before, told = contents(versus), facts(versus)
+    actions = random_legal(versus.masks(), np.random.default_rng(0))
+    actions[2] = action
+    with pytest.raises(IllegalMove, match=f"game 2: illegal action {action}.*: legal are "):
+        versus.step(actions)
+    assert contents(versus) == before
+    assert facts(versus) == told
+
+
+@pytest.mark.parametrize("autoreset", [True, False])
+@pytest.mark.parametrize("action", [IDS["discard:fan"], N_ACTIONS, -1, 2**40])
+@pytest.mark.parametrize("kind", OPPONENTS)
+def test_an_illegal_action_can_lose_the_game(kind: str, action: int, autoreset: bool) -> None:
+    """The other games go on; the next episode begins at once or waits."""
+    both = [
+        Versus(4, OPPONENTS[kind](), autoreset=autoreset, illegal=illegal, reward="margin")
+        for illegal in ("terminate", "raise")
+    ]
+    for versus in both:
+        versus.reset(0)
+        for _ in walk(versus, 6):
+            pass
+    strict, seen = both[1], both[0].observe()
+    actions = random_legal(strict.masks(), np.random.default_rng(0))
+    strict.step(actions)
+    versus, others = both[0], [0, 1, 3]
+    assert versus.masks()[2].any()
+    actions[2] = action
+    ended = versus.step(actions)
+    assert plain(ended) == [[2], [seen[2].tolist()], [0], [2], ["shikoku"], [7]]
+    assert versus.reward.tolist() == [0.0, 0.0, -1.0, 0.0]
+    assert versus.terminated.tolist() == [False, False, True, False]
+    assert not versus.truncated.any()
+    assert np.array_equal(versus.observe()[others], strict.observe()[others])
+    assert np.array_equal(versus.masks()[others], strict.masks()[others])
+    if autoreset:
+        check_game(versus, 2, Alone(episode_seed(2, 1), 1, versus.opponents[2]))
+        versus.step(random_legal(versus.masks(), np.random.default_rng(0)))
+    else:
+        assert versus.done.tolist() == [False, False, True, False]
+        assert not versus.masks()[2].any()
+        with pytest.raises(RuntimeError, match="game 2 has ended"):
+            versus.step(actions)
+
+
+def test_all_games_may_be_lost_at_once() -> None:
+    versus = Versus(3, ["greedy", Recorder()], illegal="terminate")
+    versus.reset(0)
+    ended = versus.step([-1, -1, -1])
+    assert ended.games.tolist() == [0, 1, 2]
+    assert versus.reward.tolist() == [-1.0] * 3
+    for i in range(3):
+        check_game(versus, i, Alone(episode_seed(i, 1), (i + 1) % 2, versus.opponents[i]))
+
+
+@pytest.mark.parametrize("actions", [[0.0, 0.0], [True, True], [0], [[0, 0]], 0, ["a", "b"]])
+def test_actions_of_a_wrong_kind_are_refused(actions: Any) -> None:
+    for illegal in ("raise", "terminate"):
+        versus = Versus(2, "random", illegal=illegal)
+        versus.reset(0)
+        before = contents(versus)
+        with pytest.raises(ValueError, match=r"expected integers of shape \(2,\)"):
+            versus.step(actions)
+        assert contents(versus) == before
+
+
+# Opponents
+
+
+def test_opponents_are_handed_out_in_turn() -> None:
+    versus = Versus(5, ["random", "greedy"])
+    assert [opponent.spec for opponent in versus.opponents] == [
+        *["random", "greedy", "random", "greedy", "random"]
+    ]
+    versus.assign("greedy")
+    assert [opponent.spec for opponent in versus.opponents] == ["greedy"] * 5
+    first, second = Recorder(), Recorder()
+    versus.assign([first, second], np.array([4, 1, 0]))
+    assert [versus.opponents[i] for i in (4, 1, 0)] == [first, second, first]
+    assert [versus.opponents[i].spec for i in (2, 3)] == ["greedy"] * 2
+
+
+def test_opponents_change_while_games_run() -> None:
+    """In the kernel or outside, and back: each game is the one played alone, with the change."""
+    versus = Versus(4, "random", seat=0)
+    versus.reset(20)
+    games = [Alone(20 + i, 0, make("random")) for i in range(4)]
+    changes: dict[int, tuple[list[Any], list[int]]] = {
+        5: ([Recorder("greedy"), Recorder("random")], [1, 2]),
+        10: ([make("greedy")], [0, 1]),
+        15: ([Recorder("random")], [0, 1, 2, 3]),
+        20: ([make("greedy"), make("random"), Recorder("greedy")], [3, 0, 2]),
+    }
+    rng = np.random.default_rng(0)
+    for step in range(30):
+        if step in changes:
+            before = versus.observe()
+            opponents, chosen = changes[step]
+            versus.assign(opponents, np.array(chosen))
+            assert np.array_equal(versus.observe(), before)
+            for j, i in enumerate(chosen):
+                games[i].opponent = opponents[j % len(opponents)]
+        actions = random_legal(versus.masks(), rng)
+        assert len(versus.step(actions).games) == 0
+        for i in range(4):
+            games[i].play(int(actions[i]))
+            check_game(versus, i, games[i])
+    assert all(sum(alone.moments.values()) for alone in games)
+
+
+class Breaking(Recorder):
+    """Plays like random until it has been asked so often, then does something wrong."""
+
+    spec = "breaking"
+
+    def __init__(self, wrong: Callable[[Ints], Any], calls: int) -> None:
+        super().__init__("random")
+        self.wrong, self.right = wrong, calls
+
+    def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
+        actions = super().act(boards, states, legal, keys)
+        return actions if self.calls <= self.right else self.wrong(actions)
+
+
+def give_up(actions: Ints) -> Ints:
+    raise OverflowError("out of ideas")
+
+
+FAULTS: list[tuple[Callable[[Ints], Any], type[Exception], str]] = [
+    (lambda a: a + 49, IllegalMove, r"agent 'breaking': game \d: illegal action \d+: legal are"),
+    (lambda a: a * 0 - 1, IllegalMove, r"agent 'breaking': game \d: illegal action -1: legal are"),
+    (lambda a: a[1:], ValueError, r"agent 'breaking': moves: expected integers of shape \(\d,\)"),
+    (lambda a: a[:, None], ValueError, "agent 'breaking': moves: .* got int64 of shape"),
+    (lambda a: a / 2, ValueError, "agent 'breaking': moves: .* got float64"),
+    (lambda a: None, ValueError, "agent 'breaking': moves: .* got object"),
+    (give_up, OverflowError, "out of ideas"),
+]
+
+
+def attempt(versus: Versus, actions: Ints) -> tuple[Ended | None, Exception | None]:
+    try:
+        return versus.step(actions), None
+    except Exception as error:
+        return None, error
+
+
+@pytest.mark.parametrize(("wrong", "error", "message"), FAULTS)
+def test_an_opponent_that_fails_leaves_all_games_as_they_were(
+    short: Path, wrong: Callable[[Ints], Any], error: type[Exception], message: str
+) -> None:
+    """Wherever in a step it fails, also after other games have begun their next episodes."""
+
+    def begin(first: Agent) -> Versus:
+        others = [make("greedy"), Recorder("random"), make("random")]
+        versus = Versus(9, [first, *others], board=short)
+        versus.reset(0)
+        return versus
+
+    undisturbed, failures = begin(make("random")), 0
+    told = [(plain(ended), facts(undisturbed)) for _, ended in walk(undisturbed, 9)]
+    for calls in range(3, 23):
+        versus, rng = begin(Breaking(wrong, calls)), np.random.default_rng(0)
+        for expected in told:
+            actions, before = random_legal(versus.masks(), rng), contents(versus)
+            ended, failure = attempt(versus, actions)
+            if failure is not None:
+                assert isinstance(failure, error)
+                assert re.search(message, str(failure))
+                assert contents(versus) == before
+                failures += 1
+                versus.assign("random", np.array([0, 4, 8]))
+                ended = versus.step(actions)
+            assert ended is not None
+            assert (plain(ended), facts(versus)) == expected
+    assert failures > 10
+    assert sum(len(ended[0]) for ended, _ in told) > 9
+
+
+def test_an_opponent_that_fails_in_a_reset_leaves_all_games_as_they_were() -> None:
+    versus = Versus(2, ["random", Breaking(give_up, 0)], seat=1)
+    for _ in range(2):
+        with pytest.raises(OverflowError, match="out of ideas"):
+            versus.reset(0)
+        with pytest.raises(RuntimeError, match="game 0 has ended or not begun: reset it"):
+            versus.step([0, 0])
+    versus.assign("random")
+    versus.reset(0)
+    for _ in walk(versus, 5):
+        pass
+    versus.assign(Breaking(give_up, 0))
+    before, told = contents(versus), facts(versus)
+    with pytest.raises(OverflowError, match="out of ideas"):
+        versus.reset()
+    assert contents(versus) == before
+    assert facts(versus) == told
+
+
+def test_wrong_opponents_are_refused_and_nothing_changes() -> None:
+    versus = Versus(2, "greedy")
+    before = versus.opponents.copy()
+    for games in (None, np.array([1])):
+        with pytest.raises(ValueError, match="opponents: expected one or more, got none"):
+            versus.assign([], games)
+        with pytest.raises(AgentError, match="unknown agent 'grumpy'"):
+            versus.assign(["random", "grumpy"], games)
+    assert versus.opponents == before
+
+
+@pytest.mark.parametrize("autoreset", [True, False])
+@pytest.mark.parametrize(("kind", "other"), [*itertools.permutations(OPPONENTS, 2)])
+def test_a_snapshot_continues_identically(kind: str, other: str, autoreset: bool) -> None:
+    """Whoever plays the games from then on: it holds them, but not their opponents."""
+
+    def begin(kind: str) -> Versus:
+        return Versus(5, OPPONENTS[kind](), seat="random", autoreset=autoreset)
+
+    def go_on(versus: Versus) -> list[Any]:
+        told, rng = [], np.random.default_rng(1)
+        for _ in range(200):
+            if versus.done.any():
+                versus.reset(games=np.flatnonzero(versus.done))
+            ended = versus.step(random_legal(versus.masks(), rng))
+            told.append((plain(ended), facts(versus)))
+        return told
+
+    versus = begin(kind)
+    versus.reset(3)
+    if autoreset:
+        for _ in walk(versus, 70):
+            pass
+    else:
+        finish(versus)
+    snapshot, now = versus.snapshot(), facts(versus)[:5]
+    told = []
+    for each in (versus, versus, begin(kind), begin(other)):
+        each.restore(snapshot)
+        assert facts(each)[:5] == now
+        told.append(go_on(each))
+    assert told[0] == told[1] == told[2] == told[3]
+    assert any(ended[0] for ended, _ in told[0])
+    asked = sum(getattr(agent, "asked", 0) for agent in each.opponents)
+    assert (asked > 0) == (other != "in the kernel")
+
+
+# Beginning
+
+
+def test_stepping_before_the_first_reset_is_refused() -> None:
+    for illegal in ("raise", "terminate"):
+        versus = Versus(2, "random", illegal=illegal)
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="game 0 has ended or not begun: reset it"):
+                versus.step([0, -1])
+        versus.reset(0, games=np.array([0]))
+        with pytest.raises(RuntimeError, match="game 1 has ended or not begun: reset it"):
+            versus.step([0, 0])
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"n: expected one game or more, .*got 0"):
+        Versus(0, "random")
+    with pytest.raises(ValueError, match="illegal: expected one of 'raise', 'terminate'"):
+        Versus(1, "random", illegal="ignore")  # type: ignore[arg-type]
+    with pytest.raises(SeedError):
+        Versus(3, "random").reset(2**53 - 2)

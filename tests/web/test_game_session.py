@@ -1,0 +1,238 @@
+"""Sessions: what people and agents play, what is taken back, and what a record gives again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tokaido_env import Batch, Game, IllegalMove
+from tokaido_env.agents import make
+from tokaido_env.core.actions import IDS, LABELS
+from tokaido_env.core.rng import episode_seed
+from tokaido_env.position import PositionError
+from tokaido_env.record import RESIGNED, Forfeit, Record, RecordError, replay
+from tokaido_env.render.scene import scenes_of
+from tokaido_env.web.game_session import HUMAN, Session
+
+
+def play_on(session: Session, choices: int, rng: np.random.Generator) -> None:
+    """Let people choose at random so often, and everybody else go on, up to a choice of theirs."""
+    while session.waits_for != "nobody":
+        if session.waits_for == "agent":
+            session.reply()
+        elif session.waits_for == "chance":
+            labels, odds = zip(*session.game.outcomes(), strict=True)
+            session.play(labels[rng.choice(len(labels), p=odds)])
+        elif session.is_forced:
+            session.play(session.game.legal_labels()[0])
+        elif choices == 0:
+            return
+        else:
+            choices -= 1
+            session.play(str(rng.choice(session.game.legal_labels())))
+
+
+@pytest.mark.parametrize("seats", [(HUMAN, "greedy"), ("greedy", HUMAN), (HUMAN, HUMAN)])
+def test_what_is_taken_back_meets_the_same_luck(seats: tuple[str, str]) -> None:
+    session, rng = Session(seats, seed=3), np.random.default_rng(0)
+    play_on(session, 0, rng)
+    stood = []
+    for _ in range(12):
+        choice = session.game.legal_labels()[-1]
+        stood.append((session.game.events(), choice))
+        session.play(choice)
+        play_on(session, 0, rng)
+    after = session.game.events()
+    for events, _ in reversed(stood):
+        assert session.undo()
+        assert session.game.events() == events
+    assert not session.undo()
+    for _, choice in stood:
+        session.play(choice)
+        play_on(session, 0, rng)
+    assert session.game.events() == after
+
+
+def test_a_whole_game_is_that_of_its_seed() -> None:
+    seed = episode_seed(8, 0)
+    session = Session((HUMAN, "greedy"), seed=seed)
+    play_on(session, 1000, np.random.default_rng(1))
+    assert session.game.is_over
+    assert session.waits_for == "nobody"
+    record = session.record()
+    assert (record.seed, record.players) == (seed, (HUMAN, "greedy"))
+    replay(record)
+    batch, greedy = Batch(1, autoreset=False), make("greedy")
+    batch.reset(seed=8)
+    for event in (event for event in record.events if event in IDS):  # chance is the seed's
+        if batch.states["player"][0] == 0:
+            batch.step([IDS[event]])
+        else:
+            assert LABELS[int(batch.decide(greedy, batch.all_games)[0])] == event
+    assert batch.over[0]
+
+
+def test_people_bring_the_luck_of_a_table() -> None:
+    session = Session((HUMAN, "greedy"), chance="explicit")
+    assert session.waits_for == "chance"
+    rng = np.random.default_rng(2)
+    play_on(session, 5, rng)
+    assert session.record().seed is None
+    events = session.game.events()
+    assert events[-1] not in session.game.legal_labels()
+    told = 0
+    while session.undo():  # one by one what was chosen or told; never up to what an agent decided
+        told += 1
+        assert session.waits_for in ("chance", "human")
+        assert session.game.events() == events[: len(session.game.events())]
+    assert session.game.events() == []
+    assert told > sum(event not in IDS for event in events)
+
+
+@pytest.mark.parametrize("chance", ["sampled", "explicit"])
+def test_a_record_goes_on_where_it_ends(chance: str) -> None:
+    session = Session((HUMAN, "greedy"), seed=5, chance=chance)  # type: ignore[arg-type]
+    play_on(session, 10, np.random.default_rng(3))
+    again = Session.resumed(session.record(), (HUMAN, "greedy"))
+    assert again.game == session.game
+    assert again.game.events() == session.game.events()
+    for one in (session, again):
+        play_on(one, 1000, np.random.default_rng(4))
+    if chance == "sampled":  # else the bits that agents draw from are drawn anew
+        assert again.record() == session.record()
+    whole = again.game.events()
+    assert again.undo()
+    assert again.waits_for in ("human", "chance")  # no agent that would decide the same at once
+    assert again.game.events() == whole[: len(again.game.events())]
+
+
+def test_a_new_game_has_the_players_and_the_board_of_the_old_one() -> None:
+    session = Session((HUMAN, "greedy"), "family:train/50", seed=5)
+    board = session.game.board
+    play_on(session, 3, np.random.default_rng(0))
+    session.restart(seed=9)
+    assert session.game.board is board
+    assert session.game.events() == Game(board, seed=9).events()
+    assert not session.undo()
+    session.restart("shikoku_ring", 1, "explicit")
+    assert (session.game.board.name, session.waits_for) == ("shikoku_ring", "chance")
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_advice_is_what_the_agent_thinks(player: int) -> None:
+    session = Session((HUMAN, HUMAN), seed=2)
+    rng = np.random.default_rng(0)
+    while session.game.player != player:
+        play_on(session, 1, rng)
+    game, agent = session.game, make("champion")
+    key = np.zeros(1, np.uint64)  # one pass draws nothing
+    mask = np.array([game.legal_mask], np.uint64)
+    shares, values = agent.judge(game.boards, game.state, mask, key)
+    assert values is not None
+    advice = session.advise("champion", most=2)
+    assert advice.wins == pytest.approx((1 + float(values[0]) * (1, -1)[player]) / 2)
+    ordered = sorted(shares[0].tolist(), reverse=True)
+    assert [move.share for move in advice.moves] == pytest.approx(ordered[:2])
+    assert advice.moves[0].label == game.label(int(shares[0].argmax()))
+    assert session.advise("greedy").wins is None
+    assert len(session.advise("greedy", most=100).moves) == len(game.legal_actions())
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_what_is_advised_wins_what_the_agent_holds_behind_it(player: int) -> None:
+    session, agent = Session((HUMAN, HUMAN), seed=2), make("champion")
+    rng = np.random.default_rng(player)
+    while session.game.player != player or session.game.phase.name != "DISCARD":
+        play_on(session, 1, rng)
+        if session.waits_for == "nobody":
+            session.restart()
+    for move in session.advise(agent).moves:  # what is returned to the bag brings no chance
+        then = Game.from_dict(session.game.to_dict(), chance="explicit")
+        then.play(move.label)
+        if then.player is None:
+            continue
+        mask = np.array([then.legal_mask], np.uint64)
+        _, values = agent.judge(then.boards, then.state, mask, np.zeros(1, np.uint64))
+        assert values is not None
+        assert move.wins == pytest.approx((1 + (1, -1)[player] * float(values[0])) / 2)
+        assert move.error == pytest.approx(0, abs=1e-9)
+
+
+def test_a_session_keeps_what_a_replay_of_its_game_shows() -> None:
+    session, rng = Session((HUMAN, "greedy"), seed=4), np.random.default_rng(1)
+    play_on(session, 7, rng)
+    session.put(session.game.to_dict())
+    play_on(session, 3, rng)
+    session.undo()
+    play_on(session, 2, rng)
+    undone = True
+    while undone:  # back into the game that was left, up to its start
+        played, names = session.game.trajectory(), ("human", "greedy")
+        again = scenes_of(played.board, played.states, played.events, None, names)
+        assert session.scenes == list(again)
+        assert [one.event for one in session.happened] == session.game.events()
+        undone = session.undo()
+    assert session.game.start_position is None
+
+
+def test_who_resigns_has_lost_and_may_play_on() -> None:
+    session = Session((HUMAN, "greedy"), seed=3)
+    play_on(session, 4, np.random.default_rng(0))
+    session.resign()
+    assert (session.waits_for, session.resigned) == ("nobody", 0)
+    kept = session.record()
+    assert (kept.winner, kept.end, kept.forfeit) == (1, "forfeit", Forfeit(0, RESIGNED))
+    assert session.story() == "human resigns: greedy wins"
+    assert replay(Record.from_json(kept.to_json())).labels() == kept.events
+    session.put(session.game.to_dict())
+    assert session.resigned is None
+    assert session.undo()
+    assert session.record() == kept
+    again = Session.resumed(kept, session.names)
+    assert again.record() == kept
+    assert again.undo()
+    assert (again.waits_for, again.record().forfeit) == ("human", None)
+    with pytest.raises(IllegalMove, match="who resigns is to decide"):
+        Session(("greedy", HUMAN), chance="explicit").resign()
+
+
+def test_a_position_is_put_and_taken_back() -> None:
+    session = Session((HUMAN, HUMAN), seed=3)
+    play_on(session, 9, np.random.default_rng(0))
+    before, kept = session.game.events(), session.record()
+    other = session.game.to_dict()
+    other["players"][0]["coins"] = 7 - other["players"][0]["coins"] % 7
+    session.put(other)
+    assert session.game.to_dict() == other
+    assert session.records() == [kept, session.record()]
+    play_on(session, 3, np.random.default_rng(0))
+    assert session.record().start == other
+    assert Session.resumed(session.record(), session.names).game == session.game
+    with pytest.raises(PositionError, match="coins"):
+        session.put({**other, "players": [{**other["players"][0], "coins": 99}, {}]})
+    assert session.record().start == other
+    while session.game.start_position is not None:
+        assert session.undo()
+    assert session.game.events() == before
+    assert session.records() == [kept]
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing() -> None:
+    with pytest.raises(ValueError, match="seats: expected two, got 1"):
+        Session((HUMAN,))
+    session = Session((HUMAN, "greedy"), seed=7)
+    events = session.game.events()
+    with pytest.raises(IllegalMove, match="legal are"):
+        session.play("merchant:X")
+    with pytest.raises(IllegalMove, match="no agent is to decide"):
+        session.reply()
+    assert session.game.events() == events
+    while session.waits_for == "human":
+        session.play(session.game.legal_labels()[0])
+    with pytest.raises(IllegalMove, match="greedy is to decide"):
+        session.play(session.game.legal_labels()[0])
+    with pytest.raises(IllegalMove, match="nobody is to decide"):
+        Session(chance="explicit").advise("greedy")
+    lost = replace(session.record(), forfeit=Forfeit(1, "time"), end="forfeit", winner=0)
+    with pytest.raises(RecordError, match=r"this one is over: greedy forfeits \(time\)"):
+        Session.resumed(lost, (HUMAN, "greedy"))

@@ -1,0 +1,46 @@
+"""A search that knows its opponent: an approximate best response to one agent.
+
+The tree is that of `policy_search`, led by the champion's network, but where the opponent decides
+there is nothing to search: its own play answers (`opponent`), surely or by its odds. What an agent
+loses to this searcher it loses to who knows it: a lower bound of how far it can be exploited, as
+local best response is for poker programs (Lisý and Bowling 2017, "Equilibrium approximation quality
+of current no-limit poker bots"). More simulations may find more.
+"""
+
+from __future__ import annotations
+
+from tokaido_env.agent import Agent, AgentError
+from tokaido_env.agents.champion import CHAMPION
+from tokaido_env.agents.opponent_model import model_of
+from tokaido_env.agents.policy import Policy, path_in_spec
+from tokaido_env.agents.search import SearchAgent, led_games_at_once
+from tokaido_env.agents.search_config import led_plan
+from tokaido_env.core.arguments import shown
+
+
+class ExploiterAgent(SearchAgent):
+    """Tree search against one agent, whose replies it knows.
+
+    It knows how the agent decides, not with what luck: neither the game's nor what the agent draws
+    for a decision.
+
+    Args:
+        victim: the agent, one that answers without search.
+        sims: simulations for a decision, from 1.
+
+    Raises:
+        AgentError: if nothing compiled tells what the victim answers.
+    """
+
+    def __init__(self, victim: Agent, sims: int = 400) -> None:
+        self.opponent = model_of(victim)
+        if self.opponent is None:
+            raise AgentError(
+                "exploiter: victim: expected an agent whose replies need no search: random, "
+                "greedy[:epsilon=E], heuristic, champion, generalist "
+                f"or policy:PATH[,temperature=T], got {shown(victim.spec)}"
+            )
+        self.network = Policy.load(CHAMPION).network()
+        self.plan = led_plan(sims)
+        self.spec = f"exploiter:{path_in_spec(victim.spec)},sims={sims}"
+        self.games_at_once = led_games_at_once(sims)

@@ -1,0 +1,182 @@
+"""The heuristic and networks on a GPU, so that opponents stay there with the games.
+
+    from tokaido_env.agents.cuda_agents import CudaHeuristic, CudaPolicy
+
+    batch = CudaBatch(65_536, observation=None)
+    opponent = CudaPolicy(batch, Policy.load("champion.safetensors"))
+    batch.reset(seed=0)
+    batch.step(opponent.decide())
+
+The functions are those that play on a CPU, one thread a position. A GPU rounds fused products once:
+evaluations differ from a CPU's in their last bits, and a choice where two actions are as good but
+for these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from tokaido_env.agents.eval_tables import GUIDE, guides_of
+from tokaido_env.agents.heuristic import SCRATCH, best_action
+from tokaido_env.agents.inference import (
+    Position,
+    Weights,
+    Workspace,
+    chosen,
+    forward,
+    sizes_of,
+)
+from tokaido_env.agents.network_inputs import MOST_LEGAL
+from tokaido_env.agents.policy import Policy
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.aligned_dtypes import twin
+from tokaido_env.core.stepping import NO_MOVE, decision_key
+from tokaido_env.cuda import CudaBatch, launch
+from tokaido_env.cuda_kernels import Games
+
+CHUNK = 16_384
+"""Positions that are evaluated at a time by networks: each takes some 20 KB of the GPU's memory."""
+
+_SCRATCH = twin(SCRATCH)
+
+
+class CudaHeuristic:
+    """`heuristic` for the games of a batch on a GPU.
+
+    Args:
+        batch: whose games it decides in.
+    """
+
+    def __init__(self, batch: CudaBatch) -> None:
+        self._batch = batch
+        self._guides = cuda.to_device(guides_of(batch.host().boards).astype(twin(GUIDE)))
+        self._moves = cuda.device_array(len(batch), np.int64)
+
+    def decide(self) -> Any:
+        """Return its move in each game, int64 (n,) on the GPU; NO_MOVE where nothing is legal."""
+        launch(choose_by_heuristic, len(self._batch), self._batch.games, self._guides, self._moves)
+        return self._moves
+
+
+class CudaPolicy:
+    """A network for the games of a batch on a GPU: its policy and its value.
+
+    Args:
+        batch: whose games it decides in.
+        policy: the network.
+        temperature: as for `PolicyAgent`.
+
+    Attributes:
+        logits: float32 (n, N_ACTIONS) on the GPU, by the last `decide`; -inf where illegal.
+        values: float32 (n,) on the GPU, for who decides; 0 where nothing is legal.
+    """
+
+    def __init__(self, batch: CudaBatch, policy: Policy, temperature: float = 0.0) -> None:
+        self._batch, self.temperature = batch, float(temperature)
+        boards = batch.host().boards
+        self._guides = cuda.to_device(guides_of(boards).astype(twin(GUIDE)))
+        weights, rows = policy.network().on(boards)
+        one = (
+            weights.first_bias if name == "first_bias" else array[:1]
+            for name, array in weights._asdict().items()
+        )
+        self._weights = Weights(*(cuda.to_device(np.ascontiguousarray(array)) for array in one))
+        self._rows = cuda.to_device(np.broadcast_to(rows, len(boards)).copy())
+        self._workspaces = _workspaces(weights, min(CHUNK, len(batch)))
+        self.logits = cuda.device_array((len(batch), N_ACTIONS), np.float32)
+        self.values = cuda.device_array(len(batch), np.float32)
+        self._moves = cuda.device_array(len(batch), np.int64)
+
+    def decide(self) -> Any:
+        """Return its move in each game, int64 (n,) on the GPU; NO_MOVE where nothing is legal."""
+        n, room = len(self._batch), len(self._workspaces.units)
+        for first in range(0, n, room):
+            launch(
+                *(choose_by_network, min(room, n - first), self._batch.games, self._guides),
+                *(self._rows, self._weights, self._workspaces, first, self.temperature),
+                *(self.logits, self.values, self._moves),
+            )
+        return self._moves
+
+
+def choose_by_heuristic(games: Games, guides: Any, moves: Any) -> None:
+    """Write the heuristic's move in each game.
+
+    Args:
+        games: all of them.
+        guides: twins of `GUIDE` (b,), of the boards.
+        moves: int64 (n,).
+    """
+    i = cuda.grid(1)
+    if i < len(games.states):
+        moves[i] = NO_MOVE
+        if games.masks[i] != np.uint64(0):
+            scratch = cuda.local.array(1, _SCRATCH)
+            k = games.slots[i]["board"]
+            moves[i] = best_action(
+                games.boards[k], guides[k], games.states[i], games.masks[i], scratch[0]
+            )
+
+
+def choose_by_network(
+    games: Games,
+    guides: Any,
+    rows: Any,
+    network: Any,
+    workspaces: Any,
+    first: int,
+    temperature: float,
+    logits: Any,
+    values: Any,
+    moves: Any,
+) -> None:
+    """Evaluate as many games as there are workspaces, from the first on, and choose in them.
+
+    Args:
+        games: all of them.
+        guides: twins of `GUIDE` (b,), of the boards.
+        rows: int64 (b,), of the network's first bias on each board.
+        network: `Weights`, of one copy.
+        workspaces: `Workspace` with one axis more, first.
+        first: the first game.
+        temperature: of the policy.
+        logits: float32 (n, N_ACTIONS), written.
+        values: float32 (n,), written.
+        moves: int64 (n,), written.
+    """
+    w = cuda.grid(1)
+    i = first + w
+    if w < len(workspaces.units) and i < len(games.states):
+        moves[i] = NO_MOVE
+        values[i] = 0.0
+        logits[i, :] = -np.inf
+        if games.masks[i] != np.uint64(0):
+            k = games.slots[i]["board"]
+            position = Position(
+                *(games.boards[k], guides[k], games.states[i], games.masks[i], rows[k])
+            )
+            workspace = Workspace(
+                *(0, workspaces.scratch[w], workspaces.layers[w], workspaces.results[w]),
+                *(workspaces.units[w], workspaces.values[w], workspaces.logits[w]),
+            )
+            values[i] = forward(network, position, workspace, logits[i])
+            key = decision_key(games.states[i], games.slots[i])
+            moves[i] = chosen(logits[i], games.masks[i], key, temperature)
+
+
+def _workspaces(weights: Weights, n: int) -> Workspace:
+    """Return what forward passes of n positions write to, on the GPU."""
+    layers, widest, result = sizes_of(weights)
+    new = cuda.device_array
+    return Workspace(
+        copy=new(n, np.int64),
+        scratch=new(n, _SCRATCH),
+        layers=new((n, layers), np.float32),
+        results=new((n, MOST_LEGAL, result), np.float32),
+        units=new((n, widest), np.int64),
+        values=new((n, widest), np.float32),
+        logits=new((n, N_ACTIONS), np.float32),
+    )

@@ -1,0 +1,194 @@
+"""What the hand-written evaluation is made of: terms, their weights, and tables of the board."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.board_cache import ByBoard
+from tokaido_env.boards.board import Board
+from tokaido_env.core.arguments import plain, shown
+from tokaido_env.core.constants import (
+    AREAS,
+    ARTIST,
+    CAPACITY,
+    COASTAL_TOWNS,
+    ICONS,
+    MAX_DIE,
+    MERCHANT,
+    MOUNTAIN_TOWNS,
+    TOWNS,
+    Row,
+)
+from tokaido_env.core.jit import entry, int64, kernel
+from tokaido_env.core.state import copy_rows
+from tokaido_env.files import read_toml
+
+# A term is of a player; what counts is how far player_0 is ahead in it. "Now" is with the dice that
+# are left in the round, by the share of them that the player will pick, in sixths; "next" is with
+# the next roll, in faces of the die.
+TERMS = (
+    ("faith", "points of faith"),
+    ("commerce", "points of commerce"),
+    ("culture", "points of culture"),
+    ("temple", "temple peg: progress to an end trigger"),
+    ("garden", "garden peg: progress to an end trigger"),
+    ("gold", "slabs: progress to an end trigger"),
+    ("gifted", "paintings given: progress to an end trigger"),
+    ("coins", "coins towards the next slab"),
+    ("wares", "coins that the wares held would bring at the best boutiques"),
+    ("held", "wares held, which take the room of others"),
+    ("easel", "revealed paintings that wait to be given"),
+    ("temple_now", "points of a temple that the pilgrim reaches now"),
+    ("garden_now", "points of a garden that the pilgrim reaches now"),
+    ("seashore_now", "a seashore that the pilgrim reaches now"),
+    ("spring_now", "a hot spring that the pilgrim reaches now"),
+    ("sale_now", "coins of the best sale that the merchant reaches now"),
+    ("draw_now", "wares of the best draw that the merchant reaches now"),
+    ("draw_next", "wares of the best draw that the merchant reaches next"),
+    ("gift_now", "points of the front painting, if the artist reaches its icon now"),
+    ("gift_next", "points of the front painting, if the artist reaches its icon next"),
+    ("second_next", "points of the second painting, if the artist reaches its icon next"),
+    ("paint_now", "paintings that the artist can reveal now"),
+    ("tranquil", "this wave is held"),
+    ("hasty", "this wave is held"),
+    ("crafty", "this wave is held"),
+    ("robust", "this wave is held"),
+    ("proficient", "this wave is held"),
+    ("inspired", "this wave is held"),
+    ("hot_spring", "the hot spring token is held"),
+    ("picks", "picks left in the round, or in the next one if it is about to begin: tempo"),
+    ("drawing", "wares about to be drawn"),
+    ("revealing", "paintings about to be revealed"),
+)
+N_TERMS = len(TERMS)
+WEIGHTS_FILE = Path(__file__).resolve().parent / "heuristic.toml"
+
+# What the evaluation reads beside the board: its weights, and tables derived from the board.
+GUIDE = np.dtype(
+    [
+        ("weights", "<i2", (2, N_TERMS)),  # opening, ending, in WEIGHT_UNIT
+        ("gift_faces", "i1", (2, MAX_DIE + 1, 8, 4)),  # [inspired, die, area, icon]: 6 = in reach
+        ("most_drawn", "i1", (MAX_DIE + 1, 12)),  # [die, town]: largest mountain number in reach
+        ("draw_faces", "i1", (CAPACITY + 1, 12)),  # [room, town]: wares by all faces together
+        ("best_price", "i1", 4),  # of a ware, at any boutique
+    ]
+)
+WEIGHT_UNIT = 1 / 4096
+"""Weights are whole numbers of this much log-odds."""
+_MOST_WEIGHT = 7.99  # as 16 bits hold it in this unit
+
+# Row 0 of `gift_faces` counts the faces of the die whose move reaches the icon.
+ANY_DIE = 0
+SIXTHS = 6
+
+_FIRST_MOUNTAIN = len(COASTAL_TOWNS)  # its bit of the towns
+
+_NAMES = [name for name, _ in TERMS]
+
+
+def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
+    """Return the weights of a file, float32 (2, N_TERMS): opening, ending.
+
+    Raises:
+        ValueError: if the file does not hold two numbers, of at most 7.99 on either side of 0, for
+            each of `TERMS`.
+    """
+    table = read_toml(path).get("weights")
+    if not isinstance(table, dict):
+        raise ValueError(f"{path}: expected a table [weights]")
+    if sorted(table) != sorted(_NAMES):
+        wrong = ", ".join(sorted(set(table) ^ set(_NAMES)))
+        raise ValueError(f"{path}: weights: missing or unknown: {plain(wrong, 200)}")
+    for name, pair in table.items():
+        right = isinstance(pair, list) and len(pair) == 2
+        if not right or not all(type(x) in (int, float) and abs(x) <= _MOST_WEIGHT for x in pair):
+            raise ValueError(
+                f"{path}: weights: {name}: expected two numbers from {-_MOST_WEIGHT} to "
+                f"{_MOST_WEIGHT}, got {shown(pair)}"
+            )
+    return np.array([table[name] for name in _NAMES], np.float32).T.copy()
+
+
+def guides_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Return what the evaluation reads on each of the boards, `BOARD` (b,): `GUIDE` (b,)."""
+    table, which = _GUIDES.rows(boards)
+    return table[which[0] :][:1] if len(which) == 1 else copy_rows(table, which)
+
+
+def guide_of(board: Board, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.void]:
+    """Return what the evaluation reads on a board: `GUIDE` (1,).
+
+    Args:
+        board: the board.
+        weights: float32 (2, N_TERMS).
+    """
+    guide = np.zeros(1, GUIDE)
+    _fill_tables(board.record, guide)
+    guide["weights"] = np.rint(weights / WEIGHT_UNIT)
+    return guide
+
+
+def _make_guides(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    guides = np.zeros(len(boards), GUIDE)
+    _fill_tables(boards, guides)
+    guides["weights"] = np.rint(load_weights() / WEIGHT_UNIT)
+    return guides
+
+
+_GUIDES = ByBoard(_make_guides, (), GUIDE)
+
+
+@entry
+def _fill_tables(boards: Any, guides: Any) -> None:
+    """Write what follows from each board, `BOARD` (b,), to guides that are 0, `GUIDE` (b,)."""
+    for i in range(len(boards)):
+        board, guide = boards[i], guides[i]
+        for kind in range(int(board["kinds"])):
+            ware, price = int64(board["kind_ware"][kind]), board["kind_price"][kind]
+            guide["best_price"][ware] = max(guide["best_price"][ware], price)
+        for die in range(1, MAX_DIE + 1):
+            for area in range(len(AREAS)):
+                _fill_gifts(board, die, area, guide["gift_faces"])
+            for town in range(len(TOWNS)):
+                _fill_draws(board, die, town, guide)
+
+
+@kernel
+def _fill_gifts(board: Row, die: int, area: int, faces: Any) -> None:
+    """Add what an artist in an area can gift to with a die, without and with inspired."""
+    own_faces = board["face_count"][ARTIST, die]
+    plain, inspired = _icons_within(board, die, area)
+    for icon in range(len(ICONS)):
+        for side in range(2):
+            reached = (inspired if side else plain) >> icon & 1
+            faces[side, die, area, icon] = SIXTHS * reached
+            faces[side, ANY_DIE, area, icon] += own_faces * reached
+
+
+@kernel
+def _icons_within(board: Row, die: int, area: int) -> tuple[int, int]:
+    """Return the icons, as bits, that a gift can match after a move: plain, and with inspired."""
+    plain, inspired = int64(0), int64(0)
+    for arrival in range(len(AREAS)):
+        if int64(board["area_reach"][die, area]) >> arrival & 1:
+            plain |= int64(1) << int64(board["area_icon"][arrival])
+            inspired |= int64(board["icons_touched"][die, area, arrival])
+    return plain, inspired
+
+
+@kernel
+def _fill_draws(board: Row, die: int, town: int, guide: Row) -> None:
+    """Add what a merchant in a town can draw after a move with a die."""
+    mountains = int64(board["town_reach"][die, town]) >> _FIRST_MOUNTAIN
+    most = int64(0)
+    for mountain in range(len(MOUNTAIN_TOWNS)):
+        if mountains >> mountain & 1:
+            most = max(most, int64(board["mountain_number"][mountain]))
+    guide["most_drawn"][die, town] = most
+    for room in range(CAPACITY + 1):
+        drawn = int64(board["face_count"][MERCHANT, die]) * min(most, room)
+        guide["draw_faces"][room, town] += drawn

@@ -1,0 +1,179 @@
+"""Agents of your own: `python:MODULE:CLASS` plays a class of any Python module.
+
+The class has `act(boards, states, legal, keys)` as every agent does, or plays one game at a time:
+
+    class Careful:
+        def choose(self, game, rng):
+            return game.legal_actions()[0]
+
+`choose` gets a `tokaido_env.Game` at its decision and a `numpy.random.Generator`, and returns the
+id or the label of an action. The game is a copy to try things with; its luck is not the match's.
+A match is repeatable if the choice depends on nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import operator
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Given, Keys, Legal, States
+from tokaido_env.boards.board import Board, built_in_boards
+from tokaido_env.core.actions import IDS
+from tokaido_env.core.arguments import MAX_SEED, plain, shown
+from tokaido_env.core.state import copy_rows
+from tokaido_env.game import Game
+
+
+class NoAction(ValueError):  # noqa: N818  what an agent has returned
+    """What an agent returned is no action."""
+
+
+class OneByOne(Agent):
+    """Asks an object that has `choose` about each game in turn.
+
+    Args:
+        player: has `choose(game, rng)`.
+        spec: of the agent.
+    """
+
+    games_at_once = 2
+    batched = False
+
+    def __init__(self, player: Any, spec: str) -> None:
+        self.player = player
+        self.spec = spec
+        self._boards: dict[bytes, Board] = {}
+
+    def prepare(self, boards: Sequence[Board]) -> None:
+        """Get to know boards; those that are built in are known."""
+        self._boards |= {board.record.tobytes(): board for board in boards}
+
+    def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
+        """Return actions, as `Agent.act`."""
+        actions = np.empty(len(states), np.int64)
+        for i in range(len(states)):
+            board = self._board(boards[i if len(boards) > 1 else 0])
+            key = int(keys[i])
+            game = GameAt(board, copy_rows(states[i : i + 1]), key & MAX_SEED)
+            actions[i] = _action(self.player.choose(game, np.random.default_rng(key)))
+        return actions
+
+    def _board(self, record: np.void) -> Board:
+        wanted = record.tobytes()
+        if wanted not in self._boards:
+            self.prepare([Board.load(name) for name in built_in_boards()])
+        if wanted not in self._boards:
+            raise AgentError(f"agent {self.spec!r}: unknown board: call prepare([board]) first")
+        return self._boards[wanted]
+
+
+class GameAt(Game):
+    """A game that begins from a state, with luck of its own.
+
+    Args:
+        board: the board.
+        states: `STATE` (1,), taken over.
+        seed: of the luck to come.
+    """
+
+    def __init__(self, board: Board, states: States, seed: int) -> None:
+        self._begin(board, states, seed, "sampled")
+        self._started_from_position = True
+
+
+def make_outside(**parameters: str) -> Agent:
+    """Make the agent of `python:MODULE:CLASS,NAME=VALUE`.
+
+    Args:
+        parameters: `class` is MODULE:CLASS. Others are the class's; what reads as a literal of
+            Python (a number, True, None, …) is one, else it is a string.
+
+    Raises:
+        AgentError: if there is no such module or class, or it makes no agent.
+    """
+    where = parameters.pop("class")
+    spec = f"python:{where}" + "".join(f",{name}={text}" for name, text in parameters.items())
+    module_name, _, class_name = where.partition(":")
+    if not module_name or not class_name.isidentifier():
+        raise AgentError(f"agent {spec!r}: expected python:MODULE:CLASS, as python:my_bots:Careful")
+    cls = _class(spec, _import(spec, module_name), class_name)
+    try:
+        player = cls(**{name: _value(text) for name, text in parameters.items()})
+    except (Exception, SystemExit) as error:
+        raise AgentError(
+            f"agent {spec!r}: {class_name} cannot be made: {type(error).__name__}: {error}"
+        ) from error
+    return Given(player, spec) if _has(cls, "act") else OneByOne(player, spec)
+
+
+def _import(spec: str, name: str) -> ModuleType:
+    """Import a module that is installed, or lies in the folder where the command runs."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+        importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise AgentError(
+                f"agent {spec!r}: module {name!r} needs {error.name!r}, which is not installed"
+            ) from error
+        raise AgentError(
+            f"agent {spec!r}: no module {name!r}: expected {name.replace('.', '/')}.py in {here}, "
+            "or an installed module"
+        ) from None
+    except (Exception, SystemExit) as error:
+        raise AgentError(
+            f"agent {spec!r}: module {name!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _class(spec: str, module: ModuleType, name: str) -> type:
+    """Return a class whose instances are agents, which is known before one is made."""
+    cls = getattr(module, name, None)
+    if not isinstance(cls, type):
+        classes = {key: each for key, each in vars(module).items() if isinstance(each, type)}
+        own = [key for key, each in classes.items() if each.__module__ == module.__name__]
+        has = ", ".join(own) or "none"
+        raise AgentError(
+            f"agent {spec!r}: no class {name!r} in module {module.__name__!r}: its classes are "
+            f"{plain(has, 200)}"
+        )
+    if not _has(cls, "act") and not _has(cls, "choose"):
+        raise AgentError(
+            f"agent {spec!r}: {name} has neither choose(game, rng) nor "
+            "act(boards, states, legal, keys)"
+        )
+    return cls
+
+
+def _has(cls: type, name: str) -> bool:
+    return callable(getattr(cls, name, None))
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _action(choice: object) -> int:
+    """Return the id of what `choose` returned; whether it is legal is for others to say."""
+    if isinstance(choice, str) and choice in IDS:
+        return IDS[choice]
+    if not isinstance(choice, str | bool):
+        try:
+            return operator.index(choice)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    raise NoAction(f"choose: expected the id or the label of an action, got {shown(choice)}")

@@ -1,0 +1,345 @@
+"""The tree of a search, in arrays: nodes, the edges from them, and samples of chance.
+
+At chance a node has outcomes sampled with the odds of the rules. A node that was visited n times
+has about n**0.45 samples (progressive widening, Couëtoux et al. 2011), visited in turn, so that
+what lies behind them is searched and not only sampled. The j-th roll of a round is the same for all
+nodes of that round: actions are compared by equal dice.
+
+Samples are drawn as a game draws its own or, stratified, so that each die shows each of its six
+faces once in samples 0 to 5 of a round, once in samples 6 to 11, and so on: in an order of its own,
+drawn for each die and each six (a Latin hypercube; McKay, Beckman, Conover 1979). A roll by itself
+has the odds of the rules both ways; the mean of a few rolls is nearer to the truth when stratified.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.bitmask import lowest
+from tokaido_env.core.constants import ARTIST, MERCHANT, PILGRIM, Action, Mask, Row
+from tokaido_env.core.jit import int64, kernel, subroutine
+from tokaido_env.core.rng import (
+    LUCK,
+    begin_luck,
+    below,
+    hash_bits,
+    outcome_of_roll,
+    sample,
+    settle,
+)
+from tokaido_env.core.rules import apply, apply_outcome, is_chance, picker
+from tokaido_env.core.state import MAX_PENDING, NOBODY, OVER, ROLL, STATE
+from tokaido_env.core.threads import rows_apart
+
+NODE = np.dtype(
+    [
+        ("first", "<i4"),  # of its edges
+        ("edges", "<i4"),
+        ("room", "<i4"),  # edges there is room for, at chance
+        ("visits", "<i4"),
+        ("value", "<f4"),  # when it was new, for player_0
+        ("player", "i1"),  # who decides; NOBODY at chance and at the end
+        ("over", "i1"),
+    ]
+)
+EDGE = np.dtype(
+    [
+        ("move", "<i4"),  # an action; at chance a hash of the position that the sample led to
+        ("visits", "<i4"),
+        ("total", "<f4"),  # of the values behind it, for player_0
+        ("node", "<i4"),  # NO_NODE until visited
+    ]
+)
+NO_NODE = -1
+
+# How much of a tree is in use.
+SIZE = np.dtype([("nodes", "<i8"), ("edges", "<i8")])
+
+
+class Tree(NamedTuple):
+    """The tree of one thread, root first; with one axis more, before the others, of several."""
+
+    size: Any  # a row of SIZE
+    luck: Any  # a row of LUCK, for samples of chance
+    nodes: Any  # NODE (nodes,)
+    edges: Any  # EDGE (…)
+    priors: Any  # float32, the policy's probabilities of the edges; (0,) if nothing reads them
+    states: Any  # STATE (nodes,), the position of each node
+    path: Any  # int64 (nodes,), the edges of a simulation
+
+
+_FIRST_ROOM = 4  # samples of a chance node before it moves to a larger place
+_EDGES_PER_NODE = N_ACTIONS + 15  # room for them: what is not used costs no memory
+_SEARCH, _STRATA = 20, 23  # purposes of random numbers
+_FACES = 6
+_ORDERS = 720  # of six faces
+
+_KEPT_NODES = 1 << 17  # of the trees that are kept: 150 MB, of which a search uses a quarter
+
+# After how many visits a chance node gets its k-th sample.
+_WIDENING, _POWER = 0.7, 0.45
+_VISITS_OF_SAMPLE = np.ceil((np.arange(1024) / _WIDENING) ** (1 / _POWER)).astype(np.int64)
+
+
+def make_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
+    """Return memory to search in, a tree of so many nodes for each thread.
+
+    Args:
+        threads: how many.
+        nodes: of each tree.
+        priors: whether edges have room for a policy's probabilities.
+    """
+    edges = _EDGES_PER_NODE * nodes
+    return Tree(
+        size=rows_apart(threads, 1, SIZE),
+        luck=rows_apart(threads, 1, LUCK),
+        nodes=np.empty((threads, nodes), NODE),
+        edges=np.empty((threads, edges), EDGE),
+        priors=np.empty((threads, edges if priors else 0), np.float32),
+        states=np.empty((threads, nodes), STATE),
+        path=np.empty((threads, nodes), np.int64),
+    )
+
+
+def kept_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
+    """Return `make_trees`, the same memory each time that a thread of Python asks for as much.
+
+    The system hands out fresh memory page by page, which can take longer than a short search.
+    """
+    if threads * nodes > _KEPT_NODES:
+        return make_trees(threads, nodes, priors=priors)
+    return _kept_trees(threading.get_ident(), threads, nodes, priors)
+
+
+@functools.lru_cache(maxsize=4)
+def _kept_trees(python_thread: int, threads: int, nodes: int, priors: bool) -> Tree:
+    return make_trees(threads, nodes, priors=priors)
+
+
+@kernel
+def begin_tree(tree: Tree, position: Row, mask: Mask) -> None:
+    """Begin anew with a position as the root."""
+    tree.size["nodes"] = 0
+    tree.size["edges"] = 0
+    tree.states[0] = position
+    add_node(tree, mask)
+
+
+@kernel
+def follow(board: Row, tree: Tree, at: int, edge: Row) -> int:
+    """Return the node behind an action, made if it is new."""
+    if int64(edge["node"]) == NO_NODE:
+        new = int64(tree.size["nodes"])
+        tree.states[new] = tree.states[at]
+        mask = apply(board, tree.states[new], int64(edge["move"]))
+        edge["node"] = new
+        add_node(tree, mask)
+    return int64(edge["node"])
+
+
+@kernel
+def sample_chance(
+    board: Row, key: np.uint64, tree: Tree, at: int, visits: int, stratified: bool
+) -> int:
+    """Return the node behind one of the samples of chance, the next in turn or a new one."""
+    node = tree.nodes[at]
+    samples = int64(node["edges"])
+    wanted = samples < len(_VISITS_OF_SAMPLE) and visits >= _VISITS_OF_SAMPLE[samples]
+    if not wanted or not _has_room(tree, node):
+        return int64(tree.edges[int64(node["first"]) + visits % samples]["node"])
+    new = int64(tree.size["nodes"])
+    tree.states[new] = tree.states[at]
+    luck = tree.luck
+    begin_luck(luck, hash_bits(key, _SEARCH, int64(tree.states[at]["round"]), samples))
+    if stratified:
+        mask = _settle_stratified(board, tree.states[new], luck, key, samples)
+    else:
+        mask = settle(board, tree.states[new], luck, np.uint64(0))
+    node["edges"] = samples + 1
+    edge = tree.edges[int64(node["first"]) + samples]
+    edge["move"] = _hash(tree.states[new])
+    edge["node"] = _sampled_before(tree, node, edge)
+    if int64(edge["node"]) == NO_NODE:
+        edge["node"] = new
+        add_node(tree, mask)
+    return int64(edge["node"])
+
+
+@subroutine
+def _settle_stratified(board: Row, s: Row, luck: Row, key: np.uint64, sample_number: int) -> Mask:
+    """Play outcomes of chance until a decision or the end, as `settle`, with the dice stratified.
+
+    Args:
+        s: at chance, changed in place.
+        luck: of the sample, which wares and tiles come from.
+        key: of the search, which the dice come from.
+        sample_number: of the node's samples, from 0.
+
+    Returns:
+        What is legal then, 0 at the end.
+    """
+    seat = picker(s)
+    # Who draws twice in a round spends the hot spring token between (R8.2): the second draw has
+    # random numbers of its own. Tiles are told apart by how many lie open.
+    luck["drawn"][seat] = MAX_PENDING * int64(int(s["hot_spring"]) != seat)
+    mask = np.uint64(0)
+    while is_chance(s):
+        if int(s["phase"]) == ROLL:
+            outcome = outcome_of_roll(board, stratified_roll(key, int64(s["round"]), sample_number))
+        else:
+            outcome = sample(board, s, luck)
+        mask = apply_outcome(board, s, outcome)
+    return mask
+
+
+@kernel
+def stratified_roll(key: np.uint64, round_number: int, sample_number: int) -> int:
+    """Return one of the 216 rolls, as `luck.outcome_of_roll` reads it."""
+    block, turn = sample_number // _FACES, sample_number % _FACES
+    roll = 0
+    for die in range(3):
+        order = below(hash_bits(key, _STRATA, round_number, 3 * block + die), _ORDERS)
+        roll = _FACES * roll + _face_in_turn(order, turn)
+    return roll
+
+
+@kernel
+def _face_in_turn(order: int, turn: int) -> int:
+    """Return which face, 0 to 5, comes in a turn, 0 to 5, of one of the 720 orders."""
+    faces = 0x543210  # not seen yet, four bits each
+    face = 0
+    for seen in range(turn + 1):
+        left = _FACES - seen
+        place = 4 * (order % left)
+        order //= left
+        face = faces >> place & 15
+        faces = faces & (1 << place) - 1 | faces >> place + 4 << place
+    return face
+
+
+@kernel
+def _sampled_before(tree: Tree, node: Row, edge: Row) -> int:
+    """Return the node that an earlier sample led to by the same outcomes, or NO_NODE."""
+    first = int64(node["first"])
+    for k in range(first, first + int64(node["edges"]) - 1):
+        if int64(tree.edges[k]["move"]) == int64(edge["move"]):
+            return int64(tree.edges[k]["node"])
+    return NO_NODE
+
+
+@kernel
+def _has_room(tree: Tree, node: Row) -> bool:
+    """Return whether a chance node can take one more sample; move it to a larger place if need be.
+
+    What decisions may still need is left alone.
+    """
+    samples = int64(node["edges"])
+    if samples < int64(node["room"]):
+        return True
+    first = int64(tree.size["edges"])
+    free = len(tree.edges) - N_ACTIONS * (len(tree.nodes) - int64(tree.size["nodes"]))
+    if first + 2 * samples > free:
+        return False
+    for k in range(samples):
+        tree.edges[first + k] = tree.edges[int64(node["first"]) + k]
+    node["first"] = first
+    node["room"] = 2 * samples
+    tree.size["edges"] = first + 2 * samples
+    return True
+
+
+@kernel
+def add_node(tree: Tree, mask: Mask) -> None:
+    """Make a node of the state that stands in the next place, with an edge for each action."""
+    new = int64(tree.size["nodes"])
+    last = int64(tree.size["edges"])
+    node = tree.nodes[new]
+    node["player"] = tree.states[new]["player"]
+    node["over"] = int(tree.states[new]["phase"]) == OVER
+    node["visits"] = 0
+    node["first"] = last
+    while mask != np.uint64(0):
+        edge = tree.edges[last]
+        edge["move"] = lowest(mask)
+        edge["visits"] = 0
+        edge["total"] = 0.0
+        edge["node"] = NO_NODE
+        last += 1
+        mask &= mask - np.uint64(1)
+    node["edges"] = last - int64(node["first"])
+    if int(node["player"]) == NOBODY:
+        node["room"] = _FIRST_ROOM
+        last += _FIRST_ROOM
+    tree.size["nodes"] = new + 1
+    tree.size["edges"] = last
+
+
+@kernel
+def mask_of(tree: Tree, node: Row) -> Mask:
+    """Return the actions of a node's edges as bits."""
+    mask = np.uint64(0)
+    first = int64(node["first"])
+    for k in range(first, first + int64(node["edges"])):
+        mask |= np.uint64(1) << np.uint64(tree.edges[k]["move"])
+    return mask
+
+
+@kernel
+def back_up(tree: Tree, depth: int, value: np.float32) -> None:
+    """Note a value, for player_0, at each edge of the path of a simulation."""
+    for d in range(depth):
+        edge = tree.edges[tree.path[d]]
+        edge["visits"] += 1
+        edge["total"] += value
+
+
+@kernel
+def most_visited(tree: Tree) -> Action:
+    """Return the action of the root that was visited most; ties go to the lowest id."""
+    root = tree.nodes[0]
+    first = int64(root["first"])
+    choice = first
+    for k in range(first + 1, first + int64(root["edges"])):
+        if int64(tree.edges[k]["visits"]) > int64(tree.edges[choice]["visits"]):
+            choice = k
+    return int64(tree.edges[choice]["move"])
+
+
+@kernel
+def note_visits(tree: Tree, out: Any) -> None:
+    """Write how often each action of the root was visited, (N_ACTIONS,)."""
+    first = int64(tree.nodes[0]["first"])
+    for k in range(first, first + int64(tree.nodes[0]["edges"])):
+        out[int64(tree.edges[k]["move"])] = tree.edges[k]["visits"]
+
+
+@kernel
+def mean_value(tree: Tree) -> np.float32:
+    """Return the mean of the values behind the root, for player_0."""
+    total = np.float32(0.0)
+    visits = 0
+    first = int64(tree.nodes[0]["first"])
+    for k in range(first, first + int64(tree.nodes[0]["edges"])):
+        total += tree.edges[k]["total"]
+        visits += int64(tree.edges[k]["visits"])
+    return total / np.float32(visits)
+
+
+@kernel
+def _hash(s: Row) -> int:
+    """Return a hash of what chance can change, 0 to 2**31 - 1."""
+    dice = (
+        int64(s["dice"][PILGRIM]) | int64(s["dice"][MERCHANT]) << 3 | int64(s["dice"][ARTIST]) << 6
+    )
+    wares = 0
+    for ware in range(4):
+        wares |= int64(s["bag"][ware]) << 9 + 4 * ware
+    bits = hash_bits(np.uint64(dice | wares), 0, 0, 0)
+    bits = hash_bits(bits ^ np.uint64(int64(s["easel"][0])), 0, 0, 0)
+    bits = hash_bits(bits ^ np.uint64(int64(s["easel"][1])), 0, 0, 0)
+    return int64(bits >> np.uint64(33))

@@ -1,0 +1,155 @@
+"""One more agent placed on a ladder in few games, whose ratings stay as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tokaido_env.agents.registry import cost_of
+from tokaido_env.arena.ladder import Ladder, LadderError, Play, match_seed
+from tokaido_env.arena.match import Match
+from tokaido_env.arena.ratings import RESAMPLES, Rating, expected_score, rate_against
+from tokaido_env.core.arguments import check_seed
+
+OPPONENTS = 4  # that `rate` plays against
+
+PLACING = "rate"  # stands for any agent that is placed
+
+# How many games `rate` plays against an agent: `games_against`.
+FAST_GAMES = 1000
+SEARCHES = 800_000  # simulations a decision times games
+FEWEST_GAMES = 40
+MOST_SIMULATIONS = 4000  # of opponents, unless thorough
+
+
+@dataclass(frozen=True)
+class Rated:
+    """One agent placed on a ladder.
+
+    Attributes:
+        rating: of the agent, on the scale of the ladder: by its link, from its anchor.
+        matches: those it played, in the order in which opponents were chosen.
+        ladder: hash of the ladder.
+        seed: from which the seeds of the matches follow.
+    """
+
+    rating: Rating
+    matches: tuple[Match, ...]
+    ladder: str
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON types."""
+        return {
+            **self.rating.to_dict(),
+            "ladder": self.ladder,
+            "seed": self.seed,
+            "matches": [
+                match.to_dict() | {"seed": match_seed(self.seed, PLACING, match.b)}
+                for match in self.matches
+            ],
+        }
+
+
+def rate(
+    agent: str,
+    ladder: Ladder,
+    *,
+    play: Play,
+    seed: int = 0,
+    opponents: int = OPPONENTS,
+    thorough: bool = False,
+    resamples: int = RESAMPLES,
+) -> Rated:
+    """Place one agent on a ladder, whose ratings stay as they are.
+
+    It meets an agent from the middle of the fast ones first, then each time the one whose games
+    promise to tell most: the number of games, times p (1 - p) with p the score expected so far.
+    How many games they play is `games_between`: by the agents' specs, not by a clock, so that the
+    result is the same on any machine.
+
+    Args:
+        agent: its spec; if it is on the ladder, it does not meet itself.
+        ladder: a finished one.
+        play: see `Play`; on the board of the ladder.
+        seed: from which those of the matches follow: luck of its own for each opponent, and the
+            same for every agent that is placed.
+        opponents: how many to play against.
+        thorough: play against slow agents too.
+        resamples: for the interval, see `ratings.rate_against`.
+
+    Raises:
+        LadderError: if the ladder is not finished, or has nobody to play against.
+    """
+    check_seed(seed)
+    if not ladder.agents:
+        played = len(ladder.matches)
+        raise LadderError(
+            f"the ladder is not finished: {played} matches, no ratings; go on with it"
+        )
+    matches: list[Match] = []
+    rating: Rating | None = None
+    while len(matches) < opponents:
+        opponent = _next_opponent(agent, ladder, {match.b for match in matches}, rating, thorough)
+        if opponent is None:
+            break
+        games = games_between(agent, opponent, thorough=thorough)
+        matches.append(play(agent, opponent, games, match_seed(seed, PLACING, opponent)))
+        rating = rate_against(
+            agent,
+            matches,
+            ladder.matches,
+            link=ladder.link,
+            anchor=ladder.anchor,
+            seed=seed,
+            known_seed=ladder.seed,
+            resamples=resamples,
+        )
+    if rating is None:
+        raise LadderError(
+            f"nobody on the ladder for {agent!r} to play against: expected opponents from 1, and "
+            f"an agent other than itself with at most {MOST_SIMULATIONS} simulations, or thorough"
+        )
+    return Rated(rating, tuple(matches), ladder.hash, seed)
+
+
+def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
+    """Return how many games `rate` plays between two agents: as the slower of them allows."""
+    return min(games_against(agent, thorough=True), games_against(opponent, thorough=thorough))
+
+
+def games_against(opponent: str, *, thorough: bool = False) -> int:
+    """Return how many games `rate` plays against an agent, by its spec.
+
+    An agent that does not search: 1000. One that costs N simulations: 800,000 / N, rounded down to
+    an even number, within 40 and 1000. With more than 4000: none, unless thorough.
+    """
+    slow = cost_of(opponent)
+    if slow > MOST_SIMULATIONS and not thorough:
+        return 0
+    return min(max(SEARCHES // max(slow, 1) // 2 * 2, FEWEST_GAMES), FAST_GAMES)
+
+
+def _next_opponent(
+    agent: str, ladder: Ladder, met: set[str], rating: Rating | None, thorough: bool
+) -> str | None:
+    """Return whom to meet next, None if nobody is left."""
+    games = {
+        other.agent: games_between(agent, other.agent, thorough=thorough)
+        for other in ladder.agents
+        if other.agent != agent and other.agent not in met
+    }
+    left = [other for other in ladder.agents if games.get(other.agent)]
+    if not left:
+        return None
+    if rating is None:
+        most = max(games.values())
+        fast = [other.agent for other in left if games[other.agent] == most]
+        return fast[(len(fast) - 1) // 2]
+    elo = rating.elo
+
+    def information(other: Rating) -> float:
+        p = expected_score(elo - other.elo, ladder.link)
+        return games[other.agent] * p * (1 - p)
+
+    return max(left, key=information).agent

@@ -1,0 +1,192 @@
+"""How far chance favoured an agent in a game, to be taken off its result: fewer games tell more.
+
+Each outcome of chance is compared with what the odds of the rules promised:
+
+    luck = Σ  value(position after the outcome) - Σ odds × value(position after each outcome)
+
+The sum has mean zero whatever the agents do and whatever the value function is worth, because the
+odds are known; so `result - luck` has the mean of the result, and the better the value function,
+the less it spreads. This is the chance part of AIVAT (Burch, Schmid, Moravčík, Morrill and Bowling
+2018, "AIVAT: A New Variance Reduction Technique for Agent Evaluation in Imperfect Information
+Games"). The value function is the heuristic's, one decision deep.
+
+The set-up is left out: both games of a pair have the same one with seats swapped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokaido_env.agents.eval_tables import guides_of
+from tokaido_env.agents.heuristic import SCRATCH, balance, evaluate, result_of, value_of_action
+from tokaido_env.core.actions import ARTIST_STAY, MOVE_ARTIST, MOVE_MERCHANT, MOVE_PILGRIM
+from tokaido_env.core.bitmask import lowest
+from tokaido_env.core.constants import Row
+from tokaido_env.core.jit import int64, pooled, subroutine
+from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, legal, outcome_weights
+from tokaido_env.core.state import EFFECT, ROLL, SETUP
+from tokaido_env.trajectory import NO_EVENT, Trajectory
+
+_UNITS = (36, 6, 1)  # of the dice in the number of a roll
+_MOVES = (  # of the characters, as bits
+    (1 << MOVE_MERCHANT) - (1 << MOVE_PILGRIM),
+    (1 << MOVE_ARTIST) - (1 << MOVE_MERCHANT),
+    (2 << ARTIST_STAY) - (1 << MOVE_ARTIST),
+)
+
+
+def note_luck(games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory) -> None:
+    """Write to `GAME` (n,) the luck of those of its games that were played through."""
+    each = np.zeros(len(played.states))  # by event, 0 for decisions and in the set-up
+    boards, outcomes = played.board.record, played.outcomes
+    outcomes[played.states["phase"] == SETUP] = NO_EVENT
+    _note_luck(
+        len(played), played.offsets, boards, guides_of(boards), played.states, outcomes, each
+    )
+    luck = np.bincount(played.games, each, len(played))  # of player_0
+    games["luck"][some] = np.where(games["seat_of_a"][some] == 0, luck, -luck)
+
+
+@pooled(at_least=2)
+def _note_luck(
+    first: int,
+    last: int,
+    offsets: Any,
+    boards: Any,
+    guides: Any,
+    states: Any,
+    outcomes: Any,
+    luck: Any,
+) -> None:
+    """Write the luck of each event of games, float64 (rows,)."""
+    scratch = np.empty(1, SCRATCH)[0]
+    room = np.empty(MAX_OUTCOMES, np.int64), np.empty(MAX_OUTCOMES, np.float32)
+    balances = np.empty((2, 6), np.int64)
+    for row in range(offsets[first], offsets[last]):
+        outcome = int64(outcomes[row])
+        if outcome >= 0:
+            s = states[row]
+            found = _surprise(boards[0], guides[0], s, outcome, room, balances, scratch)
+            luck[row] = found / 2.0
+
+
+@subroutine
+def _surprise(
+    board: Row, guide: Row, s: Row, outcome: int, room: Any, balances: Any, scratch: Row
+) -> float:
+    """Return by how much an outcome is better for player_0 than the mean, in values."""
+    odds, values = room
+    outcomes = outcome_weights(board, s, odds)
+    if int(s["phase"]) == ROLL:
+        _note_rolls(board, guide, s, odds, values, balances, scratch)
+    else:
+        for other in range(outcomes):
+            if odds[other] > 0:
+                scratch["states"][2] = s
+                apply_outcome(board, scratch["states"][2], other)
+                values[other] = _outlook(board, guide, scratch["states"][2], scratch)
+    weights = 0
+    mean = 0.0
+    for other in range(outcomes):
+        weights += odds[other]
+        if odds[other] > 0:
+            mean += odds[other] * float(values[other])
+    return float(values[outcome]) - mean / weights
+
+
+@subroutine
+def _note_rolls(
+    board: Row, guide: Row, s: Row, odds: Any, values: Any, balances: Any, scratch: Row
+) -> None:
+    """Write the value of each roll for player_0, after the best decision.
+
+    What a die does is the same whatever the other two show, and of these each has terms of its own:
+    so each action counts once for a value of its die, not for every roll.
+    """
+    first = 0
+    while odds[first] == 0:
+        first += 1
+    values[:] = -2.0
+    for die in range(3):
+        unit = _UNITS[die]
+        others = first - first // unit % 6 * unit
+        for face in range(6):
+            if int(board["face_count"][die, face + 1]) > 0:
+                scratch["states"][2] = s
+                rolled = scratch["states"][2]
+                mask = apply_outcome(board, rolled, others + face * unit) & np.uint64(_MOVES[die])
+                while mask != np.uint64(0):
+                    action = lowest(mask)
+                    mask &= mask - np.uint64(1)
+                    _note_action(board, guide, die, action, values, balances, scratch)
+    for outcome in range(MAX_OUTCOMES):
+        values[outcome] *= np.float32(1 - 2 * int64(s["lead"]))
+
+
+@subroutine
+def _note_action(
+    board: Row, guide: Row, die: int, action: int, values: Any, balances: Any, scratch: Row
+) -> None:
+    """Let an action, with each of its effects, count for all rolls with this value of its die."""
+    offset = (int64(scratch["states"][2]["dice"][die]) - 1) * _UNITS[die]
+    scratch["states"][0] = scratch["states"][2]
+    after = scratch["states"][0]
+    effects = apply(board, after, action)
+    if int(after["phase"]) != EFFECT:
+        _note_leaf(board, guide, after, die, offset, values, balances, scratch)
+        return
+    while effects != np.uint64(0):
+        scratch["states"][1] = after
+        apply(board, scratch["states"][1], lowest(effects))
+        effects &= effects - np.uint64(1)
+        _note_leaf(board, guide, scratch["states"][1], die, offset, values, balances, scratch)
+
+
+@subroutine
+def _note_leaf(
+    board: Row,
+    guide: Row,
+    leaf: Row,
+    die: int,
+    offset: int,
+    values: Any,
+    balances: Any,
+    scratch: Row,
+) -> None:
+    """Let a position after a pick count for the player who rolled, with all values of two dice."""
+    one, two = (die + 1) % 3, (die + 2) % 3
+    faces = board["face_count"]
+    here = int64(0)
+    for k in range(2):
+        other = two if k else one
+        shown = int64(leaf["dice"][other])
+        for face in range(6):
+            if int(faces[other, face + 1]) > 0:
+                leaf["dice"][other] = face + 1
+                balances[k, face] = balance(board, guide, leaf, scratch)
+        leaf["dice"][other] = shown
+        here = balances[k, shown - 1]
+    sign = np.float32(1 - 2 * int64(leaf["lead"]))
+    for i in range(6):
+        for j in range(6):
+            if int(faces[one, i + 1]) > 0 and int(faces[two, j + 1]) > 0:
+                roll = offset + i * _UNITS[one] + j * _UNITS[two]
+                value = sign * result_of(balances[0, i] + balances[1, j] - here)
+                values[roll] = max(values[roll], value)
+
+
+@subroutine
+def _outlook(board: Row, guide: Row, s: Row, scratch: Row) -> np.float32:
+    """Return the value for player_0, after the best decision if one is to be taken."""
+    mask = legal(board, s)
+    if mask == np.uint64(0):
+        return evaluate(board, guide, s, scratch)
+    sign = np.float32(1 - 2 * int64(s["player"]))
+    best = np.float32(-2.0)
+    while mask != np.uint64(0):
+        best = max(best, value_of_action(board, guide, s, lowest(mask), scratch))
+        mask &= mask - np.uint64(1)
+    return sign * best

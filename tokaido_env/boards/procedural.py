@@ -1,0 +1,75 @@
+"""The family of boards by number: which numbers a spec such as `family:train/1000` stands for.
+
+    family:2000007       one board, by its number
+    family:train/1000    the first 1,000 boards to train on
+    family:test          all boards to test on
+
+`generator` makes the board of a number, `pool` plays on many.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tokaido_env.boards.reader import BoardError
+from tokaido_env.core.arguments import as_integer, shown
+
+PREFIX = "family:"
+MOST_NUMBER = 2**31 - 1
+MOST_BOARDS = 100_000
+"""Boards of one pool: their records take 100 MB."""
+
+SPLITS = {
+    "train": range(1_000_000),
+    "valid": range(1_000_000, 1_000_100),
+    "test": range(2_000_000, 2_000_100),
+}
+"""The numbers that each split has, so that no board is in two."""
+
+_SPLIT = re.compile("([a-z]+)(?:/([0-9]{1,18}))?")
+
+
+def is_family(spec: object) -> bool:
+    """Return whether a spec names boards of the family."""
+    return isinstance(spec, str) and spec.startswith(PREFIX)
+
+
+def numbers_of(spec: str) -> range:
+    """Return the numbers of the boards that a spec names.
+
+    Raises:
+        BoardError: if it names none, or more than a pool may have.
+    """
+    text = spec.removeprefix(PREFIX)
+    if re.fullmatch("[0-9]{1,18}", text):
+        number = check_number(int(text))
+        return range(number, number + 1)
+    found = _SPLIT.fullmatch(text)
+    if not is_family(spec) or found is None or found[1] not in SPLITS:
+        splits = ", ".join(SPLITS)
+        raise BoardError(
+            f"{shown(spec)}: expected family:NUMBER, or family:SPLIT or family:SPLIT/COUNT with a "
+            f"split of {splits}"
+        )
+    split = SPLITS[found[1]]
+    count = len(split) if found[2] is None else int(found[2])
+    most = min(len(split), MOST_BOARDS)
+    if not 1 <= count <= most:
+        got = "an empty pool" if not count else f"{count:,}"
+        raise BoardError(
+            f"{spec}: expected 1 to {most:,} boards of {found[1]}, as family:{found[1]}/"
+            f"{min(most, 1000)}, got {got}"
+        )
+    return split[:count]
+
+
+def check_number(number: object) -> int:
+    """Return the number of a board of the family.
+
+    Raises:
+        BoardError: if it is none.
+    """
+    known = as_integer(number)
+    if known is None or not 0 <= known <= MOST_NUMBER:
+        raise BoardError(f"board number: expected 0 to {MOST_NUMBER}, got {shown(number)}")
+    return known

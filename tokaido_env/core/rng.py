@@ -1,0 +1,273 @@
+"""Luck: counter-based random streams beside the state, and the sampling of outcomes.
+
+A game is its seed and its actions. Each random number is a hash of the game's key, a purpose and a
+count, so nothing depends on the order of calls, the batch or the threads, and two games with one
+key see the same dice, the n-th ware that a seat draws and the n-th tile it reveals from the same
+number:
+
+    dice    (key, round)
+    wares   (key, seat, how many that seat drew before)
+    tiles   (key, seat, how many it revealed)
+    set-up  (key, step)
+
+The hash is SplitMix64's (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number
+generators").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tokaido_env.core.arguments import MAX_SEED
+from tokaido_env.core.constants import PAINTINGS, Mask, Outcome, Row, Seat
+from tokaido_env.core.jit import entry, int64, kernel
+from tokaido_env.core.rules import (
+    apply_outcome,
+    boutiques_left,
+    is_chance,
+    paintings_hidden,
+    picker,
+    setup_step,
+    wares_in_bag,
+)
+from tokaido_env.core.state import DRAW, REVEAL, ROLL
+
+LUCK = np.dtype(
+    [
+        ("key", "<u8"),
+        ("drawn", "<u4", 2),  # wares drawn so far, by seat
+        ("copies", "<u8"),  # copies with fresh luck made so far
+    ]
+)
+
+MAX_EVENTS = 32
+"""More outcomes than can follow one decision: a set-up and a roll, ten reveals and a roll."""
+
+_DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED, _AGENT, _ARENA, _SEAT, _BOARD = range(11)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_SEED_MASK = np.uint64(MAX_SEED)
+
+
+def entropy_seed() -> int:
+    """Return a seed from the operating system, for callers that were given none."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) & MAX_SEED
+
+
+@kernel
+def hash_bits(key: np.uint64, purpose: int, a: int, b: int) -> np.uint64:
+    """Return 64 random bits: the counter (purpose, a, b) of the stream of a key."""
+    counter = np.uint64(purpose << 56 | a << 40 | b) + np.uint64(1)
+    z = key + counter * _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def below(bits: np.uint64, n: int) -> int:
+    """Map random bits to 0 … n-1; uneven by less than n in 2**32."""
+    return int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
+
+
+@kernel
+def key_of_seed(seed: int) -> np.uint64:
+    """Return the key of the game of a seed."""
+    return hash_bits(np.uint64(seed), _SEED, 0, 0)
+
+
+@kernel
+def seed_of_episode(seed: int, episode: int) -> int:
+    """Return the seed of the game that an environment reset with `seed` plays as its n-th episode.
+
+    Episode 0 is the seed itself; `Game(seed=seed_of_episode(seed, e))` is the same game.
+    """
+    if episode == 0:
+        return seed
+    return int64(hash_bits(np.uint64(seed), _EPISODE, 0, episode) & _SEED_MASK)
+
+
+@kernel
+def board_of_seed(seed: int, boards: int) -> int:
+    """Return on which of a number of boards the game of a seed is played."""
+    return below(hash_bits(np.uint64(seed), _BOARD, 0, 0), boards)
+
+
+@kernel
+def sample(board: Row, s: Row, luck: Row) -> Outcome:
+    """Return an outcome of the chance phase, with the odds of `rules.outcome_weights`."""
+    key = luck["key"]
+    phase = int(s["phase"])
+    if phase == ROLL:
+        return outcome_of_roll(board, below(hash_bits(key, _DICE, 0, int(s["round"])), 216))
+    if phase == DRAW:
+        seat = picker(s)
+        drawn = int(luck["drawn"][seat])
+        luck["drawn"][seat] = drawn + 1
+        return _sample_ware(s, hash_bits(key, _WARES, seat, drawn))
+    if phase == REVEAL:
+        seat = picker(s)
+        revealed = PAINTINGS - paintings_hidden(s, seat)
+        return _sample_tile(s, seat, hash_bits(key, _TILES, seat, revealed))
+    return _sample_setup(board, s, hash_bits(key, _SETUP, 0, setup_step(s)))
+
+
+@kernel
+def settle(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
+    """Play outcomes of chance until a decision or the end.
+
+    Args:
+        mask: what is legal now.
+
+    Returns:
+        What is legal then, 0 at the end.
+    """
+    while is_chance(s):
+        mask = apply_outcome(board, s, sample(board, s, luck))
+    return mask
+
+
+@kernel
+def resolve(board: Row, s: Row, luck: Row, mask: Mask, events: Any, n: int) -> tuple[Mask, int]:
+    """Play outcomes of chance as `settle`, and write them to `events` from `n` on.
+
+    Returns:
+        What is legal then, and where the events end.
+    """
+    while is_chance(s):
+        outcome = sample(board, s, luck)
+        events[n] = outcome
+        n += 1
+        mask = apply_outcome(board, s, outcome)
+    return mask, n
+
+
+@kernel
+def outcome_of_roll(board: Row, roll: int) -> Outcome:
+    """Return the outcome of a roll, 36 p + 6 m + a by the dice's faces from 0: of 216 alike."""
+    faces = board["faces"]
+    pilgrim = int(faces[0, roll // 36]) - 1
+    merchant = int(faces[1, roll // 6 % 6]) - 1
+    return 36 * pilgrim + 6 * merchant + int(faces[2, roll % 6]) - 1
+
+
+@kernel
+def _sample_ware(s: Row, bits: np.uint64) -> Outcome:
+    return _pick(s["bag"], below(bits, wares_in_bag(s)))
+
+
+@kernel
+def _sample_tile(s: Row, seat: Seat, bits: np.uint64) -> Outcome:
+    return _pick(s["hidden"][seat], below(bits, paintings_hidden(s, seat)))
+
+
+@kernel
+def _pick(counts: Any, n: int) -> int:
+    """Return the kind of the n-th of the pieces of four kinds, from 0."""
+    first = int(counts[0])
+    second = first + int(counts[1])
+    third = second + int(counts[2])
+    return int64(n >= first) + int64(n >= second) + int64(n >= third)
+
+
+@kernel
+def _sample_setup(board: Row, s: Row, bits: np.uint64) -> Outcome:
+    """Walk to the n-th piece left, as `outcome_weights` counts them."""
+    step = setup_step(s)
+    if step >= len(s["boutiques"]):
+        return below(bits, 2)
+    left = -step
+    for kind in range(int(board["kinds"])):
+        left += int(board["kind_count"][kind])
+    rest = below(bits, left)
+    kind = 0
+    while rest >= boutiques_left(board, s, kind):
+        rest -= boutiques_left(board, s, kind)
+        kind += 1
+    return kind
+
+
+@kernel
+def begin_luck(luck: Row, key: np.uint64) -> None:
+    """Let luck begin with a key, nothing drawn yet."""
+    luck["key"] = key
+    luck["drawn"][0] = 0
+    luck["drawn"][1] = 0
+    luck["copies"] = 0
+
+
+@entry
+def start_luck(lucks: Any, i: int, seed: int) -> None:
+    """Give game `i` the luck of a seed."""
+    begin_luck(lucks[i], key_of_seed(seed))
+
+
+@entry
+def fork_luck(lucks: Any, i: int, copies: Any, j: int) -> None:
+    """Give the copy `j` of game `i` luck of its own, derived from the key and a copy counter."""
+    count = int(lucks[i]["copies"])
+    lucks[i]["copies"] = count + 1
+    begin_luck(copies[j], hash_bits(lucks[i]["key"], _COPY, 0, count))
+
+
+@kernel
+def agent_key_of_seed(seed: int) -> np.uint64:
+    """Return what agents draw from in the game of a seed: another stream than the game's luck."""
+    return hash_bits(np.uint64(seed), _AGENT, 0, 0)
+
+
+@kernel
+def agent_key(key: np.uint64, seat: Seat, decision: int) -> np.uint64:
+    """Return what the agent of a seat draws from for one decision of the game with that key."""
+    return hash_bits(key, _AGENT, seat, decision)
+
+
+@entry
+def agent_keys(seeds: Any, seats: Any, decisions: Any, out: Any) -> None:
+    """Write the key of one decision of each of n games, an agent's only source of randomness.
+
+    Args:
+        seeds: int64 (n,), of the games.
+        seats: int8 (n,), who decides.
+        decisions: int64 (n,), how many decisions the game has seen.
+        out: uint64 (n,).
+    """
+    for i in range(len(seeds)):
+        key = agent_key_of_seed(seeds[i])
+        out[i] = agent_key(key, int64(seats[i]), int64(decisions[i]))
+
+
+@entry
+def arena_seed(seed: int, pair: int) -> int:
+    """Return the seed of a pair of evaluation games, in a domain apart from all episodes."""
+    return int64(hash_bits(np.uint64(seed), _ARENA, 0, pair) & _SEED_MASK)
+
+
+@entry
+def seats_of_seeds(seeds: Any, out: Any) -> None:
+    """Write a seat drawn for each of n games, int8, from seeds int64."""
+    for i in range(len(seeds)):
+        out[i] = int64(hash_bits(np.uint64(seeds[i]), _SEAT, 0, 0) >> np.uint64(63))
+
+
+@entry
+def boards_of_seeds(seeds: Any, boards: int, out: Any) -> None:
+    """Write on which of a number of boards each of n games is played, int64, from seeds int64."""
+    for i in range(len(seeds)):
+        out[i] = board_of_seed(seeds[i], boards)
+
+
+@entry
+def episode_seeds(seeds: Any, episodes: Any, out: Any) -> None:
+    """`seed_of_episode` for each of n environments, int64 (n,) each."""
+    for i in range(len(out)):
+        out[i] = seed_of_episode(seeds[i], episodes[i])
+
+
+@entry
+def episode_seed(seed: int, episode: int) -> int:
+    """`seed_of_episode` for callers in Python."""
+    return seed_of_episode(seed, episode)
