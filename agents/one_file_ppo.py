@@ -4,7 +4,7 @@
 
 One network plays both seats of games side by side. What differs from PPO for one player: a value is
 that of whoever decides, the same player may decide several times in a row, and so advantages take
-the next value with the other sign where the mover changes, and only there (`Turn.next_player`).
+the next value with the other sign where the mover changes, and only there (`TimeStep.next_player`).
 Schulman et al. 2017; masks as Huang and Ontanon 2020. It ends with a match against `greedy`.
 """
 

@@ -24,12 +24,12 @@ from tokaido_env.agents.inference import Network, Positions
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, policy_sha256
-from tokaido_env.arena.game_runner import Job, play_games, widened
+from tokaido_env.arena.game_runner import GameBatchSpec, play_games, widened
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import games_to_play
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import legal_mask
@@ -100,7 +100,7 @@ def _choices_of(a: Agent, b: Agent, boards: BoardPool, games: int, seed: int) ->
     seeds = np.array([arena_seed(seed, k) for k in range(games)], np.int64)
     which = numbers % len(boards)
     each = [boards[number] for number in range(len(boards))]
-    job = Job(numbers, games_to_play(seeds, 0, which), each, which, games)
+    job = GameBatchSpec(numbers, games_to_play(seeds, 0, which), each, which, games)
     actions = np.full((games, 0), -1, np.int8)
     for played in play_games(a, b, job):
         moves = played.actions
@@ -297,7 +297,7 @@ class RolloutsUnit(NamedTuple):
         yield roll_out(network, positions, self.keys, self.blocks)
 
     def __str__(self) -> str:
-        return f"{len(self.blocks.actions)} blocks of rollouts by {shown(self.policy)}"
+        return f"{len(self.blocks.actions)} blocks of rollouts by {repr_short(self.policy)}"
 
 
 def _unit(plan: RegretSet, agent: Agent, some: range) -> RolloutsUnit:

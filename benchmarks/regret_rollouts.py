@@ -27,7 +27,7 @@ from tokaido_env.agents.inference import (
 from tokaido_env.core.bitmask import lowest
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import allocator, int64, kernel, pooled, subroutine, threads_for
-from tokaido_env.core.rng import LUCK, begin_luck, hash_bits, settle
+from tokaido_env.core.rng import LUCK, begin_luck, hash_bits, resolve_chance
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import STATE
 from tokaido_env.core.threads import take
@@ -136,10 +136,10 @@ def _play_on(
     """Play a state to the end, an action first; return the result for who took that."""
     board = position.board
     mover = int64(s["player"])
-    mask = settle(board, s, luck, apply(board, s, action))
+    mask = resolve_chance(board, s, luck, apply(board, s, action))
     while mask != np.uint64(0):
         action = _chosen(network, position, s, mask, workspace)
-        mask = settle(board, s, luck, apply(board, s, action))
+        mask = resolve_chance(board, s, luck, apply(board, s, action))
     return int64(reward(board, s, mover, False))
 
 

@@ -27,7 +27,7 @@ from tokaido_100 import filled
 
 from tokaido_env.arena.intervals import PAIR_SCORES, Z95
 from tokaido_env.arena.ladder import LADDER
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import read_json, write_text
 from tokaido_env.report import regret as report
 from tokaido_env.report.regret import Figures, in_order, with_interval
@@ -291,7 +291,7 @@ def _draw(title: str, found: Sequence[Figures]) -> Figure:
         colour = PALETTE[number % len(PALETTE)]
         x = [one["core_seconds"] for one in several]
         y = [1000 * one["regret"]["mean"] for one in several]
-        axes.plot(x, y, "o-", color=colour, linewidth=1.0, ms=6, label=plain(kind, 30))
+        axes.plot(x, y, "o-", color=colour, linewidth=1.0, ms=6, label=escape_text(kind, 30))
         for place, one in zip(x, several, strict=True):
             low, high = (1000 * end for end in one["regret"]["ci95"])
             axes.plot([place, place], [low, high], color=colour, linewidth=1.5, alpha=0.6)
@@ -304,7 +304,7 @@ def _draw(title: str, found: Sequence[Figures]) -> Figure:
     axes.set_xlabel("core seconds a decision")
     axes.set_ylabel("regret a choice, in 1/1000 of a result")
     axes.legend(frameon=False, fontsize=10, loc="best")
-    figure.text(0.95 / WIDTH, 0.2 / _HEIGHT, plain(title, 100), fontsize=10)
+    figure.text(0.95 / WIDTH, 0.2 / _HEIGHT, escape_text(title, 100), fontsize=10)
     return figure
 
 

@@ -20,7 +20,7 @@ from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 from tokaido_env.openspiel import TokaidoDuoGame, TokaidoDuoObserver
 from tokaido_env.sb3 import TokaidoVecEnv
-from tokaido_env.single_agent import Versus
+from tokaido_env.single_agent import SingleAgentBatch
 
 CALLS = 6
 ERRORS = (ValueError, IndexError, TypeError, RuntimeError)
@@ -277,9 +277,9 @@ def _opponents(give: Give) -> Any:
     return give.rng.choice(("random", ["greedy", "random"], Player(give), [Player(give), "random"]))
 
 
-def _versus(give: Give) -> Versus:
+def _versus(give: Give) -> SingleAgentBatch:
     rng = give.rng
-    versus = Versus(
+    versus = SingleAgentBatch(
         give(N),
         give(_opponents(Give(rng, 0))),
         seat=give(rng.choice((0, 1, "alternate", "random"))),
@@ -293,11 +293,11 @@ def _versus(give: Give) -> Versus:
     return versus
 
 
-def _legal(versus: Versus) -> np.ndarray[Any, Any]:
+def _legal(versus: SingleAgentBatch) -> np.ndarray[Any, Any]:
     return versus.masks().argmax(axis=1)
 
 
-def _finish_versus(versus: Versus, give: Give) -> None:
+def _finish_versus(versus: SingleAgentBatch, give: Give) -> None:
     versus.assign("random")
     versus.reset(0)
     for _ in range(3):
@@ -307,7 +307,7 @@ def _finish_versus(versus: Versus, give: Give) -> None:
     _finish_batch(versus.batch, give)
 
 
-def _contents_of_versus(versus: Versus) -> Any:
+def _contents_of_versus(versus: SingleAgentBatch) -> Any:
     facts = (versus.reward, versus.terminated, versus.truncated)
     return _contents(versus), [fact.tolist() for fact in facts], versus.opponents
 
@@ -488,7 +488,7 @@ SPIEL: dict[str, Callable[[Any, Give], Any]] = {
 KINDS: dict[str, Kind] = {
     "Batch": Kind(_batch, BATCH | {"decide": _decide}, _contents, _finish_batch, 6),
     "Game": Kind(_game, GAME, _state_of_game, _finish_game, 3),
-    "Versus": Kind(_versus, VERSUS, _contents_of_versus, _finish_versus, 3),
+    "SingleAgentBatch": Kind(_versus, VERSUS, _contents_of_versus, _finish_versus, 3),
     "env": Kind(_env, ENV, _state_of_env, _finish_env, 2, (AssertionError,)),
     "Gymnasium": Kind(_gym, GYM, _state_of_adapter, _finish_adapter, 2),
     "Gymnasium vector": Kind(_vector, VECTOR, _state_of_adapter, _finish_adapter, 2),

@@ -26,7 +26,7 @@ from tokaido_env.files import parse_json
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 from tokaido_env.record import Record, RecordError, replay
 from tokaido_env.render import ansi, svg
-from tokaido_env.single_agent import Versus
+from tokaido_env.single_agent import SingleAgentBatch
 
 WALKS = 12  # of each board
 STEPS = 900
@@ -216,7 +216,7 @@ def _ask_record(board: Board, given: Any) -> None:
 WAYS: dict[str, Callable[[Board, Any], object]] = {
     "Game": lambda board, given: Game.from_dict(given, board=board),
     "Batch": lambda board, given: Batch(2, board).reset(0, [given, given]),
-    "Versus": lambda board, given: Versus(1, "random", board=board).reset(0, given),
+    "SingleAgentBatch": lambda board, given: SingleAgentBatch(1, "random", board=board).reset(0, given),
     "env": lambda board, given: env(board).reset(0, {"state": given}),
     "Gymnasium": lambda board, given: TokaidoDuoEnv("random", board=board).reset(
         seed=0, options={"state": given}

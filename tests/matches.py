@@ -11,18 +11,18 @@ from tokaido_env.agents import Agent, make
 from tokaido_env.arena.game_runner import Finished, Numbers, widened
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.records import Records
-from tokaido_env.arena.tournament import Sheet, finished_games, play
+from tokaido_env.arena.tournament import MatchState, finished_games, play
 from tokaido_env.core.rng import agent_keys
 from tokaido_env.trajectory import in_parts
 
 
-def play_recorded(records: Records, sheet: Sheet, a: Agent, b: Agent) -> None:
+def play_recorded(records: Records, sheet: MatchState, a: Agent, b: Agent) -> None:
     """Play a match, every game recorded as it finishes."""
     for some in finished_games(sheet, a, b):
         records.append(sheet, some)
 
 
-def finished(sheet: Sheet, numbers: Numbers | None = None) -> Finished:
+def finished(sheet: MatchState, numbers: Numbers | None = None) -> Finished:
     """Games of a sheet as they came when they were played, with their events."""
     numbers = np.arange(len(sheet)) if numbers is None else numbers
     games, actions = sheet.games[numbers], sheet.actions[numbers]
@@ -37,13 +37,13 @@ def finished(sheet: Sheet, numbers: Numbers | None = None) -> Finished:
 
 def lucky(a: str, b: str, games: int, seed: int) -> Match:
     """A match with the luck of its games counted."""
-    sheet = Sheet(a, b, games, seed, "shikoku")
+    sheet = MatchState(a, b, games, seed, "shikoku")
     sheet.luck = True
     play(sheet, make(a), make(b))
     return sheet.match()
 
 
-def same(one: Sheet, other: Sheet) -> bool:
+def same(one: MatchState, other: MatchState) -> bool:
     games = bool((one.games == other.games).all())
     return games and one.actions.tolist() == other.actions.tolist()
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from tokaido_env import Game
-from tokaido_env.agent import Agent, AgentError, Given, as_agent
+from tokaido_env.agent import Agent, AgentAdapter, AgentError, as_agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import cost_of
 from tokaido_env.arena.placement import FEWEST_GAMES, games_against
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
-from tokaido_env.single_agent import Versus
+from tokaido_env.single_agent import SingleAgentBatch
 
 
 class Lowest:
@@ -79,7 +79,7 @@ def test_a_spec_an_agent_and_an_object_that_acts_become_agents() -> None:
     assert not greedy.may_fail
     assert as_agent(greedy) is greedy
     lowest = as_agent(Lowest())
-    assert isinstance(lowest, Given)
+    assert isinstance(lowest, AgentAdapter)
     assert lowest.may_fail
     assert (lowest.spec, lowest.cost, lowest.games_at_once, lowest.bot) == (
         "Lowest",
@@ -106,7 +106,8 @@ def test_what_cannot_act_is_refused_in_words(wrong: object) -> None:
 def test_an_object_that_only_acts_is_an_opponent() -> None:
     """The same games as against an agent that says so."""
     first, second = (
-        Versus(8, one, seat=0, observation="uint8") for one in (Lowest(), Given(Lowest()))
+        SingleAgentBatch(8, one, seat=0, observation="uint8")
+        for one in (Lowest(), AgentAdapter(Lowest()))
     )
     for games in (first, second):
         games.reset(seed=5)

@@ -27,7 +27,7 @@ from processes import run_script
 
 from tokaido_env import Game, IllegalMove, PositionError, SeedError
 from tokaido_env.agents import make
-from tokaido_env.batch import Batch, Turn
+from tokaido_env.batch import Batch, TimeStep
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import MAX_SEED
@@ -53,7 +53,7 @@ needs_threads = pytest.mark.skipif(
 
 
 class Singles:
-    """Games played one by one; what they tell is the `Turn` that a batch of them has to tell.
+    """Games played one by one; what they tell is the `TimeStep` that a batch of them has to tell.
 
     Args:
         games: they stand where the batch begins.
@@ -73,10 +73,10 @@ class Singles:
         self.seeds, self.autoreset, self.margin = seeds, autoreset, margin
         self.episodes = [0] * len(self.games)
 
-    def begun(self) -> Turn:
+    def begun(self) -> TimeStep:
         return self.turn([self.nothing_played(game) for game in self.games])
 
-    def step(self, moves: Iterable[int]) -> Turn:
+    def step(self, moves: Iterable[int]) -> TimeStep:
         return self.turn([self.played(i, int(move)) for i, move in enumerate(moves)])
 
     def played(self, i: int, move: int) -> dict[str, Any]:
@@ -103,10 +103,10 @@ class Singles:
         nothing = {"reward": (0, 0), "terminated": False, "truncated": False}
         return nothing | {"player": -1, "next_player": seat(game)}
 
-    def turn(self, told: Sequence[dict[str, Any]]) -> Turn:
+    def turn(self, told: Sequence[dict[str, Any]]) -> TimeStep:
         games = self.games
         masks = [[game.legal_mask >> action & 1 for action in range(N_ACTIONS)] for game in games]
-        return Turn(
+        return TimeStep(
             observation=np.array([seen(game, max(seat(game), 0)) for game in games]),
             mask=np.array(masks, np.int8),
             legal=np.array([game.legal_mask for game in games], np.uint64),
@@ -145,8 +145,8 @@ def reward_of(game: Game, margin: bool = False) -> tuple[float, float]:
     return mine, -mine
 
 
-def assert_same(turn: Turn, expected: Turn) -> None:
-    for name, told, right in zip(Turn._fields, turn, expected, strict=True):
+def assert_same(turn: TimeStep, expected: TimeStep) -> None:
+    for name, told, right in zip(TimeStep._fields, turn, expected, strict=True):
         assert told.dtype == right.dtype, name
         assert np.array_equal(told, right), name
 
@@ -154,11 +154,11 @@ def assert_same(turn: Turn, expected: Turn) -> None:
 # Moves that are chosen outside, and all that a batch holds
 
 
-def some_actions(rng: random.Random, turn: Turn) -> Ints:
+def some_actions(rng: random.Random, turn: TimeStep) -> Ints:
     return np.array([rng.choice(actions_of(int(mask))) for mask in turn.legal])
 
 
-def some_moves(rng: random.Random, batch: Batch, turn: Turn) -> Ints:
+def some_moves(rng: random.Random, batch: Batch, turn: TimeStep) -> Ints:
     """An action or, at chance, an outcome for each game; -1 where it is over."""
     weights = batch.weights()
     possible = [actions_of(int(mask)) for mask in turn.legal]
@@ -419,7 +419,7 @@ def played(n: int, decisions: int, seed: int = 0) -> dict[str, npt.NDArray[Any]]
         told[f"{batched is batch} masks"] = batched.masks(every)
         told[f"{batched is batch} rewards"] = batched.rewards(every)
     for kind, turn in turns.items():
-        told |= {f"{kind} {name}": x for name, x in zip(Turn._fields, turn, strict=True)}
+        told |= {f"{kind} {name}": x for name, x in zip(TimeStep._fields, turn, strict=True)}
     return told
 
 
@@ -453,7 +453,7 @@ def digest() -> str:
 
 def test_interpreted_and_compiled_give_the_same_bytes() -> None:
     script = "from test_batch import digest; print(digest(), end='')"
-    assert len(digest().splitlines()) == 6 * len(Turn._fields) + 4 + 2 * 7
+    assert len(digest().splitlines()) == 6 * len(TimeStep._fields) + 4 + 2 * 7
     assert digest() == run_script(script, HERE, NUMBA_DISABLE_JIT="0" if INTERPRETED else "1")
 
 
@@ -555,7 +555,7 @@ def test_finish_from_the_middle_begins_the_next_episodes() -> None:
         assert np.array_equal(told, right)
     assert (turn.next_player == -1).all()
     following = of_seeds([episode_seed(4 + i, 1) for i in range(FEW)]).begun()
-    assert_same(turn._replace(**dict(zip(Turn._fields[4:], following[4:], strict=True))), following)
+    assert_same(turn._replace(**dict(zip(TimeStep._fields[4:], following[4:], strict=True))), following)
 
 
 def answers(batch: Batch, bots: Ints) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
@@ -698,7 +698,7 @@ def test_an_outcome_that_is_not_possible_names_the_phase(phase: Phase) -> None:
 # Positions
 
 
-def assert_stands(batch: Batch, turn: Turn, games: Sequence[Game], seeds: Sequence[int]) -> None:
+def assert_stands(batch: Batch, turn: TimeStep, games: Sequence[Game], seeds: Sequence[int]) -> None:
     """Assert that a batch stands where games do, and goes on as they do."""
     alone, rng = Singles(games, seeds), random.Random(0)
     expected = alone.begun()
@@ -885,7 +885,7 @@ def test_a_snapshot_goes_to_the_same_board_wherever_it_is_listed(tmp_path: Path)
     other.restore(batch.snapshot(), np.array([2, 1, 0]))
     for _ in range(20):
         turn, expected = other.play("random"), batch.play("random")
-        assert_same(Turn(*(each[::-1] for each in turn)), expected)
+        assert_same(TimeStep(*(each[::-1] for each in turn)), expected)
 
 
 def test_a_snapshot_of_another_board_is_refused(tmp_path: Path) -> None:
@@ -994,7 +994,7 @@ def test_games_are_begun_before_they_are_stepped(step: str) -> None:
     assert_same(batch.play("random"), played_from(5))
 
 
-def played_from(seed: int) -> Turn:
+def played_from(seed: int) -> TimeStep:
     batch = Batch(3)
     batch.reset(seed)
     return batch.play("random")

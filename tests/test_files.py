@@ -18,7 +18,7 @@ import pytest
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.arguments import brief, plain, shown
+from tokaido_env.core.arguments import escape_text, repr_short, str_short
 from tokaido_env.files import (
     InUseError,
     OutputError,
@@ -42,23 +42,33 @@ ESCAPES = "\x1b[31mred\x1b[0m\a\r\u202e\u2028"
 
 @pytest.mark.parametrize("text", ["x" * 10**6, "\x1b" * 10**6, "\U000e0001" * 10**6, ESCAPES])
 def test_foreign_text_is_short_and_in_one_line(text: str) -> None:
-    for seen in (shown(text), brief(text), plain(text), shown([text]), brief({text: 1})):
+    for seen in (
+        repr_short(text),
+        str_short(text),
+        escape_text(text),
+        repr_short([text]),
+        str_short({text: 1}),
+    ):
         assert len(seen) <= 100
         assert seen.isprintable()
 
 
 def test_short_text_is_as_it_is() -> None:
-    assert (shown("a'b"), brief("réseau 日本"), plain("a b")) == ('"a\'b"', "réseau 日本", "a b")
-    assert (shown(1.5), brief(None), shown(["x"])) == ("1.5", "None", "['x']")
-    assert plain(ESCAPES) == r"\x1b[31mred\x1b[0m\x07\r\u202e\u2028"
+    assert (repr_short("a'b"), str_short("réseau 日本"), escape_text("a b")) == (
+        '"a\'b"',
+        "réseau 日本",
+        "a b",
+    )
+    assert (repr_short(1.5), str_short(None), repr_short(["x"])) == ("1.5", "None", "['x']")
+    assert escape_text(ESCAPES) == r"\x1b[31mred\x1b[0m\x07\r\u202e\u2028"
 
 
 def test_what_cannot_be_shown_is_said_so() -> None:
     nest: list[object] = []
     for _ in range(DEEP):
         nest = [nest]
-    assert shown(nest) == "list of a size that cannot be shown"
-    assert shown(10**5000) == "int of a size that cannot be shown"
+    assert repr_short(nest) == "list of a size that cannot be shown"
+    assert repr_short(10**5000) == "int of a size that cannot be shown"
 
 
 # Reading

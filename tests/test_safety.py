@@ -36,7 +36,7 @@ from tokaido_env.core.observation import N_FEATURES, encode_game
 from tokaido_env.core.state import MAX_COINS, STATE, Phase
 from tokaido_env.core.state_validation import limits
 from tokaido_env.position import from_dict, to_dict
-from tokaido_env.single_agent import Versus
+from tokaido_env.single_agent import SingleAgentBatch
 
 TESTS = Path(__file__).resolve().parent
 BOARD = Board.load()
@@ -236,7 +236,9 @@ def test_seats_of_any_order_are_read(kind: Any) -> None:
     assert np.array_equal(batch.observe(games, nobody), batch.observe(games, first))
 
 
-@pytest.mark.parametrize("make", [Batch, lambda n: Versus(n, "random")], ids=["Batch", "Versus"])
+@pytest.mark.parametrize(
+    "make", [Batch, lambda n: SingleAgentBatch(n, "random")], ids=["Batch", "Versus"]
+)
 def test_a_number_of_games_that_is_none_is_refused(make: Any) -> None:
     for wrong in (0, -1, 10**12, 2**24 + 1, True, 2.0, "3", None, [3], np.array(3)):
         with pytest.raises(ValueError, match=r"^n: expected one game or more, up to 16777216, "):
@@ -313,7 +315,7 @@ def test_an_agent_that_is_none_is_refused() -> None:
 
 @pytest.mark.parametrize("games", [[0, 9], [-1], [1, 1], [0.5], "0"])
 def test_opponents_of_games_that_are_none_are_not_assigned(games: Any) -> None:
-    versus = Versus(N, "random")
+    versus = SingleAgentBatch(N, "random")
     versus.reset(seed=0)
     before = versus.opponents
     with pytest.raises((IndexError, ValueError), match=r"^games: expected"):
@@ -323,7 +325,7 @@ def test_opponents_of_games_that_are_none_are_not_assigned(games: Any) -> None:
 
 
 def test_a_step_that_an_opponent_fails_leaves_what_the_last_one_told() -> None:
-    versus = Versus(2, "random", seat=0)
+    versus = SingleAgentBatch(2, "random", seat=0)
     versus.reset(seed=0)
     while not (versus.terminated | versus.truncated).any():
         versus.step(versus.masks().argmax(axis=1))
@@ -576,7 +578,7 @@ def test_the_board_of_a_slot_is_not_believed() -> None:
     ],
 )
 def test_what_a_learner_adds_to_a_snapshot_is_checked(name: str, value: Any, message: str) -> None:
-    games = Versus(N, "random")
+    games = SingleAgentBatch(N, "random")
     games.reset(seed=0)
     with unchanged(games, ValueError, message):
         games.restore(dict(games.snapshot()) | {name: value})

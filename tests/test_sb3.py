@@ -1,4 +1,4 @@
-"""The VecEnv: the learning problem of `Versus` as Stable-Baselines3 has it, and its conventions."""
+"""The VecEnv: the learning problem of `SingleAgentBatch` as Stable-Baselines3 has it, and its conventions."""
 
 from collections.abc import Iterator
 from functools import partial

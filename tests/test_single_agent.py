@@ -18,7 +18,7 @@ from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.rng import episode_seed
 from tokaido_env.core.state import NOBODY
-from tokaido_env.single_agent import Ended, Versus
+from tokaido_env.single_agent import Ended, SingleAgentBatch
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
 SIX_WARES = {"fan": 4, "doll": 2}
@@ -31,7 +31,7 @@ OPPONENTS: dict[str, Callable[[], list[Agent]]] = {
 }
 
 
-def walk(versus: Versus, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Ended]]:
+def walk(versus: SingleAgentBatch, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Ended]]:
     """Play at random; yield the actions and what ended in each step."""
     rng = np.random.default_rng(seed)
     for _ in range(steps):
@@ -39,13 +39,13 @@ def walk(versus: Versus, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Ende
         yield actions, versus.step(actions)
 
 
-def facts(versus: Versus) -> list[Any]:
+def facts(versus: SingleAgentBatch) -> list[Any]:
     """All that can be read of the games."""
     told = [versus.observe(), versus.masks(), versus.seats, versus.player, versus.done]
     return [array.tolist() for array in (*told, *results(versus))]
 
 
-def results(versus: Versus) -> tuple[Any, ...]:
+def results(versus: SingleAgentBatch) -> tuple[Any, ...]:
     return versus.reward, versus.terminated, versus.truncated
 
 
@@ -55,11 +55,11 @@ def plain(ended: Ended) -> list[Any]:
     return [array[order].tolist() for array in ended]
 
 
-def contents(versus: Versus) -> dict[str, bytes]:
+def contents(versus: SingleAgentBatch) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in versus.snapshot().items()}
 
 
-def finish(versus: Versus, steps: int = 2000) -> None:
+def finish(versus: SingleAgentBatch, steps: int = 2000) -> None:
     """Play at random until some game has ended and waits."""
     for _ in walk(versus, steps):
         if versus.done.any():
@@ -67,7 +67,7 @@ def finish(versus: Versus, steps: int = 2000) -> None:
     raise AssertionError("no game has ended")
 
 
-def check_game(versus: Versus, i: int, alone: Alone) -> None:
+def check_game(versus: SingleAgentBatch, i: int, alone: Alone) -> None:
     """Game `i` stands where the game played alone does."""
     assert versus.seats[i] == alone.seat
     assert versus.observe()[i].tolist() == alone.observation()
@@ -107,7 +107,7 @@ def test_every_transition_is_the_learners_own(
     pool = [{"short": short, "shorter": shorter}.get(name, name) for name in boards]
     n, base = 6, 50
     opponents = OPPONENTS[kind]()
-    versus = Versus(n, opponents, reward=reward, seat=seat, board=pool)
+    versus = SingleAgentBatch(n, opponents, reward=reward, seat=seat, board=pool)
 
     def begin(i: int, episode: int) -> Alone:
         own = (i + episode) % 2 if seat == "alternate" else seat
@@ -144,7 +144,7 @@ def test_every_transition_is_the_learners_own(
 
 def test_an_outside_opponent_is_asked_for_many_games_at_once() -> None:
     opponent = Recorder()
-    versus = Versus(50, opponent)
+    versus = SingleAgentBatch(50, opponent)
     versus.reset(0)
     for _ in walk(versus, 20):
         pass
@@ -162,7 +162,7 @@ def taking(**changes: Any) -> Position:
 def test_a_game_may_begin_with_a_ware_to_return_inside_the_opponents_pick() -> None:
     """R7.4. The opponent plays to it within the reset; each game may begin from its position."""
     opponent = Scripted("take:merchant", "pilgrim")
-    versus = Versus(2, opponent, seat=1)
+    versus = SingleAgentBatch(2, opponent, seat=1)
     versus.reset(0, [taking(), taking(round=9)])
     assert versus.batch.states["round"].tolist() == [1, 9]
     assert opponent.played == [*[IDS["pilgrim"]] * 2, *[IDS["take:merchant"]] * 2]
@@ -175,14 +175,14 @@ def test_a_game_may_begin_with_a_ware_to_return_inside_the_opponents_pick() -> N
 
 
 def seats_of(seat: Any, seed: int, n: int) -> list[int]:
-    versus = Versus(n, "random", seat=seat)
+    versus = SingleAgentBatch(n, "random", seat=seat)
     versus.reset(seed)
     assert versus.observe()[:, SEAT].tolist() == versus.seats.tolist()
     return versus.seats.tolist()
 
 
 def test_a_reset_without_a_seed_is_another_episode_for_alternating_seats() -> None:
-    versus = Versus(3, "random", seat="alternate")
+    versus = SingleAgentBatch(3, "random", seat="alternate")
     versus.reset(0)
     versus.reset(games=np.array([0, 2]))
     assert versus.seats.tolist() == [1, 1, 1]
@@ -199,7 +199,7 @@ def test_random_seats_follow_from_the_seed_and_are_fair() -> None:
 
 
 def test_random_seats_of_later_episodes_follow_from_their_seeds(short: Path) -> None:
-    versus = Versus(8, "random", seat="random", board=short)
+    versus = SingleAgentBatch(8, "random", seat="random", board=short)
     versus.reset(0)
     told = [end for _, ended in walk(versus, 40) for end in zip(*ended, strict=True)]
     assert {seat for _, _, seat, *_ in told} == {0, 1}
@@ -211,7 +211,7 @@ def test_random_seats_of_later_episodes_follow_from_their_seeds(short: Path) -> 
 
 
 def test_finished_games_wait_for_a_reset_that_leaves_the_others_where_they_are() -> None:
-    versus = Versus(3, ["random", Recorder()], autoreset=False)
+    versus = SingleAgentBatch(3, ["random", Recorder()], autoreset=False)
     versus.reset(0)
     finish(versus)
     [game] = np.flatnonzero(versus.done)
@@ -235,7 +235,7 @@ def test_finished_games_wait_for_a_reset_that_leaves_the_others_where_they_are()
 def test_waiting_games_are_the_same_as_those_that_begin_at_once() -> None:
     told = []
     for autoreset in (True, False):
-        versus = Versus(5, ["greedy", Recorder()], autoreset=autoreset, seat="random")
+        versus = SingleAgentBatch(5, ["greedy", Recorder()], autoreset=autoreset, seat="random")
         versus.reset(3)
         told.append([])
         rng = np.random.default_rng(0)
@@ -254,7 +254,7 @@ def test_results_of_a_step_do_not_outlive_a_reset() -> None:
     nearly = {"temple": 8, "garden": 6, "gold": 6, "pilgrim": 3}
     over = position(lead=0, left=["pilgrim"], dice=(1, 1, 1), mine=nearly, end_triggered=True)
     for opponent in (make("greedy"), Recorder("greedy")):
-        versus = Versus(1, opponent, seat=1, autoreset=False)
+        versus = SingleAgentBatch(1, opponent, seat=1, autoreset=False)
         versus.reset(0, over)
         assert versus.batch.over[0]
         assert versus.done[0]
@@ -269,7 +269,7 @@ def test_results_of_a_step_do_not_outlive_a_reset() -> None:
 @pytest.mark.parametrize("action", [IDS["discard:fan"], N_ACTIONS, -1, 2**40])
 @pytest.mark.parametrize("kind", OPPONENTS)
 def test_an_illegal_action_is_refused_and_nothing_changes(kind: str, action: int) -> None:
-    versus = Versus(4, OPPONENTS[kind]())
+    versus = SingleAgentBatch(4, OPPONENTS[kind]())
     versus.reset(0)
     for _ in walk(versus, 3):
         pass
@@ -288,7 +288,9 @@ def test_an_illegal_action_is_refused_and_nothing_changes(kind: str, action: int
 def test_an_illegal_action_can_lose_the_game(kind: str, action: int, autoreset: bool) -> None:
     """The other games go on; the next episode begins at once or waits."""
     both = [
-        Versus(4, OPPONENTS[kind](), autoreset=autoreset, illegal=illegal, reward="margin")
+        SingleAgentBatch(
+            4, OPPONENTS[kind](), autoreset=autoreset, illegal=illegal, reward="margin"
+        )
         for illegal in ("terminate", "raise")
     ]
     for versus in both:
@@ -319,7 +321,7 @@ def test_an_illegal_action_can_lose_the_game(kind: str, action: int, autoreset: 
 
 
 def test_all_games_may_be_lost_at_once() -> None:
-    versus = Versus(3, ["greedy", Recorder()], illegal="terminate")
+    versus = SingleAgentBatch(3, ["greedy", Recorder()], illegal="terminate")
     versus.reset(0)
     ended = versus.step([-1, -1, -1])
     assert ended.games.tolist() == [0, 1, 2]
@@ -331,7 +333,7 @@ def test_all_games_may_be_lost_at_once() -> None:
 @pytest.mark.parametrize("actions", [[0.0, 0.0], [True, True], [0], [[0, 0]], 0, ["a", "b"]])
 def test_actions_of_a_wrong_kind_are_refused(actions: Any) -> None:
     for illegal in ("raise", "terminate"):
-        versus = Versus(2, "random", illegal=illegal)
+        versus = SingleAgentBatch(2, "random", illegal=illegal)
         versus.reset(0)
         before = contents(versus)
         with pytest.raises(ValueError, match=r"expected integers of shape \(2,\)"):
@@ -343,7 +345,7 @@ def test_actions_of_a_wrong_kind_are_refused(actions: Any) -> None:
 
 
 def test_opponents_are_handed_out_in_turn() -> None:
-    versus = Versus(5, ["random", "greedy"])
+    versus = SingleAgentBatch(5, ["random", "greedy"])
     assert [opponent.spec for opponent in versus.opponents] == [
         *["random", "greedy", "random", "greedy", "random"]
     ]
@@ -357,7 +359,7 @@ def test_opponents_are_handed_out_in_turn() -> None:
 
 def test_opponents_change_while_games_run() -> None:
     """In the kernel or outside, and back: each game is the one played alone, with the change."""
-    versus = Versus(4, "random", seat=0)
+    versus = SingleAgentBatch(4, "random", seat=0)
     versus.reset(20)
     games = [Alone(20 + i, 0, make("random")) for i in range(4)]
     changes: dict[int, tuple[list[Any], list[int]]] = {
@@ -412,7 +414,7 @@ FAULTS: list[tuple[Callable[[Ints], Any], type[Exception], str]] = [
 ]
 
 
-def attempt(versus: Versus, actions: Ints) -> tuple[Ended | None, Exception | None]:
+def attempt(versus: SingleAgentBatch, actions: Ints) -> tuple[Ended | None, Exception | None]:
     try:
         return versus.step(actions), None
     except Exception as error:
@@ -425,9 +427,9 @@ def test_an_opponent_that_fails_leaves_all_games_as_they_were(
 ) -> None:
     """Wherever in a step it fails, also after other games have begun their next episodes."""
 
-    def begin(first: Agent) -> Versus:
+    def begin(first: Agent) -> SingleAgentBatch:
         others = [make("greedy"), Recorder("random"), make("random")]
-        versus = Versus(9, [first, *others], board=short)
+        versus = SingleAgentBatch(9, [first, *others], board=short)
         versus.reset(0)
         return versus
 
@@ -452,7 +454,7 @@ def test_an_opponent_that_fails_leaves_all_games_as_they_were(
 
 
 def test_an_opponent_that_fails_in_a_reset_leaves_all_games_as_they_were() -> None:
-    versus = Versus(2, ["random", Breaking(give_up, 0)], seat=1)
+    versus = SingleAgentBatch(2, ["random", Breaking(give_up, 0)], seat=1)
     for _ in range(2):
         with pytest.raises(OverflowError, match="out of ideas"):
             versus.reset(0)
@@ -471,7 +473,7 @@ def test_an_opponent_that_fails_in_a_reset_leaves_all_games_as_they_were() -> No
 
 
 def test_wrong_opponents_are_refused_and_nothing_changes() -> None:
-    versus = Versus(2, "greedy")
+    versus = SingleAgentBatch(2, "greedy")
     before = versus.opponents.copy()
     for games in (None, np.array([1])):
         with pytest.raises(ValueError, match="opponents: expected one or more, got none"):
@@ -486,10 +488,10 @@ def test_wrong_opponents_are_refused_and_nothing_changes() -> None:
 def test_a_snapshot_continues_identically(kind: str, other: str, autoreset: bool) -> None:
     """Whoever plays the games from then on: it holds them, but not their opponents."""
 
-    def begin(kind: str) -> Versus:
-        return Versus(5, OPPONENTS[kind](), seat="random", autoreset=autoreset)
+    def begin(kind: str) -> SingleAgentBatch:
+        return SingleAgentBatch(5, OPPONENTS[kind](), seat="random", autoreset=autoreset)
 
-    def go_on(versus: Versus) -> list[Any]:
+    def go_on(versus: SingleAgentBatch) -> list[Any]:
         told, rng = [], np.random.default_rng(1)
         for _ in range(200):
             if versus.done.any():
@@ -522,7 +524,7 @@ def test_a_snapshot_continues_identically(kind: str, other: str, autoreset: bool
 
 def test_stepping_before_the_first_reset_is_refused() -> None:
     for illegal in ("raise", "terminate"):
-        versus = Versus(2, "random", illegal=illegal)
+        versus = SingleAgentBatch(2, "random", illegal=illegal)
         for _ in range(2):
             with pytest.raises(RuntimeError, match="game 0 has ended or not begun: reset it"):
                 versus.step([0, -1])
@@ -533,8 +535,8 @@ def test_stepping_before_the_first_reset_is_refused() -> None:
 
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match=r"n: expected one game or more, .*got 0"):
-        Versus(0, "random")
+        SingleAgentBatch(0, "random")
     with pytest.raises(ValueError, match="illegal: expected one of 'raise', 'terminate'"):
-        Versus(1, "random", illegal="ignore")  # type: ignore[arg-type]
+        SingleAgentBatch(1, "random", illegal="ignore")  # type: ignore[arg-type]
     with pytest.raises(SeedError):
-        Versus(3, "random").reset(2**53 - 2)
+        SingleAgentBatch(3, "random").reset(2**53 - 2)

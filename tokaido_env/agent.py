@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.constants import BOARD
 from tokaido_env.core.state import STATE
@@ -93,7 +93,7 @@ class Agent(Protocol):
             TypeError, ValueError: if it is no game, or nobody is to decide.
         """
         if not isinstance(getattr(game, "legal_mask", None), int):
-            raise TypeError(f"game: expected a Game, got {type(game).__name__} {shown(game)}")
+            raise TypeError(f"game: expected a Game, got {type(game).__name__} {repr_short(game)}")
         if not game.legal_mask:
             raise ValueError(f"game: expected one at a decision, it is at {game.phase.name}")
         self.prepare([game.board])
@@ -170,16 +170,16 @@ def check_asked(boards: Any, states: Any, legal: Any, keys: Any) -> None:
         shapes = "(1,) or (n,)" if name == "boards" else "(n,)"
         expected = f"{name}: expected an array of {meaning}, of shape {shapes}"
         if not isinstance(value, np.ndarray):
-            got = f"{type(value).__name__} {shown(value)}"
+            got = f"{type(value).__name__} {repr_short(value)}"
             raise TypeError(f"{expected}, got {got}; for one Game: agent.choose(game)")
         if value.dtype != dtype:
-            raise TypeError(f"{expected}, got an array of {shown(value.dtype)}")
+            raise TypeError(f"{expected}, got an array of {repr_short(value.dtype)}")
         if value.ndim != 1 or len(value) not in lengths:
             games = "" if n is None else f" for {n} games"
             raise ValueError(f"{expected}, got {value.shape}{games}")
 
 
-class Given(Agent):
+class AgentAdapter(Agent):
     """An object that has `act`, but not all that an agent has: what it lacks is as by default.
 
     Args:
@@ -210,7 +210,7 @@ class Given(Agent):
 
 
 def as_agent(agent: object) -> Agent:
-    """Return the agent of a spec string, an agent as it is, or a `Given` of an object with `act`.
+    """Return the agent of a spec string, an agent as it is, or a `AgentAdapter` of an object with `act`.
 
     Raises:
         AgentError: if it is none of them, or there is no such kind of agent.
@@ -224,6 +224,6 @@ def as_agent(agent: object) -> Agent:
     if not callable(getattr(agent, "act", None)) or isinstance(agent, type):
         raise AgentError(
             "expected an agent, which has act(boards, states, legal, keys), or a spec string, "
-            f"got {shown(agent)}"
+            f"got {repr_short(agent)}"
         )
-    return Given(agent)
+    return AgentAdapter(agent)

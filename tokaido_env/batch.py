@@ -29,8 +29,8 @@ from tokaido_env.core.arguments import (
     as_array,
     check_choice,
     check_seed,
-    joined,
-    shown,
+    join_limited,
+    repr_short,
 )
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.bots import BOTS, NO_BOT
@@ -40,7 +40,7 @@ from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
 from tokaido_env.core.stepping import MODE, NO_MOVE, SLOT
 from tokaido_env.observers import Observation, Observer, aligned_zeros
-from tokaido_env.timestep import Turn, copied_turn
+from tokaido_env.timestep import TimeStep, copied_turn
 
 Seeds = int | npt.ArrayLike | None
 
@@ -50,7 +50,7 @@ _MOST_SPEC = 60  # characters of an agent's name, in an error
 class Batch:
     """N games side by side.
 
-    All games are stepped together (`reset`, `step`, `play`, `finish`, which return a `Turn`), or
+    All games are stepped together (`reset`, `step`, `play`, `finish`, which return a `TimeStep`), or
     some of them, given by the integers (k,) that are their indices (`begin`, `advance`, `observe`,
     …): `IndexError` if there is no such game; `ValueError` for anything else and, where games are
     changed, if one is named twice. One batch must not be used by two Python threads at once;
@@ -133,7 +133,7 @@ class Batch:
 
     # All games
 
-    def reset(self, seed: Seeds = None, positions: Positions | None = None) -> Turn:
+    def reset(self, seed: Seeds = None, positions: Positions | None = None) -> TimeStep:
         """Begin all games.
 
         Args:
@@ -149,7 +149,7 @@ class Batch:
         self.begin(self.all_games, seed, positions)
         return self.turn()
 
-    def step(self, moves: npt.ArrayLike) -> Turn:
+    def step(self, moves: npt.ArrayLike) -> TimeStep:
         """Play a decision of every game or, with explicit chance, an outcome where chance is next.
 
         Args:
@@ -161,7 +161,7 @@ class Batch:
         self.advance(self.all_games, moves)
         return self.turn()
 
-    def play(self, bot: str) -> Turn:
+    def play(self, bot: str) -> TimeStep:
         """Play one move of every game that is not over, chosen inside the kernel.
 
         The bot draws from `keys`, as an agent of the same name does, so it makes the same moves.
@@ -172,7 +172,7 @@ class Batch:
         self._advance_with(self.all_games, bot, to_end=False)
         return self.turn()
 
-    def finish(self, bot: str) -> Turn:
+    def finish(self, bot: str) -> TimeStep:
         """Play every game to its end, both seats by a bot inside the kernel."""
         self._advance_with(self.all_games, bot, to_end=True)
         return self.turn()
@@ -269,7 +269,7 @@ class Batch:
         if not len(games):
             raise ValueError("games: expected one or more with an illegal move, got none")
         refusals = map(self._refusal, games.tolist(), moves.tolist())
-        raise IllegalMove(joined(refusals, len(games), "games"))
+        raise IllegalMove(join_limited(refusals, len(games), "games"))
 
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
         """Let an agent play a decision of each of the given games; return them, int64 (k,).
@@ -290,7 +290,7 @@ class Batch:
         try:
             self.advance(games, actions)
         except ValueError as error:
-            raise type(error)(f"agent {shown(agent.spec, _MOST_SPEC)}: {error}") from None
+            raise type(error)(f"agent {repr_short(agent.spec, _MOST_SPEC)}: {error}") from None
         return actions
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
@@ -300,7 +300,7 @@ class Batch:
         batch_kernels.keys(games, self.states, self.slots, out)
         return out
 
-    def turn(self) -> Turn:
+    def turn(self) -> TimeStep:
         """Return what `reset`, `step`, `play` and `finish` return: after `begin` or `advance`."""
         states = self.states
         here = self.all_games, self.boards, states, self.slots, states["player"]
@@ -308,7 +308,7 @@ class Batch:
         return copied_turn(self._turns, seen) if self._copy else self._turns
 
     def observe(self, games: Games, seats: npt.ArrayLike) -> Any:
-        """Return what the given seats see, in the form of `Turn.observation` or else float32.
+        """Return what the given seats see, in the form of `TimeStep.observation` or else float32.
 
         Args:
             games: their indices.
@@ -320,7 +320,7 @@ class Batch:
 
     @property
     def padded_mask(self) -> npt.NDArray[np.int8]:
-        """`Turn.mask` with zeros behind each row, int8 (n, MASK_BYTES): contiguous. Live."""
+        """`TimeStep.mask` with zeros behind each row, int8 (n, MASK_BYTES): contiguous. Live."""
         return self._words.view(np.int8)
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:
@@ -398,10 +398,10 @@ class Batch:
     def _note_begun(self) -> None:
         self._begun = bool((self.slots["base"] >= 0).all())
 
-    def _views(self) -> Turn:
+    def _views(self) -> TimeStep:
         """Return views of the buffers that steps write to: what `copy=False` hands out."""
         slots = self.slots
-        return Turn(
+        return TimeStep(
             self._observer.kept,
             self._words.view(np.int8)[:, :N_ACTIONS],
             self.legal,

@@ -21,8 +21,8 @@ from tokaido_env.core.arguments import (
     as_array,
     as_integer,
     check_seed,
-    form,
-    shown,
+    describe_array,
+    repr_short,
 )
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
 from tokaido_env.core.jit import entry
@@ -54,7 +54,7 @@ def checked_count(n: object) -> int:
     """Return how many games a batch is to have, or raise `ValueError`."""
     count = as_integer(n)
     if count is None or not 1 <= count <= MOST_GAMES:
-        raise ValueError(f"n: expected one game or more, up to {MOST_GAMES}, got {shown(n)}")
+        raise ValueError(f"n: expected one game or more, up to {MOST_GAMES}, got {repr_short(n)}")
     return count
 
 
@@ -102,7 +102,7 @@ def checked_moves(moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     array = as_array("moves", moves)
     if array.shape != (n,) or array.dtype.kind not in "iu":
         raise ValueError(
-            f"moves: expected integers of shape ({n},), one for each game, got {form(array)}"
+            f"moves: expected integers of shape ({n},), one for each game, got {describe_array(array)}"
         )
     return _as_int64(array)
 
@@ -111,9 +111,9 @@ def checked_bots(bots: npt.ArrayLike, k: int) -> npt.NDArray[np.signedinteger[An
     """Return who plays the seats of k games as integers (k, 2), or raise `ValueError`."""
     seated = as_array("bots", bots)
     if seated.shape != (k, 2) or seated.dtype.kind not in "iu":
-        raise ValueError(f"bots: expected integers of shape ({k}, 2), got {form(seated)}")
+        raise ValueError(f"bots: expected integers of shape ({k}, 2), got {describe_array(seated)}")
     if not np.isin(seated, (NO_BOT, *BOTS.values())).all():
-        raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {shown(bots)}")
+        raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {repr_short(bots)}")
     if (seated != NO_BOT).all(axis=-1).any():
         raise ValueError("bots: expected a seat without a bot in each game")
     return seated
@@ -129,7 +129,7 @@ def checked_seeds(seeds: npt.ArrayLike, games: Games) -> npt.NDArray[np.int64]:
     array = as_array("seed", seeds)
     if array.shape != games.shape or array.dtype.kind not in "iu":
         raise ValueError(
-            f"seed: expected an integer or integers of shape {games.shape}, got {form(array)}"
+            f"seed: expected an integer or integers of shape {games.shape}, got {describe_array(array)}"
         )
     for game, each in zip(games.tolist(), array.tolist(), strict=True):
         try:
@@ -156,7 +156,7 @@ def states_from(positions: Positions, boards: BoardPool, which: Games, games: Ga
     if isinstance(positions, np.ndarray):
         if positions.dtype != STATE or positions.shape not in ((1,), games.shape):
             raise ValueError(
-                f"positions: expected STATE of shape ({len(games)},) or (1,), got {form(positions)}"
+                f"positions: expected STATE of shape ({len(games)},) or (1,), got {describe_array(positions)}"
             )
         held = copy_rows(np.require(positions, STATE, ["C", "E"]))
         check_states(boards, boards.records, which, games, held)
@@ -164,7 +164,7 @@ def states_from(positions: Positions, boards: BoardPool, which: Games, games: Ga
     each = [positions] * len(games) if isinstance(positions, Mapping) else positions
     if not isinstance(each, Sequence) or isinstance(each, str | bytes):
         raise position.PositionError(
-            f"positions: expected a position, a sequence of them or STATE, got {shown(each)}"
+            f"positions: expected a position, a sequence of them or STATE, got {repr_short(each)}"
         )
     if len(each) != len(games):
         raise ValueError(f"positions: expected {len(games)}, one for each, got {len(each)}")
@@ -264,7 +264,7 @@ def check_slots(boards: Rows, which: Games, arrays: Mapping[str, npt.NDArray[Any
 def _integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
     array = as_array(name, values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(f"{name}: expected integers of shape (k,), got {form(array)}")
+        raise ValueError(f"{name}: expected integers of shape (k,), got {describe_array(array)}")
     return _as_int64(array)
 
 

@@ -37,7 +37,7 @@ from tokaido_env.batch_validation import Positions
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.aligned_dtypes import twin
-from tokaido_env.core.arguments import Chance, check_choice, shown
+from tokaido_env.core.arguments import Chance, check_choice, repr_short
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.bots import BOTS, GREEDY
@@ -48,7 +48,7 @@ from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import STATE, start
 from tokaido_env.core.stepping import MODE, SLOT
 from tokaido_env.observers import check_observation
-from tokaido_env.timestep import Turn
+from tokaido_env.timestep import TimeStep
 
 OLDEST = (7, 0)
 """The compute capability that is needed: Volta's, of 2017."""
@@ -137,14 +137,14 @@ class CudaBatch:
 
     # All games
 
-    def reset(self, seed: Seeds = None, positions: Positions | None = None) -> Turn:
+    def reset(self, seed: Seeds = None, positions: Positions | None = None) -> TimeStep:
         """Begin all games, as `Batch.reset`."""
         host = self._host if seed is not None or not self._begun else self.host()
         host.begin(host.all_games, seed, positions)
         self._upload(host)
         return self.turn()
 
-    def step(self, moves: Any) -> Turn:
+    def step(self, moves: Any) -> TimeStep:
         """Play a decision of every game, or an outcome with explicit chance, as `Batch.step`.
 
         Args:
@@ -163,11 +163,11 @@ class CudaBatch:
         self._run(chosen, self._mode)
         return self.turn()
 
-    def play(self, bot: str) -> Turn:
+    def play(self, bot: str) -> TimeStep:
         """Play one move of every game that is not over by "random" or "greedy", as `Batch.play`."""
         return self._play(bot, to_end=False)
 
-    def finish(self, bot: str) -> Turn:
+    def finish(self, bot: str) -> TimeStep:
         """Play every game to its end, both seats by a bot, as `Batch.finish`."""
         return self._play(bot, to_end=True)
 
@@ -182,14 +182,14 @@ class CudaBatch:
         host.seat_bots(host.all_games, bots)
         self._upload(host)
 
-    def turn(self) -> Turn:
+    def turn(self) -> TimeStep:
         """Return what the last step told; observations are written now."""
         if self._turn.observation is not None:
             self._observe(self._told.mover, self._turn.observation)
         return self._turn
 
     def observe(self, seats: npt.ArrayLike) -> Any:
-        """Return what seats see, integers (n,) of 0 and 1, on the GPU: as `Turn.observation`."""
+        """Return what seats see, integers (n,) of 0 and 1, on the GPU: as `TimeStep.observation`."""
         chosen = batch_validation.checked_seats(seats, len(self)).astype(np.int8)
         width = N_FEATURES + self._blocks.shape[1]
         out = cuda.device_array((len(self), width), self._dtype)
@@ -218,7 +218,7 @@ class CudaBatch:
 
     @property
     def padded_mask(self) -> Any:
-        """`Turn.mask` with zeros behind each row, int8 (n, MASK_BYTES): contiguous. Live."""
+        """`TimeStep.mask` with zeros behind each row, int8 (n, MASK_BYTES): contiguous. Live."""
         return self.games.words.view(np.int8)
 
     # Between GPU and CPU
@@ -284,7 +284,7 @@ class CudaBatch:
         self._units = cuda.to_device(units(self._dtype))
         self._blocks = cuda.to_device(blocks)
         self._moves = new(n, np.int64)
-        self._turn = Turn(
+        self._turn = TimeStep(
             new((n, width), self._dtype) if width else None,
             self.padded_mask[:, :N_ACTIONS],
             self.games.masks,
@@ -305,7 +305,7 @@ class CudaBatch:
         self._begun = True
         self._launch(kernels.tell, games, self._told)
 
-    def _play(self, bot: str, *, to_end: bool) -> Turn:
+    def _play(self, bot: str, *, to_end: bool) -> TimeStep:
         self._need_begun()
         check_choice("bot", bot, BOTS)
         self._select()
@@ -373,7 +373,7 @@ def _check_device(device: int) -> None:
         raise CudaError(f"no GPU to play on: {' '.join(str(why).split())}")
     count = len(cuda.gpus)
     if not 0 <= device < count:
-        raise CudaError(f"device: expected 0 to {count - 1}, got {shown(device)}")
+        raise CudaError(f"device: expected 0 to {count - 1}, got {repr_short(device)}")
     there = cuda.gpus[device].compute_capability
     if there < OLDEST:
         raise CudaError(

@@ -47,7 +47,7 @@ class Games(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a step tells, as `Turn` has it, (n,) if nothing else is said."""
+    """What a step tells, as `TimeStep` has it, (n,) if nothing else is said."""
 
     mover: Any  # int8
     reward: Any  # float32 (n, 2)

@@ -39,7 +39,14 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from tokaido_env.core.arguments import MAX_SEED, MOST_NAME, MOST_PATH, brief, plain, shown
+from tokaido_env.core.arguments import (
+    MAX_SEED,
+    MOST_NAME,
+    MOST_PATH,
+    escape_text,
+    repr_short,
+    str_short,
+)
 from tokaido_env.files import read_json, read_toml
 
 Name = Annotated[str, Meta(max_length=MOST_NAME)]
@@ -80,7 +87,7 @@ class Source:
     """
 
     def __init__(self, name: str | Path, data: Any, error: Callable[[str], Exception]) -> None:
-        self.name = brief(name, MOST_PATH)
+        self.name = str_short(name, MOST_PATH)
         self.data = data
         self.error = error
 
@@ -98,7 +105,7 @@ class Source:
     def _read(
         cls, read: Callable[[Path], Any], path: Path, what: str, error: Callable[[str], Exception]
     ) -> Source:
-        where = brief(path, MOST_PATH)
+        where = str_short(path, MOST_PATH)
         try:
             return cls(where, read(path), error)
         except FileNotFoundError:
@@ -126,12 +133,14 @@ class Source:
         except msgspec.ValidationError as error:
             raise self.error(f"{self.name}: {_in_words(str(error), self.data)}") from None
         except UnicodeEncodeError as error:  # half of a pair of surrogates
-            raise self.error(f"{self.name}: expected text, got {shown(error.object)}") from None
+            raise self.error(
+                f"{self.name}: expected text, got {repr_short(error.object)}"
+            ) from None
 
     def expect(self, right: object, place: str, wanted: str, got: object, remedy: str = "") -> None:
         """Refuse what is not right, by its place and what was wanted there, and say what helps."""
         if not right:
-            text = f"{self.name}: {place}: expected {wanted}, got {shown(got)}"
+            text = f"{self.name}: {place}: expected {wanted}, got {repr_short(got)}"
             raise self.error(f"{text}: {remedy}" if remedy else text)
 
 
@@ -140,7 +149,7 @@ def _in_words(message: str, data: Any) -> str:
     what, _, path = message.rpartition(" - at ")
     what, path = (what, path.strip("`")) if path.startswith("`") else (message, "$")
     place = path.rpartition("$")[2].lstrip(".")
-    got = f", got {shown(_found(data, path))}" if "..." not in path and "`" not in path else ""
+    got = f", got {repr_short(_found(data, path))}" if "..." not in path and "`" not in path else ""
     expected = _EXPECTED.fullmatch(what)
     if expected is not None:
         kinds = " or ".join(_WORDS.get(one, one) for one in expected[1].split(" | "))
@@ -148,12 +157,12 @@ def _in_words(message: str, data: Any) -> str:
     elif what.startswith("Object missing required field"):
         text = f"expected the key {what.split('`')[1]}{got}"
     elif what.startswith("Object contains unknown field"):
-        text = f"expected no key {plain(what.partition('`')[2][:-1])}{got}"
+        text = f"expected no key {escape_text(what.partition('`')[2][:-1])}{got}"
     elif what.startswith(("Invalid enum value", "Number out of range")):
         text = f"expected another value{got}"
     else:
         text = what
-    return f"{place}: {plain(text, _MOST)}" if place else plain(text, _MOST)
+    return f"{place}: {escape_text(text, _MOST)}" if place else escape_text(text, _MOST)
 
 
 def _found(data: Any, path: str) -> Any:

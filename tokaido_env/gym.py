@@ -28,11 +28,11 @@ from gymnasium.vector.utils import batch_space
 
 from tokaido_env.agent import as_agent
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import as_array, check_choice, check_seed, form
+from tokaido_env.core.arguments import as_array, check_choice, check_seed, describe_array
 from tokaido_env.core.state import NOBODY
 from tokaido_env.observers import Observation, seen_of
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.single_agent import Ended, Opponents, Seating, Versus
+from tokaido_env.single_agent import Ended, Opponents, Seating, SingleAgentBatch
 from tokaido_env.spaces import action_space, observation_space, options_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
         self.observation_space = observation_space(observation, see_board)
         self.action_space = action_space()
         self.render_mode = render_mode
-        self.games = Versus(
+        self.games = SingleAgentBatch(
             1,
             opponent,
             seat=seat,
@@ -107,7 +107,7 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
         games = self.games
         move = as_array("action", action)
         if move.size != 1:
-            raise ValueError(f"action: expected an integer, got {form(move)}")
+            raise ValueError(f"action: expected an integer, got {describe_array(move)}")
         games.step(move.reshape(1))
         if self.render_mode == "human":
             self.render()
@@ -176,7 +176,7 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.autoreset_mode = mode = AutoresetMode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": mode}
         self.num_envs = num_envs
-        self.games = Versus(
+        self.games = SingleAgentBatch(
             num_envs,
             opponent,
             seat=seat,
@@ -249,12 +249,12 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         mask = as_array("reset_mask", options["reset_mask"])
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
             raise ValueError(
-                f"reset_mask: expected bool of shape ({self.num_envs},), got {form(mask)}"
+                f"reset_mask: expected bool of shape ({self.num_envs},), got {describe_array(mask)}"
             )
         return mask
 
 
-def _facts(games: Versus) -> dict[str, npt.NDArray[Any]]:
+def _facts(games: SingleAgentBatch) -> dict[str, npt.NDArray[Any]]:
     """Return what infos tell of every game, by name.
 
     `player` decided in the step (-1 after a reset), `next_player` decides next (-1 at the end):

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 from tokaido_env.text import TextFormat, parse, prompt_of
@@ -123,7 +123,7 @@ class TextHarness:
             position = None
         if not isinstance(position, dict):
             raise PositionError(
-                f"observation: observationString: expected a position as JSON, got {shown(text)}"
+                f"observation: observationString: expected a position as JSON, got {repr_short(text)}"
             )
         return Game.from_dict(position, board=self._board, seed=0)
 

@@ -40,7 +40,7 @@ except ModuleNotFoundError as error:
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
-from tokaido_env.core.arguments import as_integer, check_choice, shown
+from tokaido_env.core.arguments import as_integer, check_choice, repr_short
 from tokaido_env.core.constants import CHARACTERS, COASTAL_TOWNS, PAINTINGS
 from tokaido_env.core.rules import MAX_OUTCOMES, rewards_of
 from tokaido_env.core.state import MAX_PENDING
@@ -95,7 +95,7 @@ class TokaidoDuoGame(pyspiel.Game):
         for name, value in given.items():
             check_choice("params", name, _DEFAULTS)
             if name != "see_board" and not isinstance(value, str):
-                raise ValueError(f"params: {name}: expected a text, got {shown(value)}")
+                raise ValueError(f"params: {name}: expected a text, got {repr_short(value)}")
         check_choice("reward", given["reward"], REWARDS)
         check_choice("see_board", given["see_board"], (True, False))
         self.board = Board.load(given["board"])
@@ -186,7 +186,7 @@ class TokaidoDuoState(pyspiel.State):
             return self.game.label(action)
         number = as_integer(action)
         if number is None or not 0 <= number < N_ACTIONS:
-            raise ValueError(f"action: expected 0 to {N_ACTIONS - 1}, got {shown(action)}")
+            raise ValueError(f"action: expected 0 to {N_ACTIONS - 1}, got {repr_short(action)}")
         return LABELS[number]
 
     def is_terminal(self) -> bool:
@@ -219,7 +219,7 @@ class TokaidoDuoObserver:
     def __init__(self, params: Mapping[str, Any] | None = None, *, see_board: bool = False) -> None:
         if _checked_parameters(params):
             raise ValueError(
-                f"params: expected none, observers have no parameters, got {shown(params)}"
+                f"params: expected none, observers have no parameters, got {repr_short(params)}"
             )
         self._observer = GameObserver("float32", see_board)
         self.tensor = self._observer.row()
@@ -230,7 +230,7 @@ class TokaidoDuoObserver:
         """Write what a seat sees to `tensor`."""
         seat = as_integer(player)
         if seat not in SEATS:
-            raise ValueError(f"player: expected 0 or 1, got {shown(player)}")
+            raise ValueError(f"player: expected 0 or 1, got {repr_short(player)}")
         self._observer.write(state.game, seat, self.tensor)
 
     def string_from(self, state: TokaidoDuoState, player: int) -> str:
@@ -240,7 +240,7 @@ class TokaidoDuoObserver:
 
 def _checked_parameters(params: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if params is not None and not isinstance(params, Mapping):
-        raise ValueError(f"params: expected a dict of parameters or None, got {shown(params)}")
+        raise ValueError(f"params: expected a dict of parameters or None, got {repr_short(params)}")
     return params or {}
 
 

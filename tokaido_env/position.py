@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.reader import DataReader
 from tokaido_env.core import serialization, state_validation as validation
-from tokaido_env.core.arguments import brief, shown
+from tokaido_env.core.arguments import repr_short, str_short
 from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
@@ -144,7 +144,7 @@ def explained(board: Board, row: np.void, fault: int) -> PositionError:
     got: Any = to_dict(board, row)
     for part in re.findall(r"\w+", key):
         got = got[int(part)] if isinstance(got, list) else got[part]
-    return PositionError(f"{key}: expected {wanted}, got {brief(got)}", key)
+    return PositionError(f"{key}: expected {wanted}, got {str_short(got)}", key)
 
 
 def _words(board: Board, row: np.void, fault: int) -> dict[str, Any]:
@@ -201,7 +201,7 @@ class _PositionReader(DataReader):
         row, position = self.row, self.position
         name = position["board"]
         right = isinstance(name, str) and name == self.board.name
-        self._expect(right, "board", shown(self.board.name), name)
+        self._expect(right, "board", repr_short(self.board.name), name)
         row["phase"] = Phase[self._one_of("phase", position["phase"], Phase.__members__)]
         row["player"] = self._seat_or_null("player", position["player"])
         row["lead"] = self._integer("lead", position["lead"], 0, 1)

@@ -20,7 +20,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.arguments import MOST_NAME, IllegalMove, plain, shown
+from tokaido_env.core.arguments import MOST_NAME, IllegalMove, escape_text, repr_short
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.serialization import result_of
 from tokaido_env.decoding import Seed, Source, Struct
@@ -60,7 +60,7 @@ class Forfeit(Struct, frozen=True):
     def told(self, names: Sequence[str]) -> str:
         """Tell it in one line, the seats by their names."""
         why = f"{self.reason}: {self.detail}" if self.detail else self.reason
-        return plain(f"{names[self.seat]} forfeits ({why})", MOST_NAME + 2 * MOST_DETAIL)
+        return escape_text(f"{names[self.seat]} forfeits ({why})", MOST_NAME + 2 * MOST_DETAIL)
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class Record:
     def __post_init__(self) -> None:
         right = isinstance(self.players, tuple) and len(self.players) == 2
         if not right or not all(isinstance(name, str) for name in self.players):
-            raise RecordError(f"players: expected two names, got {shown(self.players)}")
+            raise RecordError(f"players: expected two names, got {repr_short(self.players)}")
         for name in (*self.players, self.board):
             if any("\ud800" <= sign <= "\udfff" for sign in name):
-                raise RecordError(f"expected names of whole characters, got {shown(name)}")
+                raise RecordError(f"expected names of whole characters, got {repr_short(name)}")
         # A dataset keeps as much for each name as the longest takes.
         longest = max(map(len, self.players))
         if longest > MOST_NAME:
@@ -116,7 +116,7 @@ class Record:
         source.check_known(format=FORMAT, version=VERSION, rules=RULES_VERSION)
         wrong = {field.name for field in fields(cls)} ^ (data.keys() | {FORFEIT})
         if wrong:
-            raise RecordError(f"keys missing or unknown: {plain(', '.join(sorted(wrong)))}")
+            raise RecordError(f"keys missing or unknown: {escape_text(', '.join(sorted(wrong)))}")
         return source.decode(cls)
 
 
@@ -203,7 +203,7 @@ def replay(record: Record, board: Boards | None = None) -> Trajectory:
         claimed = getattr(record, key)
         if json.dumps(claimed) != json.dumps(value):
             where = f"after the last event ({len(record.events)})"
-            raise RecordError(f"{key}: expected {value!r} {where}, got {shown(claimed)}")
+            raise RecordError(f"{key}: expected {value!r} {where}, got {repr_short(claimed)}")
     return played
 
 
@@ -253,7 +253,7 @@ def _beginning(record: Record, board: Boards | None) -> tuple[Board, npt.NDArray
     except BoardError as error:
         raise RecordError(f"board: {error}; give the file of its board") from None
     if loaded.hash != record.board_hash:
-        got = shown(record.board_hash)
+        got = repr_short(record.board_hash)
         raise RecordError(f"board_hash: expected {loaded.hash} of {loaded.name!r}, got {got}")
     if record.start is None:
         return loaded, None

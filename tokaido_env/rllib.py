@@ -37,7 +37,7 @@ except ModuleNotFoundError as error:
     raise missing("RLlib, best in an environment of its own, needs", error.name, "rllib") from error
 
 from tokaido_env import aec
-from tokaido_env.core.arguments import as_integer, shown
+from tokaido_env.core.arguments import as_integer, repr_short
 
 NAME = "tokaido_duo"
 POLICY = "learner"
@@ -197,7 +197,9 @@ def _action_of(actions: object, agent: str) -> int:
         action = as_integer(actions[agent])
         if action is not None:
             return action
-    raise ValueError(f"action_dict: expected an integer of {agent} alone, got {shown(actions)}")
+    raise ValueError(
+        f"action_dict: expected an integer of {agent} alone, got {repr_short(actions)}"
+    )
 
 
 register_env(NAME, TokaidoMultiAgentEnv)

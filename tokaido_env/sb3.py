@@ -21,9 +21,9 @@ except ModuleNotFoundError as error:
 
 from tokaido_env.batch_validation import checked_games
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import as_integer, check_choice, check_seed, shown
+from tokaido_env.core.arguments import as_integer, check_choice, check_seed, repr_short
 from tokaido_env.core.observation import OBSERVATION_DTYPES
-from tokaido_env.single_agent import Ended, Opponents, Seating, Versus
+from tokaido_env.single_agent import Ended, Opponents, Seating, SingleAgentBatch
 from tokaido_env.spaces import action_space, observation_space
 
 
@@ -58,7 +58,7 @@ class TokaidoVecEnv(VecEnv):
         see_board: bool = False,
     ) -> None:
         check_choice("observation", observation, OBSERVATION_DTYPES)
-        self.games = Versus(
+        self.games = SingleAgentBatch(
             n,
             opponents,
             seat=seat,
@@ -152,7 +152,7 @@ class TokaidoVecEnv(VecEnv):
             return [getattr(self, attr_name) for _ in games]
         except AttributeError:
             raise AttributeError(
-                f"get_attr: expected an attribute, got {shown(attr_name)}"
+                f"get_attr: expected an attribute, got {repr_short(attr_name)}"
             ) from None
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
@@ -170,7 +170,9 @@ class TokaidoVecEnv(VecEnv):
     ) -> list[Any]:
         """Call `action_masks`, the one method that single environments of this kind have."""
         if not isinstance(method_name, str) or method_name != "action_masks":
-            raise AttributeError(f"env_method: expected 'action_masks', got {shown(method_name)}")
+            raise AttributeError(
+                f"env_method: expected 'action_masks', got {repr_short(method_name)}"
+            )
         masks = self.action_masks()
         return list(masks if indices is None else masks[self._games(indices)])
 
@@ -187,4 +189,4 @@ class TokaidoVecEnv(VecEnv):
 
 def _check_name(argument: str, name: object) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"{argument}: expected a name, got {shown(name)}")
+        raise TypeError(f"{argument}: expected a name, got {repr_short(name)}")

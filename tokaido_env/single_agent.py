@@ -1,4 +1,4 @@
-"""`Versus`: many games of one learner against opponents, what `gym` and `sb3` translate.
+"""`SingleAgentBatch`: many games of one learner against opponents, what `gym` and `sb3` translate.
 
 The learner sits at one seat of each game; between its decisions the opponents play, batched or
 inside the kernel. A step runs from one decision of the learner to its next, so its reward and its
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import Agent, Given, as_agent
+from tokaido_env.agent import Agent, AgentAdapter, as_agent
 from tokaido_env.batch import Batch, Seeds
 from tokaido_env.batch_validation import (
     Games,
@@ -44,7 +44,7 @@ class Ended(NamedTuple):
 
     Attributes:
         games: int64 (k,), their indices.
-        observation: the last one of the learner, as `Versus.observe` gives them.
+        observation: the last one of the learner, as `SingleAgentBatch.observe` gives them.
         seat: int8 (k,), where the learner sat.
         seed: int64 (k,), with which `Game` plays the same luck.
         board: object (k,), the names of the boards.
@@ -59,7 +59,7 @@ class Ended(NamedTuple):
     length: npt.NDArray[np.int64]
 
 
-class Versus:
+class SingleAgentBatch:
     """N games of one learner.
 
     Args:
@@ -122,7 +122,7 @@ class Versus:
     @property
     def opponents(self) -> list[Any]:
         """Whom each game meets: the objects that were given, agents in the place of specs."""
-        return [each.player if isinstance(each, Given) else each for each in self._agents]
+        return [each.player if isinstance(each, AgentAdapter) else each for each in self._agents]
 
     def assign(self, opponents: Opponents, games: Games | None = None) -> None:
         """Let some games (all by default) meet others from the learner's next decision on.

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.board_features import BOARD_SCALES
 from tokaido_env.core.entities import ENTITY_SHAPES
 from tokaido_env.core.observation import SCALES
@@ -27,7 +27,7 @@ def options_of(options: object) -> Mapping[str, Any]:
         return {}
     if not isinstance(options, Mapping):
         raise ValueError(
-            f"options: expected None or a dict such as {{'state': position}}, got {shown(options)}"
+            f"options: expected None or a dict such as {{'state': position}}, got {repr_short(options)}"
         )
     return options
 

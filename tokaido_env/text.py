@@ -25,7 +25,7 @@ from tokaido_env.agent import Agent, AgentError, as_agent
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.arguments import as_integer, brief, check_choice, shown
+from tokaido_env.core.arguments import as_integer, check_choice, repr_short, str_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import Phase
 from tokaido_env.game import Game
@@ -146,9 +146,11 @@ class TextPlayer:
 
     def __post_init__(self) -> None:
         if not callable(self.respond):
-            raise TypeError(f"respond: expected a function of a prompt, got {shown(self.respond)}")
+            raise TypeError(
+                f"respond: expected a function of a prompt, got {repr_short(self.respond)}"
+            )
         if not isinstance(self.form, TextFormat):
-            raise TypeError(f"form: expected a TextFormat, got {shown(self.form)}")
+            raise TypeError(f"form: expected a TextFormat, got {repr_short(self.form)}")
 
     @property
     def spec(self) -> str:
@@ -215,7 +217,7 @@ def parse(answer: object, legal: Sequence[str]) -> Parsed:
     if key in plain or len(begin) == 1:
         return Parsed(plain.get(key, begin[0]), said=said)
     why = "begins several legal labels" if begin else "is no legal action"
-    return Parsed(None, f"{brief(said, 60)} {why}", said)
+    return Parsed(None, f"{str_short(said, 60)} {why}", said)
 
 
 class TextError(ValueError):
@@ -256,7 +258,7 @@ def play_by_text(
         board: as for `Game`.
     """
     if not isinstance(players, list | tuple):
-        raise TypeError(f"players: expected a list of two, got {shown(players)}")
+        raise TypeError(f"players: expected a list of two, got {repr_short(players)}")
     if len(players) != 2:
         raise ValueError(f"players: expected two, got {len(players)}")
     seated = [one if isinstance(one, TextPlayer) else as_agent(one) for one in players]
@@ -271,7 +273,7 @@ def play_by_text(
             try:
                 game.play(ask(player, game, exchanges))
             except TextError as error:
-                why = brief(str(error), MOST_DETAIL - 40)[:MOST_DETAIL]
+                why = str_short(str(error), MOST_DETAIL - 40)[:MOST_DETAIL]
                 lost = Forfeit(game.player, "illegal", why)
                 record = replace(
                     game.record(names), winner=1 - game.player, end=FORFEIT, forfeit=lost

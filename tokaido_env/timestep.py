@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Turn(NamedTuple):
+class TimeStep(NamedTuple):
     """What a step tells of each of n games; with autoreset, of a finished game its successor.
 
     Attributes:
@@ -38,10 +38,10 @@ class Turn(NamedTuple):
     next_player: npt.NDArray[np.int8]
 
 
-def copied_turn(live: Turn, observation: Any) -> Turn:
+def copied_turn(live: TimeStep, observation: Any) -> TimeStep:
     """Return a turn with this observation and copies of all else."""
     others: tuple[npt.NDArray[Any], ...] = live[1:]
-    return Turn._make((observation, *map(_copied, others)))
+    return TimeStep._make((observation, *map(_copied, others)))
 
 
 def _copied(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -43,7 +43,7 @@ from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import check_seed
 from tokaido_env.observers import row_width
-from tokaido_env.timestep import Turn
+from tokaido_env.timestep import TimeStep
 
 
 class TokaidoDuoEnv(EnvBase):
@@ -106,7 +106,7 @@ class TokaidoDuoEnv(EnvBase):
         return told
 
     def _told(
-        self, turn: Turn, terminated: npt.NDArray[np.bool_], truncated: npt.NDArray[np.bool_]
+        self, turn: TimeStep, terminated: npt.NDArray[np.bool_], truncated: npt.NDArray[np.bool_]
     ) -> TensorDict:
         mask = torch.from_numpy(turn.mask.astype(np.bool_))
         mask[~mask.any(dim=1)] = True  # at the end, where nothing is played: a mask has to allow

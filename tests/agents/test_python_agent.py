@@ -13,9 +13,9 @@ from outsiders import Dice, Highest, Settings
 from positions import shikoku_data, write_board
 
 from tokaido_env import Game
-from tokaido_env.agent import Given
+from tokaido_env.agent import AgentAdapter
 from tokaido_env.agents import AgentError, make
-from tokaido_env.agents.python_agent import GameAt, OneByOne
+from tokaido_env.agents.python_agent import GameAt, PerGameAdapter
 from tokaido_env.agents.registry import Parameter
 from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.arena.tournament import play_match
@@ -39,14 +39,16 @@ class Watch(Highest):
 
 def watched(games: int = 2) -> Watch:
     watch = Watch()
-    play_match(OneByOne(watch, "watch"), make("random"), games, seed=4, executor=SerialExecutor())
+    play_match(
+        PerGameAdapter(watch, "watch"), make("random"), games, seed=4, executor=SerialExecutor()
+    )
     return watch
 
 
 def test_one_game_at_a_time_is_the_same_as_many_at_once() -> None:
     one, many = make("python:outsiders:Highest"), make("python:outsiders:HighestAtOnce")
-    assert isinstance(one, OneByOne)
-    assert isinstance(many, Given)
+    assert isinstance(one, PerGameAdapter)
+    assert isinstance(many, AgentAdapter)
     assert many.games_at_once == 6
     for opponent in ("random", "greedy"):
         a, b = (
@@ -61,7 +63,7 @@ def test_the_game_that_is_shown_is_the_game_that_is_played() -> None:
     """Followed in a game of its own, from the seed of the pair."""
     shown = iter(watched().games)
     match = play_match(
-        OneByOne(Highest(), "x"), make("random"), 2, seed=4, executor=SerialExecutor()
+        PerGameAdapter(Highest(), "x"), make("random"), 2, seed=4, executor=SerialExecutor()
     )
     positions = []
     for swapped in range(2):
@@ -121,7 +123,7 @@ def test_a_board_of_ones_own(tmp_path: Path) -> None:
     batch = Batch(1, path)
     batch.reset(seed=0)
     with pytest.raises(AgentError, match="unknown board: call prepare"):
-        OneByOne(Dice(), "dice").act(batch.boards, batch.states, batch.legal, batch.legal)
+        PerGameAdapter(Dice(), "dice").act(batch.boards, batch.states, batch.legal, batch.legal)
 
 
 def test_games_on_several_boards_at_once(tmp_path: Path) -> None:
@@ -129,7 +131,7 @@ def test_games_on_several_boards_at_once(tmp_path: Path) -> None:
     batch = Batch(4, ["shikoku", other])
     batch.reset(seed=0)
     watch = Watch()
-    agent = OneByOne(watch, "watch")
+    agent = PerGameAdapter(watch, "watch")
     agent.prepare([other])
     games = np.arange(4)
     actions = agent.act(batch.boards_of(games), batch.states, batch.legal, batch.keys(games))
@@ -141,7 +143,7 @@ def test_parameters_are_literals_or_text() -> None:
     spec = "python:outsiders:Settings,depth=3,rate=0.5,quick=True,name=tortoise,path=a/b.c,key="
     agent = make(spec)
     assert agent.spec == spec
-    assert isinstance(agent, OneByOne)
+    assert isinstance(agent, PerGameAdapter)
     assert isinstance(agent.player, Settings)
     assert agent.player.settings == {
         **{"depth": 3, "rate": 0.5, "quick": True},
@@ -212,7 +214,7 @@ def test_what_is_no_action_is_refused(choice: Any) -> None:
     batch.reset(seed=0)
     keys = np.zeros(1, np.uint64)
     with pytest.raises(ValueError, match="choose: expected the id or the label of an action, got"):
-        OneByOne(Bot(), "bot").act(batch.boards, batch.states, batch.legal, keys)
+        PerGameAdapter(Bot(), "bot").act(batch.boards, batch.states, batch.legal, keys)
 
 
 # Parameters of all kinds

@@ -25,7 +25,7 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.match import GAME, POINTS, Match
 from tokaido_env.arena.tournament import (
-    Sheet,
+    MatchState,
     executor_for,
     finished_games,
     play,
@@ -137,7 +137,7 @@ def test_who_plays_makes_no_difference() -> None:
     first = play_match(*agents, 12, seed=7, executor=SerialExecutor())
     assert len(np.unique(first.actions[..., 0])) > 1
     a, b = make("random"), make("greedy")
-    sheet = Sheet(a.spec, b.spec, 30, 0, Board.load())
+    sheet = MatchState(a.spec, b.spec, 30, 0, Board.load())
     kept: list[int] = []
     with open_executor("processes:2") as executor:
         match = play_match(*agents, 12, seed=7, executor=executor)
@@ -179,10 +179,12 @@ def test_an_agent_is_asked_about_no_more_games_than_it_wants() -> None:
 # Matches that are stopped
 
 
-def stopped_by(agent: str, games: int = 12, who: str = "serial") -> tuple[Sheet, list[int], str]:
+def stopped_by(
+    agent: str, games: int = 12, who: str = "serial"
+) -> tuple[MatchState, list[int], str]:
     """Play until it is stopped; return the sheet, the games that were kept, and why."""
     a, b = make(agent), make("random")
-    sheet = Sheet(a.spec, b.spec, games, 0, Board.load())
+    sheet = MatchState(a.spec, b.spec, games, 0, Board.load())
     kept: list[int] = []
     errors = IllegalMove, AgentFailed, KeyboardInterrupt
     with open_executor(who) as executor, pytest.raises(errors) as error:
@@ -297,7 +299,7 @@ def test_games_of_a_batch_that_are_over_are_kept_when_it_is_stopped() -> None:
                 raise KeyboardInterrupt
             return super().act(boards, states, legal, keys)
 
-    sheet = Sheet("stubborn", "random", 60, 0, Board.load())
+    sheet = MatchState("stubborn", "random", 60, 0, Board.load())
     with pytest.raises(KeyboardInterrupt):
         play(sheet, Late(), make("random"))
     done = sheet.finished
@@ -315,7 +317,7 @@ def test_an_agent_that_wants_to_end_the_command_is_told_of() -> None:
 
 def test_an_agent_that_other_processes_cannot_make_is_told_of() -> None:
     agent = Stubborn()
-    sheet = Sheet(agent.spec, "random", 4, 0, Board.load())
+    sheet = MatchState(agent.spec, "random", 4, 0, Board.load())
     unknown = pytest.raises(AgentFailed, match="AgentError: unknown agent 'stubborn'")
     with open_executor("processes:1") as executor, unknown:
         play(sheet, agent, make("random"), executor=executor)
@@ -324,7 +326,7 @@ def test_an_agent_that_other_processes_cannot_make_is_told_of() -> None:
 
 def test_a_part_of_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = make("greedy"), make("random")
-    sheet = Sheet(a.spec, b.spec, 20, 3, Board.load())
+    sheet = MatchState(a.spec, b.spec, 20, 3, Board.load())
     play(sheet, a, b, games=8)
     assert sheet.finished.tolist() == [True] * 8 + [False] * 12
     assert sheet.match().results.shape == sheet.match(12).results.shape == (4, 2)

@@ -21,7 +21,7 @@ from tokaido_env.arena.executors import (
     open_executor,
 )
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.tournament import Sheet, _tasks, finished_games, play_match
+from tokaido_env.arena.tournament import MatchState, _tasks, finished_games, play_match
 
 
 class Counting(NamedTuple):
@@ -181,7 +181,7 @@ def test_a_policy_file_that_changes_while_it_is_used_is_an_error(tmp_path: Path)
     """Games that another process plays are those of the file that was there when they began."""
     path = tmp_path / "mine"
     random_policy(seed=0).save(path)
-    agent, sheet = make(f"policy:{path}"), Sheet(f"policy:{path}", "random", 200, 0, "shikoku")
+    agent, sheet = make(f"policy:{path}"), MatchState(f"policy:{path}", "random", 200, 0, "shikoku")
     with open_executor("processes:1") as executor:
         for _ in finished_games(sheet, agent, make("random"), games=50, executor=executor):
             random_policy(seed=1).save(path)

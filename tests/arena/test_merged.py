@@ -9,7 +9,7 @@ import pytest
 
 from tokaido_env.agents import make
 from tokaido_env.arena.records import merge, read_shard, shard
-from tokaido_env.arena.tournament import Sheet, play_match
+from tokaido_env.arena.tournament import MatchState, play_match
 from tokaido_env.cli.evaluate import main
 from tokaido_env.record import RecordError
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_asked_is_refused(words: list[str], message: str, capsys:
 
 
 def test_shards_are_every_pair_once() -> None:
-    sheet = Sheet("a", "b", 22, 3, "family:test/4")
+    sheet = MatchState("a", "b", 22, 3, "family:test/4")
     parts = [shard(sheet, *read_shard(f"{i}/4")) for i in range(1, 5)]
     assert [len(part) for part in parts] == [6, 6, 6, 4]
     for name in ("seed", "board", "seat_of_a"):

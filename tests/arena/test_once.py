@@ -9,7 +9,7 @@ from matches import play_recorded
 from tokaido_env import trajectory
 from tokaido_env.agents import make
 from tokaido_env.arena.records import Records
-from tokaido_env.arena.tournament import Sheet, play
+from tokaido_env.arena.tournament import MatchState, play
 from tokaido_env.batch import Batch
 
 GAMES = 20
@@ -37,7 +37,7 @@ def test_games_are_played_once_and_passed_through_once_at_most(
 
     monkeypatch.setattr(Batch, "advance", count_moves)
     monkeypatch.setattr(trajectory, "_play_all", count_games)
-    sheet = Sheet("greedy", "random", GAMES, 3, "shikoku")
+    sheet = MatchState("greedy", "random", GAMES, 3, "shikoku")
     sheet.luck = luck
     if recorded:
         records = Records(tmp_path / "games.jsonl", [sheet])
@@ -49,7 +49,7 @@ def test_games_are_played_once_and_passed_through_once_at_most(
 
 
 def test_what_was_noted_while_playing_is_what_a_replay_of_the_records_finds(tmp_path: Path) -> None:
-    sheet, again = (Sheet("greedy", "random", GAMES, 3, "family:test/5") for _ in range(2))
+    sheet, again = (MatchState("greedy", "random", GAMES, 3, "family:test/5") for _ in range(2))
     sheet.luck = again.luck = True
     path = tmp_path / "games.jsonl"
     records = Records(path, [sheet])

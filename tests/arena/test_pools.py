@@ -24,7 +24,7 @@ from tokaido_env.arena.ladder import (
 )
 from tokaido_env.arena.match import POINTS, Match
 from tokaido_env.arena.records import Records, records_of
-from tokaido_env.arena.tournament import Sheet, play, play_match
+from tokaido_env.arena.tournament import MatchState, play, play_match
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.record import RecordError, load
@@ -34,21 +34,21 @@ SPEC = "family:test/5"
 POOL = BoardPool.load(SPEC)
 
 
-def played(games: int = 40, seed: int = 3, a: str = "greedy", b: str = "random") -> Sheet:
-    sheet = Sheet(a, b, games, seed, SPEC)
+def played(games: int = 40, seed: int = 3, a: str = "greedy", b: str = "random") -> MatchState:
+    sheet = MatchState(a, b, games, seed, SPEC)
     play(sheet, make(a), make(b))
     return sheet
 
 
 @pytest.fixture(scope="module")
-def whole() -> Sheet:
+def whole() -> MatchState:
     return played()
 
 
 # Matches
 
 
-def test_each_pair_is_two_games_on_the_board_of_its_seed(whole: Sheet) -> None:
+def test_each_pair_is_two_games_on_the_board_of_its_seed(whole: MatchState) -> None:
     """Against `Game`, which draws its board itself, with the keys that a match gives."""
     agents, seen = (make("greedy"), make("random")), set()
     for number, game in enumerate(whole.games[:16]):
@@ -65,10 +65,10 @@ def test_each_pair_is_two_games_on_the_board_of_its_seed(whole: Sheet) -> None:
 
 @pytest.mark.parametrize("executor", [SerialExecutor(), Twice()])
 def test_neither_batches_nor_executors_make_a_difference(
-    whole: Sheet, executor: SerialExecutor | Twice, monkeypatch: pytest.MonkeyPatch
+    whole: MatchState, executor: SerialExecutor | Twice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tokaido_env.arena.tournament.CHUNK", 6)
-    sheet = Sheet("greedy", "random", 40, 3, SPEC)
+    sheet = MatchState("greedy", "random", 40, 3, SPEC)
     play(sheet, make("greedy"), make("random"), executor=executor)
     assert same(sheet, whole)
 
@@ -111,7 +111,7 @@ def test_boards_that_are_not_drawn_are_refused() -> None:
         play_match(make("greedy"), make("random"), 2, 0, ["shikoku", "family:1"])
 
 
-def test_parts_are_of_one_board_each(whole: Sheet) -> None:
+def test_parts_are_of_one_board_each(whole: MatchState) -> None:
     seeds, which = whole.games["seed"], whole.games["board"]
     found = []
     for some, part in in_parts(POOL, seeds, whole.actions, size=3):
@@ -127,7 +127,7 @@ def test_parts_are_of_one_board_each(whole: Sheet) -> None:
 # Records
 
 
-def test_each_record_names_its_board_and_needs_no_pool(whole: Sheet, tmp_path: Path) -> None:
+def test_each_record_names_its_board_and_needs_no_pool(whole: MatchState, tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     records = Records(path, [whole])
     records.append(whole, finished(whole))
@@ -156,31 +156,31 @@ def test_each_record_names_its_board_and_needs_no_pool(whole: Sheet, tmp_path: P
     ],
 )
 def test_what_is_no_game_on_these_boards_is_refused(
-    whole: Sheet, tmp_path: Path, old: str, new: str, message: str
+    whole: MatchState, tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     path = tmp_path / "games.jsonl"
     (record,) = records_of(whole, np.array([0]))
     path.write_text(re.sub(old, new, record.to_json()) + "\n", encoding="utf-8")
     before = path.read_bytes()
     with pytest.raises(RecordError, match=f"line 1: .*{message}"):
-        Records(path, [Sheet("greedy", "random", 40, 3, SPEC)])
+        Records(path, [MatchState("greedy", "random", 40, 3, SPEC)])
     assert path.read_bytes() == before
 
 
 def test_a_game_on_another_board_of_the_pool_is_no_game_of_its_seed(
-    whole: Sheet, tmp_path: Path
+    whole: MatchState, tmp_path: Path
 ) -> None:
     path = tmp_path / "games.jsonl"
     game = whole.games[0]
     other = POOL[(int(game["board"]) + 1) % 5]
-    alone = Sheet.of_pairs(
+    alone = MatchState.of_pairs(
         "greedy", "random", BoardPool.load(other), game["seed"].reshape(1), np.zeros(1, np.int64)
     )
     play(alone, make("greedy"), make("random"))
     (record,) = records_of(alone, np.array([0]))
     path.write_text(record.to_json() + "\n", encoding="utf-8")
     with pytest.raises(RecordError, match=f"on '{other.name}', seed .* is no game of these"):
-        Records(path, [Sheet("greedy", "random", 40, 3, SPEC)])
+        Records(path, [MatchState("greedy", "random", 40, 3, SPEC)])
 
 
 # Ladders

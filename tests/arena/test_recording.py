@@ -16,30 +16,30 @@ from tokaido_env import Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.agents import Agent, make
 from tokaido_env.arena.records import Records, records_of
-from tokaido_env.arena.tournament import Sheet, finished_games, play
+from tokaido_env.arena.tournament import MatchState, finished_games, play
 from tokaido_env.boards.board import Board
 from tokaido_env.record import RecordError
 
 BOARD = Board.load()
 
 
-def sheet(games: int = 8, seed: int = 3, a: str = "greedy", b: str = "random") -> Sheet:
-    return Sheet(a, b, games, seed, BOARD)
+def sheet(games: int = 8, seed: int = 3, a: str = "greedy", b: str = "random") -> MatchState:
+    return MatchState(a, b, games, seed, BOARD)
 
 
-def played(*args: int) -> Sheet:
+def played(*args: int) -> MatchState:
     filled = sheet(*args)
     play(filled, make(filled.a), make(filled.b))
     return filled
 
 
 @pytest.fixture(scope="module")
-def match() -> Sheet:
+def match() -> MatchState:
     return played()
 
 
 @pytest.fixture
-def file(match: Sheet, tmp_path: Path) -> Path:
+def file(match: MatchState, tmp_path: Path) -> Path:
     path = tmp_path / "games.jsonl"
     records = Records(path, [match])
     for some in np.split(np.arange(len(match)), [3, 4]):
@@ -47,7 +47,7 @@ def file(match: Sheet, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_record_is_that_of_the_game_played_alone(match: Sheet) -> None:
+def test_a_record_is_that_of_the_game_played_alone(match: MatchState) -> None:
     for number, record in enumerate(records_of(match, np.arange(len(match)))):
         game = Game(seed=int(match.games["seed"][number]))
         for action in match.actions[number].tolist():
@@ -59,7 +59,7 @@ def test_a_record_is_that_of_the_game_played_alone(match: Sheet) -> None:
 
 def test_games_that_end_at_the_cap(tmp_path: Path) -> None:
     board = Board.load(write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 2}))
-    capped = Sheet("greedy", "random", 4, 0, board)
+    capped = MatchState("greedy", "random", 4, 0, board)
     play(capped, make("greedy"), make("random"))
     for record in records_of(capped, np.arange(4)):
         assert (record.winner, record.end, record.rounds) == (None, "cap", 2)
@@ -74,7 +74,7 @@ def test_the_file_replays(file: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert shown.count("greedy against random") == shown.count("random against greedy") == 4
 
 
-def test_a_file_can_be_cut_anywhere(match: Sheet, file: Path) -> None:
+def test_a_file_can_be_cut_anywhere(match: MatchState, file: Path) -> None:
     """Whatever was written when the power went, the rest is played and the file is the same."""
     text = file.read_bytes()
     ends = [i + 1 for i, byte in enumerate(text) if byte == ord("\n")]
@@ -109,7 +109,7 @@ def test_an_agent_against_itself_has_each_game_twice(tmp_path: Path) -> None:
     assert again.finished.tolist() == [True, False, True, False]
 
 
-def test_an_interrupted_write_is_written_over(match: Sheet, tmp_path: Path) -> None:
+def test_an_interrupted_write_is_written_over(match: MatchState, tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     records = Records(path, [match])
     records.append(match, finished(match, np.array([0])))
@@ -142,7 +142,7 @@ def test_games_are_in_the_file_while_others_are_played(
 
 @pytest.mark.parametrize("written", [False, True])
 def test_ctrl_c_while_games_are_written_neither_loses_nor_repeats_one(
-    match: Sheet, tmp_path: Path, written: bool
+    match: MatchState, tmp_path: Path, written: bool
 ) -> None:
     path, games = tmp_path / "games.jsonl", sheet()
     records = Records(path, [games])
@@ -161,7 +161,7 @@ def test_ctrl_c_while_games_are_written_neither_loses_nor_repeats_one(
 
 
 def test_a_full_disk_is_told_with_the_file_and_the_games_that_found_room_stay(
-    match: Sheet, file: Path, tmp_path: Path
+    match: MatchState, file: Path, tmp_path: Path
 ) -> None:
     path, games = tmp_path / "part.jsonl", sheet()
     records = Records(path, [games])
@@ -177,7 +177,7 @@ def test_a_full_disk_is_told_with_the_file_and_the_games_that_found_room_stay(
 
 
 def test_sorted_the_file_is_the_same_in_whatever_order_games_came(
-    match: Sheet, file: Path, tmp_path: Path
+    match: MatchState, file: Path, tmp_path: Path
 ) -> None:
     other = played(6, 3, "random", "greedy")
     whole = (
@@ -196,12 +196,12 @@ def test_sorted_the_file_is_the_same_in_whatever_order_games_came(
         assert path.read_bytes() == whole
         records.sort()
         path.write_bytes(b"".join(rng.permutation(path.read_bytes().splitlines(keepends=True))))
-        records = Records(path, [sheet(), Sheet("random", "greedy", 6, 3, BOARD)])
+        records = Records(path, [sheet(), MatchState("random", "greedy", 6, 3, BOARD)])
         records.sort()
         assert path.read_bytes() == whole
 
 
-def test_what_is_in_order_is_not_written_again(match: Sheet, file: Path) -> None:
+def test_what_is_in_order_is_not_written_again(match: MatchState, file: Path) -> None:
     before = file.stat()
     Records(file, [sheet()]).sort()
     assert file.stat().st_ino == before.st_ino
@@ -240,7 +240,7 @@ def test_what_is_not_of_these_matches_is_refused_and_left_alone(
     assert file.read_bytes() == before
 
 
-def test_a_true_game_with_other_luck_is_refused(match: Sheet, file: Path) -> None:
+def test_a_true_game_with_other_luck_is_refused(match: MatchState, file: Path) -> None:
     """Two games with their seeds changed about: each is a game, but not that of its seed."""
     text = file.read_text(encoding="utf-8")
     one, two = (str(match.games["seed"][number]) for number in (0, 2))

@@ -21,7 +21,7 @@ from tokaido_env.arena.game_runner import Forfeits
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.records import Records, merge, read_records
 from tokaido_env.arena.sandbox import Failure, Limits, SandboxedAgent, check_limits, make_sandboxed
-from tokaido_env.arena.tournament import Sheet, play, play_match
+from tokaido_env.arena.tournament import MatchState, play, play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS
@@ -39,7 +39,7 @@ def played(
     """Play against `random`, who is agent b; return the match, and what was forfeited."""
     own = make_sandboxed(f"python:outsiders:{agent}", limits)
     assert isinstance(own, SandboxedAgent)
-    sheet = Sheet(own.spec, "random", games, 1, BOARD)
+    sheet = MatchState(own.spec, "random", games, 1, BOARD)
     with open_executor(executor) as who:
         play(sheet, own, make("random"), executor=who)
     own.close()
@@ -100,7 +100,7 @@ def test_an_agent_for_many_games_loses_only_those_in_which_it_fails() -> None:
 
 def test_a_match_of_two_who_fail_is_played_to_its_end() -> None:
     agents = [SandboxedAgent(f"python:outsiders:{name}", LIMITS) for name in ("Dies", "DiesAtOnce")]
-    sheet = Sheet("A", "B", 6, 0, BOARD)
+    sheet = MatchState("A", "B", 6, 0, BOARD)
     play(sheet, *agents)
     assert sorted(sheet.forfeits) == list(range(6))
     first = [int(sheet.forfeits[n].seat != sheet.games["seat_of_a"][n]) for n in range(6)]
@@ -126,7 +126,7 @@ def test_who_cannot_be_made_is_told_of_before_a_game(spec: str, message: str) ->
 def test_who_cannot_be_made_any_more_loses_and_is_told_why() -> None:
     """It could when the match began: each game says what is wrong, not what follows from it."""
     agent = SandboxedAgent("python:outsiders:Unmade", LIMITS)
-    sheet = Sheet("A", "random", 4, 1, BOARD)
+    sheet = MatchState("A", "random", 4, 1, BOARD)
     play(sheet, agent, make("random"), executor=SerialExecutor())
     assert sheet.finished.all()
     assert all("cannot be made: Memory" in one.detail for one in sheet.forfeits.values())
@@ -230,8 +230,8 @@ def forfeited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def new_sheet() -> Sheet:
-    return Sheet("A", "random", 4, 1, BOARD)
+def new_sheet() -> MatchState:
+    return MatchState("A", "random", 4, 1, BOARD)
 
 
 def test_records_tell_forfeits_and_give_them_back(forfeited: Path) -> None:
@@ -325,8 +325,10 @@ def test_an_unfinished_game_is_no_game_of_a_match(forfeited: Path, tmp_path: Pat
 def test_games_of_others_stay_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
 
-    def run(*names: str) -> tuple[Records, list[Sheet]]:
-        sheets = [Sheet(a, b, 4, 0, BOARD) for i, a in enumerate(names) for b in names[i + 1 :]]
+    def run(*names: str) -> tuple[Records, list[MatchState]]:
+        sheets = [
+            MatchState(a, b, 4, 0, BOARD) for i, a in enumerate(names) for b in names[i + 1 :]
+        ]
         records = Records(path, sheets, names)
         for sheet in sheets:
             play_recorded(records, sheet, make("random"), make("random"))
@@ -350,4 +352,4 @@ def test_games_of_others_stay_in_the_file(tmp_path: Path) -> None:
     run("A", "B", "C")
     assert path.read_bytes() == whole
     with pytest.raises(RecordError, match="is no game of these matches"):
-        Records(path, [Sheet("A", "B", 2, 0, BOARD)], ["A", "B"])  # fewer games
+        Records(path, [MatchState("A", "B", 2, 0, BOARD)], ["A", "B"])  # fewer games

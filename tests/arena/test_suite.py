@@ -26,7 +26,7 @@ from tokaido_env.arena.suite import (
     sha256_of,
     strengths_on,
 )
-from tokaido_env.arena.tournament import Sheet, play
+from tokaido_env.arena.tournament import MatchState, play
 from tokaido_env.arena.verification import decide_again, verify
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.rng import arena_seed
@@ -42,19 +42,19 @@ def suite() -> Suite:
 
 
 @pytest.fixture(scope="module")
-def sheets(suite: Suite) -> list[Sheet]:
+def sheets(suite: Suite) -> list[MatchState]:
     sheets = suite.sheets("heuristic")
     for sheet in sheets:
         play(sheet, make("heuristic"), make(sheet.b))
     return sheets
 
 
-def submission(suite: Suite, sheets: list[Sheet], records: Path) -> Any:
+def submission(suite: Suite, sheets: list[MatchState], records: Path) -> Any:
     return Submission.of(suite.result(sheets), RecordsEntry.of(records, 24)).to_dict()
 
 
 @pytest.fixture
-def path(tmp_path: Path, suite: Suite, sheets: list[Sheet]) -> Path:
+def path(tmp_path: Path, suite: Suite, sheets: list[MatchState]) -> Path:
     """A submission with its records."""
     records = Records(tmp_path / "games.jsonl", sheets)
     for sheet in sheets:
@@ -150,7 +150,7 @@ def test_boards_are_rated_apart() -> None:
         assert strengths_on(part((0.0,)), [alone], rng, 5)[0] == pytest.approx(found[i])
 
 
-def test_a_result_says_what_its_games_do(suite: Suite, sheets: list[Sheet]) -> None:
+def test_a_result_says_what_its_games_do(suite: Suite, sheets: list[MatchState]) -> None:
     result = suite.result(sheets)
     assert result == suite.result(sheets)
     for found, one, other in zip(result.scores, sheets[:2], sheets[2:], strict=True):
@@ -169,7 +169,7 @@ def test_a_result_says_what_its_games_do(suite: Suite, sheets: list[Sheet]) -> N
 # Decisions again
 
 
-def test_agents_decide_again_what_they_decided(sheets: list[Sheet]) -> None:
+def test_agents_decide_again_what_they_decided(sheets: list[MatchState]) -> None:
     for sheet in sheets:
         numbers = np.array([0, 3])
         theirs = [decide_again(sheet, numbers, make(sheet.b), 1) for _ in range(2)]
@@ -184,7 +184,7 @@ def test_agents_decide_again_what_they_decided(sheets: list[Sheet]) -> None:
 # Submissions
 
 
-def test_a_submission_is_verified(path: Path, suite: Suite, sheets: list[Sheet]) -> None:
+def test_a_submission_is_verified(path: Path, suite: Suite, sheets: list[MatchState]) -> None:
     before = (path.parent / "games.jsonl").read_bytes()
     found = verify(path, suite, make, share=1.0, agent=make("heuristic"))
     assert found.result == suite.result(sheets)
@@ -322,7 +322,9 @@ def test_a_suite_that_is_none_is_refused(
         Suite.load(path)
 
 
-def test_what_is_read_is_what_was_written(path: Path, suite: Suite, sheets: list[Sheet]) -> None:
+def test_what_is_read_is_what_was_written(
+    path: Path, suite: Suite, sheets: list[MatchState]
+) -> None:
     told = Submission.load(path, suite)
     assert told.to_dict() == submission(suite, sheets, path.parent / "games.jsonl")
     assert suite.to_dict() == json.loads(SMALL.read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ import pytest
 
 from tokaido_env.agents import make
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.tournament import Sheet, play
+from tokaido_env.arena.tournament import MatchState, play
 from tokaido_env.cli.evaluate import main
 from tokaido_env.cli.game_pages import choose_games, write_games
 from tokaido_env.record import load
@@ -108,7 +108,7 @@ def test_reports_of_records_link_their_games_and_none_if_none_are_wanted(
 
 def test_a_match_that_used_only_some_games_of_its_sheet(tmp_path: Path) -> None:
     """As with --until-decided, where the records hold more games than decide."""
-    sheet = Sheet("greedy", "random", 8, 3, "shikoku")
+    sheet = MatchState("greedy", "random", 8, 3, "shikoku")
     play(sheet, make("greedy"), make("random"))
     match = sheet.match(4)
     (links,) = write_games([match], [sheet], tmp_path / "r.html", 4)

@@ -19,7 +19,7 @@ from tokaido_env.core.state import END_TRIGGERS
 from tokaido_env.learn import run as runs, selfplay
 from tokaido_env.learn.checkpoint import checkpoints
 from tokaido_env.learn.network import PolicyNetwork, frozen, seed32
-from tokaido_env.learn.rollouts import Played, play_games
+from tokaido_env.learn.rollouts import Rollout, play_games
 from tokaido_env.learn.run_folder import extend
 from tokaido_env.learn.settings import SelfPlaySettings
 from tokaido_env.learn.settings_schema import RunError
@@ -94,7 +94,7 @@ def test_what_is_noted_of_games_is_what_was_played() -> None:
     check_ends(played, batch)
 
 
-def check_ends(played: Played, batch: Batch) -> None:
+def check_ends(played: Rollout, batch: Batch) -> None:
     for game in range(len(played.results)):
         one, boards = batch.states[game : game + 1], batch.boards_of(np.array([game]))
         first, second = scores_of(boards, one, 0)
@@ -233,7 +233,7 @@ def test_a_number_that_is_not_finite_stops_the_run(
     extend(tmp_path / "run", {"updates": 2})
     play = selfplay.play_games
 
-    def spoilt(*args: Any) -> Played:
+    def spoilt(*args: Any) -> Rollout:
         played = play(*args)
         played.decisions.inputs[7, 3] = float("nan")
         return played

@@ -17,7 +17,7 @@ from processes import ROOT
 
 from tokaido_env import Game
 from tokaido_env.__main__ import main as command
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import read_json
 from tokaido_env.study import analysis
 
@@ -67,7 +67,7 @@ def text_of(path: Path) -> str:
 def test_what_is_hostile_would_not_be_calm() -> None:
     assert not calm(HOSTILE)
     assert not calm("x" * 10**6)
-    assert calm(plain(HOSTILE))
+    assert calm(escape_text(HOSTILE))
 
 
 def test_replays(

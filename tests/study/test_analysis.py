@@ -20,7 +20,7 @@ from tokaido_env.arena.match import TRIGGERS
 from tokaido_env.arena.tournament import play_alone, play_on
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.rng import agent_keys, arena_seed
 from tokaido_env.position import to_dict
 from tokaido_env.study import analysis
@@ -194,7 +194,9 @@ def test_who_never_uses_tiles_gains_nothing_by_them() -> None:
 def test_boards_are_clusters() -> None:
     boards, executor = [Board.generate(seed) for seed in range(3)], Twice()
     study = study_boards(make("greedy"), boards, 4, 2, seed=0, executor=executor)
-    assert executor.units == [f"4 games of 'greedy' on board {shown(b.name)}" for b in boards[::-1]]
+    assert executor.units == [
+        f"4 games of 'greedy' on board {repr_short(b.name)}" for b in boards[::-1]
+    ]
     assert list(study.clusters) == [0] * 4 + [1] * 4 + [2] * 4
     assert set(study.swaps["cluster"]) == {0, 1, 2}
     assert study.hashes == tuple(board.hash for board in boards)

@@ -16,7 +16,7 @@ from tokaido_env.agents import Agent, make
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import match_seed
-from tokaido_env.arena.tournament import Sheet, play, play_match
+from tokaido_env.arena.tournament import MatchState, play, play_match
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.study.generalise import Plan, plan, trained_on
 
@@ -30,7 +30,7 @@ def on(name: str) -> Agent:
     return learner({"board": {"name": name}})
 
 
-def measured(**options: Any) -> tuple[Plan, list[Sheet], Generalisation]:
+def measured(**options: Any) -> tuple[Plan, list[MatchState], Generalisation]:
     planned = plan(make("greedy"), "random", **{"boards": 3, "pairs": 4} | options)
     sheets = planned.sheets()
     for sheet in sheets:

@@ -22,9 +22,9 @@ from tokaido_env.render.scene import scene_of
 from tokaido_env.render.svg import panels_of
 from tokaido_env.study.review import review
 from tokaido_env.web.game_session import HUMAN, Session
-from tokaido_env.web.live_game import Table, levels
+from tokaido_env.web.live_game import LiveGame, levels
 
-Seat = Callable[..., Table]
+Seat = Callable[..., LiveGame]
 
 
 class Slow(Agent):
@@ -51,12 +51,12 @@ class Broken(Agent):
 
 
 @pytest.fixture
-def seat() -> Iterator[Callable[..., Table]]:
+def seat() -> Iterator[Callable[..., LiveGame]]:
     """Makes tables, which are closed at the end."""
     tables = []
 
-    def made(session: Session, file: Path | None = None, **options: Any) -> Table:
-        tables.append(Table(session, file, **{"advisor": "champion", "pace": 0.0, **options}))
+    def made(session: Session, file: Path | None = None, **options: Any) -> LiveGame:
+        tables.append(LiveGame(session, file, **{"advisor": "champion", "pace": 0.0, **options}))
         return tables[-1]
 
     yield made
@@ -65,11 +65,11 @@ def seat() -> Iterator[Callable[..., Table]]:
 
 
 @pytest.fixture
-def table(seat: Seat, tmp_path: Path) -> Table:
+def table(seat: Seat, tmp_path: Path) -> LiveGame:
     return seat(Session((HUMAN, "greedy"), seed=7), tmp_path / "game.jsonl")
 
 
-def reviewed(table: Table) -> dict[str, Any]:
+def reviewed(table: LiveGame) -> dict[str, Any]:
     """What there is to see once the game is reviewed."""
     told, end = table.look(), time.monotonic() + 120
     while told["review"] is None:
@@ -78,7 +78,7 @@ def reviewed(table: Table) -> dict[str, Any]:
     return told
 
 
-def until(table: Table, *waits: str) -> dict[str, Any]:
+def until(table: LiveGame, *waits: str) -> dict[str, Any]:
     """What there is to see once the game waits for one of these."""
     told = table.look()
     end = time.monotonic() + 20
@@ -88,13 +88,13 @@ def until(table: Table, *waits: str) -> dict[str, Any]:
     return told
 
 
-def plays(table: Table, which: int = 0) -> dict[str, Any]:
+def plays(table: LiveGame, which: int = 0) -> dict[str, Any]:
     """What there is to see once a choice was made and it is a person's turn again."""
     table.do("play", {"move": table.look()["choices"][which]["label"]})
     return until(table, "human", "nobody")
 
 
-def test_a_game_is_played_against_an_agent_and_kept(table: Table, tmp_path: Path) -> None:
+def test_a_game_is_played_against_an_agent_and_kept(table: LiveGame, tmp_path: Path) -> None:
     told = until(table, "human", "nobody")
     while told["waits_for"] != "nobody":
         assert told["choices"]
@@ -111,7 +111,7 @@ def test_a_game_is_played_against_an_agent_and_kept(table: Table, tmp_path: Path
     json.dumps(told)
 
 
-def test_what_is_seen_is_the_position(table: Table) -> None:
+def test_what_is_seen_is_the_position(table: LiveGame) -> None:
     told = table.look()
     scene = table.session.scenes[-1]
     assert told["panels"] == {k: "".join(parts.values()) for k, parts in panels_of(scene).items()}
@@ -132,7 +132,7 @@ def test_levels_are_those_of_the_ladder() -> None:
     assert all(Session((level.spec, HUMAN)).names[0] == level.spec for level in found)
 
 
-def test_who_has_seen_all_waits_for_the_next(table: Table) -> None:
+def test_who_has_seen_all_waits_for_the_next(table: LiveGame) -> None:
     told = until(table, "human")
     began = time.monotonic()
     assert table.look(told["version"], 0.2)["version"] == told["version"]
@@ -150,7 +150,7 @@ def test_who_has_seen_all_waits_for_the_next(table: Table) -> None:
     assert min(seen) > told["version"]
 
 
-def test_what_was_seen_before_is_not_played_on(table: Table) -> None:
+def test_what_was_seen_before_is_not_played_on(table: LiveGame) -> None:
     told = until(table, "human")
     table.do("play", {"move": told["choices"][0]["label"], "events": len(told["log"])})
     later = until(table, "human")
@@ -194,7 +194,7 @@ def test_an_agent_that_fails_is_told_and_halts(seat: Seat) -> None:
     assert not told["runs"]
 
 
-def test_advice_is_given_and_gone_with_the_position(table: Table) -> None:
+def test_advice_is_given_and_gone_with_the_position(table: LiveGame) -> None:
     told = until(table, "human")
     table.do("advise", {})
     while told["advice"] is None:
@@ -230,7 +230,7 @@ def test_a_game_that_cannot_be_saved_goes_on(seat: Seat, tmp_path: Path) -> None
     assert len(table.do("play", {"move": told["choices"][0]["label"]})["log"]) > len(told["log"])
 
 
-def test_a_new_game_and_a_record(table: Table) -> None:
+def test_a_new_game_and_a_record(table: LiveGame) -> None:
     told = table.do("new", {"seats": ["random", HUMAN], "board": "shikoku_ring", "seed": 5})
     assert (told["seats"], told["board"], told["seed"]) == (["random", HUMAN], "shikoku_ring", 5)
     told = table.do("new", {"seats": [HUMAN, HUMAN], "chance": "explicit"})
@@ -294,7 +294,7 @@ def test_a_corrected_board_is_played_on_at_once(seat: Seat, tmp_path: Path) -> N
     assert record.replay(kept[1], file).board.hash == board.hash
 
 
-def test_how_it_looked_is_asked_for(table: Table) -> None:
+def test_how_it_looked_is_asked_for(table: LiveGame) -> None:
     until(table, "human")
     told = plays(table)
     played = record.replay(record.read_line(table.ask("record", {})))
@@ -305,7 +305,7 @@ def test_how_it_looked_is_asked_for(table: Table) -> None:
         assert picture["panels"]["table"] == "".join(parts.values())
 
 
-def test_the_game_is_reviewed(table: Table) -> None:
+def test_the_game_is_reviewed(table: LiveGame) -> None:
     told = until(table, "human")
     assert not told["can_review"]
     while told["waits_for"] != "nobody":
@@ -412,7 +412,7 @@ def share_of(roll: Sequence[str], dice: Sequence[dict[str, float]]) -> float:
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(
-    table: Table, name: str, arguments: dict[str, Any], error: str
+    table: LiveGame, name: str, arguments: dict[str, Any], error: str
 ) -> None:
     before = until(table, "human")
     with pytest.raises(ValueError, match=error):
@@ -421,7 +421,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
     assert {**after, "version": 0} == {**before, "version": 0}
 
 
-def test_the_luck_of_a_record_is_that_of_its_seed(table: Table) -> None:
+def test_the_luck_of_a_record_is_that_of_its_seed(table: LiveGame) -> None:
     data = json.loads(Game(seed=4).record().to_json())
     with pytest.raises(ValueError, match="the luck of seed 5 gives"):
         table.do("load", {"record": json.dumps(data | {"seed": 5})})

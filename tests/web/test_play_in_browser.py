@@ -12,7 +12,7 @@ from browsers import Browser, quiet, until
 
 from tokaido_env import record
 from tokaido_env.web.game_session import HUMAN, Session
-from tokaido_env.web.live_game import Table
+from tokaido_env.web.live_game import LiveGame
 from tokaido_env.web.server import address, app_of, listen, new_token
 from tokaido_env.web.static_files import module_text, sheet_text
 
@@ -51,19 +51,19 @@ return found;
 class Served(NamedTuple):
     """A table, and the address of the page that shows it."""
 
-    table: Table
+    table: LiveGame
     page: str
 
 
 @pytest.fixture
-def table(request: pytest.FixtureRequest) -> Table:
+def table(request: pytest.FixtureRequest) -> LiveGame:
     """The table that is served: another game by an indirect parameter."""
     game = getattr(request, "param", ((HUMAN, "greedy"), "shikoku", 7))
-    return Table(Session(*game), advisor="champion", pace=0.0)
+    return LiveGame(Session(*game), advisor="champion", pace=0.0)
 
 
 @pytest.fixture
-def served(table: Table) -> Iterator[Served]:
+def served(table: LiveGame) -> Iterator[Served]:
     """Serve a table, as the command does it, and close it."""
     listener, token = listen(), new_token()
     port = listener.getsockname()[1]

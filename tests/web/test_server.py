@@ -15,7 +15,7 @@ import pytest
 from tokaido_env import record
 from tokaido_env.__main__ import main
 from tokaido_env.web.game_session import HUMAN, Session
-from tokaido_env.web.live_game import Table
+from tokaido_env.web.live_game import LiveGame
 
 pytest.importorskip("httpx2")
 from starlette.testclient import TestClient
@@ -28,7 +28,7 @@ HERE = f"http://{LOOPBACK}:{PORT}"
 
 @pytest.fixture
 def client() -> Iterator[TestClient]:
-    table = Table(Session((HUMAN, HUMAN), seed=7))
+    table = LiveGame(Session((HUMAN, HUMAN), seed=7))
     yield TestClient(app_of(table, PORT, TOKEN), HERE, headers={"X-Token": TOKEN})
     table.close()
 

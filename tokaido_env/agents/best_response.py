@@ -15,7 +15,7 @@ from tokaido_env.agents.opponent_model import model_of
 from tokaido_env.agents.policy import Policy, path_in_spec
 from tokaido_env.agents.search import SearchAgent, led_games_at_once
 from tokaido_env.agents.search_config import led_plan
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 
 
 class ExploiterAgent(SearchAgent):
@@ -38,7 +38,7 @@ class ExploiterAgent(SearchAgent):
             raise AgentError(
                 "exploiter: victim: expected an agent whose replies need no search: random, "
                 "greedy[:epsilon=E], heuristic, champion, generalist "
-                f"or policy:PATH[,temperature=T], got {shown(victim.spec)}"
+                f"or policy:PATH[,temperature=T], got {repr_short(victim.spec)}"
             )
         self.network = Policy.load(CHAMPION).network()
         self.plan = led_plan(sims)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tokaido_env.agents.board_cache import ByBoard
 from tokaido_env.boards.board import Board
-from tokaido_env.core.arguments import plain, shown
+from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.constants import (
     AREAS,
     ARTIST,
@@ -102,13 +102,13 @@ def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
         raise ValueError(f"{path}: expected a table [weights]")
     if sorted(table) != sorted(_NAMES):
         wrong = ", ".join(sorted(set(table) ^ set(_NAMES)))
-        raise ValueError(f"{path}: weights: missing or unknown: {plain(wrong, 200)}")
+        raise ValueError(f"{path}: weights: missing or unknown: {escape_text(wrong, 200)}")
     for name, pair in table.items():
         right = isinstance(pair, list) and len(pair) == 2
         if not right or not all(type(x) in (int, float) and abs(x) <= _MOST_WEIGHT for x in pair):
             raise ValueError(
                 f"{path}: weights: {name}: expected two numbers from {-_MOST_WEIGHT} to "
-                f"{_MOST_WEIGHT}, got {shown(pair)}"
+                f"{_MOST_WEIGHT}, got {repr_short(pair)}"
             )
     return np.array([table[name] for name in _NAMES], np.float32).T.copy()
 
@@ -161,10 +161,10 @@ def _fill_tables(boards: Any, guides: Any) -> None:
 def _fill_gifts(board: Row, die: int, area: int, faces: Any) -> None:
     """Add what an artist in an area can gift to with a die, without and with inspired."""
     own_faces = board["face_count"][ARTIST, die]
-    plain, inspired = _icons_within(board, die, area)
+    ordinary, inspired = _icons_within(board, die, area)
     for icon in range(len(ICONS)):
         for side in range(2):
-            reached = (inspired if side else plain) >> icon & 1
+            reached = (inspired if side else ordinary) >> icon & 1
             faces[side, die, area, icon] = SIXTHS * reached
             faces[side, ANY_DIE, area, icon] += own_faces * reached
 
@@ -172,12 +172,12 @@ def _fill_gifts(board: Row, die: int, area: int, faces: Any) -> None:
 @kernel
 def _icons_within(board: Row, die: int, area: int) -> tuple[int, int]:
     """Return the icons, as bits, that a gift can match after a move: plain, and with inspired."""
-    plain, inspired = int64(0), int64(0)
+    ordinary, inspired = int64(0), int64(0)
     for arrival in range(len(AREAS)):
         if int64(board["area_reach"][die, area]) >> arrival & 1:
-            plain |= int64(1) << int64(board["area_icon"][arrival])
+            ordinary |= int64(1) << int64(board["area_icon"][arrival])
             inspired |= int64(board["icons_touched"][die, area, arrival])
-    return plain, inspired
+    return ordinary, inspired
 
 
 @kernel

@@ -41,7 +41,7 @@ from tokaido_env.agents.inference import (
 )
 from tokaido_env.agents.network_inputs import INPUTS_HASH, LARGEST, N_INPUTS, N_RESULT
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
-from tokaido_env.core.arguments import MOST_PATH, brief, plain, shown
+from tokaido_env.core.arguments import MOST_PATH, escape_text, repr_short, str_short
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.optional_deps import missing
 from tokaido_env.core.rules import RULES_VERSION
@@ -177,7 +177,7 @@ class Policy:
         path = Path(path)
         if standing(path) == FOLDER:
             path = path / "best"
-        where = brief(path, MOST_PATH)
+        where = str_short(path, MOST_PATH)
         header, tensors = _read(path, where)
         training = _check_header(where, header)
         check_tensors(where, tensors, "board" in header)
@@ -283,7 +283,7 @@ def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     # TypeError: a kind of number that NumPy has not; ValueError: more dimensions than it has.
     except (SafetensorError, TypeError, ValueError) as error:
-        why = plain(str(error), 200)
+        why = escape_text(str(error), 200)
         if path.suffix in _MODELS:
             why = "a model of another library plays as python:MODULE:CLASS, see docs/agents.md"
         raise PolicyError(f"{where}: not a policy file: {why}") from None
@@ -296,7 +296,7 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     for key, known in _header("board" in header).items():
         if header.get(key) != known:
             raise PolicyError(
-                f"{where}: made for {key} {shown(header.get(key))}, this version has {known!r}: "
+                f"{where}: made for {key} {repr_short(header.get(key))}, this version has {known!r}: "
                 "train it again, or use the version it was made with"
             )
     try:
@@ -321,7 +321,7 @@ def check_tensors(where: str, tensors: dict[str, Floats], sees_board: bool) -> N
     wanted = shapes_of(sizes, sees_board)
     if sorted(tensors) != sorted(wanted):
         wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
-        raise PolicyError(f"{where}: tensors missing or unknown: {plain(wrong, 200)}")
+        raise PolicyError(f"{where}: tensors missing or unknown: {escape_text(wrong, 200)}")
     if min(sizes) < 1:
         raise PolicyError(f"{where}: expected layers of one unit or more, got {tuple(sizes)}")
     for name, shape in wanted.items():

@@ -24,10 +24,19 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Given, Keys, Legal, States
+from tokaido_env.agent import (
+    Actions,
+    Agent,
+    AgentAdapter,
+    AgentError,
+    BoardRows,
+    Keys,
+    Legal,
+    States,
+)
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.arguments import MAX_SEED, plain, shown
+from tokaido_env.core.arguments import MAX_SEED, escape_text, repr_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 
@@ -36,7 +45,7 @@ class NoAction(ValueError):  # noqa: N818  what an agent has returned
     """What an agent returned is no action."""
 
 
-class OneByOne(Agent):
+class PerGameAdapter(Agent):
     """Asks an object that has `choose` about each game in turn.
 
     Args:
@@ -111,7 +120,7 @@ def make_outside(**parameters: str) -> Agent:
         raise AgentError(
             f"agent {spec!r}: {class_name} cannot be made: {type(error).__name__}: {error}"
         ) from error
-    return Given(player, spec) if _has(cls, "act") else OneByOne(player, spec)
+    return AgentAdapter(player, spec) if _has(cls, "act") else PerGameAdapter(player, spec)
 
 
 def _import(spec: str, name: str) -> ModuleType:
@@ -146,7 +155,7 @@ def _class(spec: str, module: ModuleType, name: str) -> type:
         has = ", ".join(own) or "none"
         raise AgentError(
             f"agent {spec!r}: no class {name!r} in module {module.__name__!r}: its classes are "
-            f"{plain(has, 200)}"
+            f"{escape_text(has, 200)}"
         )
     if not _has(cls, "act") and not _has(cls, "choose"):
         raise AgentError(
@@ -176,4 +185,4 @@ def _action(choice: object) -> int:
             return operator.index(choice)  # type: ignore[arg-type]
         except TypeError:
             pass
-    raise NoAction(f"choose: expected the id or the label of an action, got {shown(choice)}")
+    raise NoAction(f"choose: expected the id or the label of an action, got {repr_short(choice)}")

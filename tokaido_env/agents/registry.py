@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.policy import path_in_spec
-from tokaido_env.core.arguments import MOST_NAME, plain, shown
+from tokaido_env.core.arguments import MOST_NAME, escape_text, repr_short
 from tokaido_env.files import FOLDER, standing
 
 
@@ -42,7 +42,7 @@ class Parameter:
             number = nan if self.type is str else self.type(text)
         if self.holds(number):
             return number
-        raise ValueError(f"expected {self.expected}, got {shown(text)}")
+        raise ValueError(f"expected {self.expected}, got {repr_short(text)}")
 
     def holds(self, number: float) -> bool:
         """Return whether a number, an integer of any size too, is finite and within the bounds."""
@@ -234,7 +234,7 @@ def entrant(text: str) -> Entrant:
     if not equals or ":" in name or '"' in name or name in KINDS:
         return Entrant(text, text)
     if not name.strip() or not name.isprintable():
-        raise AgentError(f"agent {shown(text)}: expected NAME=SPEC with a printable name")
+        raise AgentError(f"agent {repr_short(text)}: expected NAME=SPEC with a printable name")
     return Entrant(name, spec)
 
 
@@ -244,8 +244,8 @@ def check_names(entrants: Sequence[Entrant]) -> None:
     for name, spec in entrants:
         if specs.setdefault(name, spec) != spec:
             raise AgentError(
-                f"agents: expected one name for one agent: {shown(name)} is {shown(specs[name])} "
-                f"and {shown(spec)}"
+                f"agents: expected one name for one agent: {repr_short(name)} is {repr_short(specs[name])} "
+                f"and {repr_short(spec)}"
             )
 
 
@@ -307,7 +307,7 @@ def check_from_file(spec: str, where: str, folder: Path, named: Container[str] =
                 return spec if own == path else _with(spec, PATH, str(own))
         why = "a file may name policies of its own folder only, by a relative path"
     raise AgentError(
-        f"{where}: {shown(spec)}: {why}: if you trust it, name this agent on the command line "
+        f"{where}: {repr_short(spec)}: {why}: if you trust it, name this agent on the command line "
         "(train: --agents, rate: --trust)"
     )
 
@@ -338,18 +338,18 @@ def describe() -> list[tuple[str, str]]:
 def _read(spec: str) -> tuple[Kind, dict[str, Any]]:
     if len(spec) > MOST_NAME:
         raise AgentError(
-            f"agent {shown(spec)}: expected at most {MOST_NAME} characters, got {len(spec)}"
+            f"agent {repr_short(spec)}: expected at most {MOST_NAME} characters, got {len(spec)}"
         )
     kind_name, _, text = spec.partition(":")
     if kind_name not in KINDS:
         usages = ", ".join(kind.usage for kind in KINDS.values())
-        raise AgentError(f"unknown agent {shown(spec)}: expected one of {usages}")
+        raise AgentError(f"unknown agent {repr_short(spec)}: expected one of {usages}")
     return KINDS[kind_name], _parameters(spec, KINDS[kind_name], text)
 
 
 def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
-    where = f"agent {shown(spec)}"
+    where = f"agent {repr_short(spec)}"
     for i, part in enumerate(_parts(kind, text)):
         name, equals, value = part.partition("=")
         if i == 0 and kind.parameters and (not equals or _is_any_text(kind, name)):
@@ -358,11 +358,13 @@ def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
         if not known or name in parameters:
             free = _any_text(kind)
             quotes = f", a {free.upper()} with a comma in double quotes" if free else ""
-            raise AgentError(f"{where}: cannot read {shown(part)}: expected {kind.usage}{quotes}")
+            raise AgentError(
+                f"{where}: cannot read {repr_short(part)}: expected {kind.usage}{quotes}"
+            )
         try:
             parameters[name] = kind.parameters.get(name, Parameter(str)).read(value)
         except ValueError as error:
-            raise AgentError(f"{where}: {plain(name)}: {error}") from None
+            raise AgentError(f"{where}: {escape_text(name)}: {error}") from None
     if kind.required and not parameters.get(next(iter(kind.parameters))):
         raise AgentError(f"{where}: expected {kind.usage}")
     return parameters

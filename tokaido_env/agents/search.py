@@ -45,7 +45,7 @@ from tokaido_env.agents.search_config import (
     JUDGED,
     STRATIFIED,
     TEMPERATURE,
-    Plan,
+    SearchConfig,
     in_spec,
     led_plan,
 )
@@ -72,7 +72,7 @@ from tokaido_env.core.bitmask import lowest
 from tokaido_env.core.bots import random_action
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
-from tokaido_env.core.rng import begin_luck, hash_bits, settle
+from tokaido_env.core.rng import begin_luck, hash_bits, resolve_chance
 from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import NOBODY, OVER
 from tokaido_env.core.threads import take
@@ -115,7 +115,7 @@ class SearchAgent(Agent):
     spec: str
     games_at_once: int
     may_fail = False
-    plan: Plan
+    plan: SearchConfig
     network: Network | None = None
     opponent: OpponentModel | None = None
 
@@ -161,7 +161,7 @@ class MctsAgent(SearchAgent):
     """
 
     def __init__(self, sims: int = 400, rollout: int | str = 0) -> None:
-        self.plan = Plan(sims, FULL if rollout == "full" else int(rollout))
+        self.plan = SearchConfig(sims, FULL if rollout == "full" else int(rollout))
         self.spec = f"mcts:sims={sims}" + (f",rollout={rollout}" if self.plan.rollout else "")
         self.games_at_once = _games_at_once(_SIMS_OF_MATCH, sims)
 
@@ -189,13 +189,13 @@ class PolicySearchAgent(SearchAgent):
         self._begin(Policy.load(path), f"policy_search:{path_in_spec(path)},{in_spec(plan)}", plan)
 
     @classmethod
-    def of(cls, policy: Policy, spec: str, plan: int | Plan) -> PolicySearchAgent:
+    def of(cls, policy: Policy, spec: str, plan: int | SearchConfig) -> PolicySearchAgent:
         """Make an agent from a policy in memory, by a plan or by so many simulations."""
         agent = cls.__new__(cls)
         agent._begin(policy, spec, led_plan(plan) if isinstance(plan, int) else plan)
         return agent
 
-    def _begin(self, policy: Policy, spec: str, plan: Plan) -> None:
+    def _begin(self, policy: Policy, spec: str, plan: SearchConfig) -> None:
         self.policy = policy
         self.network = policy.network()
         self.spec = spec
@@ -214,7 +214,7 @@ def _games_at_once(sims_of_match: int, sims: int) -> int:
 
 def search(
     network: Network | None,
-    plan: Plan,
+    plan: SearchConfig,
     positions: Positions,
     keys: Keys,
     opponent: OpponentModel | None = None,
@@ -268,7 +268,7 @@ def _search_each(
     positions: Positions,
     found: Found,
     network: Any,
-    plan: Plan,
+    plan: SearchConfig,
     trees: Tree,
     workspaces: Workspace,
     opponents: Any,
@@ -305,7 +305,7 @@ def _search_share(
     positions: Positions,
     found: Found,
     network: Any,
-    plan: Plan,
+    plan: SearchConfig,
     tree: Tree,
     workspace: Workspace,
     opponents: Any,
@@ -334,7 +334,7 @@ def _search_share(
 def _search(
     network: Any,
     opponent: Any,
-    plan: Plan,
+    plan: SearchConfig,
     position: Position,
     key: np.uint64,
     tree: Tree,
@@ -372,7 +372,7 @@ def _search(
 def _judge(
     network: Any,
     opponent: Any,
-    plan: Plan,
+    plan: SearchConfig,
     position: Position,
     tree: Tree,
     at: int,
@@ -408,11 +408,11 @@ def _play_out(
     last = int64(s["round"]) + rollout
     mask = np.uint64(0)
     if int(s["phase"]) != OVER:
-        mask = settle(board, s, luck, legal(board, s))
+        mask = resolve_chance(board, s, luck, legal(board, s))
     number = 0
     while mask != np.uint64(0) and (int64(s["round"]) <= last or rollout == FULL):
         action = random_action(mask, hash_bits(bits, _PICK, 0, number))
-        mask = settle(board, s, luck, apply(board, s, action))
+        mask = resolve_chance(board, s, luck, apply(board, s, action))
         number += 1
     return evaluate(board, position.guide, s, workspace.scratch)
 
@@ -421,7 +421,7 @@ def _play_out(
 def _walk(
     network: Any,
     opponent: Any,
-    plan: Plan,
+    plan: SearchConfig,
     position: Position,
     key: np.uint64,
     tree: Tree,
@@ -463,7 +463,9 @@ def _ask(opponent: Any, position: Position, tree: Tree, at: int) -> None:
 
 
 @kernel
-def _ends_walk(network: Any, opponent: Any, plan: Plan, tree: Tree, node: Row, free: int) -> bool:
+def _ends_walk(
+    network: Any, opponent: Any, plan: SearchConfig, tree: Tree, node: Row, free: int
+) -> bool:
     """Return whether a simulation that has come to a new node ends there."""
     if network is None:
         return True

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tokaido_env.agent import AgentError
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 
 FULL = 400
 """Rounds of a playout that goes on to the end of the game: no game has more."""
@@ -27,7 +27,7 @@ JUDGED, SAMPLED = "judged", "sampled"
 sample."""
 
 
-class Plan(NamedTuple):
+class SearchConfig(NamedTuple):
     """How to search."""
 
     sims: int
@@ -47,7 +47,7 @@ def led_plan(
     temperature: float = TEMPERATURE,
     dice: str = STRATIFIED,
     chance: str = JUDGED,
-) -> Plan:
+) -> SearchConfig:
     """Return how to search by a network.
 
     Raises:
@@ -56,10 +56,14 @@ def led_plan(
     if not 0.0 < temperature < np.inf:
         raise AgentError(f"search: temperature: expected a number above 0, got {temperature}")
     if dice not in (STRATIFIED, DRAWN):
-        raise AgentError(f"search: dice: expected {STRATIFIED!r} or {DRAWN!r}, got {shown(dice)}")
+        raise AgentError(
+            f"search: dice: expected {STRATIFIED!r} or {DRAWN!r}, got {repr_short(dice)}"
+        )
     if chance not in (JUDGED, SAMPLED):
-        raise AgentError(f"search: chance: expected {JUDGED!r} or {SAMPLED!r}, got {shown(chance)}")
-    return Plan(
+        raise AgentError(
+            f"search: chance: expected {JUDGED!r} or {SAMPLED!r}, got {repr_short(chance)}"
+        )
+    return SearchConfig(
         sims,
         temperature=float(temperature),
         stratified=dice == STRATIFIED,
@@ -67,7 +71,7 @@ def led_plan(
     )
 
 
-def in_spec(plan: Plan) -> str:
+def in_spec(plan: SearchConfig) -> str:
     """Return a plan by a network as it stands in a spec: what is as by default is left out."""
     temperature = str(plan.temperature).removesuffix(".0")
     parts = [f"sims={plan.sims}"]

@@ -29,8 +29,8 @@ from tokaido_env.core.rng import (
     below,
     hash_bits,
     outcome_of_roll,
+    resolve_chance,
     sample,
-    settle,
 )
 from tokaido_env.core.rules import apply, apply_outcome, is_chance, picker
 from tokaido_env.core.state import MAX_PENDING, NOBODY, OVER, ROLL, STATE
@@ -159,7 +159,7 @@ def sample_chance(
     if stratified:
         mask = _settle_stratified(board, tree.states[new], luck, key, samples)
     else:
-        mask = settle(board, tree.states[new], luck, np.uint64(0))
+        mask = resolve_chance(board, tree.states[new], luck, np.uint64(0))
     node["edges"] = samples + 1
     edge = tree.edges[int64(node["first"]) + samples]
     edge["move"] = _hash(tree.states[new])
@@ -172,7 +172,7 @@ def sample_chance(
 
 @subroutine
 def _settle_stratified(board: Row, s: Row, luck: Row, key: np.uint64, sample_number: int) -> Mask:
-    """Play outcomes of chance until a decision or the end, as `settle`, with the dice stratified.
+    """Play outcomes of chance until a decision or the end, as `resolve_chance`, with the dice stratified.
 
     Args:
         s: at chance, changed in place.

@@ -20,7 +20,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.batch_validation import checked_moves
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS
-from tokaido_env.core.arguments import IllegalMove, brief, shown, told
+from tokaido_env.core.arguments import IllegalMove, format_error, repr_short, str_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.threads import one_thread
@@ -38,7 +38,7 @@ class AgentFailed(RuntimeError):  # noqa: N818  says who
     """An agent raised an error or returned what is no action: the message says which and where."""
 
 
-class Job(NamedTuple):
+class GameBatchSpec(NamedTuple):
     """Games of a match to be played at once.
 
     Attributes:
@@ -110,7 +110,7 @@ def widened(rows: npt.NDArray[Any], columns: int) -> npt.NDArray[Any]:
     return np.pad(rows, ((0, 0), (0, more)), constant_values=-1) if more else rows
 
 
-def play_games(a: Agent, b: Agent, job: Job) -> Iterator[Finished]:
+def play_games(a: Agent, b: Agent, job: GameBatchSpec) -> Iterator[Finished]:
     """Play games to the end; yield those that have finished about once a second and at the end.
 
     Where playing stops early, by an error or Ctrl-C, what has finished by then is yielded first. A
@@ -173,7 +173,7 @@ class _Table:
         batch: their positions.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: GameBatchSpec) -> None:
         self.batch = Batch(len(job.numbers), job.boards, autoreset=False, observation=None)
         self.batch.slots["board"] = job.which
         self._job = job
@@ -245,7 +245,7 @@ class _Table:
 
 
 def _moves(
-    agent: Agent, batch: Batch, games: Numbers, job: Job, forfeits: Forfeits
+    agent: Agent, batch: Batch, games: Numbers, job: GameBatchSpec, forfeits: Forfeits
 ) -> npt.NDArray[np.int64]:
     """Return what an agent plays in each of the given games, int64 (k,), -1 where it forfeits."""
     if isinstance(agent, SandboxedAgent):
@@ -272,7 +272,7 @@ def _moves_or_forfeits(
         game, failure = int(games[place]), decided[place]
         if not isinstance(failure, Failure):
             failure = Failure("illegal", _illegal(batch, game, failure))
-        seat, detail = int(batch.states["player"][game]), brief(failure.detail, MOST_DETAIL)
+        seat, detail = int(batch.states["player"][game]), str_short(failure.detail, MOST_DETAIL)
         forfeits[game] = Forfeit(seat, failure.reason, detail)
         moves[place] = -1
     return moves
@@ -295,14 +295,16 @@ def _illegal_among(batch: Batch, games: Numbers, moves: Numbers) -> Numbers:
         return np.flatnonzero(batch.illegal(games, moves))
 
 
-def _failure(agent: Agent, batch: Batch, games: Numbers, job: Job, error: BaseException) -> str:
+def _failure(
+    agent: Agent, batch: Batch, games: Numbers, job: GameBatchSpec, error: BaseException
+) -> str:
     """Say where an agent failed: asked about each game alone, it should fail in one again."""
     for game in games.tolist():
         alone = error if len(games) == 1 else _error_alone(agent, batch, game)
         if alone is not None:
             where = _place(agent, batch, game, job)
-            return f"{where}: {told(alone)}: {_legal(batch, game)}"
-    return f"agent {shown(agent.spec)}: asked about {len(games)} games at once: {told(error)}"
+            return f"{where}: {format_error(alone)}: {_legal(batch, game)}"
+    return f"agent {repr_short(agent.spec)}: asked about {len(games)} games at once: {format_error(error)}"
 
 
 def _error_alone(agent: Agent, batch: Batch, game: int) -> BaseException | None:
@@ -313,11 +315,11 @@ def _error_alone(agent: Agent, batch: Batch, game: int) -> BaseException | None:
     return None
 
 
-def _place(agent: Agent, batch: Batch, game: int, job: Job) -> str:
+def _place(agent: Agent, batch: Batch, game: int, job: GameBatchSpec) -> str:
     seed = job.games["seed"][game]
     where = f"game {job.numbers[game] + 1} of {job.total}, seed {seed}"
     seat, decision = batch.states["player"][game], batch.slots["decisions"][game]
-    return f"agent {shown(agent.spec)}: {where}, seat {seat}, decision {decision}"
+    return f"agent {repr_short(agent.spec)}: {where}, seat {seat}, decision {decision}"
 
 
 def _illegal(batch: Batch, game: int, move: int) -> str:
@@ -338,5 +340,7 @@ def named(agent: Agent) -> Iterator[None]:
     except (AgentFailed, IllegalMove, OSError):
         raise
     except (Exception, SystemExit) as error:
-        text = brief(" ".join(str(error).split()), 200)
-        raise AgentFailed(f"agent {shown(agent.spec)}: {type(error).__name__}: {text}") from error
+        text = str_short(" ".join(str(error).split()), 200)
+        raise AgentFailed(
+            f"agent {repr_short(agent.spec)}: {type(error).__name__}: {text}"
+        ) from error

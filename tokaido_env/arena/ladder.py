@@ -28,7 +28,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.boards.procedural import is_family
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.arguments import check_seed, shown
+from tokaido_env.core.arguments import check_seed, repr_short
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.decoding import Name, Seed, Share, Source, Struct
 from tokaido_env.files import locked, write_text
@@ -169,7 +169,7 @@ class Ladder:
         for spec in dict.fromkeys([*(rating.agent for rating in ladder.agents), *names]):
             if check_from_file(spec, where, Path(path).parent, named) != spec:
                 raise LadderError(
-                    f"{where}: {shown(spec)}: a ladder names policies by their paths from where "
+                    f"{where}: {repr_short(spec)}: a ladder names policies by their paths from where "
                     "the command runs: there is none in its folder"
                 )
         return ladder

@@ -12,10 +12,10 @@ from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.records import Records
 from tokaido_env.arena.sequential_test import better, looks
-from tokaido_env.arena.tournament import Report, Sheet, finished_games
+from tokaido_env.arena.tournament import MatchState, Report, finished_games
 from tokaido_env.core.arguments import IllegalMove
 
-Watch = Callable[[Sheet, int], AbstractContextManager[Report]]
+Watch = Callable[[MatchState, int], AbstractContextManager[Report]]
 """Watches a match, given with its number from 1: what is entered is told of finished games."""
 
 
@@ -26,13 +26,13 @@ class Result(NamedTuple):
     decided: Literal["a", "b"] | None
 
 
-def _watch_nothing(sheet: Sheet, number: int) -> AbstractContextManager[Report]:
+def _watch_nothing(sheet: MatchState, number: int) -> AbstractContextManager[Report]:
     return nullcontext(lambda games: None)
 
 
 def play_series(
     pairs: Sequence[tuple[Agent, Agent]],
-    sheets: Sequence[Sheet],
+    sheets: Sequence[MatchState],
     *,
     error: float | None = None,
     records: Records | None = None,
@@ -69,7 +69,7 @@ def play_series(
 def _play_one(
     a: Agent,
     b: Agent,
-    sheet: Sheet,
+    sheet: MatchState,
     error: float | None,
     records: Records | None,
     progress: Report,

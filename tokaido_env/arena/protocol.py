@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.tournament import Sheet
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.decoding import Name
 
@@ -26,7 +26,7 @@ class OnBoard(Estimate, frozen=True):
 
 def sheet_of(
     agent: str, opponent: str, pool: BoardPool, pairs: int, seed: int, *names: str
-) -> Sheet:
+) -> MatchState:
     """Return a match to be played, as many pairs on each board, board after board.
 
     Args:
@@ -37,7 +37,7 @@ def sheet_of(
         seed: of the protocol.
         names: what the luck of the match follows from, beside seed and board.
     """
-    return Sheet.by_board(
+    return MatchState.by_board(
         *(agent, opponent, pool, pairs), lambda board: match_seed(seed, *names, board)
     )
 

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from tokaido_env.arena.game_runner import Finished, Numbers
 from tokaido_env.arena.match import POINTS, note_played
-from tokaido_env.arena.tournament import Sheet
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.variance_reduction import note_luck
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.arguments import plain, shown
+from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import ENDS
 from tokaido_env.files import lock, naming, sync, sync_folder, whole_file
 from tokaido_env.record import FORFEIT, FORMAT, Record, RecordError, replay
@@ -58,7 +58,7 @@ class Records:
     """
 
     def __init__(
-        self, path: Path, sheets: Sequence[Sheet], players: Sequence[str] | None = None
+        self, path: Path, sheets: Sequence[MatchState], players: Sequence[str] | None = None
     ) -> None:
         weakref.finalize(self, lock(path))
         text = path.read_bytes() if path.exists() else b""
@@ -84,7 +84,7 @@ class Records:
         self._write(b"")
         sync_folder(path.resolve().parent)
 
-    def append(self, sheet: Sheet, finished: Finished) -> None:
+    def append(self, sheet: MatchState, finished: Finished) -> None:
         """Write finished games of a match and see them on the disk."""
         assert finished.events is not None
         lines = []
@@ -113,7 +113,7 @@ class Records:
         """How many bytes of the file are whole lines."""
         return int(self._lines.max(initial=0))
 
-    def _first(self, sheet: Sheet) -> int:
+    def _first(self, sheet: MatchState) -> int:
         """Return the number, among the games of all matches, of the first of a match."""
         place = next(i for i, one in enumerate(self._sheets) if one is sheet)
         return int(self._firsts[place])
@@ -132,7 +132,7 @@ class Records:
             sync(file)
 
 
-def read_records(path: Path, sheets: Sequence[Sheet]) -> int:
+def read_records(path: Path, sheets: Sequence[MatchState]) -> int:
     """Fill the games of a record file into the matches that they belong to, each verified.
 
     The file is left as it is.
@@ -150,7 +150,7 @@ def read_records(path: Path, sheets: Sequence[Sheet]) -> int:
     return len(_take_over(path, lines, sheets))
 
 
-def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
+def records_of(sheet: MatchState, numbers: Numbers) -> list[Record]:
     """Return the records of finished games of a match, which are replayed.
 
     The players are called by their specs.
@@ -161,7 +161,7 @@ def records_of(sheet: Sheet, numbers: Numbers) -> list[Record]:
 
 
 def _replayed(
-    sheet: Sheet, numbers: Numbers, actions: npt.NDArray[np.int8]
+    sheet: MatchState, numbers: Numbers, actions: npt.NDArray[np.int8]
 ) -> tuple[npt.NDArray[np.void], list[tuple[str, ...]]]:
     """Return what happened in some games of a match, `GAME` (k,), and their events by label."""
     games, events = sheet.games[numbers], [tuple[str, ...]()] * len(numbers)
@@ -175,7 +175,10 @@ def _replayed(
 
 
 def _take_over(
-    path: Path, lines: list[bytes], sheets: Sequence[Sheet], players: Sequence[str] | None = None
+    path: Path,
+    lines: list[bytes],
+    sheets: Sequence[MatchState],
+    players: Sequence[str] | None = None,
 ) -> list[tuple[int, int]]:
     """Fill the games of some lines into the sheets that they belong to, each verified.
 
@@ -198,8 +201,8 @@ def _take_over(
             _check_board(where, record, sheets)
             games = places.get((record.players, record.seed, record.board))
             if not games:
-                players = " against ".join(map(shown, record.players))
-                on = "" if len(sheets[0].pool) == 1 else f" on {shown(record.board)}"
+                players = " against ".join(map(repr_short, record.players))
+                on = "" if len(sheets[0].pool) == 1 else f" on {repr_short(record.board)}"
                 raise RecordError(
                     f"{where}: {players}{on}, seed {record.seed}, is no game of these matches, or "
                     "comes twice: other agents, another --seed or fewer --games; name another file"
@@ -220,7 +223,7 @@ class _Found(NamedTuple):
     where: str
 
 
-def _fill_in(sheet: Sheet, found: list[_Found]) -> None:
+def _fill_in(sheet: MatchState, found: list[_Found]) -> None:
     for each in found:
         with _named(each.where):
             if each.record.end is None:
@@ -264,7 +267,7 @@ def _named(where: str) -> Iterator[None]:
         raise RecordError(f"{where}: {error}") from None
 
 
-def _check_board(where: str, record: Record, sheets: Sequence[Sheet]) -> None:
+def _check_board(where: str, record: Record, sheets: Sequence[MatchState]) -> None:
     """Refuse a game on a board that is none of the matches'."""
     board = _board_named(record.board, sheets)
     if board is None or record.board_hash != board.hash:
@@ -272,12 +275,12 @@ def _check_board(where: str, record: Record, sheets: Sequence[Sheet]) -> None:
         right = own[0] if len(own) == 1 else board
         expected = repr(own.name) if right is None else f"{right.name!r} ({right.hash})"
         raise RecordError(
-            f"{where}: a game on board {shown(record.board)} ({plain(str(record.board_hash))}), "
+            f"{where}: a game on board {repr_short(record.board)} ({escape_text(str(record.board_hash))}), "
             f"these matches are on {expected}: name another file"
         )
 
 
-def _board_named(name: str, sheets: Sequence[Sheet]) -> Board | None:
+def _board_named(name: str, sheets: Sequence[MatchState]) -> Board | None:
     """Return the board of a name that one of the matches is played on, None if none is."""
     for pool in {id(sheet.pool): sheet.pool for sheet in sheets}.values():
         try:
@@ -287,12 +290,12 @@ def _board_named(name: str, sheets: Sequence[Sheet]) -> Board | None:
     return None
 
 
-def _board_of(sheet: Sheet, game: np.void) -> Board:
+def _board_of(sheet: MatchState, game: np.void) -> Board:
     return sheet.pool[int(game["board"])]
 
 
 def _places(
-    sheets: Sequence[Sheet],
+    sheets: Sequence[MatchState],
 ) -> dict[tuple[tuple[str, ...], int | None, str], list[tuple[int, int]]]:
     """Return by players, seed and board which games they are: (sheet, number)."""
     places: dict[Any, list[tuple[int, int]]] = defaultdict(list)
@@ -303,11 +306,11 @@ def _places(
     return places
 
 
-def _players(sheet: Sheet, seat_of_a: int) -> tuple[str, str]:
+def _players(sheet: MatchState, seat_of_a: int) -> tuple[str, str]:
     return (sheet.b, sheet.a) if seat_of_a else (sheet.a, sheet.b)
 
 
-def _record(sheet: Sheet, number: int, events: tuple[str, ...]) -> Record:
+def _record(sheet: MatchState, number: int, events: tuple[str, ...]) -> Record:
     game, forfeit = sheet.games[number], sheet.forfeits.get(number)
     seat_of_a, result = int(game["seat_of_a"]), float(game["result"])
     points = game["points"].tolist()
@@ -340,7 +343,7 @@ class Merged(NamedTuple):
         unpaired: how many of them have no game with swapped seats beside them: they do not count.
     """
 
-    sheets: list[Sheet]
+    sheets: list[MatchState]
     games: int
     unpaired: int
 
@@ -377,7 +380,7 @@ def merge(files: Sequence[Path], boards: Boards | None = None, *, luck: bool = F
         order = sorted(games)
         seeds = np.array([seed for seed, _ in order], np.int64)
         which = np.array([places[board] for _, board in order], np.int64)
-        sheets.append(Sheet.of_pairs(a, b, pool, seeds, which))
+        sheets.append(MatchState.of_pairs(a, b, pool, seeds, which))
         sheets[-1].luck = luck
     read = sum(read_records(path, sheets) for path in files)
     return Merged(sheets, read, read - sum(2 * len(sheet.match().games) for sheet in sheets))
@@ -396,7 +399,7 @@ def _note(path: Path, pairs: _Pairs) -> None:
             pairs[known][record.seed, record.board].add(a)
 
 
-def shard(sheet: Sheet, number: int, of: int) -> Sheet:
+def shard(sheet: MatchState, number: int, of: int) -> MatchState:
     """Return the sheet of a part of a match: each so many-th pair.
 
     Args:
@@ -411,7 +414,7 @@ def shard(sheet: Sheet, number: int, of: int) -> Sheet:
     if not 1 <= number <= of <= pairs:
         raise ValueError(f"shard: expected I/N with I from 1 to N, N at most {pairs} pairs")
     chosen = sheet.games[2 * (number - 1) :: 2 * of]
-    return Sheet.of_pairs(sheet.a, sheet.b, sheet.pool, chosen["seed"], chosen["board"])
+    return MatchState.of_pairs(sheet.a, sheet.b, sheet.pool, chosen["seed"], chosen["board"])
 
 
 def read_shard(text: str) -> tuple[int, int]:
@@ -420,5 +423,5 @@ def read_shard(text: str) -> tuple[int, int]:
     if len(parts) != 2 or not all(
         one.isascii() and one.isdigit() and len(one) < 10 for one in parts
     ):
-        raise ValueError(f"shard: expected I/N, as 2/8, got {shown(text)}")
+        raise ValueError(f"shard: expected I/N, as 2/8, got {repr_short(text)}")
     return int(parts[0]), int(parts[1])

@@ -18,7 +18,7 @@ from tokaido_env.agents.python_agent import NoAction
 from tokaido_env.agents.registry import make
 from tokaido_env.batch_validation import checked_moves
 from tokaido_env.boards.board import Board
-from tokaido_env.core.arguments import brief, told
+from tokaido_env.core.arguments import format_error, str_short
 from tokaido_env.record import MOST_DETAIL
 
 _MIB = 1 << 20
@@ -62,10 +62,13 @@ def _answer(agent: _Served, what: str, given: Any) -> dict[str, Any]:
     except NoAction as error:
         reason, detail = "illegal", str(error)
     except SystemExit as error:
-        reason, detail = "exit", f"it wants to end the command: {told(error)}"
+        reason, detail = "exit", f"it wants to end the command: {format_error(error)}"
     except BaseException as error:
-        reason, detail = "crash", str(error) if isinstance(error, AgentError) else told(error)
-    return {"reason": reason, "detail": brief(" ".join(detail.split()), MOST_DETAIL)}
+        reason, detail = (
+            "crash",
+            str(error) if isinstance(error, AgentError) else format_error(error),
+        )
+    return {"reason": reason, "detail": str_short(" ".join(detail.split()), MOST_DETAIL)}
 
 
 class _Served:

@@ -29,9 +29,9 @@ from tokaido_env.arena.match import MOST_GAMES, Match
 from tokaido_env.arena.paired_games import Pairs
 from tokaido_env.arena.protocol import OnBoard, counts_of, sheet_of
 from tokaido_env.arena.rating_models import PROBIT, link_of, maximise
-from tokaido_env.arena.tournament import Sheet
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.decoding import Name, Number, Seed, Share, Source, Struct
 
@@ -130,7 +130,7 @@ class Suite(Struct, frozen=True):
         """Return the suite as plain JSON types, as it stands in a file."""
         return {**super().to_dict(), "hash": self.hash}
 
-    def sheets(self, agent: str) -> list[Sheet]:
+    def sheets(self, agent: str) -> list[MatchState]:
         """Return the matches of an agent: on the default board, then on the test boards.
 
         On both it meets each opponent in turn, on the test boards board after board. Every match
@@ -142,7 +142,7 @@ class Suite(Struct, frozen=True):
             for opponent in self.opponents
         ]
 
-    def result(self, sheets: Sequence[Sheet]) -> SuiteResult:
+    def result(self, sheets: Sequence[MatchState]) -> SuiteResult:
         """Return what follows from the matches, which are finished."""
         matches = [sheet.match() for sheet in sheets]
         half = len(self.opponents)
@@ -289,7 +289,7 @@ class Submission(SuiteResult, frozen=True):
             SubmissionError: naming the file and the place in it.
         """
         source = Source.json(path, "submission", SubmissionError)
-        remedy = f"expected a submission to {plain(suite.name)}"
+        remedy = f"expected a submission to {escape_text(suite.name)}"
         source.check_known(remedy, version=VERSION, suite=suite.name, hash=suite.hash)
         return source.decode(cls)
 

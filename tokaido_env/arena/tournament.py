@@ -26,7 +26,7 @@ from tokaido_env.arena.executors import (
 from tokaido_env.arena.game_runner import (
     Finished,
     Forfeits,
-    Job,
+    GameBatchSpec,
     Numbers,
     play_games,
     widened,
@@ -71,12 +71,12 @@ def play_match(
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
     a, b = as_agent(a), as_agent(b)
-    sheet = Sheet(a.spec, b.spec, games, seed, board)
+    sheet = MatchState(a.spec, b.spec, games, seed, board)
     play(sheet, a, b, progress=progress, executor=executor)
     return sheet.match()
 
 
-class Sheet:
+class MatchState:
     """The games of a match as they are filled in while it is played.
 
     Games have numbers: number 2 p + s is pair p with seats swapped s times, 0 or 1.
@@ -123,7 +123,7 @@ class Sheet:
         pool: BoardPool,
         seeds: npt.NDArray[np.int64],
         which: npt.NDArray[np.int64],
-    ) -> Sheet:
+    ) -> MatchState:
         """AgentFactory the sheet of a match whose pairs name their seeds and boards.
 
         Args:
@@ -138,7 +138,9 @@ class Sheet:
         return sheet
 
     @classmethod
-    def of_one(cls, agent: str, board: Board, seeds: Seeds, states: States | None = None) -> Sheet:
+    def of_one(
+        cls, agent: str, board: Board, seeds: Seeds, states: States | None = None
+    ) -> MatchState:
         """Make the sheet of games of an agent against itself, each with luck of its own.
 
         A pair of such games with swapped seats would be the same game twice.
@@ -157,7 +159,7 @@ class Sheet:
     @classmethod
     def by_board(
         cls, a: str, b: str, pool: BoardPool, pairs: int, seed_of: Callable[[str], int]
-    ) -> Sheet:
+    ) -> MatchState:
         """AgentFactory the sheet of a match with as many pairs on each board, board after board.
 
         Args:
@@ -217,7 +219,7 @@ class Sheet:
 
 
 def play(
-    sheet: Sheet,
+    sheet: MatchState,
     a: Agent,
     b: Agent,
     *,
@@ -247,7 +249,12 @@ def play(
 
 
 def finished_games(
-    sheet: Sheet, a: Agent, b: Agent, *, games: int | None = None, executor: Executor | None = None
+    sheet: MatchState,
+    a: Agent,
+    b: Agent,
+    *,
+    games: int | None = None,
+    executor: Executor | None = None,
 ) -> Iterator[Finished]:
     """Play as `play` does; yield games as they have finished and are filled in, each once.
 
@@ -280,7 +287,7 @@ class GamesTask(NamedTuple):
     """
 
     agents: tuple[tuple[str, str, Limits | None], ...]
-    jobs: tuple[Job, ...]
+    jobs: tuple[GameBatchSpec, ...]
 
     def run(self, make: AgentFactory) -> Iterator[Finished]:
         """Play the games: see `Task.run`."""
@@ -293,7 +300,9 @@ class GamesTask(NamedTuple):
         return f"game {first.numbers[0] + 1} of {first.total} and {more} more"
 
 
-def _tasks(sheet: Sheet, a: Agent, b: Agent, games: int | None, workers: int) -> list[GamesTask]:
+def _tasks(
+    sheet: MatchState, a: Agent, b: Agent, games: int | None, workers: int
+) -> list[GamesTask]:
     """Cut the first so many games of a sheet that are not finished into work for an executor."""
     missing = np.flatnonzero(~sheet.finished[:games])
     at_once = max(min(CHUNK, a.games_at_once, b.games_at_once), 1)
@@ -304,12 +313,14 @@ def _tasks(sheet: Sheet, a: Agent, b: Agent, games: int | None, workers: int) ->
     ]
 
 
-def _job(sheet: Sheet, numbers: Numbers) -> Job:
+def _job(sheet: MatchState, numbers: Numbers) -> GameBatchSpec:
     games = sheet.games[numbers]
     used, which = np.unique(games["board"], return_inverse=True)
     boards = [sheet.pool[number] for number in used.tolist()]
     states = None if sheet.states is None else copy_rows(sheet.states, numbers)
-    return Job(numbers, games, boards, which, len(sheet), states, sheet.events, sheet.luck)
+    return GameBatchSpec(
+        numbers, games, boards, which, len(sheet), states, sheet.events, sheet.luck
+    )
 
 
 def play_alone(
@@ -331,7 +342,7 @@ def play_alone(
     Returns:
         `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
     """
-    sheet = Sheet.of_one(agent.spec, board, seeds)
+    sheet = MatchState.of_one(agent.spec, board, seeds)
     play(sheet, agent, agent, progress=progress, executor=executor or SerialExecutor())
     return sheet.games, sheet.actions
 
@@ -353,7 +364,7 @@ def play_on(
     Returns:
         The results of player_0, 1, 0.5 or 0, and its lead in points: float64 (n,) each.
     """
-    sheet = Sheet.of_one(agent.spec, board, seeds, states)
+    sheet = MatchState.of_one(agent.spec, board, seeds, states)
     play(sheet, agent, agent, progress=progress, executor=executor or SerialExecutor())
     points = sheet.games["points"].sum(axis=2, dtype=np.float64)
     return sheet.games["result"], points[:, 0] - points[:, 1]

@@ -14,10 +14,10 @@ from tokaido_env.agent import Agent
 from tokaido_env.arena.game_runner import Numbers
 from tokaido_env.arena.records import read_records
 from tokaido_env.arena.suite import Submission, SubmissionError, Suite, SuiteResult, sha256_of
-from tokaido_env.arena.tournament import Sheet
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.arguments import MOST_PATH, brief, shown
+from tokaido_env.core.arguments import MOST_PATH, repr_short, str_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import FILE, NOTHING, standing
 
@@ -72,7 +72,7 @@ def verify(
     if not 0 <= share <= 1:
         raise ValueError(f"share: expected a number from 0 to 1, got {share}")
     submitted = Submission.load(path, suite)
-    where = brief(path, MOST_PATH)
+    where = str_short(path, MOST_PATH)
     if submitted.records is None:
         raise SubmissionError(f"{where}: records: expected a file of all games, it names none")
     sheets = suite.sheets(submitted.agent)
@@ -90,8 +90,8 @@ def verify(
     found = sha256_of(records)
     if found != submitted.records.sha256:
         raise SubmissionError(
-            f"{where}: records: sha256: expected {found} of {brief(records.name)}, got "
-            f"{shown(submitted.records.sha256)}: it was changed after it was submitted"
+            f"{where}: records: sha256: expected {found} of {str_short(records.name)}, got "
+            f"{repr_short(submitted.records.sha256)}: it was changed after it was submitted"
         )
     progress("the numbers are made anew")
     result = suite.result(sheets)
@@ -99,9 +99,9 @@ def verify(
     return Verified(result, games, repeated)
 
 
-def _replayed(path: Path, sheets: Sequence[Sheet]) -> int:
+def _replayed(path: Path, sheets: Sequence[MatchState]) -> int:
     """Fill all games of a record file into the sheets; refuse one that lacks games."""
-    where = brief(path, MOST_PATH)
+    where = str_short(path, MOST_PATH)
     try:
         if standing(path) not in (FILE, NOTHING):
             raise SubmissionError(f"{where}: records: expected a file, it is {standing(path)}")
@@ -118,32 +118,32 @@ def _replayed(path: Path, sheets: Sequence[Sheet]) -> int:
         if len(missing):
             total = sum(map(len, sheets))
             raise SubmissionError(
-                f"{brief(path, MOST_PATH)}: holds {games:,} of {total:,} games: expected "
+                f"{str_short(path, MOST_PATH)}: holds {games:,} of {total:,} games: expected "
                 f"{_place(sheet, int(missing[0]))}"
             )
     return games
 
 
-def _repeated(path: Path, sheet: Sheet, numbers: Numbers, agent: Agent, side: int) -> int:
+def _repeated(path: Path, sheet: MatchState, numbers: Numbers, agent: Agent, side: int) -> int:
     again = decide_again(sheet, numbers, agent, side)
     if again.different is not None:
         raise SubmissionError(
-            f"{brief(path, MOST_PATH)}: {_told(sheet, again.different, (sheet.a, sheet.b)[side])}"
+            f"{str_short(path, MOST_PATH)}: {_told(sheet, again.different, (sheet.a, sheet.b)[side])}"
         )
     return again.decisions
 
 
-def _told(sheet: Sheet, different: Different, agent: str) -> str:
+def _told(sheet: MatchState, different: Different, agent: str) -> str:
     recorded, decided = (LABELS[i] for i in (different.recorded, different.decided))
     where = f"{_place(sheet, different.game)}, decision {different.decision}"
-    return f"{where}: {shown(agent)} decides {decided!r}, the record has {recorded!r}"
+    return f"{where}: {repr_short(agent)} decides {decided!r}, the record has {recorded!r}"
 
 
-def _place(sheet: Sheet, number: int) -> str:
+def _place(sheet: MatchState, number: int) -> str:
     game = sheet.games[number]
     board = sheet.pool[int(game["board"])].name
     return (
-        f"game {number + 1} of {len(sheet)} against {shown(sheet.b)} on {brief(board)}, "
+        f"game {number + 1} of {len(sheet)} against {repr_short(sheet.b)} on {str_short(board)}, "
         f"seed {game['seed']}, seat {game['seat_of_a']}"
     )
 
@@ -154,7 +154,7 @@ def _compare(where: str, submitted: SuiteResult, found: SuiteResult) -> None:
     for key, value in ours.items():
         if theirs[key] != value:
             raise SubmissionError(
-                f"{where}: {key}: expected {shown(value)} of the games, got {shown(theirs[key])}"
+                f"{where}: {key}: expected {repr_short(value)} of the games, got {repr_short(theirs[key])}"
             )
 
 
@@ -188,7 +188,7 @@ class Again(NamedTuple):
     different: Different | None
 
 
-def decide_again(sheet: Sheet, numbers: Numbers, agent: Agent, side: int) -> Again:
+def decide_again(sheet: MatchState, numbers: Numbers, agent: Agent, side: int) -> Again:
     """Ask an agent for all its decisions of some finished games, at the positions of these games.
 
     An agent has nothing but the position and the random number of the decision, which follows from

@@ -41,7 +41,7 @@ from tokaido_env.boards.reader import (
     table_of,
 )
 from tokaido_env.boards.writer import board_data, board_text, values_of
-from tokaido_env.core.arguments import MOST_PATH, brief, plain, shown
+from tokaido_env.core.arguments import MOST_PATH, escape_text, repr_short, str_short
 from tokaido_env.core.constants import (
     AREAS,
     BOARD,
@@ -100,7 +100,7 @@ class Board:
             return board
         if not isinstance(board, str | Path):
             raise BoardError(
-                f"board: expected a name, the path of a .toml or a Board, got {shown(board)}"
+                f"board: expected a name, the path of a .toml or a Board, got {repr_short(board)}"
             )
         if is_family(board):
             return cls._of_family(str(board))
@@ -110,7 +110,7 @@ class Board:
             if str(board) not in built_in_boards():
                 raise BoardError(f"{_unknown(str(board))}, or a path to a .toml")
         if standing(path) != FILE:
-            raise BoardError(f"{brief(path, MOST_PATH)}: no such board file")
+            raise BoardError(f"{str_short(path, MOST_PATH)}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)
 
@@ -162,7 +162,7 @@ class Board:
         file = Path(path)
         if file.suffix != ".toml":
             raise BoardError(
-                f"path: expected a name that ends in .toml, got {brief(file, MOST_PATH)}"
+                f"path: expected a name that ends in .toml, got {str_short(file, MOST_PATH)}"
             )
         write_text(file, self.to_toml())
 
@@ -214,7 +214,7 @@ class Board:
         """
         if provenance not in PROVENANCES:
             one = ", ".join(PROVENANCES)
-            raise BoardError(f"provenance: expected one of {one}, got {shown(provenance)}")
+            raise BoardError(f"provenance: expected one of {one}, got {repr_short(provenance)}")
         new = dict.fromkeys(names, provenance)
         for name in new:
             self._check_named(name)
@@ -228,8 +228,8 @@ class Board:
         values = self.values()
         if name not in values and name not in map(table_of, values):
             raise BoardError(
-                f"{plain(self.name)}: expected a table or a single value of the board, such as "
-                f"culture or culture.6, got {shown(name)}"
+                f"{escape_text(self.name)}: expected a table or a single value of the board, such as "
+                f"culture or culture.6, got {repr_short(name)}"
             )
 
     @functools.cached_property
@@ -319,7 +319,7 @@ def built_in_boards() -> list[str]:
 
 def _unknown(name: str) -> str:
     names = ", ".join(built_in_boards())
-    return f"unknown board {shown(name)}: expected one of {names}, family:NUMBER"
+    return f"unknown board {repr_short(name)}: expected one of {names}, family:NUMBER"
 
 
 @functools.lru_cache(maxsize=64)
@@ -339,8 +339,8 @@ def _warn_of_name(board: Board, path: Path) -> None:
         return
     if known.hash != board.hash:
         warnings.warn(
-            f"{brief(path, MOST_PATH)}: name: expected one of its own, as its values differ from "
-            f"those of the board {shown(board.name)}: what is recorded of it by this name would "
+            f"{str_short(path, MOST_PATH)}: name: expected one of its own, as its values differ from "
+            f"those of the board {repr_short(board.name)}: what is recorded of it by this name would "
             "be refused for its hash",
             BoardNameWarning,
             stacklevel=4,

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.procedural import PREFIX, is_family, numbers_of
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.constants import BOARD
 from tokaido_env.core.rng import boards_of_seeds
 
@@ -81,7 +81,7 @@ class BoardPool:
         return (self[index] for index in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"<BoardPool {shown(self.name)}, {len(self)} boards>"
+        return f"<BoardPool {repr_short(self.name)}, {len(self)} boards>"
 
     @property
     def records(self) -> npt.NDArray[np.void]:
@@ -148,7 +148,7 @@ class BoardPool:
             own = number in self._boards and name == f"{PREFIX}{number}"  # not the name of a pool
             index = number - self._boards[0] if own else -1
         if index < 0:
-            raise BoardError(f"{shown(name)} is no board of {shown(self.name)}")
+            raise BoardError(f"{repr_short(name)} is no board of {repr_short(self.name)}")
         return index
 
     def found(

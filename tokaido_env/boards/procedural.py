@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.arguments import as_integer, shown
+from tokaido_env.core.arguments import as_integer, repr_short
 
 PREFIX = "family:"
 MOST_NUMBER = 2**31 - 1
@@ -48,7 +48,7 @@ def numbers_of(spec: str) -> range:
     if not is_family(spec) or found is None or found[1] not in SPLITS:
         splits = ", ".join(SPLITS)
         raise BoardError(
-            f"{shown(spec)}: expected family:NUMBER, or family:SPLIT or family:SPLIT/COUNT with a "
+            f"{repr_short(spec)}: expected family:NUMBER, or family:SPLIT or family:SPLIT/COUNT with a "
             f"split of {splits}"
         )
     split = SPLITS[found[1]]
@@ -71,5 +71,5 @@ def check_number(number: object) -> int:
     """
     known = as_integer(number)
     if known is None or not 0 <= known <= MOST_NUMBER:
-        raise BoardError(f"board number: expected 0 to {MOST_NUMBER}, got {shown(number)}")
+        raise BoardError(f"board number: expected 0 to {MOST_NUMBER}, got {repr_short(number)}")
     return known

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.boards.geometry import area_paths, component, edges
-from tokaido_env.core.arguments import MOST_NAME, MOST_PATH, brief, plain
+from tokaido_env.core.arguments import MOST_NAME, MOST_PATH, escape_text, str_short
 from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
@@ -77,7 +77,7 @@ def read_board_file(path: Path) -> dict[str, Any]:
     try:
         data = read_toml(path)
     except ValueError as error:
-        raise BoardError(plain(str(error), MOST_PATH + 250)) from None
+        raise BoardError(escape_text(str(error), MOST_PATH + 250)) from None
     return read_board_data(data, str(path))
 
 
@@ -117,7 +117,7 @@ class DataReader:
         """Refuse what is not right; `key` is the error's where the message does not begin so."""
         if not right:
             kind = "" if type(got) in _KNOWN_TYPES else f" of type {type(got).__name__}"
-            message = f"{self._prefix}{where}: expected {wanted}, got {brief(got)}{kind}"
+            message = f"{self._prefix}{where}: expected {wanted}, got {str_short(got)}{kind}"
             raise self._error(message, where.partition(" ")[0] if key is None else key)
 
     def _expect_keys(
@@ -132,7 +132,7 @@ class DataReader:
         for name in table:
             if not _is_one_of(name, keys):
                 wanted = "only the keys " + ", ".join(keys)
-                self._expect(False, where, wanted, name, within + brief(name))
+                self._expect(False, where, wanted, name, within + str_short(name))
 
     def _one_of(self, key: str, value: Any, names: Collection[str]) -> str:
         self._expect(_is_one_of(value, names), key, "one of " + ", ".join(names), value)
@@ -155,7 +155,9 @@ class _BoardReader(DataReader):
     """Reads the data of one board."""
 
     def __init__(self, source: str, data: Any) -> None:
-        super().__init__(BoardError, f"{plain(source, MOST_PATH)}: ", "the top level", "a table")
+        super().__init__(
+            BoardError, f"{escape_text(source, MOST_PATH)}: ", "the top level", "a table"
+        )
         self.source = source
         self.data = data
         self.format = FORMATS[-1]
@@ -334,7 +336,7 @@ class _BoardReader(DataReader):
         for name, provenance in single.items():
             if not _is_one_of(name, names):
                 wanted = f"names of values in [{entry}] only, in quotes: {_listed(names)}"
-                self._expect(False, key, wanted, name, f"{key}.{brief(name)}")
+                self._expect(False, key, wanted, name, f"{key}.{str_short(name)}")
             place = f"{key}.{name}"
             self.provenance[f"{entry}.{name}"] = self._one_of(place, provenance, PROVENANCES)
 
@@ -351,8 +353,8 @@ class _BoardReader(DataReader):
         lost = [name for name in names if name not in table]
         more = [name for name in table if not _is_one_of(name, names)]
         if lost or more:
-            place = f"{key}.{brief((lost + more)[0])}"
-            self._expect(False, key, wanted, " ".join(map(brief, table)) or "none", place)
+            place = f"{key}.{str_short((lost + more)[0])}"
+            self._expect(False, key, wanted, " ".join(map(str_short, table)) or "none", place)
 
     def _expect_list(self, key: str, value: Any, length: int, what: str) -> None:
         right = isinstance(value, list) and len(value) == length

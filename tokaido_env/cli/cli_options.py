@@ -18,10 +18,10 @@ from tokaido_env.arena.match_series import Result, Watch, play_series
 from tokaido_env.arena.rating_models import LINKS
 from tokaido_env.arena.ratings import LINK, Rating
 from tokaido_env.arena.records import Records
-from tokaido_env.arena.tournament import Report, Sheet
+from tokaido_env.arena.tournament import MatchState, Report
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.command import INTERRUPTED
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import write_text
 from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
 from tokaido_env.report.progress import match_bar
@@ -118,7 +118,7 @@ def _adjusted(match: Match) -> dict[str, Any] | None:
 
 
 def bar(
-    sheet: Sheet, number: str, title: str = "", note: Callable[[], str] = str
+    sheet: MatchState, number: str, title: str = "", note: Callable[[], str] = str
 ) -> AbstractContextManager[Report]:
     """Return the bar of a match.
 
@@ -134,7 +134,7 @@ def bar(
 
 def play_kept(
     pairs: Sequence[tuple[Agent, Agent]],
-    sheets: Sequence[Sheet],
+    sheets: Sequence[MatchState],
     records: Records | None,
     *,
     executor: str | None,
@@ -172,7 +172,7 @@ def _tell_taken(records: Records) -> None:
         print(f"evaluate: {records.taken:,} games taken over", file=sys.stderr)
 
 
-def tell_forfeits(sheets: Sequence[Sheet]) -> None:
+def tell_forfeits(sheets: Sequence[MatchState]) -> None:
     """Say who has forfeited games, how many, and why the first."""
     found: dict[str, list[Forfeit]] = defaultdict(list)
     for sheet in sheets:
@@ -182,12 +182,12 @@ def tell_forfeits(sheets: Sequence[Sheet]) -> None:
     for name, forfeits in found.items():
         counts = Counter(forfeit.reason for forfeit in forfeits)
         why = ", ".join(f"{reason} {counts[reason]:,}" for reason in REASONS if counts[reason])
-        first = plain(forfeits[0].detail, MOST_DETAIL)
+        first = escape_text(forfeits[0].detail, MOST_DETAIL)
         games = "1 game" if len(forfeits) == 1 else f"{len(forfeits):,} games"
-        print(f"evaluate: {plain(name)} forfeits {games} ({why}): {first}", file=sys.stderr)
+        print(f"evaluate: {escape_text(name)} forfeits {games} ({why}): {first}", file=sys.stderr)
 
 
-def tell_stopped(stopped: BaseException, sheets: Sequence[Sheet], records: Path | None) -> int:
+def tell_stopped(stopped: BaseException, sheets: Sequence[MatchState], records: Path | None) -> int:
     """Say what has stopped matches and how far they are; return the exit status."""
     interrupted = isinstance(stopped, KeyboardInterrupt)
     played, total = sum(int(s.finished.sum()) for s in sheets), sum(map(len, sheets))

@@ -40,7 +40,7 @@ from tokaido_env.arena.ratings import Rating, anchor_of, fit, rate_matches
 from tokaido_env.arena.records import Records, merge, read_shard, shard
 from tokaido_env.arena.sandbox import CAN_FORK, MEMORY, Limits, check_limits, make_sandboxed
 from tokaido_env.arena.sequential_test import check_error
-from tokaido_env.arena.tournament import Sheet
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.calibrate import calibrate_agent
 from tokaido_env.cli.cli_options import (
@@ -59,7 +59,7 @@ from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
 from tokaido_env.cli.ladders import build_ladder, place_agent
 from tokaido_env.cli.protocols import generalise, suite, verify_submission
 from tokaido_env.cli.regret import regret
-from tokaido_env.core.arguments import check_seed, plain
+from tokaido_env.core.arguments import check_seed, escape_text
 from tokaido_env.core.optional_deps import require
 from tokaido_env.files import check_outputs
 from tokaido_env.report import tables
@@ -155,7 +155,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     agents = [_make(spec, options) for spec in options.agents]
     names, met = options.names, list(combinations(range(len(agents)), 2))
     pairs = [(agents[i], agents[j]) for i, j in met]
-    sheets = [Sheet(names[i], names[j], options.games, options.seed, board) for i, j in met]
+    sheets = [MatchState(names[i], names[j], options.games, options.seed, board) for i, j in met]
     if options.shard is not None:
         sheets = [shard(sheet, *read_shard(options.shard)) for sheet in sheets]
     for sheet in sheets:
@@ -326,7 +326,7 @@ def _show_matches(results: list[Result], options: argparse.Namespace, title: str
 
 
 def _draw(
-    rated: _Rated, options: argparse.Namespace, board: BoardPool, sheets: list[Sheet]
+    rated: _Rated, options: argparse.Namespace, board: BoardPool, sheets: list[MatchState]
 ) -> None:
     """Write figures and the page, if asked for."""
     from tokaido_env.report.figures import write_plots
@@ -349,7 +349,7 @@ def _draw(
             games=games,
         )
         linked = sum(map(len, games))
-        print(f"{plain(str(options.report))}: {linked} games to step through")
+        print(f"{escape_text(str(options.report))}: {linked} games to step through")
 
 
 def _heading(agents: list[str]) -> str:

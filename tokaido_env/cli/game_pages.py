@@ -12,7 +12,7 @@ import numpy as np
 from tokaido_env.arena.game_runner import Numbers
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.records import records_of
-from tokaido_env.arena.tournament import Sheet
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.report.progress import match_bar
 
@@ -41,7 +41,7 @@ def folder_of(report: Path) -> Path:
 
 
 def write_games(
-    matches: Sequence[Match], sheets: Sequence[Sheet], report: Path, each: int | None = None
+    matches: Sequence[Match], sheets: Sequence[MatchState], report: Path, each: int | None = None
 ) -> list[Links]:
     """Write some games of each match as pages.
 
@@ -88,7 +88,7 @@ def choose_games(match: Match, count: int) -> list[int]:
     return [int(order[round(place)]) for place in places]
 
 
-def _numbers(match: Match, sheet: Sheet) -> Numbers:
+def _numbers(match: Match, sheet: MatchState) -> Numbers:
     """Return which games of the sheet are those of the match."""
     pairs = sheet.finished.reshape(-1, 2).all(axis=1)
     return np.flatnonzero(np.repeat(pairs, 2))[: match.results.size]

@@ -31,7 +31,7 @@ from tokaido_env.arena.ratings import (
     rate_matches,
     rate_steps,
 )
-from tokaido_env.arena.tournament import Sheet, play
+from tokaido_env.arena.tournament import MatchState, play
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.cli_options import (
     Scale,
@@ -194,7 +194,7 @@ def _player(options: argparse.Namespace, board: BoardPool) -> Iterator[Play]:
 
     def play_two(a: str, b: str, games: int, seed: int) -> Match:
         agents = make(a), make(b)
-        sheet = Sheet(a, b, min(games, options.games), seed, board)
+        sheet = MatchState(a, b, min(games, options.games), seed, board)
         with bar(sheet, "") as progress:
             play(sheet, *agents, progress=progress, executor=executor)
         return sheet.match()

@@ -76,11 +76,11 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
         from tokaido_env.web.server import address, listen, new_token, serve
     except ModuleNotFoundError as error:
         raise missing("--terminal needs nothing, the page needs", error.name, "play") from None
-    from tokaido_env.web.live_game import Table
+    from tokaido_env.web.live_game import LiveGame
 
     listener, token = listen(options.port), new_token()
     file = None if options.save is None else Path(options.save)
-    table = Table(session, file, options.advice)
+    table = LiveGame(session, file, options.advice)
     page = address(listener.getsockname()[1], token)
     print(f"{page}\nCtrl-C ends it", flush=True)
     if not options.no_browser and not webbrowser.open(page):

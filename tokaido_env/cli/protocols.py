@@ -23,11 +23,11 @@ from tokaido_env.arena import records as match_records
 from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.suite import Records, Submission, SubmissionError, Suite
-from tokaido_env.arena.tournament import Sheet
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.verification import REPEATS, SHARE, Again, decide_again, verify
 from tokaido_env.cli.cli_options import add_executor, bar, play_kept, tell_stopped
 from tokaido_env.cli.command import program
-from tokaido_env.core.arguments import check_seed, plain
+from tokaido_env.core.arguments import check_seed, escape_text
 from tokaido_env.core.optional_deps import require
 from tokaido_env.core.threads import one_thread
 from tokaido_env.decoding import Number, Source, Struct
@@ -88,9 +88,9 @@ def _check(
 
 def _play(
     agents: Sequence[tuple[Agent, Agent]],
-    sheets: Sequence[Sheet],
+    sheets: Sequence[MatchState],
     options: argparse.Namespace,
-    note: Callable[[Sheet], str],
+    note: Callable[[MatchState], str],
 ) -> int:
     """Play the matches of a protocol, or go on with them; return 0, or the status of a stop."""
     path, count = options.records, len(sheets)
@@ -176,7 +176,7 @@ class Timing(Struct, frozen=True):
     seconds_a_move: Number
 
 
-def _timed(agent: Agent, sheets: Sequence[Sheet]) -> tuple[int, list[float]]:
+def _timed(agent: Agent, sheets: Sequence[MatchState]) -> tuple[int, list[float]]:
     """Return how many decisions an agent repeats, and the processor time of one, each time."""
 
     def again() -> list[Again]:
@@ -218,7 +218,7 @@ def verify_submission(arguments: Sequence[str]) -> int:
         share=options.share,
         seed=options.seed,
         agent=None if options.agent is None else make(options.agent),
-        progress=lambda what: print(f"evaluate: {plain(what)}", file=sys.stderr),
+        progress=lambda what: print(f"evaluate: {escape_text(what)}", file=sys.stderr),
     )
     for table in report.suite_tables(found.result):
         print_table(table)
@@ -269,13 +269,13 @@ def _measure_generalisation(agent: Agent, opponent: Agent, options: argparse.Nam
     result = planned.result(sheets)
     _write(options.json, result.to_dict())
     print_table(report.generalisation_table(result))
-    print(plain(report.meaning(result), 500))
+    print(escape_text(report.meaning(result), 500))
     if options.plots is not None:
         report.write_result_plots(result, options.plots)
     return 0
 
 
-def _boards_done(sheet: Sheet) -> str:
+def _boards_done(sheet: MatchState) -> str:
     """Return on how many boards all games are finished: as many on each, board after board."""
     done = int(sheet.finished.reshape(len(sheet.pool), -1).all(axis=1).sum())
     return f", {done} of {len(sheet.pool)} boards"

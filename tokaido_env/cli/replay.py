@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tokaido_env.cli.command import parser_of, reports_errors
-from tokaido_env.core.arguments import plain, shown
+from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.record import Record, RecordError, load, replay
@@ -69,8 +69,8 @@ def _chosen(records: Sequence[Record], options: argparse.Namespace) -> Games:
         return games
     names = sorted({name for record in records for name in record.players})
     if options.lost_by not in names:
-        listed = ", ".join(plain(name) for name in names[:_SHOWN])
-        raise RecordError(f"--lost-by: expected one of {listed}, got {shown(options.lost_by)}")
+        listed = ", ".join(escape_text(name) for name in names[:_SHOWN])
+        raise RecordError(f"--lost-by: expected one of {listed}, got {repr_short(options.lost_by)}")
     return {number: one for number, one in games.items() if _loser(one) == options.lost_by}
 
 
@@ -78,7 +78,7 @@ def _range(text: str, count: int) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text)
     first, last = map(int, found.groups()) if found else (0, 0)
     if not 1 <= first <= last <= count:
-        raise RecordError(f"--games: expected A-B, lines from 1 to {count}, got {shown(text)}")
+        raise RecordError(f"--games: expected A-B, lines from 1 to {count}, got {repr_short(text)}")
     return first, last
 
 
@@ -117,8 +117,8 @@ def _write_page(games: Games, options: argparse.Namespace) -> int:
 
 def _print_game(number: int, record: Record, options: argparse.Namespace) -> None:
     seed = "" if record.seed is None else f", seed {record.seed}"
-    names = " against ".join(map(plain, record.players))
-    print(f"game {number}: {names}, {plain(record.board)}{seed}")
+    names = " against ".join(map(escape_text, record.players))
+    print(f"game {number}: {names}, {escape_text(record.board)}{seed}")
     if not options.quiet:
         played = replay(record, options.board)
         for event, state in zip(played.labels(), played.states, strict=False):

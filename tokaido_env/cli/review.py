@@ -23,7 +23,7 @@ from tokaido_env.cli.command import parser_of, reports_errors
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import check_outputs, whole_file, write_text
 from tokaido_env.record import Record, RecordError, read_each
 from tokaido_env.render.narration import shown_names
@@ -155,7 +155,7 @@ def _print(record: Record, found: Review) -> None:
     from tokaido_env.web.review_section import totals_rows, worst_of
 
     first, second = shown_names(record.players)
-    title = f"{first} against {second}, {plain(record.board)}"
+    title = f"{first} against {second}, {escape_text(record.board)}"
     print_table(Table(title, ("", first, second), totals_rows(found)))
     labels, worst = found.played.labels(), worst_of(found, _LISTED)
     rows = [

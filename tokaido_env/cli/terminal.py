@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tokaido_env.agent import Agent, as_agent
-from tokaido_env.core.arguments import IllegalMove, plain
+from tokaido_env.core.arguments import IllegalMove, escape_text
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.record import save
 from tokaido_env.render.ansi import draw, has_colors
@@ -157,7 +157,7 @@ class Terminal:
         self._advisor = as_agent(self._advisor)
         advice = self.session.advise(self._advisor)
         wins = "" if advice.wins is None else f": you win {advice.wins:.0%}"
-        self._print(f"  {plain(self._advisor.spec)}{wins}")
+        self._print(f"  {escape_text(self._advisor.spec)}{wins}")
         for move in advice.moves:
             self._print(f"  {move.words()}")
 

@@ -107,10 +107,10 @@ def ask(*specs: str) -> None:
 def use_agents() -> None:
     """Ask agents that do not search far, play a match, and count its luck."""
     from tokaido_env.agents import make
-    from tokaido_env.arena.tournament import Sheet, play
+    from tokaido_env.arena.tournament import MatchState, play
 
     ask("random", "greedy", "heuristic", "expectimax:depth=1")
-    sheet = Sheet("random", "greedy", FEW, 0, "shikoku")
+    sheet = MatchState("random", "greedy", FEW, 0, "shikoku")
     sheet.luck = True
     play(sheet, make("random"), make("greedy"))
 

@@ -33,7 +33,7 @@ def check_seed(seed: object) -> int:
     number = as_integer(seed)
     if number is None or not 0 <= number <= MAX_SEED:
         raise SeedError(
-            f"seed: expected an integer from 0 to {MAX_SEED} (2**53 - 1), got {shown(seed)}"
+            f"seed: expected an integer from 0 to {MAX_SEED} (2**53 - 1), got {repr_short(seed)}"
         )
     return number
 
@@ -57,7 +57,7 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
         right = False
     if not right:
         one = ", ".join(map(repr, known))
-        raise ValueError(f"{name}: expected one of {one}, got {shown(value)}")
+        raise ValueError(f"{name}: expected one of {one}, got {repr_short(value)}")
 
 
 def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -65,41 +65,41 @@ def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
         return np.asarray(values)
     except Exception:  # ragged, nested too deeply, or a stranger's own
-        raise ValueError(f"{name}: expected an array, got {shown(values)}") from None
+        raise ValueError(f"{name}: expected an array, got {repr_short(values)}") from None
 
 
-def form(array: npt.NDArray[Any]) -> str:
+def describe_array(array: npt.NDArray[Any]) -> str:
     """Return dtype and shape of an array, for a message."""
-    return f"{brief(array.dtype)} of shape {brief(array.shape)}"
+    return f"{str_short(array.dtype)} of shape {str_short(array.shape)}"
 
 
-def joined(errors: Iterable[str], n: int, things: str, most: int = 450) -> str:
+def join_limited(errors: Iterable[str], n: int, things: str, most: int = 450) -> str:
     """Return as many of n errors about things as there is room for, one at least."""
-    told = ""
+    format_error = ""
     for j, error in enumerate(errors):
-        if told and len(told) + len(error) > most:
-            return f"{told}; and {n - j} more {things}"
-        told += f"; {error}" if told else error
-    return told
+        if format_error and len(format_error) + len(error) > most:
+            return f"{format_error}; and {n - j} more {things}"
+        format_error += f"; {error}" if format_error else error
+    return format_error
 
 
-def shown(value: object, most: int = MOST_SHOWN) -> str:
+def repr_short(value: object, most: int = MOST_SHOWN) -> str:
     """Return a value that a stranger wrote as `repr` does, for a message: short, in one line."""
-    return plain(_text(repr, value[: most + 1] if isinstance(value, str) else value), most)
+    return escape_text(_text(repr, value[: most + 1] if isinstance(value, str) else value), most)
 
 
-def brief(value: object, most: int = MOST_SHOWN) -> str:
+def str_short(value: object, most: int = MOST_SHOWN) -> str:
     """Return a value that a stranger wrote as `str` does, for a message: short, in one line."""
-    return plain(_text(str, value), most)
+    return escape_text(_text(str, value), most)
 
 
-def told(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """Return an error in one line, with the place in the code where it came up.
 
     `SystemExit` is one too: an agent may not end the command.
     """
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    text = brief(" ".join(str(error).split()), 200)
+    text = str_short(" ".join(str(error).split()), 200)
     return f"{type(error).__name__}: {text} ({Path(frame.filename).name}, line {frame.lineno})"
 
 
@@ -110,7 +110,7 @@ def _text(convert: Callable[[object], str], value: object) -> str:
         return f"{type(value).__name__} of a size that cannot be shown"
 
 
-def plain(text: str, most: int = MOST_SHOWN) -> str:
+def escape_text(text: str, most: int = MOST_SHOWN) -> str:
     """Return text that a stranger wrote, for a message or a terminal: short, in one line.
 
     What cannot be printed, as the escape sequences that steer a terminal, stands as in `repr`.

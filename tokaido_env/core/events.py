@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.actions import IDS, LABELS
-from tokaido_env.core.arguments import as_integer, shown
+from tokaido_env.core.arguments import as_integer, repr_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.constants import CHARACTERS, COASTAL_TOWNS, ICONS, SIDES, WARES
 from tokaido_env.core.rules import MAX_OUTCOMES, legal_mask
@@ -107,17 +107,17 @@ def refusal(
     phase, number = Phase(states["phase"][i]), as_integer(move)
     move = move if number is None else number
     if phase == OVER:
-        return f"illegal action {shown(move, _MOST_MOVE)}: the game is over"
+        return f"illegal action {repr_short(move, _MOST_MOVE)}: the game is over"
     actions = actions_of(legal_mask(boards, states, i))
     if actions:
         known = number is not None and 0 <= number < len(LABELS)
         name = f" ({LABELS[number or 0]})" if known else ""
         legal = ", ".join(f"{LABELS[action]} ({action})" for action in actions)
         who = f"player {states['player'][i]} at {phase.name}"
-        return f"illegal action {shown(move, _MOST_MOVE)}{name}: legal are {legal} for {who}"
+        return f"illegal action {repr_short(move, _MOST_MOVE)}{name}: legal are {legal} for {who}"
     weights = np.zeros(MAX_OUTCOMES, np.int64)
     _, step = weights_of(boards, states, i, weights)
     possible = np.flatnonzero(weights).tolist()
     listed = ", ".join(f"{outcome_label(kinds, phase, step, k)} ({k})" for k in possible[:_SHOWN])
     more = ", …" if len(possible) > _SHOWN else ""
-    return f"no outcome {shown(move, _MOST_MOVE)} at {phase.name}: possible are {listed}{more}"
+    return f"no outcome {repr_short(move, _MOST_MOVE)} at {phase.name}: possible are {listed}{more}"

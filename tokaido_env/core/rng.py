@@ -116,7 +116,7 @@ def sample(board: Row, s: Row, luck: Row) -> Outcome:
 
 
 @kernel
-def settle(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
+def resolve_chance(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
     """Play outcomes of chance until a decision or the end.
 
     Args:
@@ -131,8 +131,10 @@ def settle(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
 
 
 @kernel
-def resolve(board: Row, s: Row, luck: Row, mask: Mask, events: Any, n: int) -> tuple[Mask, int]:
-    """Play outcomes of chance as `settle`, and write them to `events` from `n` on.
+def resolve_chance_logged(
+    board: Row, s: Row, luck: Row, mask: Mask, events: Any, n: int
+) -> tuple[Mask, int]:
+    """Play outcomes of chance as `resolve_chance`, and write them to `events` from `n` on.
 
     Returns:
         What is legal then, and where the events end.

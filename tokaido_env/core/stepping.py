@@ -16,10 +16,10 @@ from tokaido_env.core.rng import (
     begin_luck,
     board_of_seed,
     key_of_seed,
-    resolve,
+    resolve_chance,
+    resolve_chance_logged,
     sample,
     seed_of_episode,
-    settle,
 )
 from tokaido_env.core.rules import (
     apply,
@@ -114,7 +114,7 @@ def _move(board: Row, s: Row, luck: Row, slot: Row, mask: Mask, move: int, mode:
         else:
             mask = apply_outcome(board, s, move)
     if int(mode["sampled"]):
-        mask = settle(board, s, luck, mask)
+        mask = resolve_chance(board, s, luck, mask)
     return mask
 
 
@@ -248,7 +248,7 @@ def advance(
         n += 1
         mask = apply_outcome(board, s, move) if is_chance(s) else apply(board, s, move)
     if sampled:
-        mask, n = resolve(board, s, lucks[i], mask, history, n)
+        mask, n = resolve_chance_logged(board, s, lucks[i], mask, history, n)
     history[0] = n - 1
     return int(mask), int(s["player"])
 

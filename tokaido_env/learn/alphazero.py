@@ -32,7 +32,7 @@ from tokaido_env.arena.executors import policy_sha256
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match_series import play_series
 from tokaido_env.arena.suite import sha256_of
-from tokaido_env.arena.tournament import Sheet
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked
@@ -180,7 +180,7 @@ class AlphaZeroTrainer:
         paths = self.run.snapshot(number), self._path_of(incumbent)
         a, b = (make(f"policy:{path_in_spec(str(path))}") for path in paths)
         seed = match_seed(settings.seed, "alphazero", "promotion", str(number))
-        sheet = Sheet(a.spec, b.spec, settings.promotion_games, seed, self.run.pool)
+        sheet = MatchState(a.spec, b.spec, settings.promotion_games, seed, self.run.pool)
         results, stopped = play_series(
             [(a, b)], [sheet], error=_PROMOTION_ERROR, executor=self.run.executor
         )

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from tokaido_env.agents.policy import check_tensors
-from tokaido_env.core.arguments import plain, shown
+from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.files import FOLDER, NOTHING, UNFINISHED, read_json, standing, sync, sync_folder
 from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.safe_npz import check_file, read_arrays
@@ -121,7 +121,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 def broken(path: Path, error: Exception, advice: str) -> RunError:
     """Return what is to be said of a checkpoint that cannot be read."""
     said = str(error) if isinstance(error, ValueError | SafetensorError) else repr(error)
-    what = plain(f"no key {error}" if isinstance(error, KeyError) else said, 300)
+    what = escape_text(f"no key {error}" if isinstance(error, KeyError) else said, 300)
     return RunError(f"{path}: broken checkpoint: {what}: {advice}")
 
 
@@ -278,6 +278,6 @@ def _set_numpy_state(state: list[Any]) -> None:
     right = isinstance(keys, list) and len(keys) == _KEYS and type(position) is int
     if not right or not 0 <= position <= _KEYS:  # NumPy does not look at the place
         raise ValueError(
-            f"{_STATE}: numpy: expected {_KEYS} keys and a place in them, got {shown(position)}"
+            f"{_STATE}: numpy: expected {_KEYS} keys and a place in them, got {repr_short(position)}"
         )
     np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002

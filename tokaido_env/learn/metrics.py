@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.files import naming, parse_json, read_text, sync, write_text
 from tokaido_env.learn.settings_schema import RunError
 
@@ -112,5 +112,5 @@ def _done_of(line: str, unit: str) -> int:
     data = parse_json(line)
     done = data.get(unit) if isinstance(data, dict) else None
     if type(done) is not int:
-        raise ValueError(f'expected an object with "{unit}", got {shown(data)}')
+        raise ValueError(f'expected an object with "{unit}", got {repr_short(data)}')
     return done

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.arguments import MAX_SEED, shown
+from tokaido_env.core.arguments import MAX_SEED, repr_short
 from tokaido_env.learn.settings import PpoSettings, split_specs
 
 LATEST = "latest"
@@ -138,7 +138,7 @@ class OpponentPool:
         """
         for key, known in (("snapshots", ()), ("seated", (LATEST, *self._agents))):
             if not isinstance(data[key], list):
-                raise ValueError(f"pool: {key}: expected a list, got {shown(data[key])}")
+                raise ValueError(f"pool: {key}: expected a list, got {repr_short(data[key])}")
             for name in data[key]:
                 _check_name(name, known)
         _check_results(data["results"])
@@ -173,20 +173,20 @@ def _check_name(name: object, known: Sequence[str]) -> None:
     right = isinstance(name, str) and (name in known or bool(_SNAPSHOT.fullmatch(name)))
     if not right:
         expected = ", ".join(["the number of a snapshot", *known])
-        raise ValueError(f"pool: expected {expected}, got {shown(name)}")
+        raise ValueError(f"pool: expected {expected}, got {repr_short(name)}")
 
 
 def _check_results(results: object) -> None:
     if not isinstance(results, dict):
-        raise ValueError(f"pool: results: expected an object, got {shown(results)}")
+        raise ValueError(f"pool: results: expected an object, got {repr_short(results)}")
     for name, result in results.items():
         counts = result if isinstance(result, dict) else {}
         points, games = counts.get("points", ""), counts.get("games", "")
         right = type(points) in (int, float) and type(games) in (int, float)
         if not right or not 0 <= points <= games <= MAX_SEED or not games:
             raise ValueError(
-                f"pool: results: {shown(name)}: expected points, and at least as many games, got "
-                f"{shown(result)}"
+                f"pool: results: {repr_short(name)}: expected points, and at least as many games, got "
+                f"{repr_short(result)}"
             )
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tokaido_env.batch_validation import check_states
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import legal
 from tokaido_env.core.state import STATE, copy_rows
@@ -131,7 +131,7 @@ def load_samples(path: Path, board: Boards) -> Samples:
         _check_samples(samples, pool)
         return samples
     except (OSError, ValueError) as error:
-        what = plain(str(error), 300)
+        what = escape_text(str(error), 300)
         raise RunError(
             f"{path}: broken samples: {what}: delete it to have them played again"
         ) from None

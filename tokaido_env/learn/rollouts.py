@@ -30,7 +30,7 @@ from tokaido_env.observers import masks
 STEP = 512
 """Matrices have a multiple of so many rows: PyTorch plans a product anew for each new size."""
 
-NO_MOVE = -1e9  # the logit of what is illegal
+ILLEGAL_LOGIT = -1e9  # the logit of what is illegal
 
 
 class Decisions(NamedTuple):
@@ -57,10 +57,10 @@ class Decisions(NamedTuple):
     value: npt.NDArray[np.float32]
     """(n,), for player_0."""
     chance: npt.NDArray[np.int64]
-    """(n,), the row of `Chances` that it led to, -1 for none."""
+    """(n,), the row of `ChanceNodes` that it led to, -1 for none."""
 
 
-class Chances(NamedTuple):
+class ChanceNodes(NamedTuple):
     """All nodes at chance that a decision of these games led to."""
 
     inputs: torch.Tensor
@@ -74,7 +74,7 @@ class Chances(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Played:
+class Rollout:
     """Games that ended.
 
     Attributes:
@@ -86,12 +86,12 @@ class Played:
     """
 
     decisions: Decisions
-    chances: Chances
+    chances: ChanceNodes
     results: npt.NDArray[np.float32]
     ends: npt.NDArray[np.int16]
 
 
-def play_games(network: PolicyNetwork, pool: BoardPool, games: int, seed: int) -> Played:
+def play_games(network: PolicyNetwork, pool: BoardPool, games: int, seed: int) -> Rollout:
     """Play games to their end; actions are drawn by the policy.
 
     Args:
@@ -117,7 +117,7 @@ def play_games(network: PolicyNetwork, pool: BoardPool, games: int, seed: int) -
 
 
 def _ends_of(ended: npt.NDArray[np.void]) -> npt.NDArray[np.int16]:
-    """Return `Played.ends` of games, `GAME` (n,), whose player_0 is agent a."""
+    """Return `Rollout.ends` of games, `GAME` (n,), whose player_0 is agent a."""
     first = 1 + ended["triggers"].argmax(axis=2)
     first[~ended["triggers"].any(axis=2)] = 0
     trigger = np.where(first[:, 1], first[:, 1], first[:, 0])
@@ -132,7 +132,7 @@ class _Notes:
         self._network = network
         self._boards, self._guides = pool.records, guides_of(pool.records)
         self._decisions: list[Decisions] = []
-        self._chances: list[Chances] = []
+        self._chances: list[ChanceNodes] = []
         self._count = 0
 
     def decide(
@@ -182,21 +182,21 @@ class _Notes:
         own = _for_player_0(values, seats[at])
         begin = sum(len(one.decision) for one in self._chances)
         rows[at] = begin + np.arange(len(at))
-        self._chances.append(Chances(inputs, self._count + at, seats[at], own))
+        self._chances.append(ChanceNodes(inputs, self._count + at, seats[at], own))
         return rows
 
-    def played(self, results: npt.NDArray[np.float32], ends: npt.NDArray[np.int16]) -> Played:
+    def played(self, results: npt.NDArray[np.float32], ends: npt.NDArray[np.int16]) -> Rollout:
         """Return what was noted, of games with such ends."""
         decisions = Decisions(*(_joined(column) for column in zip(*self._decisions, strict=True)))
-        chances = Chances(*(_joined(column) for column in zip(*self._chances, strict=True)))
-        return Played(decisions, chances, results, ends)
+        chances = ChanceNodes(*(_joined(column) for column in zip(*self._chances, strict=True)))
+        return Rollout(decisions, chances, results, ends)
 
 
 class Judged(NamedTuple):
     """What a network says of n positions, and what it was told of them."""
 
     logits: torch.Tensor
-    """(n, N_ACTIONS), `NO_MOVE` where illegal."""
+    """(n, N_ACTIONS), `ILLEGAL_LOGIT` where illegal."""
     values: torch.Tensor
     """(n,), as log odds / 2 for who decides."""
     inputs: torch.Tensor
@@ -265,8 +265,8 @@ def padded(numbers: torch.Tensor, rows: int) -> torch.Tensor:
 def spread(
     scores: torch.Tensor, position: torch.Tensor, action: torch.Tensor, n: int
 ) -> torch.Tensor:
-    """Return scores of legal actions as logits (n, N_ACTIONS), `NO_MOVE` where illegal."""
-    logits = torch.full((n, N_ACTIONS), NO_MOVE, device=scores.device)
+    """Return scores of legal actions as logits (n, N_ACTIONS), `ILLEGAL_LOGIT` where illegal."""
+    logits = torch.full((n, N_ACTIONS), ILLEGAL_LOGIT, device=scores.device)
     return logits.index_put((position, action), scores)
 
 

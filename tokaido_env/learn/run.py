@@ -22,7 +22,7 @@ from tokaido_env.agents.registry import check_from_file
 from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.arguments import brief
+from tokaido_env.core.arguments import str_short
 from tokaido_env.decoding import Name, Number, Source, Struct
 from tokaido_env.learn.boards import board_summary, splits_of
 from tokaido_env.learn.checkpoint import (
@@ -237,7 +237,7 @@ class Run:
         known = self._ladder.hash if self._ladder else None
         if state.ladder != known:
             raise RunError(
-                f"{self.folder}: rated on the ladder {brief(state.ladder)}, the file is now "
+                f"{self.folder}: rated on the ladder {str_short(state.ladder)}, the file is now "
                 f"{known}: restore it, or ratings could not be compared"
             )
         self.rating, self.best_elo, self._splits = state.rating, state.best_elo, list(state.splits)

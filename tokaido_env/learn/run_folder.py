@@ -31,7 +31,7 @@ from tokaido_env.agents.network_inputs import INPUTS_HASH
 from tokaido_env.agents.registry import check_from_file, make
 from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
-from tokaido_env.core.arguments import MOST_SHOWN, shown
+from tokaido_env.core.arguments import MOST_SHOWN, repr_short
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import LOCK, UNFINISHED, locked, read_toml, sync_folder, write_text
 from tokaido_env.learn.settings import METHODS, PpoSettings, RunSettings, join_specs, split_specs
@@ -149,7 +149,7 @@ def kept_folder(folder: str | Path) -> Iterator[RunSettings]:
         begun = _table(_read_toml(path), "versions").get("board_hash", known)
         if begun != known:
             raise RunError(
-                f"{path}: versions.board_hash: begun on a board of hash {shown(begun)}, "
+                f"{path}: versions.board_hash: begun on a board of hash {repr_short(begun)}, "
                 f"{settings.board} now has {known}: restore the board, or train anew"
             )
         _sweep(folder)
@@ -172,7 +172,7 @@ def load_settings(folder: str | Path) -> RunSettings:
             if found != value:
                 raise RunError(
                     f"{path}: {table}.{key}: this version has {value!r}, the run "
-                    f"{shown(found)}: train anew, or use the version that made it"
+                    f"{repr_short(found)}: train anew, or use the version that made it"
                 )
     method, settings = _read(path)
     kind = METHODS[method or PpoSettings.METHOD]
@@ -228,7 +228,7 @@ def _read(path: Path, method: str | None = None) -> Config:
     told = _table(config, "run").get("method")
     if told is not None and (told not in list(METHODS) or method not in (None, told)):
         expected = method or ", ".join(METHODS)
-        raise RunError(f"{path}: run.method: expected {expected}, got {shown(told)}")
+        raise RunError(f"{path}: run.method: expected {expected}, got {repr_short(told)}")
     if not isinstance(config.get("settings"), dict):
         raise RunError(f"{path}: expected a table [settings]")
     kind, settings = METHODS[told or method or PpoSettings.METHOD], config["settings"]
@@ -256,13 +256,15 @@ def _refuse_unknown(path: Path, what: str, names: Iterable[str], known: Iterable
     for name in names:
         if name not in known:
             nearest = get_close_matches(name[:MOST_SHOWN], known, n=1, cutoff=0)
-            raise RunError(f"{path}: unknown {what} {shown(name)}: the nearest is {nearest[0]!r}")
+            raise RunError(
+                f"{path}: unknown {what} {repr_short(name)}: the nearest is {nearest[0]!r}"
+            )
 
 
 def _differences(own: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """Return how the settings asked for differ from a run's own, empty if they do not."""
     return "; ".join(
-        f"{name}: the run has {shown(own.get(name))}, asked for {shown(value)}"
+        f"{name}: the run has {repr_short(own.get(name))}, asked for {repr_short(value)}"
         for name, value in asked.items()
         if value != own.get(name)
     )

@@ -15,7 +15,7 @@ import torch
 from tokaido_env.agents.policy import Policy
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.learn.checkpoint import Checkpoint, load_checked, moments_of, restore_learner
-from tokaido_env.learn.rollouts import Played, play_games
+from tokaido_env.learn.rollouts import Rollout, play_games
 from tokaido_env.learn.run import Figures, Run
 from tokaido_env.learn.settings import SelfPlaySettings
 from tokaido_env.learn.settings_schema import RunError
@@ -102,7 +102,7 @@ class SelfPlayTrainer:
     def finish(self, tell: Callable[[str], None]) -> None:
         """Do nothing: the value is learnt from games against itself as it is."""
 
-    def _play(self) -> Played:
+    def _play(self) -> Rollout:
         settings, every = self.settings, self.settings.extra_boards_every
         pool = self.extra_pool if self.done % every == every - 1 else self.run.pool
         return play_games(self.network, pool, settings.games, self._seed(_GAMES))
@@ -134,7 +134,7 @@ def _device(settings: SelfPlaySettings) -> str:
     return "cuda" if there and settings.device != "cpu" else "cpu"
 
 
-def _summary(played: Played) -> dict[str, Any]:
+def _summary(played: Rollout) -> dict[str, Any]:
     ends = played.ends.astype(float)
     return {
         "result": float(played.results.mean()),

@@ -21,7 +21,7 @@ from tokaido_env.arena.executors import AgentFactory
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.learn.replay_buffer import ReplayBuffer, Samples
 from tokaido_env.observers import masks
@@ -107,7 +107,7 @@ class SelfPlayGames(NamedTuple):
         return found, is_full
 
     def __str__(self) -> str:
-        return f"{self.games} games of {shown(self.expert)} against itself, seed {self.seed}"
+        return f"{self.games} games of {repr_short(self.expert)} against itself, seed {self.seed}"
 
 
 def explored(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tokaido_env.agents.policy import Sizes
 from tokaido_env.agents.registry import Parameter
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.core.arguments import check_seed, shown
+from tokaido_env.core.arguments import check_seed, repr_short
 from tokaido_env.learn.settings_schema import (
     COUNT,
     RATE,
@@ -215,7 +215,7 @@ class PpoSettings(RunSettings):
         if self.share_agents and not specs:
             raise RunError("agents: expected one or more specs, or share_agents = 0")
         if len(set(specs)) < len(specs):
-            raise RunError(f"agents: expected each once, got {shown(self.agents)}")
+            raise RunError(f"agents: expected each once, got {repr_short(self.agents)}")
 
 
 @dataclass(frozen=True)
@@ -371,7 +371,7 @@ def _in_quotes(spec: str) -> str:
     for text in (spec, f"'{spec}'", f'"{spec}"'):
         if split_specs(text) == [spec]:
             return text
-    raise RunError(f"agent {shown(spec)}: expected one without spaces, or without quotes")
+    raise RunError(f"agent {repr_short(spec)}: expected one without spaces, or without quotes")
 
 
 def check_most(name: str, value: int, most: int) -> None:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from tokaido_env.agents.registry import Parameter
-from tokaido_env.core.arguments import MAX_SEED, shown
+from tokaido_env.core.arguments import MAX_SEED, repr_short
 
 TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
 RATE = Parameter(float, 1e-9, 1)
@@ -64,11 +64,13 @@ class Declared:
             text = isinstance(value, str)
             right = value in (allowed.words or (value,)) if text else allowed.holds(value)
         if not right:
-            raise RunError(f"{name}: expected {allowed.expected}, got {shown(value)}")
+            raise RunError(f"{name}: expected {allowed.expected}, got {repr_short(value)}")
         if isinstance(value, str):
             _check_text(name, value)
         elif abs(value) > MAX_SEED:  # more is no longer exact as a float
-            raise RunError(f"{name}: expected at most {MAX_SEED} (2**53 - 1), got {shown(value)}")
+            raise RunError(
+                f"{name}: expected at most {MAX_SEED} (2**53 - 1), got {repr_short(value)}"
+            )
         return allowed.type(value)
 
     @classmethod
@@ -130,9 +132,9 @@ def _check_text(name: str, text: str) -> None:
     """Refuse what a file of settings cannot hold."""
     if len(text) > MOST_TEXT:
         raise RunError(
-            f"{name}: expected at most {MOST_TEXT} characters, got {len(text)}: {shown(text)}"
+            f"{name}: expected at most {MOST_TEXT} characters, got {len(text)}: {repr_short(text)}"
         )
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise RunError(f"{name}: expected a text in Unicode, got {shown(text)}") from None
+        raise RunError(f"{name}: expected a text in Unicode, got {repr_short(text)}") from None

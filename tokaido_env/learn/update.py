@@ -16,7 +16,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from tokaido_env.learn.network import AUXILIARY, Moves, PolicyNetwork
 from tokaido_env.learn.returns import Nodes, returns_of
-from tokaido_env.learn.rollouts import STEP, Played, moves_of, padded, spread
+from tokaido_env.learn.rollouts import STEP, Rollout, moves_of, padded, spread
 from tokaido_env.learn.settings import SelfPlaySettings
 
 _TRIGGERS = 5
@@ -47,7 +47,7 @@ class Targets(NamedTuple):
 
 
 def targets_of(
-    played: Played,
+    played: Rollout,
     settings: SelfPlaySettings,
     tensor: Callable[[npt.NDArray[Any]], torch.Tensor] = torch.from_numpy,
 ) -> Targets:
@@ -70,7 +70,7 @@ def targets_of(
 
 
 def _auxiliary_targets(
-    played: Played, game: npt.NDArray[Any], seat: npt.NDArray[Any], rounds: npt.NDArray[Any]
+    played: Rollout, game: npt.NDArray[Any], seat: npt.NDArray[Any], rounds: npt.NDArray[Any]
 ) -> npt.NDArray[np.float32]:
     ends = played.ends[game].astype(np.float32)
     sides = ends[:, :6].reshape(-1, 2, 3)
@@ -109,7 +109,7 @@ def minibatches(n: int, m: int, size: int, generator: torch.Generator) -> Iterat
 def update(
     network: PolicyNetwork,
     optimizer: torch.optim.Optimizer,
-    played: Played,
+    played: Rollout,
     settings: SelfPlaySettings,
     generator: torch.Generator,
 ) -> Losses:
@@ -142,7 +142,7 @@ def update(
 class _Data:
     """The decisions and the nodes at chance of games, to take rows from."""
 
-    def __init__(self, played: Played, network: PolicyNetwork) -> None:
+    def __init__(self, played: Rollout, network: PolicyNetwork) -> None:
         d = played.decisions
         self.played, self._tensor = played, network.tensor
         self.counts = np.bitwise_count(d.legal).astype(np.int64)

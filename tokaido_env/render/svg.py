@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.geometry import way
-from tokaido_env.core.arguments import check_choice, shown
+from tokaido_env.core.arguments import check_choice, repr_short
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS, WARES
 from tokaido_env.files import write_text
 from tokaido_env.render import icons, map_layout as charts, svg_player as players
@@ -82,7 +82,7 @@ class Picture:
         file = Path(path)
         if file.suffix.lower() != ".svg":
             raise ValueError(
-                f"path: expected a name that ends in .svg, got {shown(str(path))}; for pixels: "
+                f"path: expected a name that ends in .svg, got {repr_short(str(path))}; for pixels: "
                 "tokaido_env.render.raster.rasterise(picture.svg, 1000), with the extra [render], "
                 "and PIL.Image.fromarray(…).save(…) of what it returns"
             )

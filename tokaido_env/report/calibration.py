@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.style import (
     FAINT,
     INK,
@@ -81,7 +81,7 @@ def errors_table(result: Figures) -> Table:
 def meaning(result: Figures) -> str:
     """Return whether the agent is calibrated in all groups of rounds, in a sentence."""
     off = [row for row in result["by_round"] if abs(row["bias"]["mean"]) > ALLOWED]
-    who = plain(result["agent"], MOST)
+    who = escape_text(result["agent"], MOST)
     if not off:
         return f"{who} is calibrated: its bias is at most {ALLOWED} in every group of rounds."
     where = ", ".join(f"{_rounds(row)} ({_signed(row['bias']['mean'])})" for row in off)
@@ -123,7 +123,7 @@ def write_plots(result: Figures, folder: str | Path) -> list[Path]:
 
 
 def _draw(result: Figures) -> Figure:
-    title = f"{plain(result['agent'], MOST)}: what it expects, and what comes"
+    title = f"{escape_text(result['agent'], MOST)}: what it expects, and what comes"
     figure = new_figure(_HEIGHT, title, f"{result['games']:,} games")
     left = new_axes(figure, 0.85, 0.95, WIDTH / 2 + 0.25, 0.35)
     right = new_axes(figure, WIDTH / 2 + 0.75, 0.95, 0.25, 0.35)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.match import Match
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.report import tables
 from tokaido_env.report.results import Results, results_between
 from tokaido_env.report.standings import forfeits_of, has_forfeits
@@ -27,7 +27,7 @@ Links = Mapping[int, str]
 
 def text(given: str) -> str:
     """Return text that a stranger may have written as HTML: short, in the order it was written."""
-    return escape(plain(given, MOST))
+    return escape(escape_text(given, MOST))
 
 
 # Standings

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokaido_env.arena.ratings import Rating
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,7 +66,7 @@ def match_bar(
     hidden = not console.is_terminal
     with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(
-            escape(plain(title)), total=games, completed=finished, speed="–", note=note()
+            escape(escape_text(title)), total=games, completed=finished, speed="–", note=note()
         )
 
         def report(games: int) -> None:

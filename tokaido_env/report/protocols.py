@@ -14,7 +14,7 @@ import numpy as np
 from tokaido_env.arena.generalisation import Generalisation, Scores
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.arena.suite import SuiteResult
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.style import (
     FAINT,
     INK,
@@ -152,7 +152,9 @@ def check_comparable(results: Mapping[str, Generalisation]) -> None:
     names, each = list(results), [_protocol(result) for result in results.values()]
     for name, protocol in zip(names, each, strict=True):
         if protocol != each[0]:
-            theirs, ours = (", ".join(map(plain, map(str, one))) for one in (protocol, each[0]))
+            theirs, ours = (
+                ", ".join(map(escape_text, map(str, one))) for one in (protocol, each[0])
+            )
             raise ValueError(
                 f"{name}: expected results as those of {names[0]}, {ours}; got {theirs}"
             )
@@ -197,16 +199,16 @@ def _draw_boards(result: Generalisation) -> Figure:
         what = "other boards" if new else "boards it was trained on"
         sides.append((result.train, what, TRAIN_COLOUR))
     games = sum(scores.games for scores, _, _ in sides)
-    title = f"{plain(result.agent, MOST)}, board by board"
+    title = f"{escape_text(result.agent, MOST)}, board by board"
     figure = new_figure(_HEIGHT, title, f"{games:,} games")
     room = (WIDTH - 0.85) / len(sides)
     for i, (scores, what, colour) in enumerate(sides):
         left = 0.85 + i * room
         axes = new_axes(figure, left, 1.0, WIDTH - left - room + 0.25, 0.35)
         _draw_scores(axes, scores, colour)
-        axes.set_title(f"{what}: {plain(scores.pool, MOST)}", fontsize=11, loc="left")
+        axes.set_title(f"{what}: {escape_text(scores.pool, MOST)}", fontsize=11, loc="left")
         if i == 0:
-            axes.set_ylabel(f"% of points won against {plain(result.opponent, 30)}")
+            axes.set_ylabel(f"% of points won against {escape_text(result.opponent, 30)}")
         else:
             axes.tick_params(labelleft=False)
     note = (
@@ -243,7 +245,7 @@ def _even(axes: Axes) -> None:
 
 
 def _draw_curve(known: Sequence[tuple[int, Generalisation]]) -> Figure:
-    opponent = plain(known[0][1].opponent, 30)
+    opponent = escape_text(known[0][1].opponent, 30)
     runs = "1 agent" if len(known) == 1 else f"{len(known)} agents"
     figure = new_figure(
         2 * _HEIGHT - 2.6, "More boards to train on, better play on new ones?", runs

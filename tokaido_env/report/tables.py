@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tokaido_env.arena.match import POINTS, Match
 from tokaido_env.arena.match_series import Result
 from tokaido_env.arena.ratings import Differences, Fit, Rating
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.standings import Standing, has_forfeits, has_ratings
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def print_table(table: Table) -> None:
 
 def _printable(table: Table) -> Table:
     """Return a table in which every text is short and on a line of its own."""
-    rows = [tuple(plain(cell, MOST) for cell in row) for row in table.rows]
-    return table._replace(title=plain(table.title, MOST), rows=rows)
+    rows = [tuple(escape_text(cell, MOST) for cell in row) for row in table.rows]
+    return table._replace(title=escape_text(table.title, MOST), rows=rows)
 
 
 def plain_table(table: Table) -> str:
@@ -214,7 +214,7 @@ def markdown(table: Table, *, code: bool = False) -> str:
 
 
 def _markdown_cell(text: str) -> str:
-    return plain(text).translate({ord("|"): "/", ord("`"): "'"})
+    return escape_text(text).translate({ord("|"): "/", ord("`"): "'"})
 
 
 def with_interval(
@@ -243,7 +243,7 @@ def verdict(result: Result, error: float) -> str:
         error: the rate that it was decided with.
     """
     match = result.match
-    a, b = plain(match.a, MOST), plain(match.b, MOST)
+    a, b = escape_text(match.a, MOST), escape_text(match.b, MOST)
     if result.decided is None:
         return f"{a} and {b}: undecided after {match.results.size:,} games"
     first, second = (a, b) if result.decided == "a" else (b, a)

@@ -20,7 +20,7 @@ from tokaido_env.arena.executors import (
 from tokaido_env.arena.game_runner import AgentFailed, Numbers, named
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.rng import agent_keys
 from tokaido_env.core.state import copy_rows
 from tokaido_env.trajectory import Trajectory
@@ -36,7 +36,7 @@ def check_tells(agent: Agent, board: Board) -> None:
     batch.reset(0)
     if _asked(agent, batch.boards, batch.states, batch.legal, batch.keys(batch.all_games)) is None:
         raise ValueError(
-            f"{shown(agent.spec)} does not tell what results it expects: expected an agent that "
+            f"{repr_short(agent.spec)} does not tell what results it expects: expected an agent that "
             "judges positions, such as champion or mcts:sims=100"
         )
 
@@ -67,7 +67,7 @@ def values_of(
 
     def task(some: Numbers) -> CallTask:
         positions = copy_rows(played.states, rows[some]), played.legal[rows[some]], keys[some]
-        text = f"{len(some)} positions judged by {shown(agent.spec)}"
+        text = f"{len(some)} positions judged by {repr_short(agent.spec)}"
         return CallTask(_judge, judge, (some, played.board, *positions), text)
 
     parts = split(np.arange(len(rows)), executor.workers)
@@ -101,7 +101,7 @@ def values_after(
 
     def task(some: Numbers) -> CallTask:
         arguments = some, played.board, copy_rows(played.states, events[some]), seeds[some]
-        text = f"{len(some)} draws of chance judged by {shown(agent.spec)}"
+        text = f"{len(some)} draws of chance judged by {repr_short(agent.spec)}"
         return CallTask(_draw, judge, arguments, text)
 
     parts = split(np.arange(len(events)), executor.workers)
@@ -153,14 +153,14 @@ def expected_of(agent: Agent, board: Board, states: States, legal: Legal, keys: 
         told = _asked(agent, board.record, copy_rows(states[some]), legal[some], keys[some])
         if np.shape(told) != values[some].shape:
             raise AgentFailed(
-                f"agent {shown(agent.spec)}: judge: expected results of shape "
+                f"agent {repr_short(agent.spec)}: judge: expected results of shape "
                 f"{values[some].shape}, got {np.shape(told)}"
             )
         values[some] = told
     if not (np.abs(values) <= 1).all():
         wrong = values[~(np.abs(values) <= 1)][0]
         raise AgentFailed(
-            f"agent {shown(agent.spec)}: judge: expected results from -1 to 1, got {wrong}"
+            f"agent {repr_short(agent.spec)}: judge: expected results from -1 to 1, got {wrong}"
         )
     return values
 

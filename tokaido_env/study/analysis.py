@@ -42,7 +42,7 @@ from tokaido_env.arena.match import MOST_GAMES, POINTS, TRIGGERS
 from tokaido_env.arena.tournament import play_alone, play_on
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.procedural import SPLITS
-from tokaido_env.core.arguments import check_seed, plain, shown
+from tokaido_env.core.arguments import check_seed, escape_text, repr_short
 from tokaido_env.core.constants import CAPACITY, CHARACTERS, ROBUST, SIDES
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
@@ -148,11 +148,11 @@ def study_boards(
 
     Args: as for `study_board`, which each of them is one of.
     """
-    player, who = (agent_spec_of(agent),), f"{games} games of {shown(agent.spec)} on board"
+    player, who = (agent_spec_of(agent),), f"{games} games of {repr_short(agent.spec)} on board"
     tasks = [
         CallTask(
             *(_study, player, (board, games, swaps, int(arena_seed(seed, number)))),
-            f"{who} {shown(board.name)}",
+            f"{who} {repr_short(board.name)}",
         )
         for number, board in enumerate(boards)
     ]
@@ -429,7 +429,7 @@ def _summary(row: Figure) -> str:
     """Return the main figures of a study in one line."""
     triggers = ", ".join(f"{name} {each['mean']:.0%}" for name, each in row["triggers"].items())
     score, points = row["player_0"]["score"], row["points"]["total"]["mean"]
-    who = f"{plain(row['board'])}, {plain(row['agent'])}"
+    who = f"{escape_text(row['board'])}, {escape_text(row['agent'])}"
     return (
         f"{who}, {row['games']} games: {row['rounds']['mean']:.1f} rounds, {points:.1f} points; "
         f"ends {triggers}; player_0 scores {score['mean']:.3f} "

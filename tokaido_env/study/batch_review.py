@@ -9,7 +9,7 @@ import numpy as np
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import CallTask, Executor, SerialExecutor, agent_spec_of
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.study.agent_values import check_tells
 from tokaido_env.study.estimates import Figure, mean_of, mean_of_sums
 from tokaido_env.study.review import MARKS, Review, Sums, review
@@ -46,7 +46,7 @@ def review_each(
     ready = 0
     judge, values_by = asked.judge, asked.values_by
     agents = agent_spec_of(judge), agent_spec_of(values_by)
-    text = f"a game reviewed by {shown(judge.spec)}"
+    text = f"a game reviewed by {repr_short(judge.spec)}"
 
     def tasks() -> Iterator[CallTask]:
         known = False

@@ -21,10 +21,10 @@ from tokaido_env.arena.generalisation import (
 )
 from tokaido_env.arena.match import MOST_GAMES
 from tokaido_env.arena.protocol import sheet_of
-from tokaido_env.arena.tournament import Sheet
+from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import PREFIX, SPLITS, is_family, numbers_of
-from tokaido_env.core.arguments import check_choice, check_seed, shown
+from tokaido_env.core.arguments import check_choice, check_seed, repr_short
 from tokaido_env.learn.boards import splits_of
 
 OPPONENT = "mcts:sims=400"
@@ -59,7 +59,7 @@ class Plan:
     train_pairs: int
     train_drawn: bool
 
-    def sheets(self) -> list[Sheet]:
+    def sheets(self) -> list[MatchState]:
         """Return the two matches, or the one, board after board."""
         parts = (self.test, self.pairs), (self.train, self.train_pairs)
         return [
@@ -68,7 +68,7 @@ class Plan:
             if pool is not None
         ]
 
-    def result(self, sheets: Sequence[Sheet]) -> Generalisation:
+    def result(self, sheets: Sequence[MatchState]) -> Generalisation:
         """Return what follows from the matches, which are finished."""
         pools, drawn = (self.test, self.train), (True, self.train_drawn)
         found = [
@@ -166,7 +166,7 @@ def _training_pool(agent: Agent, told: str | None, train: int | None) -> BoardPo
     name = None if train is None else f"{PREFIX}train/{train}"
     if name is not None and told is not None and told != name:
         raise ValueError(
-            f"train: {shown(agent.spec)} says that it was trained on {shown(told)}, got {name}"
+            f"train: {repr_short(agent.spec)} says that it was trained on {repr_short(told)}, got {name}"
         )
     name = name or told
     return BoardPool.load(name) if name is not None and is_family(name) else None
@@ -177,7 +177,7 @@ def _refuse_overlap(agent: Agent, known: BoardPool, test: BoardPool) -> None:
     both = range(max(seen[0], unseen[0]), min(seen[-1], unseen[-1]) + 1)
     if both:
         raise ValueError(
-            f"split: {shown(agent.spec)} was trained on {known.name}, which has {len(both):,} of "
+            f"split: {repr_short(agent.spec)} was trained on {known.name}, which has {len(both):,} of "
             f"the boards of {test.name}: expected a split that it has not seen"
         )
 
@@ -187,7 +187,7 @@ def _refuse_start(agent: Agent, known: BoardPool | None, split: str) -> None:
     own = known is not None and numbers_of(known.name)[0] in SPLITS[split]  # its numbers tell
     if not own and split != "train" and split in splits_of(_training(agent)):
         raise ValueError(
-            f"split: {shown(agent.spec)} was begun from a policy that was trained on boards of "
+            f"split: {repr_short(agent.spec)} was begun from a policy that was trained on boards of "
             f"{PREFIX}{split}: expected a split that it has not seen"
         )
 

@@ -35,7 +35,7 @@ from tokaido_env.arena.verification import REPEATS
 from tokaido_env.batch import Batch
 from tokaido_env.batch_validation import checked_moves
 from tokaido_env.core.actions import LABELS, N_ACTIONS
-from tokaido_env.core.arguments import IllegalMove, brief, shown
+from tokaido_env.core.arguments import IllegalMove, repr_short, str_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.threads import one_thread
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, Questions, RegretSet
@@ -88,7 +88,7 @@ def measure(agent: Agent, told: RegretSet, executor: Executor | None = None) -> 
     executor, asked = executor or SerialExecutor(), (agent_spec_of(agent),)
 
     def task(some: Rows) -> CallTask:
-        text = f"{len(some)} positions that {shown(agent.spec)} is asked about"
+        text = f"{len(some)} positions that {repr_short(agent.spec)} is asked about"
         arguments = told.questions(some), len(told)
         return CallTask(_choose, asked, arguments, text)
 
@@ -140,14 +140,14 @@ def _ask(agent: Agent, batch: Batch, some: Rows, numbers: Rows, total: int) -> R
                 _ask(agent, batch, some[i : i + 1], numbers, total)
         else:
             place = f"position {own[0]} of {total}"
-        what = f"{type(error).__name__}: {brief(' '.join(str(error).split()), 200)}"
-        raise AgentFailed(f"agent {shown(agent.spec)}: {place} of the set: {what}") from error
+        what = f"{type(error).__name__}: {str_short(' '.join(str(error).split()), 200)}"
+        raise AgentFailed(f"agent {repr_short(agent.spec)}: {place} of the set: {what}") from error
     wrong = np.flatnonzero(batch.illegal(some, actions))
     if len(wrong):
         action = int(actions[wrong[0]])
         name = f" ({LABELS[action]})" if 0 <= action < N_ACTIONS else ""
         raise IllegalMove(
-            f"agent {shown(agent.spec)}: position {own[wrong[0]]} of {total} of the set: illegal "
+            f"agent {repr_short(agent.spec)}: position {own[wrong[0]]} of {total} of the set: illegal "
             f"action {action}{name}"
         )
     return actions

@@ -26,7 +26,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.arguments import MOST_PATH, brief, shown
+from tokaido_env.core.arguments import MOST_PATH, repr_short, str_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import RULES_VERSION, legal_mask
@@ -187,14 +187,14 @@ class RegretSet:
                 layout or other boards.
         """
         path = Path(path)
-        where = brief(path, MOST_PATH)
+        where = str_short(path, MOST_PATH)
         members = _members(path, where)
         card = _checked_card(where, members.pop("card"))
         loaded = cls(card, **members)
         _check_shapes(where, loaded)
         if loaded.hash != card["hash"]:
             raise RegretSetError(
-                f"{where}: hash: the file says {shown(card['hash'])}, what it holds has "
+                f"{where}: hash: the file says {repr_short(card['hash'])}, what it holds has "
                 f"{loaded.hash}: it is damaged, or was changed"
             )
         _check_boards(where, loaded)
@@ -215,7 +215,7 @@ def _members(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     for name, dtype in wanted.items():
         if held[name].dtype != dtype or not held[name].flags.c_contiguous:
             raise RegretSetError(
-                f"{where}: {name}: expected {brief(dtype, 20)}, got {brief(held[name].dtype, 20)}"
+                f"{where}: {name}: expected {str_short(dtype, 20)}, got {str_short(held[name].dtype, 20)}"
             )
     return held
 
@@ -242,7 +242,7 @@ def _checked_card(where: str, text: npt.NDArray[np.uint8]) -> dict[str, Any]:
     try:
         card = parse_json(text.tobytes().decode())
     except ValueError as error:
-        raise RegretSetError(f"{where}: card: expected JSON: {brief(error, 200)}") from None
+        raise RegretSetError(f"{where}: card: expected JSON: {str_short(error, 200)}") from None
     source = Source(f"{where}: card", card, RegretSetError)
     remedy = "make it again (benchmarks/regret_set.py), or use the version it was made with"
     source.check_known("it is no regret set", format=FORMAT)
@@ -293,7 +293,7 @@ def _check_boards(where: str, told: RegretSet) -> None:
     for (name, own), known in zip(told.card["boards"], hashes, strict=True):
         if known != own:
             raise RegretSetError(
-                f"{where}: made on a board {shown(name)} of hash {shown(own)}, the one here has "
+                f"{where}: made on a board {repr_short(name)} of hash {repr_short(own)}, the one here has "
                 f"{known}: make it again (benchmarks/regret_set.py)"
             )
 
@@ -312,5 +312,5 @@ def _check_positions(where: str, told: RegretSet) -> None:
         if actions != actions_of(legal_mask(records, told.states, i)) or len(actions) < 2:
             raise RegretSetError(
                 f"{where}: position {i}: expected the actions that are legal, two or more, "
-                f"got {shown(actions)}"
+                f"got {repr_short(actions)}"
             )

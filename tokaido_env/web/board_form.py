@@ -16,7 +16,7 @@ from typing import Any
 from tokaido_env.boards.board import Board, Difference, built_in_boards, difference
 from tokaido_env.boards.procedural import is_family
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.arguments import MOST_NAME, shown
+from tokaido_env.core.arguments import MOST_NAME, repr_short
 from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
@@ -67,7 +67,7 @@ def corrected(first: Board, data: Any, compared: Any) -> Board:
     board = replace(Board.from_dict(_without_places(first, data), "the board"), source=first.name)
     if _is_taken(board.name):
         raise BoardError(
-            f"name: expected another than that of a board that is known, got {shown(board.name)}",
+            f"name: expected another than that of a board that is known, got {repr_short(board.name)}",
             "name",
         )
     known = isinstance(compared, Mapping)

@@ -17,7 +17,7 @@ from tokaido_env.arena.ladder import Ladder, ladder_for
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import is_family
-from tokaido_env.core.arguments import Chance, brief, check_choice, shown
+from tokaido_env.core.arguments import Chance, check_choice, repr_short, str_short
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.record import Record, replay, save
 from tokaido_env.render import icons
@@ -56,7 +56,7 @@ def levels() -> list[Level]:
     return [*rated, *(Level(spec, None) for spec in UNRATED)]
 
 
-class Table:
+class LiveGame:
     """A game, and who looks at it.
 
     Args:
@@ -167,7 +167,7 @@ class Table:
     def _at(self, arguments: Mapping[str, Any]) -> Told:
         event, last = arguments.get("event"), len(self.session.happened)
         if type(event) is not int or not 0 <= event <= last:
-            raise ValueError(f"event: expected a number from 0 to {last}, got {shown(event)}")
+            raise ValueError(f"event: expected a number from 0 to {last}, got {repr_short(event)}")
         scene = self.session.scenes[event]
         return _picture(scene, story_of(scene))
 
@@ -189,7 +189,7 @@ class Table:
     def _play(self, arguments: Mapping[str, Any]) -> None:
         move = arguments.get("move")
         if not isinstance(move, str):
-            raise ValueError(f"move: expected a label, got {shown(move)}")
+            raise ValueError(f"move: expected a label, got {repr_short(move)}")
         events = len(self.session.happened)
         if arguments.get("events", events) != events:
             raise ValueError("the game has gone on since: look again")
@@ -216,11 +216,11 @@ class Table:
         seats = arguments.get("seats", self.session.names)
         board, seed = arguments.get("board"), arguments.get("seed")
         if not isinstance(seats, Sequence) or isinstance(seats, str) or len(seats) != 2:
-            raise ValueError(f"seats: expected two, got {shown(seats)}")
+            raise ValueError(f"seats: expected two, got {repr_short(seats)}")
         for seat in seats:
             if not isinstance(seat, str) or seat not in self._allowed:
                 raise ValueError(
-                    f"expected human or an agent of the list, got {shown(seat)}: name others with "
+                    f"expected human or an agent of the list, got {repr_short(seat)}: name others with "
                     "--against when you begin"
                 )
         chance: Chance = "explicit" if arguments.get("chance") == "explicit" else "sampled"
@@ -230,7 +230,7 @@ class Table:
     def _load(self, arguments: Mapping[str, Any]) -> None:
         line = arguments.get("record")
         if not isinstance(line, str):
-            raise ValueError(f"record: expected a line of a record file, got {shown(line)}")
+            raise ValueError(f"record: expected a line of a record file, got {repr_short(line)}")
         record = Record.from_json(line)
         seats = [name if name in self._allowed else HUMAN for name in record.players]
         self._sit(Session.resumed(record, seats, self._boards.get(record.board)))
@@ -267,7 +267,7 @@ class Table:
         if not known:
             raise ValueError(
                 f"board: expected {', '.join(built_in_boards())} or one of the family, "
-                f"got {shown(name)}: name a file with --board when you begin"
+                f"got {repr_short(name)}: name a file with --board when you begin"
             )
         return BoardPool.load(name)
 
@@ -291,7 +291,7 @@ class Table:
             save(self.session.records(), self._file)
             self._unsaved = ""
         except OSError as error:  # the game goes on, and whoever looks is told
-            self._unsaved = f"not saved: {brief(str(error), 200)}"
+            self._unsaved = f"not saved: {str_short(str(error), 200)}"
 
     def _note_position(self) -> None:
         """Forget what was thought about another position, but not that a review was asked for."""
@@ -321,7 +321,7 @@ class Table:
             try:
                 thought, failed = think(), ""
             except Exception as error:  # an agent's: whoever looks is told
-                thought, failed = None, f"{type(error).__name__}: {brief(str(error), 200)}"
+                thought, failed = None, f"{type(error).__name__}: {str_short(str(error), 200)}"
             with self._changed:
                 if self.version == version:
                     self._known.add(who)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from tokaido_env.agent import Agent, as_agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import Record, replay
@@ -137,8 +137,8 @@ def scrubber(
     if isinstance(game, Game):
         if board is not None:
             raise ValueError(
-                f"board: a game has its own, {shown(game.board.name)}: expected none, got "
-                f"{shown(board)}; an agent goes by its name, as in scrubber(game, policy='greedy')"
+                f"board: a game has its own, {repr_short(game.board.name)}: expected none, got "
+                f"{repr_short(board)}; an agent goes by its name, as in scrubber(game, policy='greedy')"
             )
         game, board = game.record(), game.board
     return Scrubber(replay_page([game], board, policy=policy))

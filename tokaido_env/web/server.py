@@ -26,9 +26,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tokaido_env.core.arguments import plain
+from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import parse_json
-from tokaido_env.web.live_game import Table
+from tokaido_env.web.live_game import LiveGame
 from tokaido_env.web.static_files import module_text, sheet_text, static_text
 
 LOOPBACK = "127.0.0.1"
@@ -84,7 +84,7 @@ def address(port: int, token: str) -> str:
     return f"http://{LOOPBACK}:{port}/#{token}"
 
 
-def serve(table: Table, listener: socket.socket, token: str) -> None:
+def serve(table: LiveGame, listener: socket.socket, token: str) -> None:
     """Serve a table until Ctrl-C, and close it."""
     app = app_of(table, listener.getsockname()[1], token)
     server = _Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=2))
@@ -97,7 +97,7 @@ def serve(table: Table, listener: socket.socket, token: str) -> None:
 class _Server(uvicorn.Server):
     """A server that answers whoever still looks before it ends."""
 
-    table: Table
+    table: LiveGame
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Close the table, in a thread of its own: a signal comes at any time."""
@@ -105,7 +105,7 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def app_of(table: Table, port: int, token: str) -> Starlette:
+def app_of(table: LiveGame, port: int, token: str) -> Starlette:
     """Return the application of a table.
 
     Args:
@@ -168,8 +168,8 @@ def _failed(request: Request, error: Exception) -> Response:
 
 
 def _refused(status: int, why: str, key: str = "") -> Response:
-    at = {"key": plain(key, 100)} if key else {}
-    return JSONResponse({"error": plain(why, 400), **at}, status)
+    at = {"key": escape_text(key, 100)} if key else {}
+    return JSONResponse({"error": escape_text(why, 400), **at}, status)
 
 
 async def _body(request: Request) -> bytes:

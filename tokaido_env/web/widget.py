@@ -24,11 +24,11 @@ except ModuleNotFoundError as error:
 
 from tokaido_env.agent import Agent
 from tokaido_env.boards.board_pool import Boards
-from tokaido_env.core.arguments import Chance, brief, shown
+from tokaido_env.core.arguments import Chance, repr_short, str_short
 from tokaido_env.game import Game
 from tokaido_env.record import Record
 from tokaido_env.web.game_session import HUMAN, Session
-from tokaido_env.web.live_game import Table
+from tokaido_env.web.live_game import LiveGame
 from tokaido_env.web.static_files import module_text, sheet_text
 
 _WAIT = 3600.0  # seconds after which it is looked again, whether anything has happened or not
@@ -57,7 +57,7 @@ def play(
         ValueError: for a seat, an agent or a board that is not.
     """
     if type(seat) is not int or seat not in (0, 1):
-        raise ValueError(f"seat: expected 0 or 1, got {shown(seat)}")
+        raise ValueError(f"seat: expected 0 or 1, got {repr_short(seat)}")
     seats = (against, you) if seat else (you, against)
     return TableWidget(Session(seats, board, seed, chance), advisor)
 
@@ -98,7 +98,7 @@ class TableWidget(anywidget.AnyWidget):
     told = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session, advisor: str | Agent = "champion:sims=400") -> None:
-        self._table = Table(session, advisor=advisor)
+        self._table = LiveGame(session, advisor=advisor)
         super().__init__(told=self._table.look())
         self.on_msg(self._answer)
         threading.Thread(target=self._watch, daemon=True).start()
@@ -132,7 +132,7 @@ class TableWidget(anywidget.AnyWidget):
         try:
             answer["answer"] = self._asked(message)
         except ValueError as error:
-            answer |= {"error": brief(str(error), 400), "key": getattr(error, "key", "")}
+            answer |= {"error": str_short(str(error), 400), "key": getattr(error, "key", "")}
         self.send(answer)
 
     def _asked(self, message: Mapping[str, Any]) -> Any:

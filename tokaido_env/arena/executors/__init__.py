@@ -24,7 +24,7 @@ from tokaido_env.arena.executors.base import (
     split,
 )
 from tokaido_env.arena.executors.processes import ProcessExecutor
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.optional_deps import missing
 
 __all__ = [
@@ -79,6 +79,6 @@ def check_executor(text: str | None) -> None:
     number = rest.isascii() and rest.isdigit() and len(rest) < 6 and 0 < int(rest) <= 10_000
     known = {"serial": not colon, "processes": number or not colon, "ray": bool(rest) or not colon}
     if not known.get(kind, False):
-        raise ValueError(f"executor: expected {EXECUTORS}, got {shown(text)}")
+        raise ValueError(f"executor: expected {EXECUTORS}, got {repr_short(text)}")
     if kind == "ray" and find_spec("ray") is None:
         raise ValueError(str(missing("executor: a cluster needs", "ray", "ray")))

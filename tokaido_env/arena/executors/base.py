@@ -24,7 +24,7 @@ from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.registry import make, policy_of
 from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_held
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent
-from tokaido_env.core.arguments import IllegalMove, shown
+from tokaido_env.core.arguments import IllegalMove, repr_short
 
 Result = tuple[int, Any]
 """The number of a task, in the order in which they were taken, and one of its results."""
@@ -240,7 +240,7 @@ def _make_verified(spec: str, sha256: str, limits: Limits | None) -> Agent:
     agent = make(spec) if limits is None else SandboxedAgent(spec, limits)
     if sha256 and policy_sha256(spec) != sha256:
         raise AgentFailed(
-            f"agent {shown(spec)}: its policy file has changed since the games were given out, or "
+            f"agent {repr_short(spec)}: its policy file has changed since the games were given out, or "
             f"is another one on {socket.gethostname()}: expected SHA-256 {sha256[:16]}…"
         )
     return agent

@@ -23,7 +23,7 @@ from ray import exceptions
 from tokaido_env.arena.executors.base import AgentCache, Message, RemoteExecutor, Task, run_task
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
-from tokaido_env.core.arguments import shown
+from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.rules import RULES_VERSION
 
 RETRIES = 5
@@ -154,7 +154,7 @@ def _check_answers(address: str) -> None:
 
 
 def _cluster(address: str) -> str:
-    return f"cluster {shown(address)}" if address else "a cluster on this machine"
+    return f"cluster {repr_short(address)}" if address else "a cluster on this machine"
 
 
 def _first_line(error: Exception) -> str:
