@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 MODULES = """
 core/box core/luck core/possible core/plain core/twins core/outcomes core/checks core/episode
-core/loops core/extras core/bits core/cache core/fingerprint validity observing versus turn boards/difference
+core/loops core/extras core/bits core/cache core/fingerprint validity observing versus turn
+boards/difference
 boards/family boards/pool agents/guide agents/by_board agents/leaves agents/plan agents/outside
 agents/opponent agents/exploiter agents/sight agents/inputs agents/simple agents/on_cuda agents/tree
 arena/crew arena/crews arena/workers arena/cluster arena/nursery arena/guest arena/apart arena/again
