@@ -304,7 +304,8 @@ def _failure(
         if alone is not None:
             where = _place(agent, batch, game, job)
             return f"{where}: {format_error(alone)}: {_legal(batch, game)}"
-    return f"agent {repr_short(agent.spec)}: asked about {len(games)} games at once: {format_error(error)}"
+    asked = f"asked about {len(games)} games at once"
+    return f"agent {repr_short(agent.spec)}: {asked}: {format_error(error)}"
 
 
 def _error_alone(agent: Agent, batch: Batch, game: int) -> BaseException | None:

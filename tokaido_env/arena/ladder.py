@@ -169,8 +169,8 @@ class Ladder:
         for spec in dict.fromkeys([*(rating.agent for rating in ladder.agents), *names]):
             if check_from_file(spec, where, Path(path).parent, named) != spec:
                 raise LadderError(
-                    f"{where}: {repr_short(spec)}: a ladder names policies by their paths from where "
-                    "the command runs: there is none in its folder"
+                    f"{where}: {repr_short(spec)}: a ladder names policies by their paths from "
+                    "where the command runs: there is none in its folder"
                 )
         return ladder
 

@@ -274,9 +274,9 @@ def _check_board(where: str, record: Record, sheets: Sequence[MatchState]) -> No
         own = sheets[0].pool
         right = own[0] if len(own) == 1 else board
         expected = repr(own.name) if right is None else f"{right.name!r} ({right.hash})"
+        got = f"{repr_short(record.board)} ({escape_text(str(record.board_hash))})"
         raise RecordError(
-            f"{where}: a game on board {repr_short(record.board)} ({escape_text(str(record.board_hash))}), "
-            f"these matches are on {expected}: name another file"
+            f"{where}: a game on board {got}, these matches are on {expected}: name another file"
         )
 
 

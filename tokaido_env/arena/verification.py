@@ -128,7 +128,8 @@ def _repeated(path: Path, sheet: MatchState, numbers: Numbers, agent: Agent, sid
     again = decide_again(sheet, numbers, agent, side)
     if again.different is not None:
         raise SubmissionError(
-            f"{str_short(path, MOST_PATH)}: {_told(sheet, again.different, (sheet.a, sheet.b)[side])}"
+            f"{str_short(path, MOST_PATH)}: "
+            + _told(sheet, again.different, (sheet.a, sheet.b)[side])
         )
     return again.decisions
 
@@ -154,7 +155,8 @@ def _compare(where: str, submitted: SuiteResult, found: SuiteResult) -> None:
     for key, value in ours.items():
         if theirs[key] != value:
             raise SubmissionError(
-                f"{where}: {key}: expected {repr_short(value)} of the games, got {repr_short(theirs[key])}"
+                f"{where}: {key}: expected {repr_short(value)} of the games, "
+                f"got {repr_short(theirs[key])}"
             )
 
 

@@ -240,8 +240,8 @@ def _make_verified(spec: str, sha256: str, limits: Limits | None) -> Agent:
     agent = make(spec) if limits is None else SandboxedAgent(spec, limits)
     if sha256 and policy_sha256(spec) != sha256:
         raise AgentFailed(
-            f"agent {repr_short(spec)}: its policy file has changed since the games were given out, or "
-            f"is another one on {socket.gethostname()}: expected SHA-256 {sha256[:16]}…"
+            f"agent {repr_short(spec)}: expected SHA-256 {sha256[:16]}… of its policy file on "
+            f"{socket.gethostname()}, got another: install the same file on all nodes"
         )
     return agent
 
