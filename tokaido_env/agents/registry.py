@@ -90,10 +90,10 @@ _LED: dict[str, Parameter] = {
 
 KINDS = {
     "random": Kind(
-        "simple", "RandomAgent", "random", "each legal action with equal probability", {}
+        "baselines", "RandomAgent", "random", "each legal action with equal probability", {}
     ),
     "greedy": Kind(
-        "simple",
+        "baselines",
         "GreedyAgent",
         "greedy[:epsilon=E]",
         "the best immediate change in score margin, looking through a move to its effects; with "
@@ -153,7 +153,7 @@ KINDS = {
         cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", SIMULATIONS)),
     ),
     "exploiter": Kind(
-        "exploiter",
+        "best_response",
         "ExploiterAgent",
         "exploiter:VICTIM[,sims=N]",
         "tree search of N simulations a decision (400) that knows how the agent VICTIM replies: "
@@ -172,7 +172,7 @@ KINDS = {
         required=True,
     ),
     "python": Kind(
-        "outside",
+        "python_agent",
         "make_outside",
         "python:MODULE:CLASS[,NAME=VALUE...]",
         "your own: a class with act(boards, states, legal, keys), or choose(game, rng) for one "
