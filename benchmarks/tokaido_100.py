@@ -93,7 +93,7 @@ def compare(names: Sequence[str], results: Path, *, curve: bool) -> Words:
     files = [str(results / f"{name}.json") for name in names]
     plots = ["--plots", str(results / "plots")] if curve else []
     table = str(results / "table.md")
-    return ["evaluate.py", "generalise", "--table", *files, "--markdown", table, *plots]
+    return ["evaluate.py", "generalise", "--compare", *files, "--markdown", table, *plots]
 
 
 def filled(page: str, told: str) -> str:

@@ -60,7 +60,7 @@ def measure(name: str, results: Path, suite: Path | None = None) -> Words:
 def compare(names: Sequence[str], results: Path, suite: Path | None = None) -> Words:
     """Return the command that puts all results into a table."""
     files = [str(results / f"{name}.json") for name in names]
-    words = ["evaluate.py", "suite", "--table", *files, "--markdown", str(results / "table.md")]
+    words = ["evaluate.py", "suite", "--compare", *files, "--markdown", str(results / "table.md")]
     return words + ([] if suite is None else ["--suite", str(suite)])
 
 

@@ -111,7 +111,7 @@ def photograph(record: Record) -> int:
         save([record], Path(folder) / "game.jsonl")
         kept = ["--save", str(Path(folder) / "game.jsonl"), "--advice", "champion:sims=400"]
         served("play-review", kept, reviewed, TALL)
-    served("play-table", ["--table", "--against", "human"], at_dice, DESKTOP)
+    served("play-table", ["--physical", "--opponent", "human"], at_dice, DESKTOP)
     served("play-differs", ["--seed", str(SEED)], differs, DESKTOP)
     served("play-board", ["--seed", str(SEED)], own_board, TALL)
     return 0

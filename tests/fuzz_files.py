@@ -147,7 +147,7 @@ class Results(Cases):
         table, other = self.folder / "table.md", self.folder / "other.json"
         table.unlink(missing_ok=True)
         other.write_bytes(mutants.dumps(data))
-        words = ("evaluate", "generalise", "--table", other, self.path, "--markdown", table)
+        words = ("evaluate", "generalise", "--compare", other, self.path, "--markdown", table)
         wrong = run(command, words)
         assert table.exists() == (not wrong)
         return wrong

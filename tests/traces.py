@@ -510,8 +510,8 @@ LOADINGS: dict[str, Loading] = {
         for name, words, writes in (
             ("replay", "replay games.jsonl", ()),
             (
-                "replay --html --policy",
-                "replay games.jsonl --html o.html --policy greedy",
+                "replay --html --agent",
+                "replay games.jsonl --html o.html --agent greedy",
                 ("o.html",),
             ),
             ("replay --gif", "replay games.jsonl --gif o.gif", ("o.gif",)),
@@ -554,9 +554,9 @@ LOADINGS: dict[str, Loading] = {
         *("set.npz", regret_file, "evaluate regret greedy --set set.npz --markdown o.md"),
         *(REGRETS, ("o.md",)),
     ),
-    "generalise --table": Loading(
+    "generalise --compare": Loading(
         *("r.json", remade(json_file, "generalisation")),
-        "evaluate generalise --table r.json --markdown o.md --plots o",
+        "evaluate generalise --compare r.json --markdown o.md --plots o",
         *(RESULTS, ("o", "o.md")),
     ),
     "train --config": Loading(

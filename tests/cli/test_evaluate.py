@@ -291,7 +291,7 @@ def test_one_agent_is_too_few(capsys: Output) -> None:
 def test_luck_is_taken_off_where_it_is_asked_for(tmp_path: Path, capsys: Output) -> None:
     command = ["greedy", "heuristic", "random", "--games", "60"]
     plain = results(tmp_path / "plain.json", *command)
-    told = results(tmp_path / "told.json", *command, "--luck")
+    told = results(tmp_path / "told.json", *command, "--luck-adjusted")
     assert "With luck taken off" in capsys.readouterr().out
     adjusted = [match.pop("adjusted") for match in told["matches"]]
     assert told == plain
@@ -331,7 +331,7 @@ def test_a_ladder_is_rated_by_another_link_and_anchor_and_written_down(
     assert (first["version"], first["link"], first["anchor"]) == (2, "probit", "random")
     capsys.readouterr()
     files = ["--json", str(told), "--markdown", str(tables)]
-    assert main([*command, *files, "--link", "logistic", "--anchor", "greedy"]) == 0
+    assert main([*command, *files, "--rating-model", "logistic", "--anchor", "greedy"]) == 0
     shown = capsys.readouterr()
     assert shown.err == ""
     again = json.loads(path.read_text(encoding="utf-8"))
@@ -350,7 +350,7 @@ def test_a_ladder_is_rated_by_another_link_and_anchor_and_written_down(
 def test_ratings_by_either_link(tmp_path: Path) -> None:
     command = ["greedy", "random", "heuristic", "--games", "20"]
     probit = results(tmp_path / "p.json", *command)
-    logistic = results(tmp_path / "l.json", *command, "--link", "logistic")
+    logistic = results(tmp_path / "l.json", *command, "--rating-model", "logistic")
     assert (probit["link"], logistic["link"]) == ("probit", "logistic")
     assert probit["matches"] == logistic["matches"]
     assert probit["ratings"] != logistic["ratings"]

@@ -142,7 +142,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def test_results_are_compared(several: list[str], tmp_path: Path, capsys: Output) -> None:
     table, plots = tmp_path / "table.md", tmp_path / "plots"
-    command = ["generalise", "--table", *several]
+    command = ["generalise", "--compare", *several]
     assert main([*command, "--markdown", str(table), "--plots", str(plots)]) == 0
     shown = capsys.readouterr().out
     assert f"gainst {OPPONENT} on family:test/3: 3 boards, 2 pairs on each" in shown
@@ -167,7 +167,7 @@ def test_results_of_other_games_are_not_compared(
 ) -> None:
     other = tmp_path / "other.json"
     assert main(["generalise", "greedy", *SMALL, "--seed", "1", "--json", str(other)]) == 0
-    assert main(["generalise", "--table", several[0], str(other)]) == 1
+    assert main(["generalise", "--compare", several[0], str(other)]) == 1
     error = capsys.readouterr().err
     assert error.startswith(f"evaluate: {other}: expected results as those of {several[0]}, ")
     assert "seed 0; got " in error
@@ -177,7 +177,7 @@ def test_there_is_no_curve_of_agents_that_tell_nothing(
     several: list[str], tmp_path: Path, capsys: Output
 ) -> None:
     plots = str(tmp_path / "plots")
-    assert main(["generalise", "--table", several[2], "--plots", plots]) == 1
+    assert main(["generalise", "--compare", several[2], "--plots", plots]) == 1
     assert "no curve: of none of these agents it is known on how many" in capsys.readouterr().err
 
 
@@ -199,10 +199,10 @@ def test_there_is_no_curve_of_agents_that_tell_nothing(
         (("greedy", "--json", "/nowhere/r.json"), "/nowhere/r.json: there is no folder"),
         (("greedy", "--plots", __file__), "expected a folder, it is none"),
         (("greedy", "--json", "x", "--records", "x"), "a name of its own"),
-        (("greedy", "--markdown", "x.md"), "--markdown: expected together with --table"),
-        (("greedy", "--table", "x.json"), "--table: expected files of results, and neither"),
-        (("--table", "x.json"), "x.json: no such results"),
-        (("--table", "x.json", "--markdown", "x.json"), "x.json: is read too"),
+        (("greedy", "--markdown", "x.md"), "--markdown: expected together with --compare"),
+        (("greedy", "--compare", "x.json"), "--compare: expected only result files"),
+        (("--compare", "x.json"), "x.json: no such results"),
+        (("--compare", "x.json", "--markdown", "x.json"), "x.json: is read too"),
     ],
 )
 def test_an_error_is_one_line_and_status_1(
@@ -234,7 +234,7 @@ def test_an_agent_is_asked_for(capsys: Output) -> None:
 def test_a_match_on_a_pool(tmp_path: Path, capsys: Output) -> None:
     board = ["--board", "family:test/3"]
     records = ["--records", str(tmp_path / "g.jsonl"), "--json", str(tmp_path / "r.json")]
-    report = ["--report", str(tmp_path / "r.html"), "--luck"]
+    report = ["--report", str(tmp_path / "r.html"), "--luck-adjusted"]
     assert main(["greedy", "random", "--games", "12", *board, *records, *report]) == 0
     assert "board family:test/3" in capsys.readouterr().out
     written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))

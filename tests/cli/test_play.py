@@ -35,10 +35,10 @@ def typed(monkeypatch: pytest.MonkeyPatch, lines: Iterable[str]) -> None:
     monkeypatch.setattr("builtins.input", reader(lines))
 
 
-def shown(session: Session, lines: Iterable[str], every: bool = False) -> str:
+def shown(session: Session, lines: Iterable[str], ask_forced: bool = False) -> str:
     """What a terminal shows while lines are typed."""
     out = io.StringIO()
-    terminal = Terminal(session, advisor="greedy", every=every, out=out, read=reader(lines))
+    terminal = Terminal(session, advisor="greedy", ask_forced=ask_forced, out=out, read=reader(lines))
     assert terminal.run() == 0
     return out.getvalue()
 
@@ -47,7 +47,7 @@ def test_a_whole_game_is_played_by_numbers_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     file = tmp_path / "game.jsonl"
-    asked = ["play", "--terminal", "--against", "greedy", "--save", str(file)]
+    asked = ["play", "--terminal", "--opponent", "greedy", "--save", str(file)]
     typed(monkeypatch, ["1"] * 1000)
     assert main([*asked, "--seed", "4"]) == 0
     told = capsys.readouterr().out
@@ -69,7 +69,7 @@ def test_a_game_goes_on_where_it_was_left(
     file = tmp_path / "game.jsonl"
     asked = ["play", "--terminal", "--save", str(file)]
     typed(monkeypatch, ["1", "1", "1"])
-    assert main([*asked, "--against", "greedy", "--seat", "1", "--seed", "4"]) == 0
+    assert main([*asked, "--opponent", "greedy", "--seat", "1", "--seed", "4"]) == 0
     assert "the same command goes on" in capsys.readouterr().out
     (first,) = record.load(file)
     assert first.players == ("greedy", HUMAN)
@@ -145,14 +145,14 @@ def test_every_decision_is_asked_for_if_wanted() -> None:
     shown(again, chosen)
     assert again.game == session.game
     stopped = Session((HUMAN, HUMAN), seed=3)
-    shown(stopped, chosen, every=True)
+    shown(stopped, chosen, ask_forced=True)
     assert not stopped.game.is_over
 
 
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (["--against", "nobody"], "unknown agent 'nobody'"),
+        (["--opponent", "nobody"], "unknown agent 'nobody'"),
         (["--board", "atlantis"], "atlantis"),
         (["--seed", "-1"], "seed: expected an integer from 0"),
         (["--save", "no/such/folder.jsonl"], "there is no folder"),
@@ -185,7 +185,7 @@ def test_games_stay_in_the_file_and_the_last_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     file = tmp_path / "game.jsonl"
-    asked = ["play", "--terminal", "--against", "greedy", "--save", str(file)]
+    asked = ["play", "--terminal", "--opponent", "greedy", "--save", str(file)]
     typed(monkeypatch, ["1", "1", "n", "1", "resign"])
     assert main([*asked, "--seed", "4"]) == 0
     assert "human resigns: greedy wins" in capsys.readouterr().out

@@ -79,8 +79,8 @@ def test_a_page_of_too_many_games_says_how_to_choose(
         (["--lost-by", "nobody"], "--lost-by: expected one of greedy, random, got 'nobody'"),
         (["--html", "nowhere/games.html"], "nowhere/games.html: there is no folder"),
         (["--html", "x.html", "--board", "honshu"], "unknown board 'honshu'"),
-        (["--html", "x.html", "--policy", "genius"], "genius"),
-        (["--policy", "greedy"], "--policy: expected with --html"),
+        (["--html", "x.html", "--agent", "genius"], "genius"),
+        (["--agent", "greedy"], "--policy: expected with --html"),
     ],
 )
 def test_what_cannot_be_shown_is_one_line_and_leaves_nothing(

@@ -18,7 +18,7 @@ from tokaido_env.web.replay_page import replay_page
 from tokaido_env.web.review_section import remark_of, worst_of
 
 Output = pytest.CaptureFixture[str]
-QUICK = ["--judge", "mcts:sims=50", "--draws", "4"]
+QUICK = ["--judge", "mcts:sims=50", "--chance-samples", "4"]
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
@@ -111,7 +111,7 @@ def test_reviews_are_of_the_games_of_the_page() -> None:
     [
         (["--game", "3"], "--game: expected 1 to 2, got 3"),
         (["--judge", "greedy"], "'greedy' does not tell what results it expects"),
-        (["--draws", "2"], "draws: expected 4 or more, got 2"),
+        (["--chance-samples", "2"], "draws: expected 4 or more, got 2"),
         (["--json", "no/such/folder.json"], "there is no folder"),
         (["--json", "games.jsonl"], "is read too"),
         (["--data", "o.csv"], "o.csv: expected a name that ends in .parquet or .npz"),

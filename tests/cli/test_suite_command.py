@@ -57,7 +57,7 @@ def test_a_submission_is_verified_and_compared(tmp_path: Path, capsys: Output) -
     other = tmp_path / "other.json"
     shutil.copy(path, other)
     markdown = tmp_path / "table.md"
-    table = ["suite", "--suite", str(SMALL), "--table", path, str(other)]
+    table = ["suite", "--suite", str(SMALL), "--compare", path, str(other)]
     assert main([*table, "--markdown", str(markdown)]) == 0
     rows = markdown.read_text(encoding="utf-8").splitlines()
     assert rows[0] == "| agent | TB-1 | TB-G | worst board | core-seconds a move |"
@@ -72,10 +72,10 @@ def test_a_submission_is_verified_and_compared(tmp_path: Path, capsys: Output) -
     ("arguments", "message"),
     [
         (("suite", "greedy", "--suite", "no.json"), "no.json: no such suite"),
-        (("suite", "greedy", "--markdown", "x.md"), "--markdown: expected together with --table"),
+        (("suite", "greedy", "--markdown", "x.md"), "--markdown: expected together with --compare"),
         (
-            ("suite", "greedy", "--table", "x.json"),
-            "--table: expected files of results, and",
+            ("suite", "greedy", "--compare", "x.json"),
+            "--compare: expected only result files",
         ),
         (("verify", "no.json"), "no.json: no such submission"),
         (("verify", str(SMALL)), "suite: expected tokaido-bench-1, got None: expected a submis"),

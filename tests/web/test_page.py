@@ -421,7 +421,7 @@ def test_the_command_writes_a_page(tmp_path: Path, golden: list[Record], capsys:
     assert capsys.readouterr().out == f"{out}: games 1, {size} MB\n"
     assert list(tmp_path.iterdir()) == [out]
     save([played(30).record()], tmp_path / "games.jsonl")
-    words = ["replay", str(tmp_path / "games.jsonl"), "--policy", "greedy", "--html", str(out)]
+    words = ["replay", str(tmp_path / "games.jsonl"), "--agent", "greedy", "--html", str(out)]
     assert main(words) == 0
     (film,) = films_of(out.read_text(encoding="utf-8"))
     assert "100%" in "".join(film["markup"])

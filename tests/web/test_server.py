@@ -143,7 +143,7 @@ def test_a_port_that_is_taken_is_told(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_the_command_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     file = tmp_path / "game.jsonl"
-    words = ["play", "--no-browser", "--against", "greedy", "--seed", "7", "--save", str(file)]
+    words = ["play", "--no-browser", "--opponent", "greedy", "--seed", "7", "--save", str(file)]
     command = subprocess.Popen(
         [sys.executable, "-m", "tokaido_env", *words],
         stdout=subprocess.PIPE,

@@ -308,7 +308,7 @@ def check_from_file(spec: str, where: str, folder: Path, named: Container[str] =
         why = "a file may name policies of its own folder only, by a relative path"
     raise AgentError(
         f"{where}: {repr_short(spec)}: {why}: if you trust it, name this agent on the command line "
-        "(train: --agents, rate: --trust)"
+        "(train: --agents, rate: --allow-python-agents)"
     )
 
 

@@ -56,7 +56,7 @@ def chosen_executor(text: str | None) -> AbstractContextManager[Executor | None]
 def add_link(parser: argparse.ArgumentParser) -> None:
     """Add the option that chooses the link of ratings."""
     parser.add_argument(
-        "--link",
+        "--rating-model",
         choices=tuple(LINKS),
         default=LINK,
         help=f"what share of points a difference in rating is worth ({LINK})",
@@ -92,7 +92,7 @@ def save_results(
         ranked: the standings, None to tell none.
         extra: more keys, for what is so of these results alone.
     """
-    decided, luck = (getattr(options, name, False) for name in ("until_decided", "luck"))
+    decided, luck = (getattr(options, name, False) for name in ("until_decided", "luck_adjusted"))
     data = {
         "version": VERSION,
         "seed": None if getattr(options, "from_records", None) else options.seed,

@@ -121,7 +121,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--error", type=float, help=f"how often that may be wrong ({ERROR})")
     add_link(parser)
-    add("--luck", action="store_true", help="also tell scores with luck taken off: fewer games do")
+    add(
+        "--luck-adjusted",
+        action="store_true",
+        help="also report luck-adjusted scores, which have lower variance (default: off)",
+    )
     _add_own(parser)
     add("--shard", metavar="I/N", help="play only part I of N of each match; see --from-records")
     add(
@@ -159,7 +163,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     if options.shard is not None:
         sheets = [shard(sheet, *read_shard(options.shard)) for sheet in sheets]
     for sheet in sheets:
-        sheet.luck = options.luck
+        sheet.luck = options.luck_adjusted
     results, stopped = play_kept(
         *(pairs, sheets),
         None if options.records is None else Records(options.records, sheets, names),
@@ -209,7 +213,7 @@ def _merge(options: argparse.Namespace) -> int:
     check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
     check_replays(options.replays, options.report)
     given = None if options.board == "shikoku" else options.board
-    found = merge(options.from_records, given, luck=options.luck)
+    found = merge(options.from_records, given, luck=options.luck_adjusted)
     whole = [sheet for sheet in found.sheets if len(sheet.match().games)]
     if found.unpaired:
         print(
@@ -275,11 +279,11 @@ def _rate(results: list[Result], options: argparse.Namespace, *, complete: bool)
     ratings: list[Rating] = []
     try:
         if different:
-            ratings = rate_matches(different, link=options.link, seed=options.seed)
+            ratings = rate_matches(different, link=options.rating_model, seed=options.seed)
     except RatingError:
         if complete:
             raise
-    scale = Scale(options.link, anchor_of(different) if ratings else None)
+    scale = Scale(options.rating_model, anchor_of(different) if ratings else None)
     return _Rated(results, different, ratings, scale, standings(matches, ratings))
 
 
@@ -318,7 +322,7 @@ def _tell(rated: _Rated, options: argparse.Namespace, board: BoardPool, title: s
 def _show_matches(results: list[Result], options: argparse.Namespace, title: str) -> None:
     matches = [result.match for result in results]
     tables.print_table(tables.matches_table(matches, title))
-    if options.luck:
+    if options.luck_adjusted:
         tables.print_table(tables.luck_table(matches))
     if options.until_decided:
         for result in results:

@@ -113,9 +113,9 @@ def place_agent(arguments: list[str]) -> int:
     add("agent", metavar="AGENT", help=f"a spec string, see {program('evaluate')} --list")
     add("--ladder", type=Path, metavar="FILE", help="(ours for the board)")
     add("--opponents", type=int, default=placement.OPPONENTS, help="how many to meet")
-    add("--thorough", action="store_true", help="meet slow agents too")
+    add("--include-slow", action="store_true", help="meet slow agents too")
     add(
-        "--trust",
+        "--allow-python-agents",
         nargs="+",
         default=[],
         metavar="AGENT",
@@ -126,7 +126,7 @@ def place_agent(arguments: list[str]) -> int:
     policy = policy_of(options.agent)
     check_outputs(options.json, read=[options.ladder, options.board, policy])
     spec = make(options.agent).spec
-    trusted = [spec, options.agent, *options.trust]
+    trusted = [spec, options.agent, *options.allow_python_agents]
     loaded = Ladder.load(options.ladder, board, trusted)
     with _player(options, loaded.pool) as play_two:
         rated = placement.rate(
@@ -134,7 +134,7 @@ def place_agent(arguments: list[str]) -> int:
             play=play_two,
             seed=options.seed,
             opponents=options.opponents,
-            thorough=options.thorough,
+            thorough=options.include_slow,
         )
     if options.json is not None:
         results = [Result(match, None) for match in rated.matches]
@@ -156,7 +156,7 @@ def build_ladder(arguments: list[str]) -> int:
     add = parser.add_argument
     add("agents", nargs="+", metavar="AGENT", help=f"see {program('evaluate')} --list")
     add("--ladder", type=Path, required=True, metavar="FILE")
-    add("--reach", type=int, default=1000, help="meet only so many places away")
+    add("--max-distance", type=int, default=1000, help="meet only so many places away")
     add("--anchor", metavar="AGENT", help=f"the one at 0 ({' or '.join(ANCHORS)})")
     add("--markdown", type=Path, metavar="FILE", help="write the tables to a file")
     add_link(parser)
@@ -167,11 +167,11 @@ def build_ladder(arguments: list[str]) -> int:
     specs = [make(spec).spec for spec in options.agents]
     if options.anchor is not None:
         check_choice("--anchor", options.anchor, specs)
-    games = games_in_order(specs, options.games, options.reach)
+    games = games_in_order(specs, options.games, options.max_distance)
     with _player(options, board) as play_two:
         made = make_ladder(
             *(specs, games, options.seed, board, play_two, options.ladder),
-            link=options.link,
+            link=options.rating_model,
             anchor=options.anchor,
         )
     tell(made, options.json, options.markdown)

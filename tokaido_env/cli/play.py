@@ -2,9 +2,9 @@
 
 tokaido play
 tokaido play --terminal
-tokaido play --terminal --against champion:sims=64 --seat 1 --seed 7
+tokaido play --terminal --opponent champion:sims=64 --seat 1 --seed 7
 tokaido play --terminal --save game.jsonl
-tokaido play --terminal --table --against human
+tokaido play --terminal --physical --opponent human
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         session = _session(options)
     if not options.terminal:
         return _serve(session, options)
-    return Terminal(session, options.save, options.advice, every=options.every).run()
+    return Terminal(session, options.save, options.advice, ask_forced=options.ask_forced).run()
 
 
 @contextmanager
@@ -58,15 +58,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--terminal", action="store_true", help="play in this terminal, not in a browser")
     add("--port", type=int, default=0, help="of the page (one that is free)")
     add("--no-browser", action="store_true", help="print the address of the page, open nothing")
-    add("--against", metavar="SPEC", help="an agent, or human (champion)")
-    add("--you", metavar="SPEC", help="an agent in your place (human)")
+    add("--opponent", metavar="SPEC", help="an agent, or human (champion)")
+    add("--player", metavar="SPEC", help="an agent in your place (human)")
     add("--seat", type=int, choices=(0, 1), help="yours: 0 or 1 (0)")
     add("--board", help="a built-in board, a file, family:NUMBER or a pool (shikoku)")
     add("--seed", type=int, help="of the luck (drawn)")
-    add("--table", action="store_true", help="you tell what dice and bag bring")
+    add("--physical", action="store_true", help="you tell what dice and bag bring")
     add("--save", metavar="FILE", help="keep games in a record file; go on with its last")
     add("--advice", default="champion:sims=400", metavar="SPEC", help="(champion:sims=400)")
-    add("--every", action="store_true", help="in a terminal: ask where there is no choice too")
+    add("--ask-forced", action="store_true", help="in a terminal: ask where there is no choice too")
     return parser
 
 
@@ -93,15 +93,15 @@ def _session(options: argparse.Namespace) -> Session:
     """Return the game to play: a new one, or the last of the file."""
     if options.save is not None and Path(options.save).exists():
         return _resumed(Path(options.save), options)
-    you, other = options.you or HUMAN, options.against or "champion"
+    you, other = options.player or HUMAN, options.opponent or "champion"
     seats = (other, you) if options.seat else (you, other)
-    chance: Chance = "explicit" if options.table else "sampled"
+    chance: Chance = "explicit" if options.physical else "sampled"
     return Session(seats, options.board or "shikoku", options.seed, chance)
 
 
 def _resumed(file: Path, options: argparse.Namespace) -> Session:
     """Return the last game of a file, played by those that it names."""
-    for name in ("against", "you", "seat", "seed", "table"):
+    for name in ("opponent", "player", "seat", "seed", "physical"):
         if getattr(options, name) not in (None, False):
             raise RecordError(f"{file}: has a game, which goes on: --{name} is for a new one")
     records = [record for _, record in records_of(file)]

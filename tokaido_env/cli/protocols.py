@@ -51,8 +51,8 @@ def _parser(name: str, meaning: str | None) -> argparse.ArgumentParser:
     add("--records", type=Path, metavar="FILE", help="append every game; go on from those in it")
     add_executor(parser)
     table = "instead: compare results that --json wrote"
-    add("--table", nargs="+", type=Path, default=[], metavar="FILE", help=table)
-    add("--markdown", type=Path, metavar="FILE", help="with --table: write the table to a file")
+    add("--compare", nargs="+", type=Path, default=[], metavar="FILE", help=table)
+    add("--markdown", type=Path, metavar="FILE", help="with --compare: write the table to a file")
     return parser
 
 
@@ -76,12 +76,12 @@ def _check(
     records = None if options.records is None else options.records.resolve()
     policy = None if options.agent is None else policy_of(options.agent)
     outputs = options.json, records, options.markdown, *played
-    check_outputs(*outputs, folder=folder, read=[policy, *read, *options.table])
-    if options.markdown is not None and not options.table:
-        raise ValueError("--markdown: expected together with --table")
+    check_outputs(*outputs, folder=folder, read=[policy, *read, *options.compare])
+    if options.markdown is not None and not options.compare:
+        raise ValueError("--markdown: expected together with --compare")
     measured = options.agent, options.json, records, *played
-    if options.table and any(one is not None for one in measured):
-        raise ValueError("--table: expected files of results, and neither an agent nor its outputs")
+    if options.compare and any(one is not None for one in measured):
+        raise ValueError("--compare: expected only result files, got an agent or its outputs too")
     if folder is not None:
         require("figures need", "plots", "matplotlib")
 
@@ -132,10 +132,10 @@ def suite(arguments: Sequence[str]) -> int:
             beside = f"expected a file beside {options.json}, got {options.records}"
             raise ValueError(f"--records: {beside}")
     chosen = Suite.load(options.suite)
-    if options.table:
+    if options.compare:
         measured = [
             report.Measured(Submission.load(path, chosen), _seconds(path, chosen))
-            for path in options.table
+            for path in options.compare
         ]
         table = report.compared_suite(measured)
         _show_compared(table, table, options)
@@ -245,8 +245,8 @@ def generalise(arguments: Sequence[str]) -> int:
     add("--plots", type=Path, metavar="DIR", help="write the figure to a folder")
     options = parser.parse_args(arguments)
     _check(options, read=[policy_of(options.opponent)], folder=options.plots)
-    if options.table:
-        results = {str(path): Generalisation.load(path) for path in options.table}
+    if options.compare:
+        results = {str(path): Generalisation.load(path) for path in options.compare}
         report.check_comparable(results)
         table = report.compared_generalisation(list(results.values()))
         _show_compared(table, report.narrow(table), options)

@@ -26,8 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
     check_outputs(options.html, options.gif, read=[options.file, options.board])
-    if options.policy is not None and options.html is None:
-        raise RecordError("--policy: expected with --html")
+    if options.agent is not None and options.html is None:
+        raise RecordError("--agent: expected with --html")
     games = _chosen(load(options.file, options.board), options)
     if options.gif is not None:
         return _animate(games, options)
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     written = parser.add_mutually_exclusive_group()
     written.add_argument("--gif", metavar="OUT", help="write a game as an animated GIF instead")
     written.add_argument("--html", metavar="OUT", help="write a page to step through instead")
-    add("--policy", metavar="SPEC", help="an agent: the page shows its judgement")
+    add("--agent", metavar="SPEC", help="an agent: the page shows its judgement")
     return parser
 
 
@@ -109,7 +109,7 @@ def _write_page(games: Games, options: argparse.Namespace) -> int:
             "--games A-B or --lost-by NAME"
         )
     out = Path(options.html)
-    page = replay_page(games.values(), options.board, policy=options.policy)
+    page = replay_page(games.values(), options.board, policy=options.agent)
     write_text(out, page)
     print(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB")
     return 0

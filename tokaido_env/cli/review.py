@@ -55,8 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.data is not None:
         check_format(options.data)
     check_executor(options.executor)
-    check_draws(options.draws)
-    asked = Asked(make(options.judge), make(options.values_by), options.draws, options.seed)
+    check_draws(options.chance_samples)
+    agents = make(options.judge), make(options.value_agent)
+    asked = Asked(*agents, options.chance_samples, options.seed)
     board = None if options.board is None else BoardPool.load(options.board)
     _review(asked, options, board, _count(options, board))
     return 0
@@ -69,8 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--game", type=int, help="only the game on this line, from 1")
     add("--board", help="the board file of the games, if neither built in nor of the family")
     add("--judge", default="champion:sims=400", metavar="SPEC", help="(champion:sims=400)")
-    add("--values-by", default="champion", metavar="SPEC", help="who judges chance (champion)")
-    add("--draws", type=int, default=DRAWS, help=f"of chance behind each action ({DRAWS})")
+    add("--value-agent", default="champion", metavar="SPEC", help="who judges chance (champion)")
+    add("--chance-samples", type=int, default=DRAWS, help=f"of chance behind each action ({DRAWS})")
     add("--seed", type=int, default=0, help="of these draws (0)")
     add("--json", type=Path, metavar="OUT", help="write what was found")
     add("--data", type=Path, metavar="OUT", help="write a row an event: .parquet or .npz")

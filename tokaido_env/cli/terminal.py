@@ -36,7 +36,7 @@ class Terminal:
         session: to play.
         file: of the record; None keeps none.
         advisor: spec of the agent that advises.
-        every: whether to ask for decisions that leave no choice.
+        ask_forced: whether to ask for decisions with a single legal action.
         out: where to write.
         read: returns a line that was typed, as `input`, which it is by default.
     """
@@ -47,11 +47,11 @@ class Terminal:
         file: str | Path | None = None,
         advisor: str = "champion:sims=400",
         *,
-        every: bool = False,
+        ask_forced: bool = False,
         out: TextIO | None = None,
         read: Callable[[str], str] | None = None,
     ) -> None:
-        self.session, self._every = session, every
+        self.session, self._ask_forced = session, ask_forced
         self._file = None if file is None else Path(file)
         self._advisor: str | Agent = advisor
         self._out, self._read = out or sys.stdout, read or input
@@ -79,7 +79,7 @@ class Terminal:
         session = self.session
         if session.waits_for == "agent":
             session.reply()
-        elif session.waits_for == "human" and session.is_forced and not self._every:
+        elif session.waits_for == "human" and session.is_forced and not self._ask_forced:
             session.play(session.game.legal_labels()[0])
         else:
             return self._ask(self._choices())

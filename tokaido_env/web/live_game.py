@@ -221,7 +221,7 @@ class LiveGame:
             if not isinstance(seat, str) or seat not in self._allowed:
                 raise ValueError(
                     f"expected human or an agent of the list, got {repr_short(seat)}: name others with "
-                    "--against when you begin"
+                    "--opponent when you begin"
                 )
         chance: Chance = "explicit" if arguments.get("chance") == "explicit" else "sampled"
         where = self.session.game.board if board is None else self._board_named(board)
