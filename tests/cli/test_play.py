@@ -38,7 +38,8 @@ def typed(monkeypatch: pytest.MonkeyPatch, lines: Iterable[str]) -> None:
 def shown(session: Session, lines: Iterable[str], ask_forced: bool = False) -> str:
     """What a terminal shows while lines are typed."""
     out = io.StringIO()
-    terminal = Terminal(session, advisor="greedy", ask_forced=ask_forced, out=out, read=reader(lines))
+    read = reader(lines)
+    terminal = Terminal(session, advisor="greedy", ask_forced=ask_forced, out=out, read=read)
     assert terminal.run() == 0
     return out.getvalue()
 
