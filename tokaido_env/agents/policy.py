@@ -296,8 +296,8 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     for key, known in _header("board" in header).items():
         if header.get(key) != known:
             raise PolicyError(
-                f"{where}: made for {key} {repr_short(header.get(key))}, this version has {known!r}: "
-                "train it again, or use the version it was made with"
+                f"{where}: made for {key} {repr_short(header.get(key))}, this version has "
+                f"{known!r}: train it again, or use the version it was made with"
             )
     try:
         training = parse_json(header.get("training", "{}"))

@@ -244,8 +244,8 @@ def check_names(entrants: Sequence[Entrant]) -> None:
     for name, spec in entrants:
         if specs.setdefault(name, spec) != spec:
             raise AgentError(
-                f"agents: expected one name for one agent: {repr_short(name)} is {repr_short(specs[name])} "
-                f"and {repr_short(spec)}"
+                f"agents: expected one name for one agent: {repr_short(name)} is "
+                f"{repr_short(specs[name])} and {repr_short(spec)}"
             )
 
 

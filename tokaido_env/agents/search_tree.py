@@ -172,7 +172,7 @@ def sample_chance(
 
 @subroutine
 def _settle_stratified(board: Row, s: Row, luck: Row, key: np.uint64, sample_number: int) -> Mask:
-    """Play outcomes of chance until a decision or the end, as `resolve_chance`, with the dice stratified.
+    """Sample chance until a decision or the end, with stratified dice.
 
     Args:
         s: at chance, changed in place.
