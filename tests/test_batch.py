@@ -555,7 +555,8 @@ def test_finish_from_the_middle_begins_the_next_episodes() -> None:
         assert np.array_equal(told, right)
     assert (turn.next_player == -1).all()
     following = of_seeds([episode_seed(4 + i, 1) for i in range(FEW)]).begun()
-    assert_same(turn._replace(**dict(zip(TimeStep._fields[4:], following[4:], strict=True))), following)
+    later = dict(zip(TimeStep._fields[4:], following[4:], strict=True))
+    assert_same(turn._replace(**later), following)
 
 
 def answers(batch: Batch, bots: Ints) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
@@ -698,7 +699,9 @@ def test_an_outcome_that_is_not_possible_names_the_phase(phase: Phase) -> None:
 # Positions
 
 
-def assert_stands(batch: Batch, turn: TimeStep, games: Sequence[Game], seeds: Sequence[int]) -> None:
+def assert_stands(
+    batch: Batch, turn: TimeStep, games: Sequence[Game], seeds: Sequence[int]
+) -> None:
     """Assert that a batch stands where games do, and goes on as they do."""
     alone, rng = Singles(games, seeds), random.Random(0)
     expected = alone.begun()

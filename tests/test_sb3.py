@@ -1,4 +1,4 @@
-"""The VecEnv: the learning problem of `SingleAgentBatch` as Stable-Baselines3 has it, and its conventions."""
+"""Tests of `tokaido_env.sb3`: the Stable-Baselines3 VecEnv."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -210,7 +210,7 @@ class AgentAdapter(Agent):
 
 
 def as_agent(agent: object) -> Agent:
-    """Return the agent of a spec string, an agent as it is, or a `AgentAdapter` of an object with `act`.
+    """Return an `Agent`: made from a spec string, as given, or an adapter of an object with `act`.
 
     Raises:
         AgentError: if it is none of them, or there is no such kind of agent.

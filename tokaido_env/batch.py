@@ -50,9 +50,9 @@ _MOST_SPEC = 60  # characters of an agent's name, in an error
 class Batch:
     """N games side by side.
 
-    All games are stepped together (`reset`, `step`, `play`, `finish`, which return a `TimeStep`), or
-    some of them, given by the integers (k,) that are their indices (`begin`, `advance`, `observe`,
-    …): `IndexError` if there is no such game; `ValueError` for anything else and, where games are
+    All games are stepped together (`reset`, `step`, `play`, `finish`, which return a `TimeStep`),
+    or some of them, given by the integers (k,) that are their indices (`begin`, `advance`,
+    `observe`, …): `IndexError` if there is no such game; `ValueError` for anything else and, where games are
     changed, if one is named twice. One batch must not be used by two Python threads at once;
     different batches may.
 

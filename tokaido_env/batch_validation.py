@@ -102,7 +102,8 @@ def checked_moves(moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     array = as_array("moves", moves)
     if array.shape != (n,) or array.dtype.kind not in "iu":
         raise ValueError(
-            f"moves: expected integers of shape ({n},), one for each game, got {describe_array(array)}"
+            f"moves: expected integers of shape ({n},), one for each game, "
+            f"got {describe_array(array)}"
         )
     return _as_int64(array)
 
@@ -129,7 +130,8 @@ def checked_seeds(seeds: npt.ArrayLike, games: Games) -> npt.NDArray[np.int64]:
     array = as_array("seed", seeds)
     if array.shape != games.shape or array.dtype.kind not in "iu":
         raise ValueError(
-            f"seed: expected an integer or integers of shape {games.shape}, got {describe_array(array)}"
+            f"seed: expected an integer or integers of shape {games.shape}, "
+            f"got {describe_array(array)}"
         )
     for game, each in zip(games.tolist(), array.tolist(), strict=True):
         try:
@@ -156,7 +158,8 @@ def states_from(positions: Positions, boards: BoardPool, which: Games, games: Ga
     if isinstance(positions, np.ndarray):
         if positions.dtype != STATE or positions.shape not in ((1,), games.shape):
             raise ValueError(
-                f"positions: expected STATE of shape ({len(games)},) or (1,), got {describe_array(positions)}"
+                f"positions: expected STATE of shape ({len(games)},) or (1,), "
+                f"got {describe_array(positions)}"
             )
         held = copy_rows(np.require(positions, STATE, ["C", "E"]))
         check_states(boards, boards.records, which, games, held)

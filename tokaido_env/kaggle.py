@@ -123,7 +123,8 @@ class TextHarness:
             position = None
         if not isinstance(position, dict):
             raise PositionError(
-                f"observation: observationString: expected a position as JSON, got {repr_short(text)}"
+                "observation: observationString: expected a position as JSON, "
+                f"got {repr_short(text)}"
             )
         return Game.from_dict(position, board=self._board, seed=0)
 

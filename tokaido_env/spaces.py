@@ -27,7 +27,8 @@ def options_of(options: object) -> Mapping[str, Any]:
         return {}
     if not isinstance(options, Mapping):
         raise ValueError(
-            f"options: expected None or a dict such as {{'state': position}}, got {repr_short(options)}"
+            "options: expected None or a dict such as {'state': position}, "
+            f"got {repr_short(options)}"
         )
     return options
 
