@@ -102,7 +102,7 @@ def photograph(record: Record) -> int:
     """Photograph the pages in Chromium; return the exit status."""
     from tokaido_env.web.replay_page import replay_page
 
-    page = replay_page([record], policy="champion")
+    page = replay_page([record], agent="champion")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
         write_text(path, page)

@@ -102,8 +102,8 @@ def test_reviews_are_of_the_games_of_the_page() -> None:
     record = recorded(5)
     with pytest.raises(ValueError, match="reviews: expected one of each of 2 games"):
         replay_page([record, record], reviews=[reviewed(record)])
-    with pytest.raises(ValueError, match="and no policy"):
-        replay_page([record], policy="greedy", reviews=[reviewed(record)])
+    with pytest.raises(ValueError, match="and no agent"):
+        replay_page([record], agent="greedy", reviews=[reviewed(record)])
 
 
 @pytest.mark.parametrize(

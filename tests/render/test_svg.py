@@ -322,7 +322,7 @@ def test_a_picture_is_saved_as_svg_only(
     name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told = rf"^path: expected a name that ends in \.svg, got '{name}'; for pixels: "
+    told = rf"^path: expected a name that ends in \.svg, got '{name}'; for PNG, "
     with pytest.raises(ValueError, match=told):
         played(33).show().save(name)
     assert not list(tmp_path.iterdir())

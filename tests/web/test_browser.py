@@ -48,7 +48,7 @@ def records() -> list[Record]:
 @pytest.fixture(scope="module")
 def page(records: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "games.html"
-    path.write_text(replay_page(records, policy=Temple()), encoding="utf-8")
+    path.write_text(replay_page(records, agent=Temple()), encoding="utf-8")
     return path
 
 

@@ -329,7 +329,7 @@ class Temple:
 
 def test_a_policy_tells_what_it_expects_at_every_decision(golden: list[Record]) -> None:
     record = golden[4]
-    page = replay_page([record], policy=Temple())
+    page = replay_page([record], agent=Temple())
     (film,) = films_of(page)
     assert film["rows"][-1] == "win estimate"
     game, expected = Game(seed=0, chance="explicit"), None
@@ -405,7 +405,7 @@ def test_a_scrubber_is_the_page_in_a_frame_of_its_own(tmp_path: Path) -> None:
     assert attributes["srcdoc"] == shown.page == replay_page([game.record()], path)
     assert attributes["sandbox"] == "allow-scripts"
     assert scrubber(game.record(), path).page == shown.page
-    told = "^board: a game has its own, 'other': expected none, got 'greedy'; an agent goes by "
+    told = "^board: expected None, as the game has its board, 'other'; got 'greedy'; "
     with pytest.raises(ValueError, match=told):
         scrubber(game, "greedy")
 

@@ -228,7 +228,7 @@ class Board:
         values = self.values()
         if name not in values and name not in map(table_of, values):
             raise BoardError(
-                f"{escape_text(self.name)}: expected a table or a single value of the board, such as "
+                f"{escape_text(self.name)}: expected the name of a table or a value, such as "
                 f"culture or culture.6, got {repr_short(name)}"
             )
 
@@ -339,9 +339,9 @@ def _warn_of_name(board: Board, path: Path) -> None:
         return
     if known.hash != board.hash:
         warnings.warn(
-            f"{str_short(path, MOST_PATH)}: name: expected one of its own, as its values differ from "
-            f"those of the board {repr_short(board.name)}: what is recorded of it by this name would "
-            "be refused for its hash",
+            f"{str_short(path, MOST_PATH)}: name: {repr_short(board.name)} is another board, with "
+            "other values: choose another name, or records of games on this file cannot be loaded "
+            "by it",
             BoardNameWarning,
             stacklevel=4,
         )

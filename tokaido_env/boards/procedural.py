@@ -48,8 +48,8 @@ def numbers_of(spec: str) -> range:
     if not is_family(spec) or found is None or found[1] not in SPLITS:
         splits = ", ".join(SPLITS)
         raise BoardError(
-            f"{repr_short(spec)}: expected family:NUMBER, or family:SPLIT or family:SPLIT/COUNT with a "
-            f"split of {splits}"
+            f"{repr_short(spec)}: expected family:NUMBER, family:SPLIT or family:SPLIT/COUNT, "
+            f"where SPLIT is one of {splits}"
         )
     split = SPLITS[found[1]]
     count = len(split) if found[2] is None else int(found[2])

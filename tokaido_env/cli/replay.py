@@ -109,7 +109,7 @@ def _write_page(games: Games, options: argparse.Namespace) -> int:
             "--games A-B or --lost-by NAME"
         )
     out = Path(options.html)
-    page = replay_page(games.values(), options.board, policy=options.agent)
+    page = replay_page(games.values(), options.board, agent=options.agent)
     write_text(out, page)
     print(f"{out}: games {len(games)}, {len(page.encode()) / 1e6:.1f} MB")
     return 0

@@ -82,9 +82,9 @@ class Picture:
         file = Path(path)
         if file.suffix.lower() != ".svg":
             raise ValueError(
-                f"path: expected a name that ends in .svg, got {repr_short(str(path))}; for pixels: "
-                "tokaido_env.render.raster.rasterise(picture.svg, 1000), with the extra [render], "
-                "and PIL.Image.fromarray(…).save(…) of what it returns"
+                f"path: expected a name that ends in .svg, got {repr_short(str(path))}; for PNG, "
+                "install the extra [render] and save "
+                "PIL.Image.fromarray(tokaido_env.render.raster.rasterise(picture.svg, 1000))"
             )
         write_text(file, self.svg + "\n")
 

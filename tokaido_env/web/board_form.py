@@ -67,7 +67,7 @@ def corrected(first: Board, data: Any, compared: Any) -> Board:
     board = replace(Board.from_dict(_without_places(first, data), "the board"), source=first.name)
     if _is_taken(board.name):
         raise BoardError(
-            f"name: expected another than that of a board that is known, got {repr_short(board.name)}",
+            f"name: {repr_short(board.name)} is a built-in board; choose another name",
             "name",
         )
     known = isinstance(compared, Mapping)

@@ -220,8 +220,8 @@ class LiveGame:
         for seat in seats:
             if not isinstance(seat, str) or seat not in self._allowed:
                 raise ValueError(
-                    f"expected human or an agent of the list, got {repr_short(seat)}: name others with "
-                    "--opponent when you begin"
+                    f"seats: expected human or a listed agent, got {repr_short(seat)}: start "
+                    "tokaido play with --opponent to use another agent"
                 )
         chance: Chance = "explicit" if arguments.get("chance") == "explicit" else "sampled"
         where = self.session.game.board if board is None else self._board_named(board)

@@ -57,7 +57,7 @@ def replay_page(
     records: Iterable[Record],
     board: Boards | None = None,
     *,
-    policy: str | Agent | None = None,
+    agent: str | Agent | None = None,
     packed: bool = False,
     reviews: Sequence[Review] | None = None,
 ) -> str:
@@ -66,9 +66,9 @@ def replay_page(
     Args:
         records: the games, in the order of the page; verified as they are played through.
         board: of the games, as for `record.load`.
-        policy: an agent, or the spec of one, to show what it would do and who it thinks will win.
-        packed: a tenth of the size, for browsers since 2023.
-        reviews: of each of the games, to tell what its decisions lost; in place of a policy.
+        agent: an agent or its spec; the page shows its move preferences and win estimates.
+        packed: compress the games to a tenth; browsers since 2023 can read them.
+        reviews: one review per game, to show what each decision lost; not together with `agent`.
 
     Raises:
         RecordError: if a record is untrue: the message says where.
@@ -77,9 +77,9 @@ def replay_page(
     """
     games = list(records)
     check_number(len(games))
-    judge = None if policy is None else as_agent(policy)
+    judge = None if agent is None else as_agent(agent)
     if reviews is not None and (judge is not None or len(reviews) != len(games)):
-        raise ValueError(f"reviews: expected one of each of {len(games)} games, and no policy")
+        raise ValueError(f"reviews: expected one of each of {len(games)} games, and no agent")
     found = [None] * len(games) if reviews is None else reviews
     numbered = enumerate(zip(games, found, strict=True), start=1)
     films = [_film(number, record, board, judge, one) for number, (record, one) in numbered]
@@ -122,14 +122,15 @@ def scrubber(
     game: Game | Record,
     board: Boards | None = None,
     *,
-    policy: str | Agent | None = None,
+    agent: str | Agent | None = None,
 ) -> Scrubber:
     """Return a game to step through in a notebook.
 
     Args:
         game: a game as far as it was played, or a record.
         board: of a record, as for `record.load`; a game has its own.
-        policy: as for `replay_page`.
+        agent: as for `replay_page`.
+
 
     Raises:
         ValueError: if a game is given a board; the rest as for `replay_page`.
@@ -137,11 +138,11 @@ def scrubber(
     if isinstance(game, Game):
         if board is not None:
             raise ValueError(
-                f"board: a game has its own, {repr_short(game.board.name)}: expected none, got "
-                f"{repr_short(board)}; an agent goes by its name, as in scrubber(game, policy='greedy')"
+                f"board: expected None, as the game has its board, {repr_short(game.board.name)}; got "
+                f"{repr_short(board)}; name an agent by keyword, as in scrubber(game, agent='greedy')"
             )
         game, board = game.record(), game.board
-    return Scrubber(replay_page([game], board, policy=policy))
+    return Scrubber(replay_page([game], board, agent=agent))
 
 
 # A game as data
