@@ -405,7 +405,7 @@ def test_a_scrubber_is_the_page_in_a_frame_of_its_own(tmp_path: Path) -> None:
     assert attributes["srcdoc"] == shown.page == replay_page([game.record()], path)
     assert attributes["sandbox"] == "allow-scripts"
     assert scrubber(game.record(), path).page == shown.page
-    told = "^board: expected None, as the game has its board, 'other'; got 'greedy'; "
+    told = "^board: expected None, as the game has its board 'other', got 'greedy'; "
     with pytest.raises(ValueError, match=told):
         scrubber(game, "greedy")
 

@@ -138,8 +138,8 @@ def scrubber(
     if isinstance(game, Game):
         if board is not None:
             raise ValueError(
-                f"board: expected None, as the game has its board, {repr_short(game.board.name)}; got "
-                f"{repr_short(board)}; name an agent by keyword, as in scrubber(game, agent='greedy')"
+                f"board: expected None, as the game has its board {repr_short(game.board.name)}, "
+                f"got {repr_short(board)}; name an agent by keyword: scrubber(game, agent='greedy')"
             )
         game, board = game.record(), game.board
     return Scrubber(replay_page([game], board, agent=agent))
