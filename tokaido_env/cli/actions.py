@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tokaido_env.cli.command import parser_of
+from tokaido_env.cli.command import CommandParser
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.constants import CHARACTERS, ICONS, SIDES, WARES
 
@@ -78,7 +78,7 @@ _OUTCOMES = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; return the exit status."""
-    parser_of("actions", __doc__).parse_args(arguments)
+    CommandParser("actions", __doc__).parse_args(arguments)
     print("\n\n".join(tables()))
     return 0
 

@@ -25,7 +25,7 @@ import numba
 import tokaido_env
 from tokaido_env.cli.bench_games import GAMES, Done, has_gpu
 from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
-from tokaido_env.cli.command import parser_of, reports_errors
+from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.files import check_outputs, write_text
 
 PACKAGES = (
@@ -68,7 +68,7 @@ def main(
     ratios: Sequence[Ratio] = RATIOS,
 ) -> int:
     """Measure, print the table, write the figures; return the exit status."""
-    parser = parser_of("bench", __doc__)
+    parser = CommandParser("bench", __doc__)
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each row")
     parser.add_argument("--only", nargs="+", metavar="ROW", help="rows whose key starts so")
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")

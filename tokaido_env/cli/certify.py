@@ -24,7 +24,7 @@ from unittest import mock
 
 import tokaido_env
 from tokaido_env import files
-from tokaido_env.cli.command import parser_of
+from tokaido_env.cli.command import CommandParser
 from tokaido_env.core.optional_deps import how_to_install
 
 # What PettingZoo warns of any dictionary with a mask that is not on a list of its own.
@@ -263,7 +263,7 @@ TESTED = {
 
 def main(arguments: Sequence[str] | None = None, checks: Sequence[Check] = CHECKS) -> int:
     """Print the table; return 1 if a check failed, else 0."""
-    parser = parser_of("certify", __doc__)
+    parser = CommandParser("certify", __doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table to a file, too")
     options = parser.parse_args(arguments)
     print(f"tokaido_env {tokaido_env.__version__}, Python {sys.version.split()[0]}")

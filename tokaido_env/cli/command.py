@@ -1,59 +1,136 @@
-"""What all commands share: their names in messages and usages, errors, and exit status."""
+"""Argument parser, error reports and exit statuses of all commands."""
 
 from __future__ import annotations
 
 import argparse
 import functools
+import json
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import ParamSpec
+from typing import Any, NoReturn, ParamSpec
 
-INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
+from tokaido_env.core.arguments import repr_short
+from tokaido_env.files import write_text
+
+INTERRUPTED = 130  # exit status after Ctrl-C, as shells report it
 
 Arguments = ParamSpec("Arguments")
 
 
 def program(command: str = "") -> str:
-    """Return what to type for a command of ours, as this process was started; "" for the program.
+    """Return the words that call a command the way this process was started.
 
     The same code runs as `tokaido COMMAND`, as `python -m tokaido_env COMMAND`, and for some
     commands as `python COMMAND.py` in a checkout.
+
+    Args:
+        command: the command, "evaluate suite" for a subcommand; "" for the program alone.
     """
-    script = Path(sys.argv[0])
-    if command and script.name == f"{command}.py":
-        return f"python {script.name}"
+    script, (name, _, subcommand) = Path(sys.argv[0]), command.partition(" ")
+    if name and script.name == f"{name}.py":
+        return f"python {script.name} {subcommand}".rstrip()
     is_module = script.name == "__main__.py" and script.parent.name == "tokaido_env"
     return f"{'python -m tokaido_env' if is_module else 'tokaido'} {command}".rstrip()
 
 
-def parser_of(
-    command: str, docstring: str | None, parents: Sequence[argparse.ArgumentParser] = ()
-) -> argparse.ArgumentParser:
-    """Return a parser for a command, with the examples of its module as the user would call them.
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that resembles a wrong one most."""
+    return get_close_matches(name, known, n=1, cutoff=0)[0]
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Help that keeps the lines of the description and ends each option with its default.
+
+    An option with the default None says in its own help text what happens without it.
+    """
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        text, default = action.help or "", action.default
+        if not action.option_strings or default is None or default == argparse.SUPPRESS:
+            return text
+        if default is False or default == []:
+            return f"{text} (default: {'off' if default is False else 'none'})"
+        return f"{text} (default: %(default)s)"
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Argument parser with errors of one line, nearest known names, and defaults in its help.
 
     Args:
-        command: its name.
-        docstring: of its module.
-        parents: parsers whose options it has too.
+        command: its name, "evaluate suite" for a subcommand.
+        description: a module's or function's docstring; the calls of `tokaido COMMAND` in it become
+            calls as this process was started.
+        parents: parsers with more options of the command.
     """
-    return argparse.ArgumentParser(
-        program(command),
-        description=(docstring or "").replace(f"tokaido {command}", program(command)),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=parents,
-    )
+
+    def __init__(
+        self,
+        command: str,
+        description: str | None,
+        parents: Sequence[argparse.ArgumentParser] = (),
+    ) -> None:
+        self._command = command.partition(" ")[0]
+        super().__init__(
+            program(command),
+            description=(description or "").replace(
+                f"tokaido {self._command}", program(self._command)
+            ),
+            formatter_class=_HelpFormatter,
+            parents=parents,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Print an error in one line and exit with status 2."""
+        self.exit(2, f"{self._command}: {self._reworded(message)}\n")
+
+    def _reworded(self, message: str) -> str:
+        """Return a message of argparse as `NAME: expected X, got Y`, with the remedy."""
+        remedy = f"{self.prog} --help lists all arguments"
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown != message:
+            name = unknown.split()[0].partition("=")[0]
+            if not name.startswith("-"):
+                return f"unexpected argument {repr_short(name)}: {remedy}"
+            near = nearest(name, self._option_string_actions)
+            return f"unknown option {repr_short(name)}: the nearest is {near!r}, {remedy}"
+        missing = message.removeprefix("the following arguments are required: ")
+        if missing != message:
+            return f"{missing}: expected a value, got none: {remedy}"
+        message = message.removeprefix("argument ")
+        message = re.sub("invalid int value: ", "expected an integer, got ", message)
+        message = re.sub("invalid float value: ", "expected a number, got ", message)
+        return re.sub(
+            r"invalid choice: (.*) \(choose from (.*)\)$", r"expected one of \2, got \1", message
+        )
+
+
+def write_json(path: Path | None, data: object, **options: Any) -> None:
+    """Write data as JSON, whole or not at all; without a path, do nothing.
+
+    Args:
+        path: the file.
+        data: plain JSON types.
+        options: more of `json.dumps`.
+    """
+    if path is not None:
+        write_text(path, json.dumps(data, indent=1, **options) + "\n")
 
 
 def reports_errors(
     command: str, *kinds: type[Exception], interrupted: str = "interrupted"
 ) -> Callable[[Callable[Arguments, int]], Callable[Arguments, int]]:
-    """Make the `main` of a command print an error as one line and return the exit status.
+    """Return a decorator for the `main` of a command that prints an error as one line.
+
+    An error ends the command with status 1, Ctrl-C with status 130.
 
     Args:
         command: its name.
         kinds: errors that the user can cause, besides wrong values, files and missing packages.
-        interrupted: what it prints after Ctrl-C.
+        interrupted: the text to print after Ctrl-C.
     """
     errors: tuple[type[Exception], ...] = (ValueError, OSError, ModuleNotFoundError, *kinds)
 

@@ -53,7 +53,7 @@ from tokaido_env.cli.cli_options import (
     tell_forfeits,
     tell_stopped,
 )
-from tokaido_env.cli.command import parser_of, program, reports_errors
+from tokaido_env.cli.command import CommandParser, program, reports_errors
 from tokaido_env.cli.exploit import exploit_agent
 from tokaido_env.cli.game_pages import FOLDER, check_replays, write_games
 from tokaido_env.cli.ladders import build_ladder, place_agent
@@ -100,7 +100,7 @@ def _matches(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = parser_of("evaluate", __doc__)
+    parser = CommandParser("evaluate", __doc__)
     add = parser.add_argument
     add("agents", nargs="*", metavar="AGENT", help="spec strings, see --list, or NAME=SPEC")
     add_common(parser, games=1000)

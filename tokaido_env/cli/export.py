@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tokaido_env.cli import dataset, games_table, minari_dataset
-from tokaido_env.cli.command import parser_of, reports_errors
+from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.minari_dataset import PREFIX
 
 
 @reports_errors("export")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the dataset; return the exit status."""
-    parser = parser_of("export", __doc__)
+    parser = CommandParser("export", __doc__)
     parser.add_argument("file", help="a record file, JSON Lines")
     parser.add_argument("out", help="the dataset to write: .parquet, .npz, or minari:NAME-v0")
     parser.add_argument(

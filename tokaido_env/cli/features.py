@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tokaido_env.cli.command import parser_of
+from tokaido_env.cli.command import CommandParser
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.board_features import BOARD_FEATURES
 from tokaido_env.core.entities import (
@@ -22,7 +22,7 @@ from tokaido_env.core.observation import FEATURES, Feature, width
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; return the exit status."""
-    parser_of("features", __doc__).parse_args(arguments)
+    CommandParser("features", __doc__).parse_args(arguments)
     print("\n\n".join(tables()))
     return 0
 

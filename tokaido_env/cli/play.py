@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tokaido_env.agents.registry import check_from_file
-from tokaido_env.cli.command import parser_of, reports_errors
+from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.arguments import Chance
 from tokaido_env.core.optional_deps import missing
@@ -53,7 +53,7 @@ def _saying(what: str, after: float) -> Iterator[None]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = parser_of("play", __doc__)
+    parser = CommandParser("play", __doc__)
     add = parser.add_argument
     add("--terminal", action="store_true", help="play in this terminal, not in a browser")
     add("--port", type=int, default=0, help="of the page (one that is free)")

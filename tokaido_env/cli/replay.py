@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tokaido_env.cli.command import parser_of, reports_errors
+from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import CHANCE_PHASES, Phase
 from tokaido_env.files import check_outputs, write_text
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = parser_of("replay", __doc__)
+    parser = CommandParser("replay", __doc__)
     add = parser.add_argument
     add("file", help="a record file, JSON Lines")
     add("--board", help="the board file of the games, if neither built in nor of the family")

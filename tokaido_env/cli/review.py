@@ -19,7 +19,7 @@ from tokaido_env.agents import make
 from tokaido_env.arena.executors import EXECUTORS, check_executor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import parser_of, reports_errors
+from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = parser_of("review", __doc__)
+    parser = CommandParser("review", __doc__)
     add = parser.add_argument
     add("file", type=Path, help="a record file, JSON Lines")
     add("--game", type=int, help="only the game on this line, from 1")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokaido_env.arena.executors import EXECUTORS, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.cli.command import INTERRUPTED, parser_of, program, reports_errors
+from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, reports_errors
 from tokaido_env.core.optional_deps import require
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, PRESETS, PpoSettings, RunSettings, split_specs
@@ -103,7 +103,7 @@ def _kind(arguments: Sequence[str] | None) -> type[RunSettings]:
 
 
 def _parser(kind: type[RunSettings]) -> argparse.ArgumentParser:
-    parser = parser_of("train", __doc__, [_methods()])
+    parser = CommandParser("train", __doc__, [_methods()])
     if kind is PpoSettings:
         parser.add_argument("--preset", choices=PRESETS, help="5 minutes, an hour, a working day")
     if kind.METHOD == "alphazero":

@@ -20,7 +20,7 @@ import numpy as np
 from numba.core import event
 
 from tokaido_env.batch import Batch
-from tokaido_env.cli.command import parser_of, reports_errors
+from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.core.kernel_cache import NOTICE, KernelCache, cache_folder
 from tokaido_env.game import Game
@@ -168,7 +168,7 @@ GROUPS = {
 @reports_errors("warmup")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
-    parser = parser_of("warmup", __doc__)
+    parser = CommandParser("warmup", __doc__)
     parser.add_argument("what", nargs="*", help=f"of {', '.join(GROUPS)}; all by default")
     asked = parser.parse_args(arguments).what
     _check(asked)
