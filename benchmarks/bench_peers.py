@@ -126,7 +126,7 @@ def learn(name: str) -> None:
 
     torch.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     settings = PpoSettings()
-    model, steps = _learner(name, settings), settings.games * settings.rollout
+    model, steps = _learner(name, settings), settings.games * settings.n_steps
     model.learn(steps)
     before, began = model.num_timesteps, time.perf_counter()
     model.learn(3 * steps, reset_num_timesteps=False)

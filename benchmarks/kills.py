@@ -77,17 +77,17 @@ class Kill(NamedTuple):
 
 _RUNS = {
     "ppo": """
---steps 8192 --games 8 --rollout 32 --minibatch 128 --width 32 --opponent-slots 4 --agents greedy
---snapshot-every 256 --reseat-every 1024 --pool-size 4 --checkpoint-every 512
---rate-every 1024 --rating-games 4 --final-learning-rate 0.5 --refit-games 16
+--steps 8192 --games 8 --n-steps 32 --minibatch-size 128 --width 32 --opponent-slots 4
+--agents greedy --snapshot-every 256 --resample-every 1024 --pool-size 4 --checkpoint-every 512
+--rate-every 1024 --rating-games 4 --final-learning-rate 0.5 --calibration-games 16
 """,
     "selfplay": """
---updates 12 --games 64 --minibatch 256 --width 32 --checkpoint-every 1 --snapshot-every 2
+--updates 12 --games 64 --minibatch-size 256 --width 32 --checkpoint-every 1 --snapshot-every 2
 --ema-decay 0.5 --rate-every 4 --rating-games 4
 """,
     "alphazero": """
---rounds 6 --shards 4 --games 6 --first-sims 8 --sims 8 --width 32 --minibatch 256
---promotion-games 12 --kept-rounds 2 --rate-every 2 --rating-games 4
+--rounds 6 --shards 4 --games 6 --first-sims 8 --sims 8 --width 32 --minibatch-size 256
+--promotion-games 12 --replay-rounds 2 --rate-every 2 --rating-games 4
 """,
 }
 

@@ -41,8 +41,8 @@ from tokaido_env.learn.settings import PpoSettings
 NEVER = 2**53 - 1  # the largest number that settings take
 SPACE = {
     "learning_rate": tune.loguniform(1e-4, 4e-3),
-    "entropy": tune.loguniform(5e-4, 3e-2),
-    "clip": tune.uniform(0.1, 0.3),
+    "entropy_coef": tune.loguniform(5e-4, 3e-2),
+    "clip_range": tune.uniform(0.1, 0.3),
     "gae_lambda": tune.uniform(0.85, 1.0),
 }
 THREADS = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "RAY_CHDIR_TO_TRIAL_DIR": "0"}
@@ -111,7 +111,7 @@ class Training(tune.Trainable):  # type: ignore[misc]  # Ray is not typed
 def settings_of(config: Mapping[str, Any], steps: int, start_from: str) -> PpoSettings:
     """Return the settings of a trial's run: rated and saved at its end, or when it is resumed."""
     drawn = {name: float(config[name]) for name in SPACE}
-    ends = {"rate_every": NEVER, "checkpoint_every": NEVER, "refit_games": 0}
+    ends = {"rate_every": NEVER, "checkpoint_every": NEVER, "calibration_games": 0}
     return PpoSettings(**config["fixed"], **drawn, **ends, steps=steps, start_from=start_from)
 
 

@@ -43,7 +43,7 @@ def course(executor: Executor) -> str:
     """Go through two rounds of expert iteration; return the hash of all that they leave."""
     settings = AlphaZeroSettings(
         **{"rounds": 2, "shards": 4, "games": 4, "first_sims": 3, "sims": 3, "width": 16},
-        **{"minibatch": 256, "promotion_games": 8},
+        **{"minibatch_size": 256, "promotion_games": 8},
     )
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"

@@ -36,8 +36,15 @@ WORDS = (
     *("sims=", "temperature=", "path=", ",", ":", '"', "\\", "=", "policy:", "../", "/", "'", " "),
 )
 TINY: dict[str, Any] = {
-    **{"games": 8, "rollout": 16, "minibatch": 64, "width": 8, "opponent_slots": 4, "steps": 128},
-    **{"agents": "greedy 'mcts:sims=8'", "rate_every": 0, "refit_games": 0},
+    **{
+        "games": 8,
+        "n_steps": 16,
+        "minibatch_size": 64,
+        "width": 8,
+        "opponent_slots": 4,
+        "steps": 128,
+    },
+    **{"agents": "greedy 'mcts:sims=8'", "rate_every": 0, "calibration_games": 0},
 }
 ALL = [METHODS["ppo"](**TINY), *(METHODS[name](width=8) for name in ("selfplay", "alphazero"))]
 

@@ -31,12 +31,31 @@ from tokaido_env.learn.settings_schema import RunError
 
 TINY: dict[str, dict[str, Any]] = {
     "ppo": {
-        **{"games": 8, "rollout": 16, "minibatch": 64, "opponent_slots": 4, "agents": "greedy"},
-        **{"steps": 128, "snapshot_every": 64, "epochs": 1, "rate_every": 0, "refit_games": 0},
+        **{
+            "games": 8,
+            "n_steps": 16,
+            "minibatch_size": 64,
+            "opponent_slots": 4,
+            "agents": "greedy",
+        },
+        **{
+            "steps": 128,
+            "snapshot_every": 64,
+            "epochs": 1,
+            "rate_every": 0,
+            "calibration_games": 0,
+        },
     },
-    "selfplay": {"updates": 1, "games": 4, "minibatch": 64, "epochs": 1, "snapshot_every": 1},
+    "selfplay": {"updates": 1, "games": 4, "minibatch_size": 64, "epochs": 1, "snapshot_every": 1},
     "alphazero": {
-        **{"rounds": 1, "shards": 1, "games": 2, "first_sims": 2, "minibatch": 64, "samples": 0.1},
+        **{
+            "rounds": 1,
+            "shards": 1,
+            "games": 2,
+            "first_sims": 2,
+            "minibatch_size": 64,
+            "samples_per_position": 0.1,
+        },
     },
 }
 # How often each part is damaged, if a run has it; `*` is the newest.

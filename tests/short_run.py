@@ -12,28 +12,28 @@ from tokaido_env.learn.settings import (
 )
 
 VALUES: dict[str, Any] = {
-    **{"games": 8, "rollout": 32, "minibatch": 128, "width": 32, "opponent_slots": 4},
+    **{"games": 8, "n_steps": 32, "minibatch_size": 128, "width": 32, "opponent_slots": 4},
     **{"agents": "greedy", "steps": 256, "snapshot_every": 256, "pool_size": 4},
-    **{"rate_every": 0, "refit_games": 0, "threads": 1},
+    **{"rate_every": 0, "calibration_games": 0, "threads": 1},
 }
 """Of a run of PPO that takes a second."""
 
 SHORT: dict[str, RunSettings] = {
     "ppo": PpoSettings(
         **VALUES
-        | {"rollout": 16, "minibatch": 64, "steps": 640, "snapshot_every": 128}
-        | {"reseat_every": 256, "checkpoint_every": 256, "rate_every": 512, "rating_games": 4}
-        | {"final_learning_rate": 0.5, "refit_games": 16}
+        | {"n_steps": 16, "minibatch_size": 64, "steps": 640, "snapshot_every": 128}
+        | {"resample_every": 256, "checkpoint_every": 256, "rate_every": 512, "rating_games": 4}
+        | {"final_learning_rate": 0.5, "calibration_games": 16}
     ),
     "selfplay": SelfPlaySettings(
-        **{"seed": 3, "updates": 3, "games": 12, "minibatch": 256, "width": 8, "threads": 1},
+        **{"seed": 3, "updates": 3, "games": 12, "minibatch_size": 256, "width": 8, "threads": 1},
         **{"checkpoint_every": 2, "snapshot_every": 2, "ema_decay": 0.5},
         **{"extra_boards": "shikoku_ring,shikoku_art", "extra_boards_every": 2},
         **{"rate_every": 2, "rating_games": 2},
     ),
     "alphazero": AlphaZeroSettings(
         **{"rounds": 3, "shards": 3, "games": 6, "first_sims": 3, "sims": 3, "width": 16},
-        **{"minibatch": 256, "promotion_games": 12, "kept_rounds": 2},
+        **{"minibatch_size": 256, "promotion_games": 12, "replay_rounds": 2},
         **{"rate_every": 2, "rating_games": 2},
     ),
 }

@@ -35,10 +35,10 @@ QUICK = ("01_quickstart",)  # the site, built for every push, executes them all
 # What follows the cell that is tagged `parameters`: as in a reader's run, only much shorter.
 SHORT = {
     "03_train": """
-SETTINGS = {"steps": 2048, "games": 8, "rollout": 32, "minibatch": 128, "width": 32}
-SETTINGS |= {"opponent_slots": 4, "snapshot_every": 256, "reseat_every": 256}
+SETTINGS = {"steps": 2048, "games": 8, "n_steps": 32, "minibatch_size": 128, "width": 32}
+SETTINGS |= {"opponent_slots": 4, "snapshot_every": 256, "resample_every": 256}
 SETTINGS |= {"rate_every": 512, "rating_games": 4}
-SETTINGS |= {"refit_games": 16}
+SETTINGS |= {"calibration_games": 16}
 """
 }
 

@@ -233,11 +233,24 @@ def submission_file(path: Path, agent: str = "greedy", **changes: Any) -> None:
 
 TINY: dict[str, dict[str, Any]] = {
     "ppo": {
-        **{"games": 8, "rollout": 32, "minibatch": 128, "opponent_slots": 4, "agents": "greedy"},
-        **{"steps": 256, "snapshot_every": 256, "rate_every": 0, "refit_games": 0},
+        **{
+            "games": 8,
+            "n_steps": 32,
+            "minibatch_size": 128,
+            "opponent_slots": 4,
+            "agents": "greedy",
+        },
+        **{"steps": 256, "snapshot_every": 256, "rate_every": 0, "calibration_games": 0},
     },
     "alphazero": {
-        **{"rounds": 1, "shards": 1, "games": 2, "first_sims": 2, "minibatch": 64, "samples": 0.1},
+        **{
+            "rounds": 1,
+            "shards": 1,
+            "games": 2,
+            "first_sims": 2,
+            "minibatch_size": 64,
+            "samples_per_position": 0.1,
+        },
     },
 }
 

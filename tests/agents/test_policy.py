@@ -30,7 +30,7 @@ from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.state import Phase
 from tokaido_env.learn.network import Moves, PolicyNetwork, frozen, load_weights as give_weights
 from tokaido_env.learn.rollouts import moves_of
-from tokaido_env.learn.settings import MOST_WIDTH
+from tokaido_env.learn.settings import MAX_WIDTH
 from tokaido_env.learn.settings_schema import RunError
 
 Floats = npt.NDArray[np.float32]
@@ -422,7 +422,7 @@ def test_a_file_as_large_as_a_disk_is_refused_and_the_widest_network_is_not(
 ) -> None:
     os.truncate(policy_file, 2**40)
     assert "too large: expected at most 96 MiB" in refusal(policy_file)
-    random_policy(Sizes.of_width(MOST_WIDTH)).save(tmp_path / "wide")
+    random_policy(Sizes.of_width(MAX_WIDTH)).save(tmp_path / "wide")
     assert Policy.load(tmp_path / "wide").sizes == (4096, 1024, 512, 4096, 1024)
 
 

@@ -22,7 +22,7 @@ def test_all_agents_are_measured_and_learners_are_trained_before(capsys: Output)
     assert (len(trained), len(measured)) == (12, 18)
     assert trained[4] == (
         f"python train.py --run {RUNS}/train-10-seed-1 --board family:train/10 --steps 2000000 "
-        "--seed 1 --value-from all"
+        "--seed 1 --value-games all"
     )
     place = lines.index(trained[4])
     assert lines[place + 1].startswith(

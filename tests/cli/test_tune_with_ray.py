@@ -22,9 +22,16 @@ from tokaido_env.learn import run as runs  # noqa: E402
 from tokaido_env.learn.run_folder import load_settings  # noqa: E402
 from tokaido_env.learn.settings import PpoSettings  # noqa: E402
 
-DRAWN = {"learning_rate": 1e-3, "entropy": 0.01, "clip": 0.2, "gae_lambda": 0.95}
+DRAWN = {"learning_rate": 1e-3, "entropy_coef": 0.01, "clip_range": 0.2, "gae_lambda": 0.95}
 SMALL = {
-    **{"games": 16, "rollout": 8, "minibatch": 128, "width": 16, "opponent_slots": 4, "epochs": 1},
+    **{
+        "games": 16,
+        "n_steps": 8,
+        "minibatch_size": 128,
+        "width": 16,
+        "opponent_slots": 4,
+        "epochs": 1,
+    },
     **{"rating_games": 2, "agents": "greedy", "pool_size": 2},
 }
 
@@ -58,7 +65,12 @@ def test_a_trial_is_the_run_of_its_settings(tmp_path: Path) -> None:
     again._iteration = 1  # as Tune restores it
     second = again.train()
     whole = PpoSettings(
-        **SMALL, **DRAWN, steps=256, refit_games=0, rate_every=2**53 - 1, checkpoint_every=2**53 - 1
+        **SMALL,
+        **DRAWN,
+        steps=256,
+        calibration_games=0,
+        rate_every=2**53 - 1,
+        checkpoint_every=2**53 - 1,
     )
     runs.begin(tmp_path / "whole", whole)
     runs.train(tmp_path / "whole")

@@ -29,7 +29,7 @@ from tokaido_env.learn.settings_schema import RunError
 
 TINY = AlphaZeroSettings(
     **{"rounds": 2, "shards": 2, "games": 6, "first_sims": 3, "sims": 3, "width": 16},
-    **{"minibatch": 256, "promotion_games": 12, "kept_rounds": 2},
+    **{"minibatch_size": 256, "promotion_games": 12, "replay_rounds": 2},
 )
 POOL = BoardPool.load("shikoku")
 

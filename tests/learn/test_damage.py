@@ -15,7 +15,7 @@ from fuzz_runs import resealed
 from safetensors.torch import load_file, save_file
 
 from tokaido_env.learn import run as runs
-from tokaido_env.learn.settings_schema import RunError, enough_memory
+from tokaido_env.learn.settings_schema import RunError, explain_memory_errors
 
 POINT = Path("checkpoints") / "000000256"
 
@@ -46,9 +46,9 @@ RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("numpy.2", 10**6), "numpy: expected 624 keys and a place in them, got 1000000"),
-        (put("numpy.2", -1), "numpy: expected 624 keys and a place in them, got -1"),
-        (put("numpy.1", [1, 2]), "numpy: expected 624 keys and a place in them"),
+        (put("numpy.2", 10**6), "numpy: expected 624 keys and a position in them, got position 1000000"),
+        (put("numpy.2", -1), "numpy: expected 624 keys and a position in them, got position -1"),
+        (put("numpy.1", [1, 2]), "numpy: expected 624 keys and a position in them"),
         (put("updates", "x"), "state.json: updates: expected a count, got 'x'"),
         (put("run.best_elo", float("nan")), "run: best_elo: expected a number"),
         (put("run.rating", RATING | {"elo": "x"}), "state.json: run: rating.elo: expected a num"),
@@ -155,9 +155,9 @@ def test_metrics_as_large_as_a_disk_are_not_read(run: Path) -> None:
 def test_too_little_memory_is_told() -> None:
     for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
         with (
-            pytest.raises(RunError, match="runs/x: more memory than there is: expected fewer"),
-            enough_memory("runs/x"),
+            pytest.raises(RunError, match="runs/x: out of memory: lower"),
+            explain_memory_errors("runs/x"),
         ):
             raise error
-    with pytest.raises(RuntimeError, match="another"), enough_memory("runs/x"):
+    with pytest.raises(RuntimeError, match="another"), explain_memory_errors("runs/x"):
         raise RuntimeError("another")

@@ -14,8 +14,8 @@ WIN, LOSS, DRAW = 1.0, -1.0, 0.0
 
 
 def pool(**values: Any) -> OpponentPool:
-    defaults: dict[str, Any] = {"games": 8, "opponent_slots": 4, "rollout": 8, "minibatch": 64}
-    defaults["value_from"] = "all"  # in which any shares may be 0
+    defaults: dict[str, Any] = {"games": 8, "opponent_slots": 4, "n_steps": 8, "minibatch_size": 64}
+    defaults["value_games"] = "all"  # in which any shares may be 0
     return OpponentPool(PpoSettings(**defaults | values))
 
 

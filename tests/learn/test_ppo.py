@@ -39,7 +39,7 @@ from tokaido_env.learn.value_calibration import refit
 from tokaido_env.sb3 import TokaidoVecEnv
 
 SETTINGS = PpoSettings(
-    games=8, rollout=8, minibatch=64, width=32, opponent_slots=2, agents="greedy"
+    games=8, n_steps=8, minibatch_size=64, width=32, opponent_slots=2, agents="greedy"
 )
 ON_POOL = PpoSettings(**VALUES | {"board": "family:train/6"})
 LAST = ("policies/000000000", "last")
@@ -53,7 +53,7 @@ def env() -> LearnerEnv:
 def learner_of(env: LearnerEnv, settings: PpoSettings) -> Any:
     """Stable-Baselines3's learner of a new network."""
     torch.manual_seed(0)
-    network = PolicyNetwork(settings.sizes, settings.boards_seen, against_others=True)
+    network = PolicyNetwork(settings.sizes, settings.network_boards, against_others=True)
     return new_learner(env, settings, network)
 
 
@@ -233,7 +233,7 @@ def first_rollout(gae_lambda: float, board: str = "shikoku") -> tuple[Rollout, P
     """Let an untrained learner play whole games; return them, and its network of that time."""
     settings = PpoSettings(
         **VALUES
-        | {"games": 8, "rollout": 400, "minibatch": 3200, "epochs": 1}
+        | {"games": 8, "n_steps": 400, "minibatch_size": 3200, "epochs": 1}
         | {"opponent_slots": 1, "gae_lambda": gae_lambda, "board": board}
     )
     env = LearnerEnv(settings, [Highest()])
@@ -357,7 +357,7 @@ def test_self_play_alone_trains_the_value_and_a_policy_has_no_other(tmp_path: Pa
 
 def test_games_against_itself_are_told_to_the_critic(tmp_path: Path) -> None:
     """By whom each slot is seated with, also where a run goes on; the share stays as it was."""
-    settings = PpoSettings(**VALUES | {"steps": 512, "reseat_every": 128, "rollout": 16})
+    settings = PpoSettings(**VALUES | {"steps": 512, "resample_every": 128, "n_steps": 16})
     runs.begin(tmp_path / "run", settings)
     trainer = ppo.make_trainer(runs.Run(tmp_path / "run", settings, (), SerialExecutor()))
     trainer.start()
@@ -377,7 +377,7 @@ def test_games_against_itself_are_told_to_the_critic(tmp_path: Path) -> None:
 def unfitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose values are as they were trained: the last is not the best."""
     run = tmp_path_factory.mktemp("unfitted") / "run"
-    runs.begin(run, PpoSettings(**VALUES | {"rate_every": 128, "rating_games": 4, "rollout": 16}))
+    runs.begin(run, PpoSettings(**VALUES | {"rate_every": 128, "rating_games": 4, "n_steps": 16}))
     assert runs.train(run)
     return run
 
@@ -387,7 +387,7 @@ def fitting(unfitted: Path, run: Path) -> list[str]:
     if not run.exists():
         shutil.copytree(unfitted, run)
         config = (run / "config.toml").read_text(encoding="utf-8")
-        lines = config.replace("refit_games = 0 ", "refit_games = 512 ")
+        lines = config.replace("calibration_games = 0 ", "calibration_games = 512 ")
         assert lines != config
         (run / "config.toml").write_text(lines, encoding="utf-8")
     told: list[str] = []
@@ -443,7 +443,7 @@ def interrupt(*arguments: Any) -> Any:
 
 
 def test_a_value_of_all_games_is_left_as_it_is(tmp_path: Path) -> None:
-    values = VALUES | {"value_from": "all", "refit_games": 16}
+    values = VALUES | {"value_games": "all", "calibration_games": 16}
     runs.begin(tmp_path / "run", PpoSettings(**values))
     told: list[str] = []
     assert runs.train(tmp_path / "run", lambda progress: told.append(progress.note))

@@ -328,7 +328,7 @@ def test_a_longer_run_goes_on_as_if_it_had_been_so_from_the_start(
     """With a constant learning rate, and without the rating at the first end."""
     whole: Any = SHORT[method]
     constant: Any = {} if method == "alphazero" else {"final_learning_rate": 1.0}
-    constant |= {"refit_games": 0} if method == "ppo" else {}
+    constant |= {"calibration_games": 0} if method == "ppo" else {}
     whole = replace(whole, rate_every=0, **constant)
     less = {whole.LENGTH: 384 if method == "ppo" else 1}
     for name, settings in (("whole", whole), ("run", replace(whole, **less))):
@@ -371,7 +371,7 @@ def test_a_run_can_start_from_a_policy(method: str, tmp_path: Path) -> None:
     replace(random_policy(settings.sizes), training={"board": told}).save(start)
     little = {"ppo": {"steps": 128}, "selfplay": {"updates": 1}, "alphazero": {"rounds": 1}}
     short: Any = little[method] | {"start_from": str(start), "learning_rate": 1e-9}
-    short |= {"rate_every": 0} | ({"refit_games": 0} if method == "ppo" else {})
+    short |= {"rate_every": 0} | ({"calibration_games": 0} if method == "ppo" else {})
     runs.begin(tmp_path / "run", replace(settings, **short))
     assert runs.train(tmp_path / "run")
     own = Policy.load(tmp_path / "run" / "last")
@@ -396,7 +396,10 @@ def refusal(capsys: Output) -> str:
     [
         (("--steps", "0"), "steps: expected an integer from 1, got '0'"),
         (("--steps", "many"), "steps: expected an integer from 1, got 'many'"),
-        (("--minibatch", "100"), "minibatch: expected a divisor of games * rollout = 256, got 100"),
+        (
+            ("--minibatch-size", "100"),
+            "minibatch_size: expected a divisor of games * n_steps = 256, got 100",
+        ),
         (("--learning-rate", "nan"), "learning_rate"),
         (("--seed", "-1"), "seed: expected an integer from 0"),
         (("--board", "honshu"), "unknown board 'honshu': expected one of shikoku"),

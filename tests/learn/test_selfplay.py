@@ -26,7 +26,7 @@ from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.learn.update import minibatches, targets_of, update
 
 SMALL = Sizes(16, 8, 4, 16, 8)
-TINY = SelfPlaySettings(seed=3, updates=1, games=16, minibatch=256, width=8, snapshot_every=3)
+TINY = SelfPlaySettings(seed=3, updates=1, games=16, minibatch_size=256, width=8, snapshot_every=3)
 
 
 def train(folder: Path, settings: SelfPlaySettings) -> Policy:
@@ -134,7 +134,9 @@ def test_what_is_learnt_is_seen_by_whom_the_inputs_are() -> None:
 def test_late_rounds_weigh_more_and_all_together_the_same() -> None:
     pool = BoardPool.load("shikoku")
     played = play_games(network_of(pool), pool, 8, seed=1)
-    weights = targets_of(played, replace(TINY, late_round_weight=3.0, late_from=10)).weights.numpy()
+    weights = targets_of(
+        played, replace(TINY, late_round_weight=3.0, late_round_from=10)
+    ).weights.numpy()
     late = np.concatenate([played.decisions.round, played.decisions.round[played.chances.decision]])
     assert weights.mean() == pytest.approx(1.0)
     assert weights[late >= 10] == pytest.approx(3 * weights[late < 10].max())
@@ -167,7 +169,7 @@ def test_an_update_learns_who_won() -> None:
 def test_self_play_learns_what_wins() -> None:
     """Sixty steps of the optimizer gain clearly on the network that they began with."""
     pool = BoardPool.load("shikoku")
-    settings = replace(TINY, games=256, minibatch=1024, learning_rate=3e-3)
+    settings = replace(TINY, games=256, minibatch_size=1024, learning_rate=3e-3)
     network = network_of(pool, Sizes(32, 16, 8, 32, 16))
     with torch.no_grad():
         network.outlook["weight"].fill_(0.0)  # it knows nothing
@@ -190,7 +192,7 @@ def test_self_play_learns_what_wins() -> None:
 def test_layers_are_as_wide_as_asked_for_and_learn_in_any_precision(
     tmp_path: Path, precision: str
 ) -> None:
-    settings = replace(TINY, games=8, second=24, move=12, precision=precision)
+    settings = replace(TINY, games=8, second_width=24, move_width=12, precision=precision)
     policy = train(tmp_path / "run", settings)
     assert policy.sizes == settings.sizes == Sizes(8, 24, 12, 8, 24)
     before = frozen(PolicyNetwork(settings.sizes)).tensors

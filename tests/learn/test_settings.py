@@ -56,35 +56,44 @@ def write(path: Path, text: str) -> Path:
         ({"board": 7}, "board: expected a text, got 7"),
         ({"learning_rate": 0.0}, "learning_rate: expected a number from 1e-09 to 1, got 0.0"),
         ({"learning_rate": float("nan")}, "learning_rate: expected a number"),
-        ({"entropy": float("inf")}, "entropy: expected a number from 0 to 10, got inf"),
+        ({"entropy_coef": float("inf")}, "entropy_coef: expected a number from 0 to 10, got inf"),
         ({"gae_lambda": 1.01}, "gae_lambda: expected a number from 0 to 1, got 1.01"),
         ({"steps": 10**400}, "steps: expected at most 9007199254740991 (2**53 - 1), got 1000"),
-        ({"entropy": 10**400}, "entropy: expected a number from 0 to 10, got 1000"),
+        ({"entropy_coef": 10**400}, "entropy_coef: expected a number from 0 to 10, got 1000"),
         ({"width": 4104}, "width: expected at most 4096, got 4104"),
-        ({"games": 10**9}, "games * rollout: expected at most 16777216, got 32000000000"),
+        ({"games": 10**9}, "games * n_steps: expected at most 16777216, got 32000000000"),
         ({"board": "x" * 4001}, "board: expected at most 4000 characters, got 4001: 'xxx"),
         ({"ladder": "a\udcff"}, "ladder: expected a text in Unicode, got 'a\\udcff'"),
         ({"pool_size": 1}, "pool_size: expected an integer from 2, got 1"),
         ({"rating_games": 7}, "rating_games: expected an even number, got 7"),
-        ({"minibatch": 100}, "minibatch: expected a divisor of games * rollout = 16384, got 100"),
+        (
+            {"minibatch_size": 100},
+            "minibatch_size: expected a divisor of games * n_steps = 16384, got 100",
+        ),
         ({"opponent_slots": 7}, "opponent_slots: expected a divisor of games = 512, got 7"),
         ({"share_past": 0.5}, "expected a sum of 1, got 0.5 + 0.5 + 0.25 = 1.25"),
         ({"share_past": -0.5}, "share_past: expected a number from 0 to 1, got -0.5"),
         ({"agents": ""}, "agents: expected one or more specs, or share_agents = 0"),
         (
             {"share_latest": 0.0, "share_past": 0.75},
-            "share_latest: expected above 0, as the value is learnt from self-play, got 0: or "
-            "value_from = all",
+            "share_latest: expected above 0, got 0: self-play trains the value; raise it, or set "
+            "value_games = all",
         ),
-        ({"value_from": "past"}, "value_from: expected 'self-play' or 'all', got 'past'"),
+        ({"value_games": "past"}, "value_games: expected 'self-play' or 'all', got 'past'"),
         ({"agents": "greedy greedy"}, "agents: expected each once, got 'greedy greedy'"),
         ({"seed": -1}, "seed: expected an integer from 0"),
         ({"seed": 2**53 - 2}, "seed: expected an integer from 0"),  # of the last game
         ({"width": 20}, "width: expected a multiple of 8, got 20"),
-        ({"second": 5000}, "second: expected at most 4096, got 5000"),
+        ({"second_width": 5000}, "second_width: expected at most 4096, got 5000"),
         ({"promotion_games": 3}, "promotion_games: expected an even number, got 3"),
-        ({"uniform": 0.9}, "sampled + uniform: expected at most 1, got 0.26 + 0.9"),
-        ({"full": 0.5}, "full: expected 1, as cheap_sims = 0 searches all decisions alike"),
+        (
+            {"uniform_sampling": 0.9},
+            "visit_sampling + uniform_sampling: expected at most 1, got 0.26 + 0.9",
+        ),
+        (
+            {"full_search_share": 0.5},
+            "full_search_share: expected 1, got 0.5: cheap_sims = 0 searches every",
+        ),
         ({"shards": 0}, "shards: expected an integer from 1 to 10000, got 0"),
     ],
 )
@@ -105,11 +114,11 @@ def test_shares_may_be_rounded() -> None:
 
 
 def test_text_of_the_command_line_is_read_or_refused() -> None:
-    assert PpoSettings.read("steps", "12") == 12
-    assert PpoSettings.read("entropy", "0.5") == 0.5
-    assert PpoSettings.read("agents", "greedy random") == "greedy random"
+    assert PpoSettings.parse("steps", "12") == 12
+    assert PpoSettings.parse("entropy_coef", "0.5") == 0.5
+    assert PpoSettings.parse("agents", "greedy random") == "greedy random"
     with pytest.raises(RunError, match="steps: expected an integer from 1, got '1e6'"):
-        PpoSettings.read("steps", "1e6")
+        PpoSettings.parse("steps", "1e6")
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -127,8 +136,8 @@ def test_presets_set_the_same_so_that_each_undoes_another() -> None:
 
 @pytest.mark.parametrize("kind", METHODS.values())
 def test_every_setting_has_a_meaning(kind: type[RunSettings]) -> None:
-    assert set(kind.meanings()) == set(kind.defaults()) == set(asdict(kind()))
-    assert all(kind.meanings().values())
+    assert set(kind.help_texts()) == set(kind.defaults()) == set(asdict(kind()))
+    assert all(kind.help_texts().values())
     assert kind.LENGTH in kind.defaults()
 
 
@@ -139,7 +148,7 @@ def test_config_toml_tells_every_value_with_its_meaning(folder: Path) -> None:
     text = (folder / "config.toml").read_text(encoding="utf-8")
     assert load_settings(folder) == PpoSettings(steps=5000, seed=3)
     lines = text.partition("[layout]")[0].splitlines()
-    for name, meaning in PpoSettings.meanings().items():
+    for name, meaning in PpoSettings.help_texts().items():
         assert [line for line in lines if line.startswith(f"{name} = ") and f"# {meaning}" in line]
     assert set(tomllib.loads(text)) == {"run", "settings", "layout", "versions"}
 
@@ -157,9 +166,9 @@ def test_the_config_of_a_run_is_a_config_file(folder: Path) -> None:
 
 
 def test_a_config_file_may_hold_some_settings(tmp_path: Path) -> None:
-    file = write(tmp_path / "my.toml", "[settings]\ngames = 64\nentropy = 0\n")
-    assert read_config(file) == (None, {"games": 64, "entropy": 0.0})
-    assert read_config(file, given=["games"]).settings == {"entropy": 0.0}
+    file = write(tmp_path / "my.toml", "[settings]\ngames = 64\nentropy_coef = 0\n")
+    assert read_config(file) == (None, {"games": 64, "entropy_coef": 0.0})
+    assert read_config(file, given=["games"]).settings == {"entropy_coef": 0.0}
     write(file, '[run]\nmethod = "alphazero"\n[settings]\nsims = 7\n')
     assert read_config(file) == ("alphazero", {"sims": 7})
     with pytest.raises(RunError, match=r"run\.method: expected ppo, got 'alphazero'"):
@@ -228,11 +237,11 @@ def test_without_ratings_no_ladder_is_needed() -> None:
 def test_a_run_goes_on_with_equal_settings_only(folder: Path) -> None:
     before = (folder / "config.toml").read_bytes()
     extend(folder, {"seed": 3, "games": 512, "steps": 5000})
-    asked = {"seed": 4, "games": 512, "entropy": 0.5}
+    asked = {"seed": 4, "games": 512, "entropy_coef": 0.5}
     with pytest.raises(RunError) as refused:
         extend(folder, asked)
     assert "seed: the run has 3, asked for 4; " in str(refused.value)
-    assert "entropy: the run has 0.005, asked for 0.5" in str(refused.value)
+    assert "entropy_coef: the run has 0.005, asked for 0.5" in str(refused.value)
     assert "games" not in str(refused.value)
     assert (folder / "config.toml").read_bytes() == before
 

@@ -298,8 +298,8 @@ def test_a_run_notices_that_its_board_was_edited(
 def test_a_run_cannot_change_what_its_value_is_learnt_from(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert train(["--resume", str(run), "--value-from", "all"]) == 1
-    assert "value_from: the run has 'self-play', asked for 'all'" in capsys.readouterr().err
+    assert train(["--resume", str(run), "--value-games", "all"]) == 1
+    assert "value_games: the run has 'self-play', asked for 'all'" in capsys.readouterr().err
 
 
 # Metrics

@@ -108,7 +108,7 @@ def _parser(kind: type[RunSettings]) -> argparse.ArgumentParser:
         parser.add_argument("--preset", choices=PRESETS, help="5 minutes, an hour, a working day")
     if kind.METHOD == "alphazero":
         parser.add_argument("--executor", default="serial", help=f"{EXECUTORS} (serial)")
-    kind.add_options(parser.add_argument_group(f"settings of --method {kind.METHOD}"))
+    kind.add_arguments(parser.add_argument_group(f"settings of --method {kind.METHOD}"))
     return parser
 
 
@@ -118,7 +118,7 @@ def _asked(options: argparse.Namespace, kind: type[RunSettings]) -> dict[str, An
         raise ValueError("expected --run FOLDER to begin, or --resume FOLDER to go on")
     preset = getattr(options, "preset", None)
     asked = dict(PRESETS[preset]) if preset else {}
-    given = kind.given(options)
+    given = kind.from_options(options)
     if options.config is not None:
         asked |= read_config(options.config, kind.METHOD, given).settings
     return asked | given

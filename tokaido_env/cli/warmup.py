@@ -123,13 +123,13 @@ def train() -> None:
     settings = PpoSettings(
         steps=2 * FEW,
         games=FEW,
-        rollout=2,
-        minibatch=FEW,
+        n_steps=2,
+        minibatch_size=FEW,
         epochs=1,
         width=8,
         opponent_slots=2,
         rate_every=0,
-        refit_games=0,
+        calibration_games=0,
     )
     with tempfile.TemporaryDirectory() as folder:
         run.begin(Path(folder) / "run", settings)

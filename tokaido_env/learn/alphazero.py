@@ -114,7 +114,7 @@ class AlphaZeroTrainer:
     def _play(self, number: int, stopping: Callable[[], bool]) -> bool:
         """Play the shards that a round needs and that are not there; return whether all are."""
         (self.run.folder / "shards").mkdir(exist_ok=True)
-        first = max(1, number - self.settings.kept_rounds + 1)
+        first = max(1, number - self.settings.replay_rounds + 1)
         missing = [
             (n, i)
             for n in range(first, number + 1)
@@ -136,8 +136,12 @@ class AlphaZeroTrainer:
         round_seed = int(arena_seed(settings.seed, number))
         return SelfPlayGames(
             *(spec, policy_sha256(spec), self.run.pool, settings.games),
-            *(int(arena_seed(round_seed, index)), settings.sampled, settings.uniform),
-            *(settings.full, settings.cheap_sims),
+            *(
+                int(arena_seed(round_seed, index)),
+                settings.visit_sampling,
+                settings.uniform_sampling,
+            ),
+            *(settings.full_search_share, settings.cheap_sims),
         )
 
     def _path_of(self, player: int) -> Path:
@@ -149,7 +153,7 @@ class AlphaZeroTrainer:
 
     def _window(self, number: int) -> list[Path]:
         """Return the files that a round learns from, in order."""
-        rounds = range(max(1, number - self.settings.kept_rounds + 1), number + 1)
+        rounds = range(max(1, number - self.settings.replay_rounds + 1), number + 1)
         return [self._shard(n, i) for n in rounds for i in range(self.settings.shards)]
 
     # Learning
@@ -159,13 +163,13 @@ class AlphaZeroTrainer:
         settings = self.settings
         parts = [load_samples(file, self.run.pool) for file in files]
         new = sum(len(part.legal) for part in parts[-settings.shards :])
-        steps = max(1, round(settings.samples * new / settings.minibatch))
+        steps = max(1, round(settings.samples_per_position * new / settings.minibatch_size))
         seed = match_seed(settings.seed, "alphazero", "learn", str(number))
         policy_loss, value_loss = learn(self.network, Samples.join(parts), steps, seed, settings)
         return {
             "positions": new,
             "window": sum(len(part.legal) for part in parts),
-            "samples_per_position": round(steps * settings.minibatch / new, 2),
+            "samples_per_position": round(steps * settings.minibatch_size / new, 2),
             "policy_loss": policy_loss,
             "value_loss": value_loss,
         }
@@ -211,10 +215,10 @@ def learn(
     rng = np.random.Generator(np.random.PCG64(seed))
     order, at, losses = rng.permutation(len(samples.legal)), 0, []
     for step in range(steps):
-        if at + settings.minibatch > len(order):
+        if at + settings.minibatch_size > len(order):
             order, at = rng.permutation(len(samples.legal)), 0
-        rows = order[at : at + settings.minibatch]
-        at += settings.minibatch
+        rows = order[at : at + settings.minibatch_size]
+        at += settings.minibatch_size
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
         policy_loss, value_loss = _losses(network, boards, samples.part(rows))

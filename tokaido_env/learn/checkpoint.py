@@ -278,6 +278,7 @@ def _set_numpy_state(state: list[Any]) -> None:
     right = isinstance(keys, list) and len(keys) == _KEYS and type(position) is int
     if not right or not 0 <= position <= _KEYS:  # NumPy does not look at the place
         raise ValueError(
-            f"{_STATE}: numpy: expected {_KEYS} keys and a place in them, got {repr_short(position)}"
+            f"{_STATE}: numpy: expected {_KEYS} keys and a position in them, got position "
+            f"{repr_short(position)}"
         )
     np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, gauss))  # noqa: NPY002

@@ -185,8 +185,8 @@ def _check_results(results: object) -> None:
         right = type(points) in (int, float) and type(games) in (int, float)
         if not right or not 0 <= points <= games <= MAX_SEED or not games:
             raise ValueError(
-                f"pool: results: {repr_short(name)}: expected points, and at least as many games, got "
-                f"{repr_short(result)}"
+                f"pool: results: {repr_short(name)}: expected points, and at least as many games, "
+                f"got {repr_short(result)}"
             )
 
 

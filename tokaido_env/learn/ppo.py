@@ -83,7 +83,7 @@ class PpoTrainer:
         model.train()
         if self.done // self.settings.snapshot_every > before // self.settings.snapshot_every:
             self._snapshot()
-        if self.done // self.settings.reseat_every > before // self.settings.reseat_every:
+        if self.done // self.settings.resample_every > before // self.settings.resample_every:
             self.pool.seat(self.rng)
         self._assign()
         self._observe()
@@ -127,7 +127,7 @@ class PpoTrainer:
     def finish(self, tell: Callable[[str], None]) -> None:
         """Fit the values of `last` and `best`, of each once: only the value changes."""
         settings = self.settings
-        if not settings.refit_games or not settings.value_of_self_play:
+        if not settings.calibration_games or not settings.value_of_self_play:
             return
         fitted: dict[bytes, Policy] = {}
         for name in ("last", "best"):
@@ -135,7 +135,7 @@ class PpoTrainer:
             before = path.read_bytes()
             policy = fitted.get(before) or Policy.load(path)
             if "value" not in policy.training:
-                made = refit(policy, settings.pool, settings.refit_games, settings.seed)
+                made = refit(policy, settings.pool, settings.calibration_games, settings.seed)
                 tell(f"{name}: value fitted to games against itself: {made}")
                 policy = made.policy if made.is_better else policy
             fitted[before] = policy
@@ -209,13 +209,13 @@ def new_learner(env: LearnerEnv, settings: PpoSettings, network: PolicyNetwork) 
         MovePolicy,
         env,
         learning_rate=learning_rate(settings),
-        n_steps=settings.rollout,
-        batch_size=settings.minibatch,
+        n_steps=settings.n_steps,
+        batch_size=settings.minibatch_size,
         n_epochs=settings.epochs,
         gamma=1.0,
         gae_lambda=settings.gae_lambda,
-        clip_range=settings.clip,
-        ent_coef=settings.entropy,
+        clip_range=settings.clip_range,
+        ent_coef=settings.entropy_coef,
         policy_kwargs={"network": network},
         seed=seed32(settings.seed),
         device="cpu",

@@ -54,7 +54,7 @@ from tokaido_env.learn.run_folder import (
     load_ladder,
 )
 from tokaido_env.learn.settings import RunSettings
-from tokaido_env.learn.settings_schema import RunError, enough_memory
+from tokaido_env.learn.settings_schema import RunError, explain_memory_errors
 
 Figures = dict[str, Any]
 """What an update or a round tells, JSON types. Those whose names begin with "time/" are for
@@ -259,7 +259,7 @@ def begin(folder: str | Path, settings: RunSettings) -> None:
         Others: as `begin_folder`.
     """
     if settings.start_from:
-        with enough_memory(folder):
+        with explain_memory_errors(folder):
             _load_start(settings, _new_network(settings))
     begin_folder(folder, settings)
 
@@ -293,7 +293,7 @@ def train(
     with (
         kept_folder(folder) as settings,
         told_once(),
-        enough_memory(folder),
+        explain_memory_errors(folder),
         torch_threads(settings.threads),
         repeatable(),
     ):
@@ -386,7 +386,7 @@ def _resumed(run: Run) -> Trainer:
 def _new_network(settings: RunSettings, **options: Any) -> PolicyNetwork:
     torch.manual_seed(seed32(settings.seed))
     np.random.seed(seed32(settings.seed))  # noqa: NPY002  a checkpoint holds that state, too
-    return PolicyNetwork(settings.sizes, settings.boards_seen, **options)
+    return PolicyNetwork(settings.sizes, settings.network_boards, **options)
 
 
 def _load_start(settings: RunSettings, network: PolicyNetwork) -> list[str]:

@@ -286,7 +286,7 @@ def _config(settings: RunSettings) -> str:
     versions = {"python": platform.python_version(), "board_hash": settings.pool.hash}
     versions |= {name: _version_of(name) for name in _PACKAGES}
     run = {"method": settings.METHOD, "version": VERSION}
-    meanings = settings.meanings()
+    meanings = settings.help_texts()
     tables: tuple[dict[str, Any], ...] = (run, asdict(settings), _layout(), versions)
     return "\n".join(
         f"[{table}]\n" + "".join(_line(name, value, meanings) for name, value in values.items())

@@ -1,6 +1,6 @@
-"""The settings of a training run: those of all methods, then those of each.
+"""Settings of a training run: those that all methods share, then those of each method.
 
-Every setting, with its meaning, is in a run's `config.toml` and in `tokaido train --help`.
+A run's `config.toml` and `tokaido train --help` list them all with their help texts.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from tokaido_env.learn.settings_schema import (
     RATE,
     SHARE,
     TEXT,
-    Declared,
     RunError,
+    Settings,
     setting,
 )
 
-MOST_DECISIONS = 2**24  # at once, of about 8 KB
-MOST_WIDTH = 2**12  # a policy file so wide takes 70 MB
+MAX_DECISIONS = 2**24  # of one rollout; a decision takes about 8 KB
+MAX_WIDTH = 2**12  # a policy file of this width takes 70 MB
 MAX_SIMS = 2**16 - 1
-"""The most simulations for a decision: what a sample can hold as the visits of one action."""
+"""The most simulations of a decision: a sample stores visit counts as uint16."""
 
-REFIT_GAMES = 12_000
-LEAST_REFIT_GAMES = 8
+CALIBRATION_GAMES = 12_000
+MIN_CALIBRATION_GAMES = 8
 
 _SIMS = Parameter(int, 1, MAX_SIMS)
 _WEIGHT = Parameter(float, 0, 100)
@@ -41,47 +41,51 @@ _SPEC = re.compile(r"""'([^']*)'(?!\S)|"([^"]*)"(?!\S)|(\S+)""")
 
 
 @dataclass(frozen=True)
-class RunSettings(Declared):
-    """What every run has. Its length is counted in steps, updates or rounds, as its method tells.
+class RunSettings(Settings):
+    """Settings of all methods; a method counts its length in steps, updates or rounds.
 
     Raises:
-        RunError: naming the setting, what was expected and what it is.
+        RunError: naming the setting, the expected value and the given one.
     """
 
     METHOD: ClassVar[str] = ""
     LENGTH: ClassVar[str] = ""
-    """The setting that is the run's length, the only one that may grow."""
+    """Name of the setting that is the run's length, the only one that may grow on resume."""
 
-    seed: int = setting(0, Parameter(int), "of games, network and opponents, 0 to 2**53 - 1")
+    seed: int = setting(0, Parameter(int), "random seed, 0 to 2**53 - 1")
     board: str = setting(
-        "shikoku", TEXT, "a board, a file, family:NUMBER or a pool such as family:train/1000"
+        "shikoku", TEXT, "a board, a file, family:NUMBER, or a pool such as family:train/1000"
     )
     see_board: str = setting(
         "auto",
         Parameter(str, words=("auto", "yes", "no")),
-        "whether the network reads the board; auto: if there is more than one",
+        "whether the network gets board features; auto: if the pool has more than one board",
     )
-    start_from: str = setting("", TEXT, "policy file to begin with; empty: random weights")
+    start_from: str = setting("", TEXT, "policy file to start from; empty: random weights")
     width: int = setting(
-        256, COUNT, "units that policy and value read of the first layer, each; a multiple of 8"
+        256, COUNT, "units of the first layer, of policy and value each; a multiple of 8"
     )
-    second: int = setting(
-        0, Parameter(int, 0), "units of the second layers of policy and value; 0: width / 4"
+    second_width: int = setting(
+        0, Parameter(int, 0), "units of the second layer, of policy and value each; 0: width / 4"
     )
-    move: int = setting(0, Parameter(int, 0), "units of the layer of a move; 0: width / 8")
-    learning_rate: float = setting(1e-3, RATE, "of Adam, at the beginning")
-    threads: int = setting(2, Parameter(int, 1, 256), "of PyTorch; results depend on it")
+    move_width: int = setting(
+        0, Parameter(int, 0), "units of the layer that scores each legal action; 0: width / 8"
+    )
+    learning_rate: float = setting(1e-3, RATE, "Adam's learning rate at the start")
+    threads: int = setting(
+        2, Parameter(int, 1, 256), "PyTorch threads; the trained weights depend on it"
+    )
     checkpoint_every: int = setting(1, COUNT, "steps, updates or rounds between checkpoints")
     rate_every: int = setting(
         0,
         Parameter(int, 0),
-        "steps, updates or rounds between ratings on the ladder, also at the end; 0: none, best is "
-        "last",
+        "steps, updates or rounds between ratings on the ladder, also at the end; 0: no ratings, "
+        "best is last",
     )
     rating_games: int = setting(
-        400, Parameter(int, 2), "games against each of three opponents in a rating, even"
+        400, Parameter(int, 2), "games against each of three opponents in a rating; even"
     )
-    ladder: str = setting("", TEXT, "ladder file for ratings; empty: this project's")
+    ladder: str = setting("", TEXT, "ladder file for ratings; empty: the shipped ladder")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,41 +93,43 @@ class RunSettings(Declared):
         _check_even("rating_games", self.rating_games)
         if self.width % 8:
             raise RunError(f"width: expected a multiple of 8, got {self.width}")
-        for name in ("width", "second", "move"):
-            check_most(name, getattr(self, name), MOST_WIDTH)
+        for name in ("width", "second_width", "move_width"):
+            _check_at_most(name, getattr(self, name), MAX_WIDTH)
 
     @property
     def length(self) -> int:
-        """How long the run is: whole updates, so that it may be more than was asked for."""
+        """The run's length in whole updates: at least the length that was asked for."""
         length: int = getattr(self, self.LENGTH)
         return length
 
     @property
     def sizes(self) -> Sizes:
-        """How wide the layers of the network are."""
+        """The widths of the network's layers."""
         sizes = Sizes.of_width(self.width)
-        second = self.second or sizes.second
-        return sizes._replace(second=second, value_second=second, move=self.move or sizes.move)
+        second = self.second_width or sizes.second
+        return sizes._replace(
+            second=second, value_second=second, move=self.move_width or sizes.move
+        )
 
     @property
     def pool(self) -> BoardPool:
-        """The boards that are played on."""
+        """The boards of the games."""
         return BoardPool.load(self.board)
 
     @property
-    def boards_seen(self) -> npt.NDArray[np.void] | None:
-        """The boards that the network reads, `BOARD` (b,), None if it reads none."""
+    def network_boards(self) -> npt.NDArray[np.void] | None:
+        """The boards that the network gets features of, `BOARD` (b,); None if it gets none."""
         pool = self.pool
-        seen = len(pool) > 1 if self.see_board == "auto" else self.see_board == "yes"
-        return pool.records if seen else None
+        uses_boards = len(pool) > 1 if self.see_board == "auto" else self.see_board == "yes"
+        return pool.records if uses_boards else None
 
 
 @dataclass(frozen=True)
 class PpoSettings(RunSettings):
-    """A learner against a pool of opponents, by Stable-Baselines3's MaskablePPO.
+    """Settings of Stable-Baselines3's MaskablePPO, which trains against a pool of opponents.
 
-    A step is a decision of the learner. What happens every so many steps happens at the first
-    update after a multiple of the number.
+    A step is one decision of the learner. An event that is due every N steps happens at the first
+    update that reaches a multiple of N.
     """
 
     METHOD: ClassVar[str] = "ppo"
@@ -132,71 +138,83 @@ class PpoSettings(RunSettings):
     steps: int = setting(
         1_966_080, COUNT, "decisions of the learner, rounded up to whole updates; may grow"
     )
-    games: int = setting(512, COUNT, "games side by side")
-    rollout: int = setting(32, COUNT, "decisions in each game between two updates")
-    minibatch: int = setting(2048, COUNT, "decisions; a divisor of games * rollout")
-    epochs: int = setting(3, COUNT, "passes over the decisions of an update")
+    games: int = setting(512, COUNT, "games played in parallel")
+    n_steps: int = setting(32, COUNT, "decisions of each game in a rollout, before each update")
+    minibatch_size: int = setting(2048, COUNT, "decisions; a divisor of games * n_steps")
+    epochs: int = setting(3, COUNT, "passes over the rollout in each update")
     final_learning_rate: float = setting(
-        1.0, SHARE, "share of learning_rate left after `steps`, linear between; 1 is constant"
+        1.0,
+        SHARE,
+        "learning rate at the end, as a share of learning_rate; linear schedule, 1: constant",
     )
-    gae_lambda: float = setting(0.95, SHARE, "of generalised advantage estimation; gamma is 1")
-    entropy: float = setting(0.005, Parameter(float, 0, 10), "weight of the entropy bonus")
-    clip: float = setting(0.2, Parameter(float, 0.001, 1), "range of the probability ratio")
+    gae_lambda: float = setting(
+        0.95, SHARE, "lambda of generalised advantage estimation; gamma is 1"
+    )
+    entropy_coef: float = setting(0.005, Parameter(float, 0, 10), "weight of the entropy bonus")
+    clip_range: float = setting(
+        0.2, Parameter(float, 0.001, 1), "clip range of the probability ratio"
+    )
 
-    share_latest: float = setting(0.5, SHARE, "share of games against the newest self")
-    share_past: float = setting(0.25, SHARE, "share of games against snapshots, by hardness")
-    share_agents: float = setting(0.25, SHARE, "share of games against `agents`; sum is 1")
-    agents: str = setting("greedy heuristic", TEXT, "specs, with spaces between; alike often")
-    value_from: str = setting(
+    share_latest: float = setting(0.5, SHARE, "share of games against the learner's newest weights")
+    share_past: float = setting(
+        0.25, SHARE, "share of games against snapshots, more against those that win more"
+    )
+    share_agents: float = setting(
+        0.25, SHARE, "share of games against `agents`; the three shares sum to 1"
+    )
+    agents: str = setting(
+        "greedy heuristic", TEXT, "agent specs, separated by spaces, each met equally often"
+    )
+    value_games: str = setting(
         "self-play",
         Parameter(str, words=("self-play", "all")),
-        "games that the policy's value is learnt from: self-play, those against the newest self, "
-        "or all",
+        "games that train the policy's value: self-play (those against the newest weights) or all",
     )
-    refit_games: int = setting(
-        REFIT_GAMES,
+    calibration_games: int = setting(
+        CALIBRATION_GAMES,
         Parameter(int, 0),
-        "games of the best and the last policy against itself, to whose results their values are "
-        "fitted at the end of a run; 0: none; only if the value is that of self-play",
+        "self-play games that calibrate the values of best and last at the end of a run; 0: none; "
+        "unused if value_games is all",
     )
-    opponent_slots: int = setting(8, COUNT, "opponents at once; a divisor of games")
-    reseat_every: int = setting(131_072, COUNT, "steps between draws of the opponents")
+    opponent_slots: int = setting(8, COUNT, "opponents at a time; a divisor of games")
+    resample_every: int = setting(131_072, COUNT, "steps between draws of new opponents")
     snapshot_every: int = setting(163_840, COUNT, "steps between snapshots")
-    pool_size: int = setting(24, Parameter(int, 2), "snapshots kept to play against")
+    pool_size: int = setting(24, Parameter(int, 2), "snapshots in the opponent pool")
 
     checkpoint_every: int = setting(491_520, COUNT, "steps between checkpoints")
     rate_every: int = setting(
         491_520,
         Parameter(int, 0),
-        "steps between ratings on the ladder, also at the end; 0: none, best is last",
+        "steps between ratings on the ladder, also at the end; 0: no ratings, best is last",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_seed(self.seed + self.games - 1)  # of the last game
-        check_most("games * rollout", self.update_steps, MOST_DECISIONS)
-        if self.refit_games and self.refit_games < LEAST_REFIT_GAMES:
+        _check_at_most("games * n_steps", self.update_steps, MAX_DECISIONS)
+        if 0 < self.calibration_games < MIN_CALIBRATION_GAMES:
             raise RunError(
-                f"refit_games: expected 0, or {LEAST_REFIT_GAMES} or more, got {self.refit_games}"
+                f"calibration_games: expected 0, or at least {MIN_CALIBRATION_GAMES}, "
+                f"got {self.calibration_games}"
             )
-        _check_divisor("minibatch", self.minibatch, "games * rollout", self.update_steps)
+        _check_divisor("minibatch_size", self.minibatch_size, "games * n_steps", self.update_steps)
         _check_divisor("opponent_slots", self.opponent_slots, "games", self.games)
         self._check_opponents()
 
     @property
     def update_steps(self) -> int:
         """Steps between two updates."""
-        return self.games * self.rollout
+        return self.games * self.n_steps
 
     @property
     def length(self) -> int:
-        """The steps of all updates that are begun before `steps` are done."""
+        """The steps of a whole number of updates: `steps`, rounded up."""
         return -(-self.steps // self.update_steps) * self.update_steps
 
     @property
     def value_of_self_play(self) -> bool:
-        """Whether the policy's value is learnt from games against itself only."""
-        return self.value_from == "self-play"
+        """Whether only games against the newest weights train the policy's value."""
+        return self.value_games == "self-play"
 
     def _check_opponents(self) -> None:
         shares = (self.share_latest, self.share_past, self.share_agents)
@@ -208,8 +226,8 @@ class PpoSettings(RunSettings):
             )
         if self.value_of_self_play and not self.share_latest:
             raise RunError(
-                "share_latest: expected above 0, as the value is learnt from self-play, got 0: or "
-                "value_from = all"
+                "share_latest: expected above 0, got 0: self-play trains the value; raise it, or "
+                "set value_games = all"
             )
         specs = split_specs(self.agents)
         if self.share_agents and not specs:
@@ -220,121 +238,149 @@ class PpoSettings(RunSettings):
 
 @dataclass(frozen=True)
 class SelfPlaySettings(RunSettings):
-    """Whole games of the network against itself, side by side, then an update by our own PPO."""
+    """Settings of our own PPO: whole games of self-play in parallel, then an update."""
 
     METHOD: ClassVar[str] = "selfplay"
     LENGTH: ClassVar[str] = "updates"
 
-    updates: int = setting(30, COUNT, "of the network, each after games of its own; may grow")
-    games: int = setting(2048, COUNT, "played to their end before an update")
-    minibatch: int = setting(4096, COUNT, "decisions")
-    epochs: int = setting(2, COUNT, "passes over the decisions of an update")
+    updates: int = setting(30, COUNT, "updates of the network, each after new games; may grow")
+    games: int = setting(2048, COUNT, "games played to their end before each update")
+    minibatch_size: int = setting(4096, COUNT, "decisions of a minibatch")
+    epochs: int = setting(2, COUNT, "passes over the rollout in each update")
     final_learning_rate: float = setting(
-        1.0, SHARE, "share of learning_rate left after `updates`, linear between; 1 is constant"
+        1.0,
+        SHARE,
+        "learning rate at the end, as a share of learning_rate; linear schedule, 1: constant",
     )
-    policy_lambda: float = setting(0.97, SHARE, "of the advantages; gamma is 1")
-    value_lambda: float = setting(0.97, SHARE, "of the returns that the value is learnt from")
-    luck: float = setting(1.0, SHARE, "of what chance brings that advantages take; 1 is GAE")
-    entropy: float = setting(0.003, Parameter(float, 0, 10), "weight of the entropy bonus")
-    clip: float = setting(0.2, Parameter(float, 0.001, 1), "range of the probability ratio")
-    largest_gradient: float = setting(0.5, Parameter(float, 1e-6, 1e6), "norm that is left alone")
-    auxiliary: float = setting(0.1, _WEIGHT, "weight of the auxiliary predictions")
-    late_round_weight: float = setting(1.0, _WEIGHT, "weight of late rounds in the value's loss")
-    late_from: int = setting(16, COUNT, "round that is late")
+    policy_lambda: float = setting(0.97, SHARE, "lambda of the advantages; gamma is 1")
+    value_lambda: float = setting(0.97, SHARE, "lambda of the value targets")
+    chance_weight: float = setting(
+        1.0, SHARE, "weight of chance outcomes in the advantages; 1: as in published GAE"
+    )
+    entropy_coef: float = setting(0.003, Parameter(float, 0, 10), "weight of the entropy bonus")
+    clip_range: float = setting(
+        0.2, Parameter(float, 0.001, 1), "clip range of the probability ratio"
+    )
+    max_grad_norm: float = setting(
+        0.5, Parameter(float, 1e-6, 1e6), "norm that larger gradients are scaled down to"
+    )
+    auxiliary_weight: float = setting(0.1, _WEIGHT, "weight of the auxiliary loss")
+    late_round_weight: float = setting(1.0, _WEIGHT, "weight of late rounds in the value loss")
+    late_round_from: int = setting(16, COUNT, "first round that counts as late")
     ema_decay: float = setting(
-        0.0, SHARE, "share that the averaged weights keep at an update; policy files hold these"
+        0.0,
+        SHARE,
+        "decay per update of the exponential moving average of the weights, which policy files "
+        "hold",
     )
 
-    extra_boards: str = setting("", TEXT, "boards with commas between, or a pool, for some updates")
+    extra_boards: str = setting(
+        "", TEXT, "boards, separated by commas, or a pool, for every Nth update; empty: none"
+    )
     extra_boards_every: int = setting(
-        4, Parameter(int, 2), "updates, of which the last is on `extra_boards`"
+        4, Parameter(int, 2), "N of `extra_boards`: every Nth update is played on them"
     )
     precision: str = setting(
         "float32",
         Parameter(str, words=("float32", "bfloat16")),
-        "of the layers while training; bfloat16 is faster where the processor has it",
+        "number format of the layers in training; bfloat16 is faster on processors that have it",
     )
     device: str = setting(
-        "auto", Parameter(str, words=("auto", "cpu", "cuda")), "auto: a GPU if PyTorch has one"
+        "auto",
+        Parameter(str, words=("auto", "cpu", "cuda")),
+        "device of the network; auto: a GPU if PyTorch finds one",
     )
     snapshot_every: int = setting(50, COUNT, "updates between snapshots")
     checkpoint_every: int = setting(20, COUNT, "updates between checkpoints")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_most("games", self.games, MOST_DECISIONS)
-        check_most("minibatch", self.minibatch, MOST_DECISIONS)
-        if self.extra_boards and self.boards_seen is not None:
+        _check_at_most("games", self.games, MAX_DECISIONS)
+        _check_at_most("minibatch_size", self.minibatch_size, MAX_DECISIONS)
+        if self.extra_boards and self.network_boards is not None:
             raise RunError(
-                "extra_boards: expected see_board = no, as the network reads boards of a pool"
+                "extra_boards: expected see_board = no: the network gets the features of one pool"
             )
 
     @property
     def extra_pool(self) -> BoardPool:
-        """The boards that some updates are played on instead; of a list each in turn."""
+        """The boards of `extra_boards`; those of `board` if it is empty."""
         names = self.extra_boards.split(",")
         return BoardPool.load((names if len(names) > 1 else self.extra_boards) or self.board)
 
 
 @dataclass(frozen=True)
 class AlphaZeroSettings(RunSettings):
-    """Rounds of self-play by search, of learning from it, and of a promotion match."""
+    """Settings of AlphaZero: rounds of self-play by search, learning, and a promotion match."""
 
     METHOD: ClassVar[str] = "alphazero"
     LENGTH: ClassVar[str] = "rounds"
 
-    rounds: int = setting(8, Parameter(int, 1, 9999), "of self-play and learning; may grow")
-    shards: int = setting(16, Parameter(int, 1, 10_000), "of self-play in a round, played apart")
-    games: int = setting(128, COUNT, "of a shard, played to their end")
-    first_sims: int = setting(100, _SIMS, "simulations a decision of `mcts` in the first round")
-    sims: int = setting(64, _SIMS, "simulations a decision of `policy_search` in the others")
-    full: float = setting(
-        1.0, SHARE, "share of decisions searched by all simulations: the policy learns from these"
+    rounds: int = setting(8, Parameter(int, 1, 9999), "rounds of self-play and learning; may grow")
+    shards: int = setting(
+        16, Parameter(int, 1, 10_000), "shards of self-play games in a round, one task each"
+    )
+    games: int = setting(128, COUNT, "games of a shard, played to their end")
+    first_sims: int = setting(
+        100, _SIMS, "simulations per decision of `mcts`, which plays the first round"
+    )
+    sims: int = setting(
+        64, _SIMS, "simulations per decision of `policy_search`, which plays the other rounds"
+    )
+    full_search_share: float = setting(
+        1.0, SHARE, "share of decisions with a full search; only these train the policy"
     )
     cheap_sims: int = setting(
         0,
         Parameter(int, 0, MAX_SIMS),
-        "simulations of the other decisions, unless they find another action best than the policy "
-        "does; 0: all are searched alike",
+        "playout cap of the other decisions; a full search follows if the cheap one prefers "
+        "another action than the network; 0: full searches only",
     )
-    sampled: float = setting(0.26, SHARE, "share of decisions drawn by visits, for variety")
-    uniform: float = setting(
-        0.04, SHARE, "share of decisions drawn from all legal actions, for variety"
+    visit_sampling: float = setting(
+        0.26, SHARE, "share of actions drawn in proportion to visit counts, to explore"
     )
-    kept_rounds: int = setting(4, COUNT, "rounds whose positions are learnt from together")
-    samples: float = setting(
-        4.0, Parameter(float, 0.01, 1000), "learnt from, for each new position of a round"
+    uniform_sampling: float = setting(
+        0.04, SHARE, "share of actions drawn uniformly from the legal ones, to explore"
     )
-    minibatch: int = setting(1024, COUNT, "positions")
+    replay_rounds: int = setting(4, COUNT, "newest rounds in the replay buffer")
+    samples_per_position: float = setting(
+        4.0, Parameter(float, 0.01, 1000), "training samples per new position of a round"
+    )
+    minibatch_size: int = setting(1024, COUNT, "positions of a minibatch")
     learning_rate: float = setting(
-        1e-3, RATE, "of Adam, falling to nothing in each round as a cosine"
+        1e-3, RATE, "Adam's learning rate; a cosine schedule lowers it to 0 in each round"
     )
     value_weight: float = setting(
-        1.0, _WEIGHT, "of the value's loss; 0: the policy alone learns, as from a trained value"
+        1.0, _WEIGHT, "weight of the value loss; 0: only the policy learns"
     )
     promotion_games: int = setting(
         1000,
         Parameter(int, 0),
-        "at most, even, of a new policy against the one that plays; 0: none",
+        "most games of a promotion match, new policy against incumbent; even; 0: always promote",
     )
-    threads: int = setting(1, Parameter(int, 1, 256), "of PyTorch; results depend on it")
+    threads: int = setting(
+        1, Parameter(int, 1, 256), "PyTorch threads; the trained weights depend on it"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_most("games", self.games, MOST_DECISIONS)
-        check_most("minibatch", self.minibatch, MOST_DECISIONS)
-        if self.sampled + self.uniform > 1:
-            shares = f"{self.sampled:g} + {self.uniform:g}"
-            raise RunError(f"sampled + uniform: expected at most 1, got {shares}")
-        if self.full < 1 and not self.cheap_sims:
-            raise RunError("full: expected 1, as cheap_sims = 0 searches all decisions alike")
+        _check_at_most("games", self.games, MAX_DECISIONS)
+        _check_at_most("minibatch_size", self.minibatch_size, MAX_DECISIONS)
+        if self.visit_sampling + self.uniform_sampling > 1:
+            shares = f"{self.visit_sampling:g} + {self.uniform_sampling:g}"
+            raise RunError(f"visit_sampling + uniform_sampling: expected at most 1, got {shares}")
+        if self.full_search_share < 1 and not self.cheap_sims:
+            raise RunError(
+                f"full_search_share: expected 1, got {self.full_search_share:g}: cheap_sims = 0 "
+                "searches every decision in full"
+            )
         _check_even("promotion_games", self.promotion_games)
 
 
 METHODS: dict[str, type[RunSettings]] = {
     settings.METHOD: settings for settings in (PpoSettings, SelfPlaySettings, AlphaZeroSettings)
 }
-"""The settings of each method, by its name."""
+"""The settings class of each method, by the method's name."""
 
 # By duration on two cores: five minutes, an hour, a working day.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -354,30 +400,29 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def split_specs(text: str) -> list[str]:
-    """Return the specs of a text: its words, or what stands in quotes, which may hold spaces."""
+    """Return the agent specs of a text: words, or quoted parts, which may contain spaces."""
     return ["".join(parts) for parts in _SPEC.findall(text)]
 
 
 def join_specs(specs: Iterable[str]) -> str:
-    """Return specs as a text that `split_specs` takes apart.
+    """Return agent specs as one text, the inverse of `split_specs`.
 
     Raises:
-        RunError: if there is one that no quotes can hold.
+        RunError: if a spec cannot be quoted.
     """
-    return " ".join(_in_quotes(spec) for spec in specs)
+    return " ".join(_quoted(spec) for spec in specs)
 
 
-def _in_quotes(spec: str) -> str:
+def _quoted(spec: str) -> str:
     for text in (spec, f"'{spec}'", f'"{spec}"'):
         if split_specs(text) == [spec]:
             return text
     raise RunError(f"agent {repr_short(spec)}: expected one without spaces, or without quotes")
 
 
-def check_most(name: str, value: int, most: int) -> None:
-    """Raise `RunError` if a setting asks for more memory than any machine has for it."""
-    if value > most:
-        raise RunError(f"{name}: expected at most {most}, got {value}")
+def _check_at_most(name: str, value: int, largest: int) -> None:
+    if value > largest:
+        raise RunError(f"{name}: expected at most {largest}, got {value}")
 
 
 def _check_even(name: str, value: int) -> None:

@@ -1,7 +1,4 @@
-"""Settings that are declared once, with type, range and meaning, for every command that trains.
-
-A setting reads, and is refused, alike on a command line, in a file and in Python.
-"""
+"""Declared settings: type, range and help text of each, for command lines, files and Python."""
 
 from __future__ import annotations
 
@@ -17,24 +14,24 @@ from tokaido_env.core.arguments import MAX_SEED, repr_short
 TEXT, COUNT, SHARE = Parameter(str), Parameter(int, 1), Parameter(float, 0, 1)
 RATE = Parameter(float, 1e-9, 1)
 
-MOST_TEXT = 4000  # characters of a setting
+MAX_TEXT = 4000  # characters of a setting
 
 
 class RunError(ValueError):
-    """A run folder or settings that cannot be used: the message says what was expected."""
+    """A run folder or a setting is invalid; the message names it and what was expected."""
 
 
-def setting(default: Any, allowed: Parameter, meaning: str) -> Any:
-    """Declare a setting, a field of a `Declared`: its default, what it may be, what it means."""
-    return field(default=default, metadata={"allowed": allowed, "meaning": meaning})
+def setting(default: Any, allowed: Parameter, help_text: str) -> Any:
+    """Declare a setting: a field of a `Settings` class."""
+    return field(default=default, metadata={"allowed": allowed, "help": help_text})
 
 
 @dataclass(frozen=True)
-class Declared:
-    """Settings, all made by `setting`: of the right type and within range.
+class Settings:
+    """Base class of settings: every field is made by `setting` and checked when constructed.
 
     Raises:
-        RunError: naming the setting, what was expected and what it is.
+        RunError: if a value has the wrong type or is out of range.
     """
 
     def __post_init__(self) -> None:
@@ -42,9 +39,9 @@ class Declared:
             object.__setattr__(self, name, self.checked(name, value))
 
     @classmethod
-    def meanings(cls) -> dict[str, str]:
-        """Return what each setting means."""
-        return {one.name: one.metadata["meaning"] for one in fields(cls)}
+    def help_texts(cls) -> dict[str, str]:
+        """Return the help text of each setting."""
+        return {one.name: one.metadata["help"] for one in fields(cls)}
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
@@ -53,32 +50,32 @@ class Declared:
 
     @classmethod
     def checked(cls, name: str, value: Any) -> Any:
-        """Return the value of a setting, an integer as a float where a float is meant.
+        """Return the value of a setting; an integer becomes a float where floats are expected.
 
         Raises:
-            RunError: if it is of another type or out of range.
+            RunError: if the value has the wrong type or is out of range.
         """
         allowed = cls._allowed(name)
-        right = type(value) in (allowed.type, *((int,) if allowed.type is float else ()))
-        if right:
-            text = isinstance(value, str)
-            right = value in (allowed.words or (value,)) if text else allowed.holds(value)
-        if not right:
+        valid = type(value) in (allowed.type, *((int,) if allowed.type is float else ()))
+        if valid:
+            is_text = isinstance(value, str)
+            valid = value in (allowed.words or (value,)) if is_text else allowed.holds(value)
+        if not valid:
             raise RunError(f"{name}: expected {allowed.expected}, got {repr_short(value)}")
         if isinstance(value, str):
             _check_text(name, value)
-        elif abs(value) > MAX_SEED:  # more is no longer exact as a float
+        elif abs(value) > MAX_SEED:  # a float does not hold larger integers exactly
             raise RunError(
                 f"{name}: expected at most {MAX_SEED} (2**53 - 1), got {repr_short(value)}"
             )
         return allowed.type(value)
 
     @classmethod
-    def read(cls, name: str, text: str) -> Any:
-        """Return what a text, as on the command line, stands for.
+    def parse(cls, name: str, text: str) -> Any:
+        """Return the value of a setting that is written as text on a command line.
 
         Raises:
-            RunError: if it stands for nothing that is allowed.
+            RunError: if the text is no valid value.
         """
         try:
             return cls.checked(name, cls._allowed(name).read(text))
@@ -88,26 +85,26 @@ class Declared:
             raise RunError(f"{name}: {error}") from None
 
     @classmethod
-    def add_options(cls, parser: argparse._ActionsContainer) -> None:
-        """Give a command, or a group of its options, an option for each setting."""
-        meanings = cls.meanings()
+    def add_arguments(cls, parser: argparse._ActionsContainer) -> None:
+        """Add a command-line option for each setting."""
+        texts = cls.help_texts()
         for name, default in cls.defaults().items():
-            usual = f"{default:,}" if isinstance(default, int) else default or "empty"
+            shown = f"{default:,}" if isinstance(default, int) else default or repr(default)
             parser.add_argument(
                 "--" + name.replace("_", "-"),
                 metavar={int: "N", float: "X", str: "TEXT"}[type(default)],
-                help=f"{meanings[name]} ({usual})",
+                help=f"{texts[name]} (default: {shown})",
             )
 
     @classmethod
-    def given(cls, options: argparse.Namespace) -> dict[str, Any]:
-        """Return the settings that a command was given, by the options of `add_options`.
+    def from_options(cls, options: argparse.Namespace) -> dict[str, Any]:
+        """Return the settings that the user has set by the options of `add_arguments`.
 
         Raises:
-            RunError: as `read`.
+            RunError: if a value is invalid.
         """
         texts = {name: getattr(options, name) for name in cls.defaults()}
-        return {name: cls.read(name, text) for name, text in texts.items() if text is not None}
+        return {name: cls.parse(name, text) for name, text in texts.items() if text is not None}
 
     @classmethod
     def _allowed(cls, name: str) -> Parameter:
@@ -116,23 +113,21 @@ class Declared:
 
 
 @contextmanager
-def enough_memory(where: object) -> Iterator[None]:
-    """Let `RunError` tell of settings that need more memory than there is."""
+def explain_memory_errors(folder: object) -> Iterator[None]:
+    """Turn failed allocations into a `RunError` that names the settings to lower."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:  # NumPy's and PyTorch's
         if isinstance(error, RuntimeError) and "allocate" not in str(error):
             raise
-        raise RunError(
-            f"{where}: more memory than there is: expected fewer games, rollout or width"
-        ) from None
+        raise RunError(f"{folder}: out of memory: lower games, n_steps or width") from None
 
 
 def _check_text(name: str, text: str) -> None:
-    """Refuse what a file of settings cannot hold."""
-    if len(text) > MOST_TEXT:
+    """Raise `RunError` if a TOML file cannot hold a text, or it is too long."""
+    if len(text) > MAX_TEXT:
         raise RunError(
-            f"{name}: expected at most {MOST_TEXT} characters, got {len(text)}: {repr_short(text)}"
+            f"{name}: expected at most {MAX_TEXT} characters, got {len(text)}: {repr_short(text)}"
         )
     try:
         text.encode()

@@ -54,11 +54,11 @@ def targets_of(
     """Return what is to be learnt from games; `tensor` makes a tensor of an array."""
     d, c = played.decisions, played.chances
     nodes = Nodes(d.game, d.mover, d.value, d.chance, c.value, played.results)
-    found = returns_of(nodes, settings.value_lambda, settings.policy_lambda, settings.luck)
+    found = returns_of(nodes, settings.value_lambda, settings.policy_lambda, settings.chance_weight)
     seat = np.concatenate([d.mover, c.viewer])
     game = np.concatenate([d.game, d.game[c.decision]])
     rounds = np.concatenate([d.round, d.round[c.decision]])
-    weights = np.where(rounds >= settings.late_from, settings.late_round_weight, 1.0).astype(
+    weights = np.where(rounds >= settings.late_round_from, settings.late_round_weight, 1.0).astype(
         np.float32
     )
     return Targets(
@@ -124,7 +124,7 @@ def update(
     n, m = len(played.decisions.game), len(played.chances.decision)
     sums, count = torch.zeros(len(Losses._fields)), 0
     for _ in range(settings.epochs):
-        for rows in minibatches(n, m, settings.minibatch, generator):
+        for rows in minibatches(n, m, settings.minibatch_size, generator):
             optimizer.zero_grad()
             on = Minibatch(*(each.to(data.board.device) for each in rows))
             loss, told = _losses(network, data, targets, on, settings)
@@ -132,7 +132,7 @@ def update(
                 raise FloatingPointError(f"minibatch {count + 1}: the loss is {loss.item()}")
             loss.backward()  # type: ignore[no-untyped-call]
             for group in optimizer.param_groups:
-                torch.nn.utils.clip_grad_norm_(group["params"], settings.largest_gradient)
+                torch.nn.utils.clip_grad_norm_(group["params"], settings.max_grad_norm)
             optimizer.step()
             sums += told.cpu()
             count += 1
@@ -185,7 +185,7 @@ def _losses(
         data.action[rows.decisions],
         data.log_odds[rows.decisions],
         targets.advantages[rows.decisions],
-        settings.clip,
+        settings.clip_range,
     )
     of_chance = network.values(
         c.inputs.index_select(0, rows.chances), data.chance_board[rows.chances]
@@ -195,7 +195,7 @@ def _losses(
     logits = 2 * torch.cat([values, of_chance[0]])
     value = binary_cross_entropy_with_logits(logits, odds, weight=weight)
     beside = _auxiliary_loss(torch.cat([auxiliary, of_chance[1]]), targets.auxiliary[nodes])
-    loss = policy - settings.entropy * entropy + value + settings.auxiliary * beside
+    loss = policy - settings.entropy_coef * entropy + value + settings.auxiliary_weight * beside
     told = torch.stack([policy, entropy, value, beside, divergence, clipped])
     return loss, told.detach()
 

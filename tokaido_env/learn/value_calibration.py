@@ -39,7 +39,7 @@ from tokaido_env.core.arguments import check_seed
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import check_outputs
-from tokaido_env.learn.settings import LEAST_REFIT_GAMES, REFIT_GAMES
+from tokaido_env.learn.settings import CALIBRATION_GAMES, MIN_CALIBRATION_GAMES
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.report.progress import match_bar
 from tokaido_env.trajectory import Trajectory, in_parts
@@ -110,7 +110,7 @@ class Refit(NamedTuple):
 def refit(
     policy: Policy,
     boards: Boards = "shikoku",
-    games: int = REFIT_GAMES,
+    games: int = CALIBRATION_GAMES,
     seed: int = 0,
     progress: Callable[[int], None] = lambda games: None,
     balance: float = BALANCE,
@@ -121,7 +121,7 @@ def refit(
         policy: that plays; it stays as it is.
         boards: of the games: one, or a pool, with as many games on each board; of a pool of more
             than `MOST_BOARDS` so many from one end to the other.
-        games: at least so many; from `LEAST_REFIT_GAMES`.
+        games: at least so many; from `MIN_CALIBRATION_GAMES`.
         seed: of their luck, 0 to 2**53 - 1.
         progress: called with the number of games finished now and then.
         balance: weight of the mean errors of each three rounds, 0 to 1,000: see `fit`.
@@ -152,8 +152,8 @@ def refit(
 
 def check_games(name: str, games: int) -> None:
     """Raise `RunError` unless a value can be fitted to so many games."""
-    if not LEAST_REFIT_GAMES <= games <= MOST_GAMES:
-        raise RunError(f"{name}: expected {LEAST_REFIT_GAMES} to {MOST_GAMES:,}, got {games:,}")
+    if not MIN_CALIBRATION_GAMES <= games <= MOST_GAMES:
+        raise RunError(f"{name}: expected {MIN_CALIBRATION_GAMES} to {MOST_GAMES:,}, got {games:,}")
 
 
 def self_play(
@@ -331,8 +331,8 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--games",
         type=int,
-        default=REFIT_GAMES,
-        help=f"against itself, from {LEAST_REFIT_GAMES} ({REFIT_GAMES})",
+        default=CALIBRATION_GAMES,
+        help=f"against itself, from {MIN_CALIBRATION_GAMES} ({CALIBRATION_GAMES})",
     )
     add("--seed", type=int, default=0, help="of their luck, 0 to 2**53 - 1 (0)")
     add(
