@@ -24,9 +24,9 @@ from tokaido_env.agents.inference import Network, Positions
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, policy_sha256
-from tokaido_env.arena.game_runner import GameBatchSpec, play_games, widened
+from tokaido_env.arena.game_runner import GameBatchSpec, pad_columns, play_games
 from tokaido_env.arena.ladder import match_seed
-from tokaido_env.arena.match import games_to_play
+from tokaido_env.arena.match import unplayed_games
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import repr_short
@@ -100,11 +100,11 @@ def _choices_of(a: Agent, b: Agent, boards: BoardPool, games: int, seed: int) ->
     seeds = np.array([arena_seed(seed, k) for k in range(games)], np.int64)
     which = numbers % len(boards)
     each = [boards[number] for number in range(len(boards))]
-    job = GameBatchSpec(numbers, games_to_play(seeds, 0, which), each, which, games)
+    job = GameBatchSpec(numbers, unplayed_games(seeds, 0, which), each, which, games)
     actions = np.full((games, 0), -1, np.int8)
     for played in play_games(a, b, job):
         moves = played.actions
-        actions = widened(actions, moves.shape[1])
+        actions = pad_columns(actions, moves.shape[1])
         actions[played.numbers, : moves.shape[1]] = moves
     for some, told in in_parts(boards, seeds, actions, which):
         rows = np.flatnonzero(told.legal & (told.legal - np.uint64(1)))

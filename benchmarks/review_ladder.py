@@ -26,7 +26,7 @@ from tokaido_env.arena.executors import Executor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.ladder import LADDER
 from tokaido_env.arena.records import records_of
-from tokaido_env.arena.tournament import MatchState, play
+from tokaido_env.arena.tournament import MatchState, play_remaining
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.files import read_json, write_text
 from tokaido_env.record import Record, read_each, save
@@ -131,9 +131,9 @@ def _played(a: str, b: str, number: int, options: argparse.Namespace, executor: 
     path: Path = options.results / f"{_word(a)}--{_word(b)}--{options.pairs}-{seed}.jsonl"
     if not path.is_file():
         print(f"{path.name}: {a} against {b}", flush=True)
-        sheet = MatchState(a, b, 2 * options.pairs, seed, "shikoku")
-        play(sheet, make(a), make(b), executor=executor)
-        save(records_of(sheet, np.arange(2 * options.pairs)), path)
+        match_state = MatchState(a, b, 2 * options.pairs, seed, "shikoku")
+        play_remaining(match_state, make(a), make(b), executor=executor)
+        save(records_of(match_state, np.arange(2 * options.pairs)), path)
     return path
 
 

@@ -127,11 +127,11 @@ def _make_suite(results: Path) -> int:
 
 def write_suite(suite: Path, on_default: Path, on_test: Path) -> None:
     """Write a suite anew with what its opponents are worth on two ladders."""
-    from tokaido_env.arena.suite import Part, Suite
+    from tokaido_env.arena.suite import Suite, SuitePart
 
     found = Suite.load(suite)
 
-    def rated(part: Part, path: Path) -> Part:
+    def rated(part: SuitePart, path: Path) -> SuitePart:
         ladder = json.loads(path.read_text(encoding="utf-8"))
         elo = {one["agent"]: one["elo"] for one in ladder["agents"]}
         return replace(part, elo=tuple(elo[spec] for spec in found.opponents))

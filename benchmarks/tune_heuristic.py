@@ -32,7 +32,7 @@ from tokaido_env.agents.eval_tables import (
 from tokaido_env.agents.heuristic import SCRATCH, TAPER, count_terms, progress, quieted
 from tokaido_env.agents.registry import MAX_SIMULATIONS
 from tokaido_env.agents.search import MctsAgent
-from tokaido_env.arena.match import MOST_GAMES
+from tokaido_env.arena.match import MAX_GAMES
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
@@ -222,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse what can be refused before a game is played."""
-    for name, most in (("rounds", 1000), ("games", MOST_GAMES), ("sims", MAX_SIMULATIONS)):
+    for name, most in (("rounds", 1000), ("games", MAX_GAMES), ("sims", MAX_SIMULATIONS)):
         got = getattr(options, name)
         if not 1 <= got <= most:
             raise ValueError(f"--{name}: expected a number from 1 to {most:,}, got {got}")

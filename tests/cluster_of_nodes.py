@@ -20,7 +20,7 @@ from tokaido_env.agents import make
 from tokaido_env.arena.executors import Executor, SerialExecutor, open_executor, ray as module
 from tokaido_env.arena.executors.ray import ClusterError
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.tournament import MatchState, finished_games, play_match
+from tokaido_env.arena.tournament import MatchState, games_as_completed, play_match
 from tokaido_env.learn.run import begin, train
 from tokaido_env.learn.settings import AlphaZeroSettings
 
@@ -32,11 +32,11 @@ SMALL = {"num_cpus": 1, "object_store_memory": 100_000_000}
 def match(executor: Executor, after: Callable[[int], None] = lambda games: None) -> str:
     """Play a match; return the hash of its games."""
     a, b = make("python:outsiders:Dice"), make("heuristic")
-    sheet, done = MatchState(a.spec, b.spec, GAMES, 3, "shikoku"), 0
-    for some in finished_games(sheet, a, b, executor=executor):
+    match_state, done = MatchState(a.spec, b.spec, GAMES, 3, "shikoku"), 0
+    for some in games_as_completed(match_state, a, b, executor=executor):
         done += len(some.numbers)
         after(done)
-    return hashlib.sha256(sheet.games.tobytes() + sheet.actions.tobytes()).hexdigest()
+    return hashlib.sha256(match_state.games.tobytes() + match_state.actions.tobytes()).hexdigest()
 
 
 def course(executor: Executor) -> str:

@@ -25,12 +25,12 @@ from tokaido_env.arena import suite as suites
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import LADDER, Ladder, LadderError, make_ladder
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.placement import rate
+from tokaido_env.arena.placement import rate_on_ladder
 from tokaido_env.arena.rating_models import RatingError
-from tokaido_env.arena.ratings import rate_steps
+from tokaido_env.arena.ratings import rate_adjacent
 from tokaido_env.arena.records import Records as MatchRecords
-from tokaido_env.arena.suite import Submission, SubmissionError, Suite, sha256_of
-from tokaido_env.arena.tournament import play
+from tokaido_env.arena.suite import Submission, SubmissionError, Suite, file_sha256
+from tokaido_env.arena.tournament import play_remaining
 from tokaido_env.arena.verification import verify
 from tokaido_env.observers import masks
 from tokaido_env.record import Forfeit, RecordError, load, save
@@ -247,8 +247,8 @@ class Ladders(Cases):
         for one in ladder.agents:
             assert cost_of(one.agent) >= 0
         with refusal(LadderError, RatingError):
-            rate_steps(ladder.matches, seed=ladder.seed, resamples=10)
-            rated = rate(
+            rate_adjacent(ladder.matches, seed=ladder.seed, resamples=10)
+            rated = rate_on_ladder(
                 *("heuristic", ladder), play=_made_up, opponents=rng.randint(1, 3), resamples=10
             )
             low, high = rated.rating.ci95
@@ -286,14 +286,14 @@ class Suites(Cases):
         self.suite, self.records = self.folder / "suite.json", self.folder / "games.jsonl"
         self.whole = json.loads((GOLDEN / "small-suite.json").read_text(encoding="utf-8"))
         suite = Suite.load(GOLDEN / "small-suite.json")
-        sheets = suite.sheets("greedy")
-        records = MatchRecords(self.records, sheets)
-        for sheet in sheets:
-            play(sheet, make("greedy"), make(sheet.b))
-            records.append(sheet, finished(sheet))
+        match_states = suite.match_states("greedy")
+        records = MatchRecords(self.records, match_states)
+        for match_state in match_states:
+            play_remaining(match_state, make("greedy"), make(match_state.b))
+            records.append(match_state, finished(match_state))
         self.games = self.records.read_bytes()
-        entry = suites.Records.of(self.records, 24)
-        self.told = Submission.of(suite.result(sheets), entry).to_dict()
+        entry = suites.RecordsEntry.of(self.records, 24)
+        self.told = Submission.of(suite.result(match_states), entry).to_dict()
 
     def check_sound(self) -> None:
         self._write_sound()
@@ -321,7 +321,7 @@ class Suites(Cases):
         self.put(rng, data, 0.02, self.suite)
         loaded = Suite.load(self.suite)
         assert loaded.to_dict() == json.loads(self.suite.read_bytes())
-        loaded.sheets("greedy")
+        loaded.match_states("greedy")
 
     def _case_of_submission(self, rng: random.Random) -> None:
         self._write_sound()
@@ -342,7 +342,7 @@ class Suites(Cases):
             games = b"\n".join(lines) + b"\n"
         self.put(rng, games, 0.02, self.records)
         if not self.records.is_symlink() and rng.random() < 0.9:
-            told = dict(self.told["records"], sha256=sha256_of(self.records))
+            told = dict(self.told["records"], sha256=file_sha256(self.records))
             self.path.write_bytes(mutants.dumps(self.told | {"records": told}))
         verify(self.path, Suite.load(self.suite), make, share=0.0)
 

@@ -216,7 +216,9 @@ def _ask_record(board: Board, given: Any) -> None:
 WAYS: dict[str, Callable[[Board, Any], object]] = {
     "Game": lambda board, given: Game.from_dict(given, board=board),
     "Batch": lambda board, given: Batch(2, board).reset(0, [given, given]),
-    "SingleAgentBatch": lambda board, given: SingleAgentBatch(1, "random", board=board).reset(0, given),
+    "SingleAgentBatch": lambda board, given: SingleAgentBatch(1, "random", board=board).reset(
+        0, given
+    ),
     "env": lambda board, given: env(board).reset(0, {"state": given}),
     "Gymnasium": lambda board, given: TokaidoDuoEnv("random", board=board).reset(
         seed=0, options={"state": given}

@@ -21,7 +21,7 @@ from tokaido_env import ACTIONS, Game, Record
 from tokaido_env.agents import make
 from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.agents.search_config import led_plan
-from tokaido_env.arena.ladder import hash_of
+from tokaido_env.arena.ladder import content_hash
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.rules import RULES_VERSION
 
@@ -65,7 +65,7 @@ def stamped(data: Data) -> Data:
     for part in ("default", "test"):
         if part in told:
             told[part] = told[part] | {"hash": BoardPool.load(told[part]["boards"]).hash}
-    return told | {"hash": hash_of(told)}
+    return told | {"hash": content_hash(told)}
 
 
 def records(folder: Path) -> dict[str, str]:

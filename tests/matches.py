@@ -8,39 +8,39 @@ import numpy.typing as npt
 
 from tokaido_env import Game
 from tokaido_env.agents import Agent, make
-from tokaido_env.arena.game_runner import Finished, Numbers, widened
+from tokaido_env.arena.game_runner import FinishedGames, Numbers, pad_columns
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.records import Records
-from tokaido_env.arena.tournament import MatchState, finished_games, play
+from tokaido_env.arena.records import RecordFile
+from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
 from tokaido_env.core.rng import agent_keys
 from tokaido_env.trajectory import in_parts
 
 
-def play_recorded(records: Records, sheet: MatchState, a: Agent, b: Agent) -> None:
+def play_recorded(records: RecordFile, match_state: MatchState, a: Agent, b: Agent) -> None:
     """Play a match, every game recorded as it finishes."""
-    for some in finished_games(sheet, a, b):
-        records.append(sheet, some)
+    for some in games_as_completed(match_state, a, b):
+        records.append(match_state, some)
 
 
-def finished(sheet: MatchState, numbers: Numbers | None = None) -> Finished:
-    """Games of a sheet as they came when they were played, with their events."""
-    numbers = np.arange(len(sheet)) if numbers is None else numbers
-    games, actions = sheet.games[numbers], sheet.actions[numbers]
+def finished(match_state: MatchState, numbers: Numbers | None = None) -> FinishedGames:
+    """Games of a match_state as they came when they were played, with their events."""
+    numbers = np.arange(len(match_state)) if numbers is None else numbers
+    games, actions = match_state.games[numbers], match_state.actions[numbers]
     events = np.full((len(numbers), 0), -1, np.int16)
-    for some, played in in_parts(sheet.pool, games["seed"], actions, games["board"]):
+    for some, played in in_parts(match_state.pool, games["seed"], actions, games["board"]):
         found = played.events_by_game
-        events = widened(events, found.shape[1])
+        events = pad_columns(events, found.shape[1])
         events[some, : found.shape[1]] = found
-    forfeits = {n: sheet.forfeits[n] for n in numbers.tolist() if n in sheet.forfeits}
-    return Finished(numbers, games, actions, events, forfeits)
+    forfeits = {n: match_state.forfeits[n] for n in numbers.tolist() if n in match_state.forfeits}
+    return FinishedGames(numbers, games, actions, events, forfeits)
 
 
 def lucky(a: str, b: str, games: int, seed: int) -> Match:
     """A match with the luck of its games counted."""
-    sheet = MatchState(a, b, games, seed, "shikoku")
-    sheet.luck = True
-    play(sheet, make(a), make(b))
-    return sheet.match()
+    match_state = MatchState(a, b, games, seed, "shikoku")
+    match_state.with_luck = True
+    play_remaining(match_state, make(a), make(b))
+    return match_state.to_match()
 
 
 def same(one: MatchState, other: MatchState) -> bool:

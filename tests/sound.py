@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tokaido_env.arena.ladder import LADDER, hash_of
+from tokaido_env.arena.ladder import LADDER, content_hash
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -12,7 +12,7 @@ GOLDEN = Path(__file__).with_name("golden")
 def sealed(data: dict[str, Any]) -> dict[str, Any]:
     """The same ladder or suite with the hash of what it holds."""
     body = {key: value for key, value in data.items() if key != "hash"}
-    return body | {"hash": hash_of(body)}
+    return body | {"hash": content_hash(body)}
 
 
 def ladder(spec: str = "greedy", **changes: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from tokaido_env import Game
 from tokaido_env.agent import Agent, AgentAdapter, AgentError, as_agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import cost_of
-from tokaido_env.arena.placement import FEWEST_GAMES, games_against
+from tokaido_env.arena.placement import MIN_GAMES, games_against
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM
@@ -168,4 +168,4 @@ def test_a_deep_expectimax_is_no_fast_agent() -> None:
     assert costs == sorted(set(costs))
     assert games_against("expectimax:depth=1") == games_against("greedy")
     assert games_against("expectimax:depth=4") == 0
-    assert games_against("expectimax:depth=4", thorough=True) == FEWEST_GAMES
+    assert games_against("expectimax:depth=4", include_slow=True) == MIN_GAMES

@@ -15,7 +15,7 @@ from positions import other_board_data, position, write_board
 
 from tokaido_env import ACTIONS, Game, Record, RecordError
 from tokaido_env.__main__ import main
-from tokaido_env.arena.records import Records
+from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board import Board
 from tokaido_env.record import load, replay, save
@@ -346,7 +346,7 @@ def test_a_strange_record_is_refused_in_one_short_line(
         assert main(words) == 1
         assert capsys.readouterr().err == f"{words[0]}: {message}\n"
     with pytest.raises(RecordError, match="line 1: ") as error:
-        Records(path, [MatchState("greedy", "random", 2, 0, Board.load())])
+        RecordFile(path, [MatchState("greedy", "random", 2, 0, Board.load())])
     assert len(str(error.value)) < 700
     assert str(error.value).isprintable()
 

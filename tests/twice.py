@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import AgentCache, Executor, Task
-from tokaido_env.arena.executors.base import Result
+from tokaido_env.arena.executors.base import TaskResult
 
 
 class Twice(Executor):
@@ -16,7 +16,7 @@ class Twice(Executor):
     def __init__(self) -> None:
         self.units: list[str] = []
 
-    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[Result]:
+    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
         known = AgentCache(agents)
         sent = [pickle.dumps(unit) for unit in tasks]
         for number in reversed(range(len(sent))):

@@ -23,13 +23,13 @@ from tokaido_env.agents import Agent, make
 from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.intervals import score_interval
-from tokaido_env.arena.match import GAME, POINTS, Match
+from tokaido_env.arena.match import GAME, SCORE_KEYS, Match
 from tokaido_env.arena.tournament import (
     MatchState,
     executor_for,
-    finished_games,
-    play,
+    games_as_completed,
     play_match,
+    play_remaining,
 )
 from tokaido_env.boards.board import Board
 from tokaido_env.core.rng import arena_seed, episode_seed
@@ -76,7 +76,7 @@ def test_a_match_is_its_games_played_alone() -> None:
             result = 0.5 if winner is None else float((winner == 0) != bool(swapped))
             assert match.results[pair, swapped] == result
             scores = game.scores()[::-1] if swapped else game.scores()
-            points = [[score[key] for key in POINTS[:3]] for score in scores]
+            points = [[score[key] for key in SCORE_KEYS[:3]] for score in scores]
             assert match.games["points"][pair, swapped].tolist() == points
 
 
@@ -137,16 +137,16 @@ def test_who_plays_makes_no_difference() -> None:
     first = play_match(*agents, 12, seed=7, executor=SerialExecutor())
     assert len(np.unique(first.actions[..., 0])) > 1
     a, b = make("random"), make("greedy")
-    sheet = MatchState(a.spec, b.spec, 30, 0, Board.load())
+    match_state = MatchState(a.spec, b.spec, 30, 0, Board.load())
     kept: list[int] = []
     with open_executor("processes:2") as executor:
         match = play_match(*agents, 12, seed=7, executor=executor)
-        for some in finished_games(sheet, a, b, executor=executor):
+        for some in games_as_completed(match_state, a, b, executor=executor):
             kept += some.numbers.tolist()
     assert (match.games == first.games).all()
     assert (match.actions == first.actions).all()
     assert sorted(kept) == list(range(30))
-    assert (sheet.match().games == play_match(a, b, 30, 0).games).all()
+    assert (match_state.to_match().games == play_match(a, b, 30, 0).games).all()
 
 
 def test_who_plays_suits_the_agents(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,16 +182,18 @@ def test_an_agent_is_asked_about_no_more_games_than_it_wants() -> None:
 def stopped_by(
     agent: str, games: int = 12, who: str = "serial"
 ) -> tuple[MatchState, list[int], str]:
-    """Play until it is stopped; return the sheet, the games that were kept, and why."""
+    """Play until it is stopped; return the match_state, the games that were kept, and why."""
     a, b = make(agent), make("random")
-    sheet = MatchState(a.spec, b.spec, games, 0, Board.load())
+    match_state = MatchState(a.spec, b.spec, games, 0, Board.load())
     kept: list[int] = []
     errors = IllegalMove, AgentFailed, KeyboardInterrupt
     with open_executor(who) as executor, pytest.raises(errors) as error:
         kept.extend(
-            n for some in finished_games(sheet, a, b, executor=executor) for n in some.numbers
+            n
+            for some in games_as_completed(match_state, a, b, executor=executor)
+            for n in some.numbers
         )
-    return sheet, kept, str(error.value)
+    return match_state, kept, str(error.value)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -273,23 +275,23 @@ def test_an_answer_that_is_no_actions_is_refused(answer: Any) -> None:
 
 @pytest.mark.parametrize("agent", ["Fails,how=raises,late=42", "Interrupts,at=500"])
 def test_what_was_finished_is_kept_and_the_rest_played_later(agent: str) -> None:
-    sheet, kept, _ = stopped_by(f"python:outsiders:{agent}", games=20)
-    assert kept == np.flatnonzero(sheet.finished).tolist()
+    match_state, kept, _ = stopped_by(f"python:outsiders:{agent}", games=20)
+    assert kept == np.flatnonzero(match_state.finished).tolist()
     assert 0 < len(kept) < 20
     whole = play_match(
         make("python:outsiders:Dice"), make("random"), 20, 0, executor=SerialExecutor()
     )
-    pairs = sheet.finished.reshape(-1, 2).all(axis=1)
-    so_far = sheet.match()
+    pairs = match_state.finished.reshape(-1, 2).all(axis=1)
+    so_far = match_state.to_match()
     assert (so_far.games == whole.games[pairs]).all()
     asked = len(kept)
     dice = make("python:outsiders:Dice")
-    for some in finished_games(sheet, dice, make("random"), executor=SerialExecutor()):
+    for some in games_as_completed(match_state, dice, make("random"), executor=SerialExecutor()):
         kept += some.numbers.tolist()
     assert sorted(kept) == list(range(20))
     assert len(kept) - asked == 20 - asked
-    assert (sheet.match().games == whole.games).all()
-    assert (sheet.match().actions == whole.actions).all()
+    assert (match_state.to_match().games == whole.games).all()
+    assert (match_state.to_match().actions == whole.actions).all()
 
 
 def test_games_of_a_batch_that_are_over_are_kept_when_it_is_stopped() -> None:
@@ -299,14 +301,14 @@ def test_games_of_a_batch_that_are_over_are_kept_when_it_is_stopped() -> None:
                 raise KeyboardInterrupt
             return super().act(boards, states, legal, keys)
 
-    sheet = MatchState("stubborn", "random", 60, 0, Board.load())
+    match_state = MatchState("stubborn", "random", 60, 0, Board.load())
     with pytest.raises(KeyboardInterrupt):
-        play(sheet, Late(), make("random"))
-    done = sheet.finished
+        play_remaining(match_state, Late(), make("random"))
+    done = match_state.finished
     assert 30 < done.sum() < 60
     whole = play_match(Stubborn(), make("random"), 60, 0)
-    assert (sheet.games[done] == whole.games.reshape(-1)[done]).all()
-    assert (sheet.actions[~done] == -1).all()
+    assert (match_state.games[done] == whole.games.reshape(-1)[done]).all()
+    assert (match_state.actions[~done] == -1).all()
 
 
 def test_an_agent_that_wants_to_end_the_command_is_told_of() -> None:
@@ -317,24 +319,24 @@ def test_an_agent_that_wants_to_end_the_command_is_told_of() -> None:
 
 def test_an_agent_that_other_processes_cannot_make_is_told_of() -> None:
     agent = Stubborn()
-    sheet = MatchState(agent.spec, "random", 4, 0, Board.load())
+    match_state = MatchState(agent.spec, "random", 4, 0, Board.load())
     unknown = pytest.raises(AgentFailed, match="AgentError: unknown agent 'stubborn'")
     with open_executor("processes:1") as executor, unknown:
-        play(sheet, agent, make("random"), executor=executor)
-    assert not sheet.finished.any()
+        play_remaining(match_state, agent, make("random"), executor=executor)
+    assert not match_state.finished.any()
 
 
 def test_a_part_of_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = make("greedy"), make("random")
-    sheet = MatchState(a.spec, b.spec, 20, 3, Board.load())
-    play(sheet, a, b, games=8)
-    assert sheet.finished.tolist() == [True] * 8 + [False] * 12
-    assert sheet.match().results.shape == sheet.match(12).results.shape == (4, 2)
-    assert sheet.match(4).results.shape == (2, 2)
-    play(sheet, a, b)
+    match_state = MatchState(a.spec, b.spec, 20, 3, Board.load())
+    play_remaining(match_state, a, b, games=8)
+    assert match_state.finished.tolist() == [True] * 8 + [False] * 12
+    assert match_state.to_match().results.shape == match_state.to_match(12).results.shape == (4, 2)
+    assert match_state.to_match(4).results.shape == (2, 2)
+    play_remaining(match_state, a, b)
     monkeypatch.setattr("tokaido_env.arena.game_runner.Batch", None)
-    play(sheet, a, b)  # nothing is left to play
-    assert sheet.finished.all()
+    play_remaining(match_state, a, b)  # nothing is left to play
+    assert match_state.finished.all()
 
 
 def test_a_match_as_json() -> None:

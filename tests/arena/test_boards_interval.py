@@ -5,15 +5,15 @@ import numpy.typing as npt
 import pytest
 from cases import rest_slow
 
-from tokaido_env.arena.generalisation import gap_between, scores_on_boards
+from tokaido_env.arena.generalisation import generalisation_gap, scores_on_boards
 from tokaido_env.arena.intervals import (
     PAIR_SCORES,
+    bootstrap_boards,
     interquartile_mean,
-    interval_of,
-    resampled_boards,
+    percentile_interval,
     share_above_even,
-    student95,
-    wilson,
+    student_t_quantile,
+    wilson_interval,
 )
 from tokaido_env.arena.match import GAME, Match
 from tokaido_env.boards.board_pool import BoardPool
@@ -39,8 +39,8 @@ def covered(boards: int, pairs: int, spread: float) -> tuple[float, float]:
     held, widths = 0, []
     for i in range(SIMULATED):
         counts = simulated(rng, boards, pairs, spread)
-        draws = resampled_boards(counts, [i, 0], resamples=RESAMPLES).mean(axis=1)
-        low, high = interval_of(draws, boards)
+        draws = bootstrap_boards(counts, [i, 0], resamples=RESAMPLES).mean(axis=1)
+        low, high = percentile_interval(draws, boards)
         held += low <= MEAN <= high
         widths.append(high - low)
     return held / SIMULATED, float(np.mean(widths))
@@ -71,14 +71,14 @@ def test_few_boards_give_an_interval_that_is_rather_too_wide(boards: int) -> Non
 def test_boards_that_are_all_there_are_are_not_resampled() -> None:
     """The interval is about games only: of boards that differ much it stays narrow."""
     counts = np.array([[100, 0, 0, 0, 0], [0, 0, 0, 0, 100], [25, 0, 50, 0, 25]] * 4)
-    draws = resampled_boards(counts, 0, drawn=False)
+    draws = bootstrap_boards(counts, 0, drawn=False)
     assert draws.shape == (2000, 12)
     assert (draws[:, ::3] == 0).all()
     assert (draws[:, 1::3] == 1).all()
     # Of a pair the variance is 1/8, of the mean of 100 of them 1/800.
     assert draws[:, 2].std() == pytest.approx(np.sqrt(1 / 800), rel=0.1)
     assert draws[:, 2].mean() == pytest.approx(0.5, abs=0.005)
-    drawn = resampled_boards(counts, 0)
+    drawn = bootstrap_boards(counts, 0)
     assert drawn.mean(axis=1).std() > 5 * draws.mean(axis=1).std()
 
 
@@ -86,11 +86,11 @@ def test_resamples_repeat_and_do_not_hang_on_how_many_are_made_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counts = simulated(np.random.default_rng(0), 30, 10, 0.1)
-    one, other, seeded = (resampled_boards(counts, seed) for seed in (1, 1, 2))
+    one, other, seeded = (bootstrap_boards(counts, seed) for seed in (1, 1, 2))
     assert (one == other).all()
     assert (one != seeded).any()
     monkeypatch.setattr("tokaido_env.arena.intervals._AT_ONCE", 300)
-    parts = resampled_boards(counts, 1)
+    parts = bootstrap_boards(counts, 1)
     assert parts.shape == one.shape
     assert parts.mean() == pytest.approx(one.mean(), abs=0.005)
     assert parts.mean(axis=1).std() == pytest.approx(one.mean(axis=1).std(), rel=0.1)
@@ -102,7 +102,7 @@ def test_resamples_repeat_and_do_not_hang_on_how_many_are_made_at_once(
     [(3, 3.182), (4, 2.776), (9, 2.262), (19, 2.093), (99, 1.984), (10**9, 1.960)],
 )
 def test_few_boards_ask_for_a_farther_quantile(freedom: int, quantile: float) -> None:
-    assert student95(freedom) == pytest.approx(quantile, rel=0.01)
+    assert student_t_quantile(freedom) == pytest.approx(quantile, rel=0.01)
 
 
 def test_the_interquartile_mean_by_hand() -> None:
@@ -143,10 +143,10 @@ def test_scores_by_hand() -> None:
 def test_games_that_all_ended_alike_leave_doubt() -> None:
     pool = BoardPool.load("family:test/5")
     won, _ = scores_on_boards(match_of(np.ones((5, 6))), pool, 0, 0, drawn=True)
-    assert won.mean.ci95 == pytest.approx(wilson(1.0, 30), abs=1e-6)
-    assert won.above_even.ci95 == pytest.approx(wilson(1.0, 5), abs=1e-6)
+    assert won.mean.ci95 == pytest.approx(wilson_interval(1.0, 30), abs=1e-6)
+    assert won.above_even.ci95 == pytest.approx(wilson_interval(1.0, 5), abs=1e-6)
     lost, _ = scores_on_boards(match_of(np.zeros((5, 6))), pool, 0, 0, drawn=True)
-    assert lost.mean.ci95 == pytest.approx(wilson(0.0, 30), abs=1e-6)
+    assert lost.mean.ci95 == pytest.approx(wilson_interval(0.0, 30), abs=1e-6)
 
 
 def test_the_gap_is_a_difference_and_holds_both_doubts() -> None:
@@ -155,7 +155,7 @@ def test_the_gap_is_a_difference_and_holds_both_doubts() -> None:
     for kind, mean in enumerate((0.5, 0.75)):
         scores = (rng.random((50, 20)) < mean).astype(np.float64)
         sides.append(scores_on_boards(match_of(scores), pool, 0, kind, drawn=True))
-    gap = gap_between(*sides)
+    gap = generalisation_gap(*sides)
     (there, _), (here, _) = sides
     assert gap.value == pytest.approx(there.mean.value - here.mean.value, abs=1e-6)
     halves = [(one.mean.ci95[1] - one.mean.ci95[0]) / 2 for one, _ in sides]
@@ -167,6 +167,8 @@ def test_the_gap_is_a_difference_and_holds_both_doubts() -> None:
 def test_a_gap_of_games_that_all_ended_alike() -> None:
     pool = BoardPool.load("family:test/5")
     both = [scores_on_boards(match_of(np.ones((5, 6))), pool, 0, k, drawn=True) for k in (0, 1)]
-    gap = gap_between(*both)
+    gap = generalisation_gap(*both)
     assert gap.value == 0
-    assert gap.ci95 == pytest.approx((wilson(1.0, 30)[0] - 1, 1 - wilson(1.0, 30)[0]), abs=1e-6)
+    assert gap.ci95 == pytest.approx(
+        (wilson_interval(1.0, 30)[0] - 1, 1 - wilson_interval(1.0, 30)[0]), abs=1e-6
+    )

@@ -21,7 +21,7 @@ from tokaido_env.arena.executors import (
     open_executor,
 )
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.tournament import MatchState, _tasks, finished_games, play_match
+from tokaido_env.arena.tournament import MatchState, _tasks, games_as_completed, play_match
 
 
 class Counting(NamedTuple):
@@ -181,15 +181,20 @@ def test_a_policy_file_that_changes_while_it_is_used_is_an_error(tmp_path: Path)
     """Games that another process plays are those of the file that was there when they began."""
     path = tmp_path / "mine"
     random_policy(seed=0).save(path)
-    agent, sheet = make(f"policy:{path}"), MatchState(f"policy:{path}", "random", 200, 0, "shikoku")
+    agent, match_state = (
+        make(f"policy:{path}"),
+        MatchState(f"policy:{path}", "random", 200, 0, "shikoku"),
+    )
     with open_executor("processes:1") as executor:
-        for _ in finished_games(sheet, agent, make("random"), games=50, executor=executor):
+        for _ in games_as_completed(
+            match_state, agent, make("random"), games=50, executor=executor
+        ):
             random_policy(seed=1).save(path)
         expected = play_match(agent, make("random"), 200, 0)
-        assert (sheet.match(50).games == expected.games[:25]).all()
-        tasks = _tasks(sheet, agent, make("random"), None, 1)
+        assert (match_state.to_match(50).games == expected.games[:25]).all()
+        tasks = _tasks(match_state, agent, make("random"), None, 1)
         random_policy(seed=2).save(path)
-        message = r"mine': its policy file has changed since .*, or is"
+        message = r"mine': expected SHA-256 \w+… of its policy file on .*, got another"
         with pytest.raises(AgentFailed, match=message):
             run(executor, tasks, [])
 

@@ -17,14 +17,14 @@ from tokaido_env.arena.ladder import (
     Ladder,
     LadderError,
     LadderMatch,
-    games_in_order,
-    is_rung,
+    epsilon_baselines,
+    is_epsilon_baseline,
+    ladder_schedule,
     make_ladder,
-    rungs_of,
 )
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.placement import games_against, games_between, rate
-from tokaido_env.arena.ratings import expected_score, fit, rate_against, rate_matches
+from tokaido_env.arena.placement import games_against, games_between, rate_on_ladder
+from tokaido_env.arena.ratings import expected_score, goodness_of_fit, rate_against, rate_matches
 from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import check_seed
 
@@ -99,7 +99,7 @@ def test_a_ladder_is_its_matches_rated_together(ladder: Ladder) -> None:
     assert [r.to_dict() for r in ladder.agents] == [r.to_dict() for r in rated]
     assert (ladder.anchor, ladder.link) == ("mcts:sims=400", "probit")
     assert ladder.fit is not None
-    assert ladder.fit.to_dict() == fit(ladder.matches).to_dict()
+    assert ladder.fit.to_dict() == goodness_of_fit(ladder.matches).to_dict()
 
 
 def test_a_match_keeps_score_and_interval_of_its_games() -> None:
@@ -126,7 +126,7 @@ def test_what_is_loaded_is_what_was_saved(ladder: Ladder, path: Path) -> None:
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
 def test_committed_ladders_follow_from_their_matches(path: Path) -> None:
     ladder = Ladder.load(path)
-    model = {"link": ladder.link, "anchor": ladder.anchor}
+    model = {"model": ladder.link, "anchor": ladder.anchor}
     rated = rate_matches(ladder.matches, **model, seed=ladder.seed)
     assert [r.agent for r in rated] == [r.agent for r in ladder.agents]
     for ours, theirs in zip(rated, ladder.agents, strict=True):
@@ -135,24 +135,24 @@ def test_committed_ladders_follow_from_their_matches(path: Path) -> None:
 
 
 def test_the_same_games_are_rated_by_another_link_without_being_played(path: Path) -> None:
-    logistic, table = made(path, link="logistic", anchor="random"), Table()
+    logistic, table = made(path, model="logistic", anchor="random"), Table()
     again = made(path, table=table)
     assert not table.played
     assert (logistic.link, logistic.anchor, again.link) == ("logistic", "random", "probit")
     assert again.matches == logistic.matches
     assert again.hash != logistic.hash
-    assert made(path, link="logistic", anchor="random") == logistic
+    assert made(path, model="logistic", anchor="random") == logistic
 
 
 def test_agents_that_err_at_random_have_a_scale_of_their_own(ladder: Ladder) -> None:
-    found = rungs_of(Ladder.load(COMMITTED[-1]))
+    found = epsilon_baselines(Ladder.load(COMMITTED[-1]))
     assert found is not None
     matches, anchor = found
     rungs = {"random", *(f"greedy:epsilon=0.{i}" for i in (2, 4, 6, 8))}
     assert anchor == "greedy"
     assert {name for match in matches for name in (match.a, match.b)} == {"greedy", *rungs}
-    assert {name for name in ("champion", "greedy", *rungs) if is_rung(name)} == rungs
-    assert rungs_of(ladder) is None
+    assert {name for name in ("champion", "greedy", *rungs) if is_epsilon_baseline(name)} == rungs
+    assert epsilon_baselines(ladder) is None
 
 
 def changed(ladder: Ladder, path: Path, change: Callable[[dict[str, Any]], Any], fix: bool) -> None:
@@ -232,7 +232,7 @@ def test_a_stopped_ladder_goes_on_where_it_was(ladder: Ladder, path: Path, stop_
         unfinished = Ladder.load(path, named=STRENGTHS)
         assert len(unfinished.matches) == stop_after
         with pytest.raises(LadderError, match=f"not finished: {stop_after} matches"):
-            rate("greedy", unfinished, play=Table().play)
+            rate_on_ladder("greedy", unfinished, play=Table().play)
     table = Table()
     assert made(path, table=table) == ladder
     assert len(table.played) == len(ladder.matches) - stop_after
@@ -306,7 +306,7 @@ def test_another_agent_can_be_the_anchor(path: Path) -> None:
     ladder = make_ladder(agents, sixty, 0, BOARD, play, path, anchor="greedy")
     assert ladder.anchor == "greedy"
     assert {r.agent: r.elo for r in ladder.agents}["greedy"] == 0.0
-    placed = rate("policy:a", ladder, play=play)
+    placed = rate_on_ladder("policy:a", ladder, play=play)
     directly = rate_against("policy:a", placed.matches, ladder.matches, anchor="greedy")
     assert placed.rating == directly
     assert placed.rating.elo < rate_against("policy:a", placed.matches, ladder.matches).elo - 100
@@ -317,7 +317,7 @@ def test_another_agent_can_be_the_anchor(path: Path) -> None:
 
 def test_a_ladder_plays_near_agents_and_slow_ones_less() -> None:
     agents = ["random", "greedy", "mcts:sims=400", "mcts:sims=4000", "mcts:sims=20000"]
-    games = games_in_order(agents, 4000, reach=2)
+    games = ladder_schedule(agents, 4000, reach=2)
     assert [games("random", b) for b in agents[1:]] == [4000, 4000, 0, 0]
     assert games("mcts:sims=4000", "greedy") == 1000
     assert games("mcts:sims=4000", "mcts:sims=20000") == 300
@@ -339,7 +339,7 @@ def test_a_ladder_plays_near_agents_and_slow_ones_less() -> None:
 )
 def test_games_against_an_agent_follow_from_its_spec(spec: str, games: int, thorough: int) -> None:
     assert games_against(spec) == games
-    assert games_against(spec, thorough=True) == thorough
+    assert games_against(spec, include_slow=True) == thorough
     assert games_between("random", spec) == games
     assert games_between("mcts:sims=10000", spec) == min(games, 80)
 
@@ -348,13 +348,15 @@ def test_games_against_an_agent_follow_from_its_spec(spec: str, games: int, thor
 def test_opponents_are_those_that_tell_most(ladder: Ladder, thorough: bool) -> None:
     elo = {r.agent: r.elo for r in ladder.agents}
     table = Table(STRENGTHS | {"policy:new": 450.0})
-    rated = rate("policy:new", ladder, play=table.play, thorough=thorough, opponents=9)
+    rated = rate_on_ladder(
+        "policy:new", ladder, play=table.play, include_slow=thorough, opponents=9
+    )
     met = [match.b for match in rated.matches]
     assert met[0] == "policy:a"  # in the middle of the four that play 1,000 games
     for i in range(1, len(met)):
         before = rate_against("policy:new", rated.matches[:i], ladder.matches, resamples=10).elo
         worth = {
-            b: games_between("policy:new", b, thorough=thorough)
+            b: games_between("policy:new", b, include_slow=thorough)
             * expected_score(before - elo[b])
             * expected_score(elo[b] - before)
             for b in set(STRENGTHS) - set(met[:i])
@@ -362,7 +364,7 @@ def test_opponents_are_those_that_tell_most(ladder: Ladder, thorough: bool) -> N
         assert met[i] == max(worth, key=lambda b: worth[b])
     assert set(met) == set(STRENGTHS) - (set() if thorough else {"mcts:sims=10000"})
     assert [match[:3] for match in table.played] == [
-        ("policy:new", b, games_between("policy:new", b, thorough=thorough)) for b in met
+        ("policy:new", b, games_between("policy:new", b, include_slow=thorough)) for b in met
     ]
 
 
@@ -371,7 +373,7 @@ def test_all_agents_meet_an_opponent_with_the_same_luck_and_no_other_match_has_i
 ) -> None:
     table = Table(STRENGTHS | {"new": 450.0})
     for agent in ("new", SLOW):
-        rate(agent, ladder, play=table.play, seed=ladder.seed, opponents=9)
+        rate_on_ladder(agent, ladder, play=table.play, seed=ladder.seed, opponents=9)
     by_opponent = {(b, seed) for _, b, _, seed in table.played}
     assert len(by_opponent) == len({b for b, _ in by_opponent})
     seeds = [match.seed for match in ladder.matches] + [seed for _, seed in by_opponent]
@@ -382,14 +384,16 @@ def test_all_agents_meet_an_opponent_with_the_same_luck_and_no_other_match_has_i
 def test_placing_is_repeatable(ladder: Ladder) -> None:
     def told(seed: int) -> str:
         play = Table(STRENGTHS | {"new": 450.0}).play
-        return json.dumps(rate("new", ladder, play=play, seed=seed, opponents=2).to_dict())
+        return json.dumps(
+            rate_on_ladder("new", ladder, play=play, seed=seed, opponents=2).to_dict()
+        )
 
     assert told(1) == told(1) != told(2)
 
 
 @pytest.mark.parametrize("agent", ["random", "greedy", SLOW])
 def test_an_agent_of_the_ladder_is_placed_where_it_stands(ladder: Ladder, agent: str) -> None:
-    rated = rate(agent, ladder, play=Table().play, seed=2)
+    rated = rate_on_ladder(agent, ladder, play=Table().play, seed=2)
     assert agent not in {match.b for match in rated.matches}
     (known,) = (r for r in ladder.agents if r.agent == agent)
     assert rated.rating.ci95[0] < known.elo < rated.rating.ci95[1]
@@ -401,14 +405,14 @@ def test_nobody_to_play_against_is_an_error(path: Path) -> None:
     slow = ["mcts:sims=9000", "mcts:sims=10000"]
     table = Table(dict.fromkeys(slow, 0.0))
     ladder = made(path, slow, table=table)
-    with pytest.raises(LadderError, match=r"nobody on the ladder .* or thorough"):
-        rate(slow[0], ladder, play=table.play)
-    assert len(rate(slow[0], ladder, play=table.play, thorough=True).matches) == 1
+    with pytest.raises(LadderError, match=r"nobody on the ladder .* --include-slow"):
+        rate_on_ladder(slow[0], ladder, play=table.play)
+    assert len(rate_on_ladder(slow[0], ladder, play=table.play, include_slow=True).matches) == 1
 
 
 def test_a_placing_as_json(ladder: Ladder) -> None:
     table = Table()
-    rated = rate("greedy", ladder, play=table.play, opponents=1)
+    rated = rate_on_ladder("greedy", ladder, play=table.play, opponents=1)
     (match,) = rated.matches
     assert rated.to_dict() == {
         **rated.rating.to_dict(),

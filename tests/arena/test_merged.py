@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tokaido_env.agents import make
-from tokaido_env.arena.records import merge, read_shard, shard
+from tokaido_env.arena.records import merge_records, parse_shard, shard
 from tokaido_env.arena.tournament import MatchState, play_match
 from tokaido_env.cli.evaluate import main
 from tokaido_env.record import RecordError
@@ -67,10 +67,10 @@ def test_games_on_other_boards_are_merged(tmp_path: Path) -> None:
         run(tmp_path, f"on-{i}", "--board", board)
         for i, board in enumerate(("family:test/3", "shikoku_ring"))
     ]
-    found = merge(parts)
+    found = merge_records(parts)
     assert found.games == 120
     assert found.unpaired == 0
-    assert len(found.sheets[0].pool) > 2
+    assert len(found.match_states[0].pool) > 2
 
 
 def test_a_game_without_its_pair_is_left_out(whole: Path, tmp_path: Path, capsys: Output) -> None:
@@ -125,12 +125,12 @@ def test_what_cannot_be_asked_is_refused(words: list[str], message: str, capsys:
 
 
 def test_shards_are_every_pair_once() -> None:
-    sheet = MatchState("a", "b", 22, 3, "family:test/4")
-    parts = [shard(sheet, *read_shard(f"{i}/4")) for i in range(1, 5)]
+    match_state = MatchState("a", "b", 22, 3, "family:test/4")
+    parts = [shard(match_state, *parse_shard(f"{i}/4")) for i in range(1, 5)]
     assert [len(part) for part in parts] == [6, 6, 6, 4]
     for name in ("seed", "board", "seat_of_a"):
         columns = np.concatenate([part.games[name] for part in parts])
-        assert sorted(columns.tolist()) == sorted(sheet.games[name].tolist())
+        assert sorted(columns.tolist()) == sorted(match_state.games[name].tolist())
 
 
 def test_records_of_something_else_are_refused(tmp_path: Path) -> None:
@@ -145,4 +145,4 @@ def test_records_of_something_else_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "copy.jsonl"
     save([copy.record(("a", "b"))], path)
     with pytest.raises(RecordError, match="line 1: expected a game of two agents, by its seed"):
-        merge([path])
+        merge_records([path])

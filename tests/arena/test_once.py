@@ -8,8 +8,8 @@ from matches import play_recorded
 
 from tokaido_env import trajectory
 from tokaido_env.agents import make
-from tokaido_env.arena.records import Records
-from tokaido_env.arena.tournament import MatchState, play
+from tokaido_env.arena.records import RecordFile
+from tokaido_env.arena.tournament import MatchState, play_remaining
 from tokaido_env.batch import Batch
 
 GAMES = 20
@@ -37,24 +37,26 @@ def test_games_are_played_once_and_passed_through_once_at_most(
 
     monkeypatch.setattr(Batch, "advance", count_moves)
     monkeypatch.setattr(trajectory, "_play_all", count_games)
-    sheet = MatchState("greedy", "random", GAMES, 3, "shikoku")
-    sheet.luck = luck
+    match_state = MatchState("greedy", "random", GAMES, 3, "shikoku")
+    match_state.with_luck = luck
     if recorded:
-        records = Records(tmp_path / "games.jsonl", [sheet])
-        play_recorded(records, sheet, make("greedy"), make("random"))
+        records = RecordFile(tmp_path / "games.jsonl", [match_state])
+        play_recorded(records, match_state, make("greedy"), make("random"))
     else:
-        play(sheet, make("greedy"), make("random"))
-    assert moves == sheet.games["decisions"].sum()
+        play_remaining(match_state, make("greedy"), make("random"))
+    assert moves == match_state.games["decisions"].sum()
     assert passed == (GAMES if recorded or luck else 0)
 
 
 def test_what_was_noted_while_playing_is_what_a_replay_of_the_records_finds(tmp_path: Path) -> None:
-    sheet, again = (MatchState("greedy", "random", GAMES, 3, "family:test/5") for _ in range(2))
-    sheet.luck = again.luck = True
+    match_state, again = (
+        MatchState("greedy", "random", GAMES, 3, "family:test/5") for _ in range(2)
+    )
+    match_state.with_luck = again.with_luck = True
     path = tmp_path / "games.jsonl"
-    records = Records(path, [sheet])
-    play_recorded(records, sheet, make("greedy"), make("random"))
+    records = RecordFile(path, [match_state])
+    play_recorded(records, match_state, make("greedy"), make("random"))
     del records
-    assert Records(path, [again]).taken == GAMES
-    assert (again.games == sheet.games).all()
-    assert (sheet.games["luck"] != 0).all()
+    assert RecordFile(path, [again]).loaded == GAMES
+    assert (again.games == match_state.games).all()
+    assert (match_state.games["luck"] != 0).all()

@@ -15,16 +15,16 @@ from tokaido_env import Board, BoardError, Game
 from tokaido_env.agents import Agent, make
 from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.arena.ladder import (
+    FAMILY_LADDER,
     LADDER,
-    LADDER_OF_FAMILY,
     Ladder,
     LadderError,
     ladder_for,
     make_ladder,
 )
-from tokaido_env.arena.match import POINTS, Match
-from tokaido_env.arena.records import Records, records_of
-from tokaido_env.arena.tournament import MatchState, play, play_match
+from tokaido_env.arena.match import SCORE_KEYS, Match
+from tokaido_env.arena.records import RecordFile, records_of
+from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.record import RecordError, load
@@ -35,9 +35,9 @@ POOL = BoardPool.load(SPEC)
 
 
 def played(games: int = 40, seed: int = 3, a: str = "greedy", b: str = "random") -> MatchState:
-    sheet = MatchState(a, b, games, seed, SPEC)
-    play(sheet, make(a), make(b))
-    return sheet
+    match_state = MatchState(a, b, games, seed, SPEC)
+    play_remaining(match_state, make(a), make(b))
+    return match_state
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_each_pair_is_two_games_on_the_board_of_its_seed(whole: MatchState) -> N
         assert alone.board.name == POOL.of_seed(seed).name
         assert alone.board.name == POOL[int(game["board"])].name
         scores = alone.scores()[::-1] if swapped else alone.scores()
-        assert game["points"].tolist() == [[one[key] for key in POINTS[:3]] for one in scores]
+        assert game["points"].tolist() == [[one[key] for key in SCORE_KEYS[:3]] for one in scores]
         assert int(game["seed"]) == seed
         seen.add(alone.board.name)
     assert len(seen) > 2
@@ -68,9 +68,9 @@ def test_neither_batches_nor_executors_make_a_difference(
     whole: MatchState, executor: SerialExecutor | Twice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tokaido_env.arena.tournament.CHUNK", 6)
-    sheet = MatchState("greedy", "random", 40, 3, SPEC)
-    play(sheet, make("greedy"), make("random"), executor=executor)
-    assert same(sheet, whole)
+    match_state = MatchState("greedy", "random", 40, 3, SPEC)
+    play_remaining(match_state, make("greedy"), make("random"), executor=executor)
+    assert same(match_state, whole)
 
 
 def test_a_pool_travels_to_other_processes_as_it_is() -> None:
@@ -129,7 +129,7 @@ def test_parts_are_of_one_board_each(whole: MatchState) -> None:
 
 def test_each_record_names_its_board_and_needs_no_pool(whole: MatchState, tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
-    records = Records(path, [whole])
+    records = RecordFile(path, [whole])
     records.append(whole, finished(whole))
     read = load(path)
     assert read == load(path, SPEC)
@@ -163,7 +163,7 @@ def test_what_is_no_game_on_these_boards_is_refused(
     path.write_text(re.sub(old, new, record.to_json()) + "\n", encoding="utf-8")
     before = path.read_bytes()
     with pytest.raises(RecordError, match=f"line 1: .*{message}"):
-        Records(path, [MatchState("greedy", "random", 40, 3, SPEC)])
+        RecordFile(path, [MatchState("greedy", "random", 40, 3, SPEC)])
     assert path.read_bytes() == before
 
 
@@ -173,14 +173,14 @@ def test_a_game_on_another_board_of_the_pool_is_no_game_of_its_seed(
     path = tmp_path / "games.jsonl"
     game = whole.games[0]
     other = POOL[(int(game["board"]) + 1) % 5]
-    alone = MatchState.of_pairs(
+    alone = MatchState.from_pairs(
         "greedy", "random", BoardPool.load(other), game["seed"].reshape(1), np.zeros(1, np.int64)
     )
-    play(alone, make("greedy"), make("random"))
+    play_remaining(alone, make("greedy"), make("random"))
     (record,) = records_of(alone, np.array([0]))
     path.write_text(record.to_json() + "\n", encoding="utf-8")
     with pytest.raises(RecordError, match=f"on '{other.name}', seed .* is no game of these"):
-        Records(path, [MatchState("greedy", "random", 40, 3, SPEC)])
+        RecordFile(path, [MatchState("greedy", "random", 40, 3, SPEC)])
 
 
 # Ladders
@@ -190,17 +190,17 @@ def test_which_ladder_is_for_which_boards() -> None:
     assert ladder_for(BoardPool.load()) == LADDER
     assert ladder_for(BoardPool.load("shikoku_ring")) == LADDER
     for spec in ("family:7", "family:train/1000", "family:valid"):
-        assert ladder_for(BoardPool.load(spec)) == LADDER_OF_FAMILY
+        assert ladder_for(BoardPool.load(spec)) == FAMILY_LADDER
 
 
 def test_the_ladder_of_the_family_is_on_boards_to_choose_by() -> None:
-    ladder = Ladder.load(LADDER_OF_FAMILY, "family:train/10")
+    ladder = Ladder.load(FAMILY_LADDER, "family:train/10")
     assert (ladder.board, ladder.pool.name, len(ladder.pool)) == ("family:valid",) * 2 + (100,)
     assert ladder.board_hash == BoardPool.load("family:valid").hash
     assert {"random", "greedy", "heuristic", "mcts:sims=400", "champion"} <= {
         rating.agent for rating in ladder.agents
     }
-    assert ladder == Ladder.load(LADDER_OF_FAMILY)
+    assert ladder == Ladder.load(FAMILY_LADDER)
 
 
 def ladder_on(board: str, path: Path) -> Ladder:
@@ -229,11 +229,11 @@ def test_a_ladder_on_a_pool(tmp_path: Path) -> None:
 def test_a_file_does_not_make_a_reader_wait_for_boards(tmp_path: Path) -> None:
     path = tmp_path / "l.json"
     ladder = ladder_on(SPEC, path).to_dict()
-    from tokaido_env.arena.ladder import hash_of
+    from tokaido_env.arena.ladder import content_hash
 
     ladder["board"] = "family:train/100000"
     body = {key: value for key, value in ladder.items() if key != "hash"}
-    path.write_text(json.dumps(body | {"hash": hash_of(body)}), encoding="utf-8")
+    path.write_text(json.dumps(body | {"hash": content_hash(body)}), encoding="utf-8")
     for board in (None, "family:3"):
         with pytest.raises(LadderError, match=r"at most 1,000 boards.*100,000 boards"):
             Ladder.load(path, board)

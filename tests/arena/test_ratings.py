@@ -12,18 +12,18 @@ import pytest
 from cases import rest_slow
 from matches import KINDS, Kind, decided_by_skill, independent, with_draws
 
-from tokaido_env.arena.intervals import chi2_tail
+from tokaido_env.arena.intervals import chi2_sf
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.rating_models import RatingError, link_of
+from tokaido_env.arena.rating_models import RatingError, model_named
 from tokaido_env.arena.ratings import (
     Rating,
     anchor_of,
     expected_score,
-    fit,
+    goodness_of_fit,
+    rate_adjacent,
     rate_against,
     rate_differences,
     rate_matches,
-    rate_steps,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -113,7 +113,7 @@ def test_two_agents_have_the_difference_that_their_score_says(
     match = Told("x", "random", pairs)
     p = match.points / (2 * sum(pairs))
     for told in (match, match.turned()):
-        elo = by_agent(rate_matches([told], link=link, resamples=10))
+        elo = by_agent(rate_matches([told], model=link, resamples=10))
         assert elo == {"x": pytest.approx(APART[link](p), abs=1e-6), "random": 0.0}
 
 
@@ -124,7 +124,7 @@ def test_ratings_agree_with_a_naive_solver(seed: int) -> None:
     matches = round_robin(rng, elo, 40, KINDS[seed])
     del matches[4]  # not everyone needs to meet, nor as often
     matches[1] = counted("random", "q", independent(rng, 200, 0.2))
-    found = by_agent(rate_matches(matches, link="logistic", resamples=10))
+    found = by_agent(rate_matches(matches, model="logistic", resamples=10))
     assert found == pytest.approx(naive_ratings(matches, "random"), abs=1e-4)
 
 
@@ -132,7 +132,7 @@ def test_ratings_agree_with_a_naive_solver(seed: int) -> None:
 def test_the_gradient_of_the_likelihood_is_zero_at_the_ratings(link: str) -> None:
     """With the logistic link: everyone scored what the ratings expect."""
     matches = round_robin(np.random.default_rng(0), STRENGTHS, 50)
-    elo = by_agent(rate_matches(matches, link=link, resamples=10))
+    elo = by_agent(rate_matches(matches, model=link, resamples=10))
     for agent in STRENGTHS:
         excess = 0.0
         for m in matches:
@@ -145,16 +145,16 @@ def test_the_gradient_of_the_likelihood_is_zero_at_the_ratings(link: str) -> Non
 
 
 def test_an_unknown_link_is_refused() -> None:
-    with pytest.raises(ValueError, match="link: expected one of 'logistic', 'probit', got 'elo'"):
-        rate_matches([Told("x", "random", (1, 0, 1, 0, 3))], link="elo")
+    with pytest.raises(ValueError, match="model: expected one of 'logistic', 'probit', got 'elo'"):
+        rate_matches([Told("x", "random", (1, 0, 1, 0, 3))], model="elo")
 
 
 @both
 @pytest.mark.parametrize("anchor", ["low", "high"])
 def test_the_anchor_moves_all_ratings_by_the_same(anchor: str, link: str) -> None:
     matches = round_robin(np.random.default_rng(1), STRENGTHS, 50)
-    from_random = by_agent(rate_matches(matches, link=link, resamples=10))
-    from_anchor = rate_matches(matches, link=link, anchor=anchor, resamples=10)
+    from_random = by_agent(rate_matches(matches, model=link, resamples=10))
+    from_anchor = rate_matches(matches, model=link, anchor=anchor, resamples=10)
     moved = {agent: elo - from_random[anchor] for agent, elo in from_random.items()}
     assert by_agent(from_anchor) == pytest.approx(moved, abs=1e-6)
     assert [r.agent for r in from_anchor if r.ci95 == (0.0, 0.0)] == [anchor]
@@ -194,7 +194,7 @@ def test_without_the_anchor_the_first_agent_stands_for_it() -> None:
 @pytest.mark.parametrize("pairs", [1, 50, 2000])
 @both
 def test_a_perfect_score_counts_with_a_drawn_pair(pairs: int, link: str) -> None:
-    (x, _) = rate_matches([Told("x", "random", (0, 0, 0, 0, pairs))], link=link)
+    (x, _) = rate_matches([Told("x", "random", (0, 0, 0, 0, pairs))], model=link)
     assert x.elo == pytest.approx(APART[link]((2 * pairs + 1) / (2 * pairs + 2)))
     assert x.ci95[0] < x.elo - 50
     assert x.ci95[1] > x.elo + 50
@@ -206,7 +206,7 @@ def test_a_perfect_match_between_agents_that_are_connected_otherwise_is_left_as_
         Told("random", "y", (20, 0, 6, 0, 4)),
         Told("x", "y", (5, 0, 9, 0, 16)),
     ]
-    found = by_agent(rate_matches(matches, link="logistic", resamples=10))
+    found = by_agent(rate_matches(matches, model="logistic", resamples=10))
     assert found == pytest.approx(naive_ratings(matches, "random"), abs=1e-4)
 
 
@@ -214,7 +214,7 @@ def test_drawn_pairs_are_added_between_groups_only() -> None:
     within = [Told("x", "y", (5, 0, 9, 0, 16)), Told("random", "low", (9, 0, 8, 0, 3))]
     between = [Told(b, w, (30, 0, 0, 0, 0)) for b in ("random", "low") for w in ("x", "y")]
     drawn = [Told(m.a, m.b, (30, 0, 1, 0, 0)) for m in between]
-    found = by_agent(rate_matches(within + between, link="logistic", resamples=10))
+    found = by_agent(rate_matches(within + between, model="logistic", resamples=10))
     assert found == pytest.approx(naive_ratings(within + drawn, "random"), abs=1e-4)
 
 
@@ -230,7 +230,7 @@ def test_95_of_100_intervals_hold_the_truth(kind: Kind, pairs: int, link: str) -
     held = []
     for _ in range(200):
         matches = round_robin(rng, STRENGTHS, pairs, kind, link)
-        for rating in rate_matches(matches, link=link, resamples=200):
+        for rating in rate_matches(matches, model=link, resamples=200):
             if rating.agent != "random":
                 held.append(rating.ci95[0] <= STRENGTHS[rating.agent] <= rating.ci95[1])
     assert 0.91 <= np.mean(held) <= 0.98
@@ -328,7 +328,7 @@ def test_one_opponent_gives_its_rating_and_the_difference() -> None:
 
 def test_the_agent_scored_what_its_rating_expects() -> None:
     known = round_robin(np.random.default_rng(6), STRENGTHS, 50)
-    model = {"anchor": "low", "link": "logistic"}
+    model = {"anchor": "low", "model": "logistic"}
     elo = by_agent(rate_matches(known, **model, resamples=10))
     matches = [Told("x", "high", (24, 0, 5, 0, 1)), Told("low", "x", (9, 2, 20, 0, 5))]
     rating = rate_against("x", matches, known, **model)
@@ -425,7 +425,7 @@ def test_steps_are_free_of_the_doubt_about_the_anchor() -> None:
     few = counted("low", "random", independent(rng, 20, 0.75))
     many = counted("high", "low", independent(rng, 4000, 0.6))
     ratings = {rating.agent: rating for rating in rate_matches([few, many])}
-    high, low = rate_steps([few, many])
+    high, low = rate_adjacent([few, many])
     assert [high.agent, low.agent] == ["high", "low"]
     assert high.elo == pytest.approx(ratings["high"].elo - ratings["low"].elo)
     assert low.elo == pytest.approx(ratings["low"].elo)
@@ -444,7 +444,7 @@ def test_differences_are_those_of_ratings_with_intervals_of_their_own() -> None:
     assert found.elo == pytest.approx(np.subtract.outer(elo, elo))
     assert found.low == pytest.approx(-found.high.T)
     assert found.above + found.above.T == pytest.approx(np.ones((4, 4)))
-    steps = rate_steps(matches)
+    steps = rate_adjacent(matches)
     for i, step in enumerate(steps):
         told = (found.elo[i, i + 1], found.low[i, i + 1], found.high[i, i + 1])
         assert told == pytest.approx((step.elo, *step.ci95))
@@ -476,7 +476,9 @@ def test_matches_of_the_model_are_rejected_as_often_as_they_should_be(
 ) -> None:
     rng = np.random.default_rng(0)
     elo = STRENGTHS | {"top": 420.0, "other": 100.0}
-    found = [fit(round_robin(rng, elo, 200, kind, link), link=link) for _ in range(400)]
+    found = [
+        goodness_of_fit(round_robin(rng, elo, 200, kind, link), model=link) for _ in range(400)
+    ]
     assert {one.df for one in found} == {10}
     assert np.mean([one.chi2 for one in found]) == pytest.approx(10, abs=0.75)
     assert 0.02 <= np.mean([one.p is not None and one.p < 0.05 for one in found]) <= 0.085
@@ -486,7 +488,10 @@ def test_matches_of_another_model_are_rejected() -> None:
     rng = np.random.default_rng(1)
     elo = {f"agent {i}": 150.0 * i for i in range(5)}
     matches = round_robin(rng, elo, 5000, independent, "probit")
-    right, wrong = fit(matches, link="probit"), fit(matches, link="logistic")
+    right, wrong = (
+        goodness_of_fit(matches, model="probit"),
+        goodness_of_fit(matches, model="logistic"),
+    )
     assert right.p is not None
     assert right.p > 0.01
     assert wrong.p is not None
@@ -497,17 +502,17 @@ def test_the_statistic_by_hand() -> None:
     """Three agents in a circle, games as if independent: all ratings are alike."""
     pairs = (4, 0, 8, 0, 4)  # mean 1/2, variance 1/8 a pair: two games each
     matches = [Told("x", "y", pairs), Told("y", "z", pairs), Told("z", "x", pairs)]
-    assert fit(matches).chi2 == pytest.approx(0.0)
+    assert goodness_of_fit(matches).chi2 == pytest.approx(0.0)
     ahead = [Told(a, b, (0, 0, 8, 0, 8)) for a, b in (("x", "y"), ("y", "z"), ("z", "x"))]
     variance = (16 / 15) / 16  # of a pair: scores 1/2 and 1
     games = 0.75 * 0.25 * 16 / variance
-    found = fit(ahead)
+    found = goodness_of_fit(ahead)
     assert found.chi2 == pytest.approx(3 * 0.25**2 * games / 0.25)
     assert found.df == 1
 
 
 def test_no_match_to_spare_tells_nothing_of_the_model() -> None:
-    found = fit([Told("x", "random", (1, 0, 1, 0, 3))])
+    found = goodness_of_fit([Told("x", "random", (1, 0, 1, 0, 3))])
     assert (found.df, found.p) == (0, None)
     assert found.to_dict() == {"chi2": 0.0, "df": 0, "p": None}
 
@@ -518,7 +523,7 @@ def test_no_match_to_spare_tells_nothing_of_the_model() -> None:
     [(3.84146, 1, 0.05), (5.99147, 2, 0.05), (18.3070, 10, 0.05), (46.797, 21, 0.001), (0, 3, 1)],
 )
 def test_the_tail_of_chi_squared_is_that_of_the_tables(chi2: float, df: int, tail: float) -> None:
-    assert chi2_tail(chi2, df) == pytest.approx(tail, rel=1e-3)
+    assert chi2_sf(chi2, df) == pytest.approx(tail, rel=1e-3)
 
 
 # The links
@@ -528,7 +533,7 @@ def test_the_tail_of_chi_squared_is_that_of_the_tables(chi2: float, df: int, tai
 def test_a_curve_is_the_logarithm_of_the_share_and_its_derivatives(link: str) -> None:
     z, step = np.linspace(-45, 12, 400), 1e-4
     z = z[np.abs(z + 30) > 0.1]  # where another series begins
-    model = link_of(link)
+    model = model_named(link)
     curve, after, before = (model.curve(z + d) for d in (0, step, -step))
     near = np.abs(z) < 8
     assert np.exp(curve.log[near]) == pytest.approx(model.share(z[near]))

@@ -15,21 +15,21 @@ from processes import files_up_to
 from tokaido_env import Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.agents import Agent, make
-from tokaido_env.arena.records import Records, records_of
-from tokaido_env.arena.tournament import MatchState, finished_games, play
+from tokaido_env.arena.records import RecordFile, records_of
+from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
 from tokaido_env.boards.board import Board
 from tokaido_env.record import RecordError
 
 BOARD = Board.load()
 
 
-def sheet(games: int = 8, seed: int = 3, a: str = "greedy", b: str = "random") -> MatchState:
+def match_state(games: int = 8, seed: int = 3, a: str = "greedy", b: str = "random") -> MatchState:
     return MatchState(a, b, games, seed, BOARD)
 
 
 def played(*args: int) -> MatchState:
-    filled = sheet(*args)
-    play(filled, make(filled.a), make(filled.b))
+    filled = match_state(*args)
+    play_remaining(filled, make(filled.a), make(filled.b))
     return filled
 
 
@@ -41,7 +41,7 @@ def match() -> MatchState:
 @pytest.fixture
 def file(match: MatchState, tmp_path: Path) -> Path:
     path = tmp_path / "games.jsonl"
-    records = Records(path, [match])
+    records = RecordFile(path, [match])
     for some in np.split(np.arange(len(match)), [3, 4]):
         records.append(match, finished(match, some))
     return path
@@ -60,10 +60,10 @@ def test_a_record_is_that_of_the_game_played_alone(match: MatchState) -> None:
 def test_games_that_end_at_the_cap(tmp_path: Path) -> None:
     board = Board.load(write_board(tmp_path / "short.toml", shikoku_data() | {"max_rounds": 2}))
     capped = MatchState("greedy", "random", 4, 0, board)
-    play(capped, make("greedy"), make("random"))
+    play_remaining(capped, make("greedy"), make("random"))
     for record in records_of(capped, np.arange(4)):
         assert (record.winner, record.end, record.rounds) == (None, "cap", 2)
-    records = Records(tmp_path / "games.jsonl", [capped])
+    records = RecordFile(tmp_path / "games.jsonl", [capped])
     records.append(capped, finished(capped))
     assert command(["replay", str(tmp_path / "games.jsonl"), "--board", board.source]) == 0
 
@@ -81,42 +81,42 @@ def test_a_file_can_be_cut_anywhere(match: MatchState, file: Path) -> None:
     cuts = {0, 1, 10, ends[0] - 1, ends[0], ends[0] + 1, ends[2] + 1000, ends[-1] - 1, len(text)}
     for cut in sorted(cuts):
         file.write_bytes(text[:cut])
-        again = sheet()
-        records = Records(file, [again])
+        again = match_state()
+        records = RecordFile(file, [again])
         whole = max((end for end in ends if end <= cut), default=0)
-        assert (records.dropped, file.stat().st_size) == (cut - whole, whole)
-        assert again.finished.sum() == records.taken == text[:cut].count(b"\n")
+        assert (records.dropped_bytes, file.stat().st_size) == (cut - whole, whole)
+        assert again.finished.sum() == records.loaded == text[:cut].count(b"\n")
         play_recorded(records, again, make("greedy"), make("random"))
         assert same(again, match)
         assert file.read_bytes() == text
 
 
 def test_a_longer_match_takes_over_a_shorter_one_and_several_share_a_file(file: Path) -> None:
-    longer, other = sheet(games=12), sheet(b="greedy")
-    Records(file, [other, longer])
+    longer, other = match_state(games=12), match_state(b="greedy")
+    RecordFile(file, [other, longer])
     assert longer.finished.sum() == 8
     assert longer.finished[:8].all()
     assert not other.finished.any()
 
 
 def test_an_agent_against_itself_has_each_game_twice(tmp_path: Path) -> None:
-    mirror = sheet(4, 0, "random", "random")
-    play(mirror, make("random"), make("random"))
-    records = Records(tmp_path / "games.jsonl", [mirror])
+    mirror = match_state(4, 0, "random", "random")
+    play_remaining(mirror, make("random"), make("random"))
+    records = RecordFile(tmp_path / "games.jsonl", [mirror])
     records.append(mirror, finished(mirror, np.array([0, 2])))
-    again = sheet(4, 0, "random", "random")
-    assert Records(tmp_path / "games.jsonl", [again]).taken == 2
+    again = match_state(4, 0, "random", "random")
+    assert RecordFile(tmp_path / "games.jsonl", [again]).loaded == 2
     assert again.finished.tolist() == [True, False, True, False]
 
 
 def test_an_interrupted_write_is_written_over(match: MatchState, tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
-    records = Records(path, [match])
+    records = RecordFile(path, [match])
     records.append(match, finished(match, np.array([0])))
     with path.open("ab") as file:
         file.write(b'{"format": "tokaido-duo", "ver')
     records.append(match, finished(match, np.array([1])))
-    assert Records(path, [sheet()]).taken == 2
+    assert RecordFile(path, [match_state()]).loaded == 2
 
 
 def test_games_are_in_the_file_while_others_are_played(
@@ -132,8 +132,8 @@ def test_games_are_in_the_file_while_others_are_played(
             seen.append(path.read_bytes().count(b"\n"))
             return make("greedy").act(boards, states, legal, keys)
 
-    path, games = tmp_path / "games.jsonl", sheet(60)
-    records = Records(path, [games])
+    path, games = tmp_path / "games.jsonl", match_state(60)
+    records = RecordFile(path, [games])
     play_recorded(records, games, Looks(), make("random"))
     assert seen == sorted(seen)
     assert len(set(seen)) > 10
@@ -144,11 +144,11 @@ def test_games_are_in_the_file_while_others_are_played(
 def test_ctrl_c_while_games_are_written_neither_loses_nor_repeats_one(
     match: MatchState, tmp_path: Path, written: bool
 ) -> None:
-    path, games = tmp_path / "games.jsonl", sheet()
-    records = Records(path, [games])
+    path, games = tmp_path / "games.jsonl", match_state()
+    records = RecordFile(path, [games])
 
     def record_and_interrupt() -> None:
-        for some in finished_games(games, make("greedy"), make("random")):
+        for some in games_as_completed(games, make("greedy"), make("random")):
             if not written:
                 signal.raise_signal(signal.SIGINT)
             records.append(games, some)
@@ -157,21 +157,21 @@ def test_ctrl_c_while_games_are_written_neither_loses_nor_repeats_one(
     with pytest.raises(KeyboardInterrupt):
         record_and_interrupt()
     assert same(games, match)
-    assert Records(path, [sheet()]).taken == 8
+    assert RecordFile(path, [match_state()]).loaded == 8
 
 
 def test_a_full_disk_is_told_with_the_file_and_the_games_that_found_room_stay(
     match: MatchState, file: Path, tmp_path: Path
 ) -> None:
-    path, games = tmp_path / "part.jsonl", sheet()
-    records = Records(path, [games])
+    path, games = tmp_path / "part.jsonl", match_state()
+    records = RecordFile(path, [games])
     with files_up_to(file.stat().st_size // 2), pytest.raises(OSError, match="too large") as error:
         play_recorded(records, games, make("greedy"), make("random"))
     assert error.value.filename == str(path)
-    again = sheet()
-    records = Records(path, [again])
-    assert 0 < records.taken < 8
-    assert records.dropped > 0
+    again = match_state()
+    records = RecordFile(path, [again])
+    assert 0 < records.loaded < 8
+    assert records.dropped_bytes > 0
     play_recorded(records, again, make("greedy"), make("random"))
     assert path.read_bytes() == file.read_bytes()
 
@@ -187,7 +187,7 @@ def test_sorted_the_file_is_the_same_in_whatever_order_games_came(
     rng = np.random.default_rng(0)
     for name in "abc":
         path = tmp_path / name
-        records = Records(path, [match, other])
+        records = RecordFile(path, [match, other])
         for number in rng.permutation(14):
             games, first = (match, 0) if number < 8 else (other, 8)
             records.append(games, finished(games, np.array([number - first])))
@@ -196,14 +196,14 @@ def test_sorted_the_file_is_the_same_in_whatever_order_games_came(
         assert path.read_bytes() == whole
         records.sort()
         path.write_bytes(b"".join(rng.permutation(path.read_bytes().splitlines(keepends=True))))
-        records = Records(path, [sheet(), MatchState("random", "greedy", 6, 3, BOARD)])
+        records = RecordFile(path, [match_state(), MatchState("random", "greedy", 6, 3, BOARD)])
         records.sort()
         assert path.read_bytes() == whole
 
 
 def test_what_is_in_order_is_not_written_again(match: MatchState, file: Path) -> None:
     before = file.stat()
-    Records(file, [sheet()]).sort()
+    RecordFile(file, [match_state()]).sort()
     assert file.stat().st_ino == before.st_ino
 
 
@@ -235,7 +235,7 @@ def test_what_is_not_of_these_matches_is_refused_and_left_alone(
     file.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
     before = file.read_bytes()
     with pytest.raises(RecordError, match=message) as error:
-        Records(file, [sheet()])
+        RecordFile(file, [match_state()])
     assert str(error.value).startswith(str(file))
     assert file.read_bytes() == before
 
@@ -247,15 +247,15 @@ def test_a_true_game_with_other_luck_is_refused(match: MatchState, file: Path) -
     text = text.replace(one, "X").replace(two, one).replace("X", two)
     file.write_text(text, encoding="utf-8")
     with pytest.raises(RecordError, match="line 1: its outcomes are not those of its seed"):
-        Records(file, [sheet()])
+        RecordFile(file, [match_state()])
 
 
 def test_fewer_games_than_the_file_holds_are_refused(file: Path) -> None:
     with pytest.raises(RecordError, match="fewer --games"):
-        Records(file, [sheet(games=6)])
+        RecordFile(file, [match_state(games=6)])
 
 
 def test_a_file_that_cannot_be_text(file: Path) -> None:
     file.write_bytes(b"\x80PNG\n")
     with pytest.raises(RecordError, match="line 1: "):
-        Records(file, [sheet()])
+        RecordFile(file, [match_state()])

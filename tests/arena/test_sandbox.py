@@ -19,9 +19,15 @@ from tokaido_env.agents import make
 from tokaido_env.arena.executors import SerialExecutor, open_executor
 from tokaido_env.arena.game_runner import Forfeits
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.records import Records, merge, read_records
-from tokaido_env.arena.sandbox import Failure, Limits, SandboxedAgent, check_limits, make_sandboxed
-from tokaido_env.arena.tournament import MatchState, play, play_match
+from tokaido_env.arena.records import RecordFile, merge_records, read_records
+from tokaido_env.arena.sandbox import (
+    Limits,
+    SandboxedAgent,
+    SandboxFailure,
+    check_limits,
+    make_sandboxed,
+)
+from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS
@@ -39,12 +45,12 @@ def played(
     """Play against `random`, who is agent b; return the match, and what was forfeited."""
     own = make_sandboxed(f"python:outsiders:{agent}", limits)
     assert isinstance(own, SandboxedAgent)
-    sheet = MatchState(own.spec, "random", games, 1, BOARD)
+    match_state = MatchState(own.spec, "random", games, 1, BOARD)
     with open_executor(executor) as who:
-        play(sheet, own, make("random"), executor=who)
+        play_remaining(match_state, own, make("random"), executor=who)
     own.close()
-    assert sheet.finished.all()
-    return sheet.match(), sheet.forfeits
+    assert match_state.finished.all()
+    return match_state.to_match(), match_state.forfeits
 
 
 @pytest.mark.parametrize(
@@ -100,11 +106,13 @@ def test_an_agent_for_many_games_loses_only_those_in_which_it_fails() -> None:
 
 def test_a_match_of_two_who_fail_is_played_to_its_end() -> None:
     agents = [SandboxedAgent(f"python:outsiders:{name}", LIMITS) for name in ("Dies", "DiesAtOnce")]
-    sheet = MatchState("A", "B", 6, 0, BOARD)
-    play(sheet, *agents)
-    assert sorted(sheet.forfeits) == list(range(6))
-    first = [int(sheet.forfeits[n].seat != sheet.games["seat_of_a"][n]) for n in range(6)]
-    assert sheet.games["result"].tolist() == first
+    match_state = MatchState("A", "B", 6, 0, BOARD)
+    play_remaining(match_state, *agents)
+    assert sorted(match_state.forfeits) == list(range(6))
+    first = [
+        int(match_state.forfeits[n].seat != match_state.games["seat_of_a"][n]) for n in range(6)
+    ]
+    assert match_state.games["result"].tolist() == first
 
 
 @pytest.mark.parametrize(
@@ -126,10 +134,10 @@ def test_who_cannot_be_made_is_told_of_before_a_game(spec: str, message: str) ->
 def test_who_cannot_be_made_any_more_loses_and_is_told_why() -> None:
     """It could when the match began: each game says what is wrong, not what follows from it."""
     agent = SandboxedAgent("python:outsiders:Unmade", LIMITS)
-    sheet = MatchState("A", "random", 4, 1, BOARD)
-    play(sheet, agent, make("random"), executor=SerialExecutor())
-    assert sheet.finished.all()
-    assert all("cannot be made: Memory" in one.detail for one in sheet.forfeits.values())
+    match_state = MatchState("A", "random", 4, 1, BOARD)
+    play_remaining(match_state, agent, make("random"), executor=SerialExecutor())
+    assert match_state.finished.all()
+    assert all("cannot be made: Memory" in one.detail for one in match_state.forfeits.values())
 
 
 @pytest.mark.parametrize("how", ["nested", "list", "flood"])
@@ -200,8 +208,8 @@ def test_act_raises_what_decide_tells() -> None:
     batch.reset(0)
     games = batch.boards, batch.states, batch.legal, batch.keys(np.arange(2))
     with SandboxedAgent("python:outsiders:DiesAtOnce", LIMITS) as agent:
-        assert [type(one) for one in agent.decide(*games)] == [Failure, Failure]
-        with pytest.raises(Failure, match="exit: its process ended with status 3"):
+        assert [type(one) for one in agent.decide(*games)] == [SandboxFailure, SandboxFailure]
+        with pytest.raises(SandboxFailure, match="exit: its process ended with status 3"):
             agent.act(*games)
 
 
@@ -223,9 +231,9 @@ def forfeited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A record file of a match of which every second game is forfeited."""
     path = tmp_path_factory.mktemp("forfeited") / "games.jsonl"
     with SandboxedAgent("python:outsiders:Fails,how=raises", LIMITS) as agent:
-        sheet = new_sheet()
-        records = Records(path, [sheet])
-        play_recorded(records, sheet, agent, make("random"))
+        match_state = new_sheet()
+        records = RecordFile(path, [match_state])
+        play_recorded(records, match_state, agent, make("random"))
         records.sort()
     return path
 
@@ -247,17 +255,20 @@ def test_records_tell_forfeits_and_give_them_back(forfeited: Path) -> None:
         assert Record.from_json(game.to_json()) == game
         assert (replay(game).movers[-1]) == game.forfeit.seat
     assert "forfeit" not in json.loads(games[0].to_json())
-    sheet = new_sheet()
-    assert read_records(forfeited, [sheet]) == 4
-    assert {n: forfeit.reason for n, forfeit in sheet.forfeits.items()} == {1: "crash", 3: "crash"}
-    assert Counter(sheet.games["result"][[1, 3]].tolist()) == {0.0: 2}
+    match_state = new_sheet()
+    assert read_records(forfeited, [match_state]) == 4
+    assert {n: forfeit.reason for n, forfeit in match_state.forfeits.items()} == {
+        1: "crash",
+        3: "crash",
+    }
+    assert Counter(match_state.games["result"][[1, 3]].tolist()) == {0.0: 2}
 
 
 def test_files_with_forfeits_merge_and_have_luck(forfeited: Path) -> None:
-    found = merge([forfeited], luck=True)
+    found = merge_records([forfeited], luck=True)
     assert found.games == 4
-    assert found.sheets[0].forfeits.keys() == {1, 3}
-    assert (found.sheets[0].match().games["luck"] != 0).all()
+    assert found.match_states[0].forfeits.keys() == {1, 3}
+    assert (found.match_states[0].to_match().games["luck"] != 0).all()
 
 
 def altered(path: Path, tmp_path: Path, **changes: object) -> Path:
@@ -325,31 +336,31 @@ def test_an_unfinished_game_is_no_game_of_a_match(forfeited: Path, tmp_path: Pat
 def test_games_of_others_stay_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
 
-    def run(*names: str) -> tuple[Records, list[MatchState]]:
-        sheets = [
+    def run(*names: str) -> tuple[RecordFile, list[MatchState]]:
+        match_states = [
             MatchState(a, b, 4, 0, BOARD) for i, a in enumerate(names) for b in names[i + 1 :]
         ]
-        records = Records(path, sheets, names)
-        for sheet in sheets:
-            play_recorded(records, sheet, make("random"), make("random"))
+        records = RecordFile(path, match_states, names)
+        for match_state in match_states:
+            play_recorded(records, match_state, make("random"), make("random"))
         records.sort()
-        return records, sheets
+        return records, match_states
 
     records, _ = run("A", "B", "C")
     whole = path.read_bytes()
-    assert (records.taken, records.others) == (0, 0)
+    assert (records.loaded, records.other_games) == (0, 0)
     del records
-    records, sheets = run("C", "A")  # B left out, the order another
-    assert (records.taken, records.others) == (4, 8)
-    assert sheets[0].finished.all()
+    records, match_states = run("C", "A")  # B left out, the order another
+    assert (records.loaded, records.other_games) == (4, 8)
+    assert match_states[0].finished.all()
     del records
     assert sorted(path.read_bytes().splitlines()) == sorted(whole.splitlines())
     records, _ = run("A", "B", "C", "D")
-    assert (records.taken, records.others) == (12, 0)
+    assert (records.loaded, records.other_games) == (12, 0)
     del records
     assert len(path.read_bytes().splitlines()) == 24
     path.unlink()
     run("A", "B", "C")
     assert path.read_bytes() == whole
     with pytest.raises(RecordError, match="is no game of these matches"):
-        Records(path, [MatchState("A", "B", 2, 0, BOARD)], ["A", "B"])  # fewer games
+        RecordFile(path, [MatchState("A", "B", 2, 0, BOARD)], ["A", "B"])  # fewer games

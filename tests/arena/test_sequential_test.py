@@ -8,7 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tokaido_env.arena.sequential_test import better, capitals, check_error, looks
+from tokaido_env.arena.sequential_test import (
+    better_agent,
+    capital_processes,
+    check_error_rate,
+    interim_looks,
+)
 
 Floats = npt.NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Floats]
@@ -36,7 +41,7 @@ def always_shared(rng: np.random.Generator, n: int) -> Floats:
 def test_it_is_seldom_wrong_though_one_looks_after_every_pair(draw: Draw, error: float) -> None:
     rng = np.random.default_rng(0)
     runs = 600
-    wrong = sum(better(draw(rng, 1500), error) is not None for _ in range(runs))
+    wrong = sum(better_agent(draw(rng, 1500), error) is not None for _ in range(runs))
     assert wrong <= error * runs
 
 
@@ -46,7 +51,7 @@ def test_it_is_seldom_wrong_though_one_looks_after_every_pair(draw: Draw, error:
 def test_it_finds_the_better_one(mean: float, pairs: int, power: float) -> None:
     rng = np.random.default_rng(1)
     for winner, p in (("a", mean), ("b", 1 - mean)):
-        found = [better((rng.random(pairs) < p).astype(float), 0.05) for _ in range(200)]
+        found = [better_agent((rng.random(pairs) < p).astype(float), 0.05) for _ in range(200)]
         assert found.count(winner) >= power * 200  # type: ignore[arg-type]
         assert len([x for x in found if x not in (winner, None)]) <= 0.05 * 200
 
@@ -72,7 +77,7 @@ def capitals_by_hand(scores: list[float]) -> tuple[float, float]:
 def test_the_capital_is_that_of_the_paper(draw: Draw) -> None:
     scores = draw(np.random.default_rng(5), 300)
     for n in (1, 2, 10, 300):
-        a, b = capitals(scores[:n])
+        a, b = capital_processes(scores[:n])
         assert (a[-1], b[-1]) == pytest.approx(capitals_by_hand(scores[:n].tolist()))
 
 
@@ -81,38 +86,38 @@ def test_a_bet_does_not_know_what_it_bets_on() -> None:
     rng = np.random.default_rng(6)
     scores = coins(rng, 50)
     up, down = (np.append(scores, x) for x in (1.0, 0.0))
-    for after_up, after_down in zip(capitals(up), capitals(down), strict=True):
+    for after_up, after_down in zip(capital_processes(up), capital_processes(down), strict=True):
         assert (after_up[:-1] == after_down[:-1]).all()
         assert (after_up[-1] + after_down[-1]) / 2 == pytest.approx(after_up[-2])
 
 
 def test_no_capital_overflows_or_is_lost_for_good() -> None:
     for scores in (np.ones(20_000), np.zeros(20_000)):
-        both = np.array(capitals(scores))
+        both = np.array(capital_processes(scores))
         assert np.isfinite(both).all()
         assert both.max() >= exp(600)
-    assert better(np.ones(100), 0.05) == "a"
-    assert better(np.zeros(100), 0.05) == "b"
-    assert better(np.zeros(0), 0.05) is None
+    assert better_agent(np.ones(100), 0.05) == "a"
+    assert better_agent(np.zeros(100), 0.05) == "b"
+    assert better_agent(np.zeros(0), 0.05) is None
 
 
 def test_once_decided_it_stays_so() -> None:
     scores = np.concatenate([np.ones(50), np.zeros(500)])
-    assert better(scores[:50], 0.05) == better(scores, 0.05) == "a"
+    assert better_agent(scores[:50], 0.05) == better_agent(scores, 0.05) == "a"
 
 
 @pytest.mark.parametrize("pairs", [1, 99, 100, 101, 1000, 54_321])
 def test_looks_grow_and_end_with_the_last_pair(pairs: int) -> None:
-    n = list(looks(pairs))
+    n = list(interim_looks(pairs))
     assert n[-1] == pairs
     assert n == sorted(set(n))
     assert all(look % 10 == 0 for look in n[:-1])
     assert all(0.25 * a - 1 <= b - a <= 0.25 * a + 10 for a, b in pairwise(n[:-1]))
-    assert set(n[:-1]) <= set(looks(10 * pairs))
+    assert set(n[:-1]) <= set(interim_looks(10 * pairs))
     assert len(n) < 40
 
 
 @pytest.mark.parametrize("error", [0.0, -1.0, 0.6, float("nan")])
 def test_a_wrong_error_rate_is_refused(error: float) -> None:
     with pytest.raises(ValueError, match=r"error: expected a rate from 1e-9 to 0\.5, got"):
-        check_error(error)
+        check_error_rate(error)

@@ -13,27 +13,27 @@ from matches import finished
 
 from tokaido_env import Game
 from tokaido_env.agents import make
-from tokaido_env.arena.ladder import LADDER, Ladder, hash_of, match_seed
+from tokaido_env.arena.ladder import LADDER, Ladder, content_hash, match_seed
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.rating_models import link_of
-from tokaido_env.arena.records import Records
+from tokaido_env.arena.rating_models import model_named
+from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.suite import (
-    Part,
-    Records as RecordsEntry,
+    RecordsEntry as RecordsEntry,
     Submission,
     SubmissionError,
     Suite,
-    sha256_of,
-    strengths_on,
+    SuitePart,
+    file_sha256,
+    strengths_by_board,
 )
-from tokaido_env.arena.tournament import MatchState, play
-from tokaido_env.arena.verification import decide_again, verify
+from tokaido_env.arena.tournament import MatchState, play_remaining
+from tokaido_env.arena.verification import repeat_decisions, verify
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.record import Forfeit, RecordError
 
 SMALL = Path(__file__).parents[1] / "golden" / "small-suite.json"
-SIGMA = link_of("probit").points
+SIGMA = model_named("probit").points
 
 
 @pytest.fixture(scope="module")
@@ -42,24 +42,24 @@ def suite() -> Suite:
 
 
 @pytest.fixture(scope="module")
-def sheets(suite: Suite) -> list[MatchState]:
-    sheets = suite.sheets("heuristic")
-    for sheet in sheets:
-        play(sheet, make("heuristic"), make(sheet.b))
-    return sheets
+def match_states(suite: Suite) -> list[MatchState]:
+    match_states = suite.match_states("heuristic")
+    for match_state in match_states:
+        play_remaining(match_state, make("heuristic"), make(match_state.b))
+    return match_states
 
 
-def submission(suite: Suite, sheets: list[MatchState], records: Path) -> Any:
-    return Submission.of(suite.result(sheets), RecordsEntry.of(records, 24)).to_dict()
+def submission(suite: Suite, match_states: list[MatchState], records: Path) -> Any:
+    return Submission.of(suite.result(match_states), RecordsEntry.of(records, 24)).to_dict()
 
 
 @pytest.fixture
-def path(tmp_path: Path, suite: Suite, sheets: list[MatchState]) -> Path:
+def path(tmp_path: Path, suite: Suite, match_states: list[MatchState]) -> Path:
     """A submission with its records."""
-    records = Records(tmp_path / "games.jsonl", sheets)
-    for sheet in sheets:
-        records.append(sheet, finished(sheet))
-    data = submission(suite, sheets, tmp_path / "games.jsonl")
+    records = RecordFile(tmp_path / "games.jsonl", match_states)
+    for match_state in match_states:
+        records.append(match_state, finished(match_state))
+    data = submission(suite, match_states, tmp_path / "games.jsonl")
     (tmp_path / "mine.json").write_text(json.dumps(data), encoding="utf-8")
     return tmp_path / "mine.json"
 
@@ -87,21 +87,26 @@ def test_tokaido_bench_1_is_what_the_page_says() -> None:
 
 
 def test_matches_of_a_suite_have_fixed_luck_of_their_own(suite: Suite) -> None:
-    sheets = suite.sheets("x")
-    assert [(sheet.a, sheet.b) for sheet in sheets] == [("x", "greedy"), ("x", "random")] * 2
-    assert [len(sheet) for sheet in sheets] == [4, 4, 8, 8]
-    seeds = np.concatenate([sheet.games["seed"][::2] for sheet in sheets])
+    match_states = suite.match_states("x")
+    assert [(match_state.a, match_state.b) for match_state in match_states] == [
+        ("x", "greedy"),
+        ("x", "random"),
+    ] * 2
+    assert [len(match_state) for match_state in match_states] == [4, 4, 8, 8]
+    seeds = np.concatenate([match_state.games["seed"][::2] for match_state in match_states])
     assert len(set(seeds.tolist())) == len(seeds)
     last = match_seed(0, "small-suite", "random", "family:2000001")
-    assert sheets[3].games["seed"].tolist()[4:] == [arena_seed(last, pair) for pair in (0, 0, 1, 1)]
-    assert (suite.sheets("y")[0].games == sheets[0].games).all()
+    assert match_states[3].games["seed"].tolist()[4:] == [
+        arena_seed(last, pair) for pair in (0, 0, 1, 1)
+    ]
+    assert (suite.match_states("y")[0].games == match_states[0].games).all()
 
 
 # The numbers
 
 
-def part(elo: tuple[float, ...], boards: int = 1) -> Part:
-    return Part("shikoku" if boards == 1 else f"family:test/{boards}", "", 50, elo)
+def part(elo: tuple[float, ...], boards: int = 1) -> SuitePart:
+    return SuitePart("shikoku" if boards == 1 else f"family:test/{boards}", "", 50, elo)
 
 
 def played(opponent: str, shares: list[float], pairs: int, seed: int = 0) -> Match:
@@ -114,7 +119,7 @@ def played(opponent: str, shares: list[float], pairs: int, seed: int = 0) -> Mat
 
 def test_the_strength_against_one_opponent_is_that_of_the_score_and_a_drawn_pair() -> None:
     match = played("y", [0.7], 50)
-    (found,) = strengths_on(part((-100.0,)), [match], np.random.default_rng(0), 10)[0]
+    (found,) = strengths_by_board(part((-100.0,)), [match], np.random.default_rng(0), 10)[0]
     p = (match.results.sum() + 1) / 102
     assert found == pytest.approx(-100 + SIGMA * NormalDist().inv_cdf(p), abs=1e-6)
 
@@ -122,7 +127,7 @@ def test_the_strength_against_one_opponent_is_that_of_the_score_and_a_drawn_pair
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_the_strength_of_an_agent_that_won_or_lost_every_game_is_a_number(share: float) -> None:
     matches = [played("y", [share], 50), played("z", [share], 50)]
-    draws = strengths_on(part((-100.0, 50.0)), matches, np.random.default_rng(0), 400)
+    draws = strengths_by_board(part((-100.0, 50.0)), matches, np.random.default_rng(0), 400)
     assert np.isfinite(draws).all()
     assert draws.std() > 5
     assert (draws[0] > 50) == (share == 1.0)
@@ -133,7 +138,7 @@ def test_a_known_strength_is_found_again_and_its_interval_holds_it() -> None:
     for seed in range(100):
         shares = [NormalDist().cdf((truth - other) / SIGMA) for other in elo]
         matches = [played(str(i), [p], 50, seed) for i, p in enumerate(shares)]
-        draws = strengths_on(part(elo), matches, np.random.default_rng(seed), 200)[:, 0]
+        draws = strengths_by_board(part(elo), matches, np.random.default_rng(seed), 200)[:, 0]
         low, high = np.quantile(draws[1:], [0.025, 0.975])
         held.append(low <= truth <= high)
         found.append(draws[0])
@@ -144,18 +149,18 @@ def test_a_known_strength_is_found_again_and_its_interval_holds_it() -> None:
 def test_boards_are_rated_apart() -> None:
     both = played("y", [0.2, 0.9], 50)
     rng = np.random.default_rng(0)
-    found = strengths_on(part((0.0,), 2), [both], rng, 5)[0]
+    found = strengths_by_board(part((0.0,), 2), [both], rng, 5)[0]
     for i in range(2):
         alone = replace(both, games=both.games[50 * i : 50 * (i + 1)])
-        assert strengths_on(part((0.0,)), [alone], rng, 5)[0] == pytest.approx(found[i])
+        assert strengths_by_board(part((0.0,)), [alone], rng, 5)[0] == pytest.approx(found[i])
 
 
-def test_a_result_says_what_its_games_do(suite: Suite, sheets: list[MatchState]) -> None:
-    result = suite.result(sheets)
-    assert result == suite.result(sheets)
-    for found, one, other in zip(result.scores, sheets[:2], sheets[2:], strict=True):
+def test_a_result_says_what_its_games_do(suite: Suite, match_states: list[MatchState]) -> None:
+    result = suite.result(match_states)
+    assert result == suite.result(match_states)
+    for found, one, other in zip(result.scores, match_states[:2], match_states[2:], strict=True):
         assert found.opponent == one.b
-        wanted = (one.match().score, other.match().score)
+        wanted = (one.to_match().score, other.to_match().score)
         assert (found.default, found.test) == pytest.approx(wanted, abs=1e-6)
     values = [one.value for one in result.boards]
     assert [one.board for one in result.boards] == suite.test.pool.names.tolist()
@@ -169,27 +174,29 @@ def test_a_result_says_what_its_games_do(suite: Suite, sheets: list[MatchState])
 # Decisions again
 
 
-def test_agents_decide_again_what_they_decided(sheets: list[MatchState]) -> None:
-    for sheet in sheets:
+def test_agents_decide_again_what_they_decided(match_states: list[MatchState]) -> None:
+    for match_state in match_states:
         numbers = np.array([0, 3])
-        theirs = [decide_again(sheet, numbers, make(sheet.b), 1) for _ in range(2)]
-        ours = decide_again(sheet, numbers, make("heuristic"), 0)
+        theirs = [repeat_decisions(match_state, numbers, make(match_state.b), 1) for _ in range(2)]
+        ours = repeat_decisions(match_state, numbers, make("heuristic"), 0)
         assert [one.different for one in (*theirs, ours)] == [None] * 3
-        assert theirs[0].decisions + ours.decisions == sheet.games["decisions"][numbers].sum()
-        other = decide_again(sheet, numbers, make("random"), 0).different
+        assert theirs[0].decisions + ours.decisions == match_state.games["decisions"][numbers].sum()
+        other = repeat_decisions(match_state, numbers, make("random"), 0).different
         assert other is not None
-        assert other.recorded == sheet.actions[other.game, other.decision]
+        assert other.recorded == match_state.actions[other.game, other.decision]
 
 
 # Submissions
 
 
-def test_a_submission_is_verified(path: Path, suite: Suite, sheets: list[MatchState]) -> None:
+def test_a_submission_is_verified(path: Path, suite: Suite, match_states: list[MatchState]) -> None:
     before = (path.parent / "games.jsonl").read_bytes()
     found = verify(path, suite, make, share=1.0, agent=make("heuristic"))
-    assert found.result == suite.result(sheets)
+    assert found.result == suite.result(match_states)
     assert found.games == 24
-    assert found.repeated == sum(int(sheet.games["decisions"].sum()) for sheet in sheets)
+    assert found.repeated == sum(
+        int(match_state.games["decisions"].sum()) for match_state in match_states
+    )
     assert (path.parent / "games.jsonl").read_bytes() == before
     assert 0 < verify(path, suite, make, share=0.01).repeated < found.repeated / 2
     assert verify(path, suite, make, share=0.0).repeated == 0
@@ -240,7 +247,7 @@ def test_one_altered_move_is_refused_naming_game_and_move(path: Path, suite: Sui
     game["events"][place] = next(event for event in IDS if event != before)
     lines[6] = json.dumps(game)
     records.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    changed(path, lambda data: data["records"].update(sha256=sha256_of(records)))
+    changed(path, lambda data: data["records"].update(sha256=file_sha256(records)))
     with pytest.raises(RecordError, match=r"games.jsonl, line 7: event \d+ of \d+"):
         verify(path, suite, make)
 
@@ -249,12 +256,12 @@ def test_a_move_that_the_opponent_does_not_make_is_refused(
     tmp_path: Path, suite: Suite, path: Path
 ) -> None:
     """Games that are sound but for the opponent, who played at random."""
-    sheets = suite.sheets("heuristic")
-    records = Records(tmp_path / "games2.jsonl", sheets)
-    for sheet in sheets:
-        play(sheet, make("heuristic"), make("random"))
-        records.append(sheet, finished(sheet))
-    data = submission(suite, sheets, tmp_path / "games2.jsonl")
+    match_states = suite.match_states("heuristic")
+    records = RecordFile(tmp_path / "games2.jsonl", match_states)
+    for match_state in match_states:
+        play_remaining(match_state, make("heuristic"), make("random"))
+        records.append(match_state, finished(match_state))
+    data = submission(suite, match_states, tmp_path / "games2.jsonl")
     path.write_text(json.dumps(data), encoding="utf-8")
     message = r"game \d of 4 against 'greedy' on shikoku, seed \d+, seat \d, decision \d+: 'greedy'"
     with pytest.raises(SubmissionError, match=message):
@@ -282,7 +289,7 @@ def test_games_that_were_forfeited_are_refused(path: Path, suite: Suite) -> None
     lost = replace(begun, forfeit=Forfeit(game.player, "crash"), end="forfeit")
     lines[6] = replace(lost, winner=1 - game.player).to_json()
     records.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    changed(path, lambda data: data["records"].update(sha256=sha256_of(records)))
+    changed(path, lambda data: data["records"].update(sha256=file_sha256(records)))
     with pytest.raises(SubmissionError, match=r"game 3 of 4 against 'random' .* was forfeited"):
         verify(path, suite, make)
 
@@ -314,7 +321,7 @@ def test_a_suite_that_is_none_is_refused(
     data = json.loads(SMALL.read_text(encoding="utf-8"))
     change(data)
     del data["hash"]
-    path.write_text(json.dumps(data | {"hash": hash_of(data)}), encoding="utf-8")
+    path.write_text(json.dumps(data | {"hash": content_hash(data)}), encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         Suite.load(path)
     path.write_text(json.dumps(data | {"hash": "0" * 16}), encoding="utf-8")
@@ -323,8 +330,8 @@ def test_a_suite_that_is_none_is_refused(
 
 
 def test_what_is_read_is_what_was_written(
-    path: Path, suite: Suite, sheets: list[MatchState]
+    path: Path, suite: Suite, match_states: list[MatchState]
 ) -> None:
     told = Submission.load(path, suite)
-    assert told.to_dict() == submission(suite, sheets, path.parent / "games.jsonl")
+    assert told.to_dict() == submission(suite, match_states, path.parent / "games.jsonl")
     assert suite.to_dict() == json.loads(SMALL.read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ from positions import shikoku_data
 
 from tokaido_env import Board, BoardError
 from tokaido_env.agents import make
-from tokaido_env.arena.tournament import play_alone
+from tokaido_env.arena.tournament import play_selfplay
 from tokaido_env.boards.board import BOARDS_FOLDER
 
 DRAWN = range(40)
@@ -147,7 +147,7 @@ def test_all_boards_are_different_and_can_be_played_to_the_end() -> None:
     assert len({board.hash for board in boards}) == len(boards)
     greedy = make("greedy")
     for board in boards:
-        games, _ = play_alone(greedy, board, np.arange(8))
+        games, _ = play_selfplay(greedy, board, np.arange(8))
         assert (games["end"] == 1).mean() > 0.5
 
 

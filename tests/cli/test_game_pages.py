@@ -14,7 +14,7 @@ import pytest
 
 from tokaido_env.agents import make
 from tokaido_env.arena.match import GAME, Match
-from tokaido_env.arena.tournament import MatchState, play
+from tokaido_env.arena.tournament import MatchState, play_remaining
 from tokaido_env.cli.evaluate import main
 from tokaido_env.cli.game_pages import choose_games, write_games
 from tokaido_env.record import load
@@ -108,10 +108,10 @@ def test_reports_of_records_link_their_games_and_none_if_none_are_wanted(
 
 def test_a_match_that_used_only_some_games_of_its_sheet(tmp_path: Path) -> None:
     """As with --until-decided, where the records hold more games than decide."""
-    sheet = MatchState("greedy", "random", 8, 3, "shikoku")
-    play(sheet, make("greedy"), make("random"))
-    match = sheet.match(4)
-    (links,) = write_games([match], [sheet], tmp_path / "r.html", 4)
+    match_state = MatchState("greedy", "random", 8, 3, "shikoku")
+    play_remaining(match_state, make("greedy"), make("random"))
+    match = match_state.to_match(4)
+    (links,) = write_games([match], [match_state], tmp_path / "r.html", 4)
     page = (tmp_path / "r-games" / "match-1.html").read_text(encoding="utf-8")
     choices = [unescape(text) for text in re.findall(r"<option>(.*?)</option>", page)]
     for choice, place in zip(choices, links, strict=True):

@@ -10,7 +10,7 @@ from golden_records import records, replayed, stamped
 from processes import ROOT, run_script
 
 from tokaido_env import ACTIONS, Game
-from tokaido_env.arena.ladder import hash_of
+from tokaido_env.arena.ladder import content_hash
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -51,7 +51,7 @@ def test_a_stamp_is_for_the_boards_of_today_and_true() -> None:
     data = json.loads((FOLDER / "small-suite.json").read_text(encoding="utf-8"))
     old = data | {"rules": 0, "default": data["default"] | {"hash": "0" * 16}, "hash": "0" * 16}
     assert stamped(old) == data
-    assert data["hash"] == hash_of({key: data[key] for key in data if key != "hash"})
+    assert data["hash"] == content_hash({key: data[key] for key in data if key != "hash"})
 
 
 def test_every_file_that_a_program_has_made_has_a_command() -> None:

@@ -251,9 +251,9 @@ def test_a_policy_that_is_shown_to_be_worse_is_not_promoted(
     """The next round is played by the incumbent; the learner goes on from the newest."""
     real, played = alphazero.play_series, list[str]()
 
-    def lost(pairs: Any, sheets: Any, **options: Any) -> Any:
-        played.append(sheets[0].b)
-        results, stopped = real(pairs, sheets, **options)
+    def lost(pairs: Any, match_states: Any, **options: Any) -> Any:
+        played.append(match_states[0].b)
+        results, stopped = real(pairs, match_states, **options)
         return [results[0]._replace(decided="b")], stopped
 
     monkeypatch.setattr(alphazero, "play_series", lost)

@@ -17,7 +17,7 @@ from tokaido_env import Game
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.arena.match import TRIGGERS
-from tokaido_env.arena.tournament import play_alone, play_on
+from tokaido_env.arena.tournament import play_selfplay, rollout_positions
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import repr_short
@@ -88,7 +88,7 @@ def greedy_study() -> Study:
 @pytest.fixture(scope="module")
 def replays() -> list[list[Game]]:
     """The same games by `Game`, each as it was at its first decision of every round, then ended."""
-    games, actions = play_alone(make("greedy"), Board.load(), seeds_of(24, 5))
+    games, actions = play_selfplay(make("greedy"), Board.load(), seeds_of(24, 5))
     stages = []
     for seed, moves in zip(games["seed"], actions, strict=True):
         game = Game(seed=int(seed))
@@ -160,7 +160,7 @@ def test_tiles_are_counted_where_they_are_held(
 def test_positions_are_played_on_as_by_game(greedy_study: Study) -> None:
     board, greedy = Board.load(), make("greedy")
     rows = greedy_study.rounds[:6, SWAP_ROUNDS[0] - 1]
-    results, leads = play_on(greedy, board, rows, np.arange(6))
+    results, leads = rollout_positions(greedy, board, rows, np.arange(6))
     for seed, row in enumerate(rows):
         game = Game.from_dict(to_dict(board, row), seed=seed)
         decision = 0

@@ -15,7 +15,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.tournament import play_alone
+from tokaido_env.arena.tournament import play_selfplay
 from tokaido_env.cli.evaluate import main
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import SETUP
@@ -177,7 +177,7 @@ def test_what_a_steady_agent_expects_is_held_against_its_games() -> None:
 
 def test_chance_is_what_comes_between_decisions() -> None:
     seeds = np.arange(6)
-    played, actions = play_alone(make("greedy"), BOARD, seeds)
+    played, actions = play_selfplay(make("greedy"), BOARD, seeds)
     part = of_moves(BOARD, seeds, actions)
     begins, ends = events_of(part, 5)
     assert (part.games[begins] == part.games[ends]).all()
@@ -220,7 +220,7 @@ def mean_after(state: Any, worth: Any) -> float:
 def test_what_chance_might_have_brought_has_its_odds() -> None:
     """The means of many draws, against the exact ones; and luck as the sum of the surprises."""
     agent, seeds = Steady(coins), np.arange(2)
-    games, actions = play_alone(make("greedy"), BOARD, seeds)
+    games, actions = play_selfplay(make("greedy"), BOARD, seeds)
     part = of_moves(BOARD, seeds, actions)
     begins, _ = events_of(part, 2)
     kinds = part.states["phase"][begins]

@@ -16,7 +16,7 @@ from tokaido_env.agents import Agent, make
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.arena.generalisation import Generalisation, ResultsError
 from tokaido_env.arena.ladder import match_seed
-from tokaido_env.arena.tournament import MatchState, play, play_match
+from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.study.generalise import Plan, plan, trained_on
 
@@ -32,10 +32,10 @@ def on(name: str) -> Agent:
 
 def measured(**options: Any) -> tuple[Plan, list[MatchState], Generalisation]:
     planned = plan(make("greedy"), "random", **{"boards": 3, "pairs": 4} | options)
-    sheets = planned.sheets()
-    for sheet in sheets:
-        play(sheet, make("greedy"), make("random"))
-    return planned, sheets, planned.result(sheets)
+    match_states = planned.match_states()
+    for match_state in match_states:
+        play_remaining(match_state, make("greedy"), make("random"))
+    return planned, match_states, planned.result(match_states)
 
 
 # What is played
@@ -47,28 +47,31 @@ def test_tokaido_100_is_what_is_played_by_default() -> None:
     assert (planned.test.name, len(planned.test)) == ("family:test", 100)
     assert planned.train is not None
     assert (planned.train.name, len(planned.train)) == ("family:train/100", 100)
-    assert [len(sheet) for sheet in planned.sheets()] == [8000, 8000]
+    assert [len(match_state) for match_state in planned.match_states()] == [8000, 8000]
     assert planned.trained_on is None
 
 
 def test_the_games_on_a_board_follow_from_the_seed_and_the_board_alone() -> None:
     """Whoever plays, on however many boards; and no two boards have the same luck."""
     few, many = plan(make("greedy"), boards=2, pairs=3), plan(make("random"), boards=5, pairs=4)
-    for one, other in zip(few.sheets(), many.sheets(), strict=True):
+    for one, other in zip(few.match_states(), many.match_states(), strict=True):
         theirs = other.games["seed"].reshape(5, 4, 2)[:2, :3]
         assert (one.games["seed"].reshape(2, 3, 2) == theirs).all()
         assert (one.games["board"].reshape(2, 3, 2) == np.array([0, 1])[:, None, None]).all()
         assert len(np.unique(other.games["seed"])) == 20
     first = match_seed(0, "generalise", "family:2000000")
-    assert many.sheets()[0].games["seed"][0] == arena_seed(first, 0)
-    again = plan(make("greedy"), boards=2, pairs=3, seed=1).sheets()[0].games["seed"]
-    assert not set(again) & set(few.sheets()[0].games["seed"])
+    assert many.match_states()[0].games["seed"][0] == arena_seed(first, 0)
+    again = plan(make("greedy"), boards=2, pairs=3, seed=1).match_states()[0].games["seed"]
+    assert not set(again) & set(few.match_states()[0].games["seed"])
 
 
 def test_scores_are_those_of_matches_on_each_board() -> None:
-    planned, sheets, told = measured()
-    sides = ((planned.test, sheets[0], told.test), (planned.train, sheets[1], told.train))
-    for pool, sheet, scores in sides:
+    planned, match_states, told = measured()
+    sides = (
+        (planned.test, match_states[0], told.test),
+        (planned.train, match_states[1], told.train),
+    )
+    for pool, match_state, scores in sides:
         assert pool is not None
         assert scores is not None
         for number, one in enumerate(scores.each):
@@ -77,7 +80,7 @@ def test_scores_are_those_of_matches_on_each_board() -> None:
             seed = match_seed(0, "generalise", board.name)
             alone = play_match(make("greedy"), make("random"), 8, seed, board)
             assert [one.value, *one.ci95] == pytest.approx([alone.score, *alone.interval], abs=1e-6)
-            theirs = sheet.games.reshape(3, 4, 2)[number]
+            theirs = match_state.games.reshape(3, 4, 2)[number]
             assert (theirs["result"] == alone.results).all()
         values = [one.value for one in scores.each]
         assert scores.mean.value == pytest.approx(np.mean(values), abs=1e-6)
@@ -136,8 +139,8 @@ def test_what_a_policy_was_begun_from_counts_as_its_training() -> None:
 
 
 def test_on_the_boards_of_train_there_is_no_gap() -> None:
-    planned, sheets, told = measured(split="train")
-    assert len(sheets) == 1
+    planned, match_states, told = measured(split="train")
+    assert len(match_states) == 1
     assert (planned.train, told.train, told.gap) == (None, None, None)
     assert told.test.pool == "family:train/3"
 

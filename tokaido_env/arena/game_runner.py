@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, States
-from tokaido_env.arena.match import note_ends
-from tokaido_env.arena.sandbox import Failure, Question, SandboxedAgent
-from tokaido_env.arena.variance_reduction import note_luck
+from tokaido_env.arena.match import store_ends
+from tokaido_env.arena.sandbox import ActArguments, SandboxedAgent, SandboxFailure
+from tokaido_env.arena.variance_reduction import store_luck
 from tokaido_env.batch import Batch
 from tokaido_env.batch_validation import checked_moves
 from tokaido_env.boards.board import Board
@@ -48,8 +48,8 @@ class GameBatchSpec(NamedTuple):
         which: int64 (k,), on which of these each game is played.
         total: how many games the match has, for messages.
         states: `STATE` (k,), the positions that they begin from; None: the set-up.
-        events: whether finished games come with their events.
-        luck: whether their luck is counted.
+        with_events: whether finished games come with their events.
+        with_luck: whether their luck is counted.
     """
 
     numbers: Numbers
@@ -58,11 +58,11 @@ class GameBatchSpec(NamedTuple):
     which: npt.NDArray[np.int64]
     total: int
     states: States | None = None
-    events: bool = False
-    luck: bool = False
+    with_events: bool = False
+    with_luck: bool = False
 
 
-class Finished(NamedTuple):
+class FinishedGames(NamedTuple):
     """Games of a match that have finished, k of them.
 
     Attributes:
@@ -88,7 +88,7 @@ class Finished(NamedTuple):
         actions: npt.NDArray[np.int8],
         events: npt.NDArray[np.int16] | None,
         forfeits: Forfeits,
-    ) -> Finished:
+    ) -> FinishedGames:
         """Return games, in which it is noted who lost them by a forfeit."""
         for i, number in enumerate(numbers.tolist() if forfeits else ()):
             if number in forfeits:
@@ -97,20 +97,22 @@ class Finished(NamedTuple):
                 games["forfeit"][i] = 1 + REASONS.index(forfeit.reason)
         return cls(numbers, games, actions, events, forfeits)
 
-    def part(self, chosen: npt.NDArray[np.bool_]) -> Finished:
+    def part(self, chosen: npt.NDArray[np.bool_]) -> FinishedGames:
         """Return some of the games: `chosen` is bool (k,)."""
         events = None if self.events is None else self.events[chosen]
         columns = self.numbers[chosen], self.games[chosen], self.actions[chosen], events
-        return Finished(*columns, {n: self.forfeits[n] for n in self.forfeits if n in columns[0]})
+        return FinishedGames(
+            *columns, {n: self.forfeits[n] for n in self.forfeits if n in columns[0]}
+        )
 
 
-def widened(rows: npt.NDArray[Any], columns: int) -> npt.NDArray[Any]:
+def pad_columns(rows: npt.NDArray[Any], columns: int) -> npt.NDArray[Any]:
     """Return rows with at least so many columns, the new ones -1."""
     more = max(columns - rows.shape[1], 0)
     return np.pad(rows, ((0, 0), (0, more)), constant_values=-1) if more else rows
 
 
-def play_games(a: Agent, b: Agent, job: GameBatchSpec) -> Iterator[Finished]:
+def play_games(a: Agent, b: Agent, job: GameBatchSpec) -> Iterator[FinishedGames]:
     """Play games to the end; yield those that have finished about once a second and at the end.
 
     Where playing stops early, by an error or Ctrl-C, what has finished by then is yielded first. A
@@ -148,7 +150,7 @@ def play_games(a: Agent, b: Agent, job: GameBatchSpec) -> Iterator[Finished]:
 
 
 @contextmanager
-def interrupts_held() -> Iterator[None]:
+def interrupts_deferred() -> Iterator[None]:
     """Let Ctrl-C wait to the end: what is yielded within is taken whole by whoever iterates."""
     before, came = signal.getsignal(signal.SIGINT), []
     if not callable(before) or threading.current_thread() is not threading.main_thread():
@@ -191,7 +193,7 @@ class _Table:
     def play(self, agent: Agent, games: Numbers) -> None:
         """Let an agent play a decision of each of the given games."""
         at = self.batch.slots["decisions"][games]
-        self._actions = widened(self._actions, int(at.max()) + 1)
+        self._actions = pad_columns(self._actions, int(at.max()) + 1)
         moves = _moves(agent, self.batch, games, self._job, self._forfeits)
         played = moves >= 0
         if not played.all():
@@ -200,7 +202,7 @@ class _Table:
             self.batch.advance(games, moves, check=False)
         self._actions[games, at] = moves
 
-    def finished(self) -> Iterator[Finished]:
+    def finished(self) -> Iterator[FinishedGames]:
         """Yield the games that have finished and have not been taken yet, if there are any.
 
         Where Ctrl-C came between a decision and its note, the game is not finished.
@@ -209,21 +211,25 @@ class _Table:
         places = np.flatnonzero(self.over & noted & ~self._given)
         if len(places):
             finished = self._finished(places)
-            with interrupts_held():
+            with interrupts_deferred():
                 yield finished
                 self._given[places] = True
 
-    def _finished(self, places: Numbers) -> Finished:
+    def _finished(self, places: Numbers) -> FinishedGames:
         job, decisions = self._job, self.batch.slots["decisions"][places]
         games, which, numbers = job.games[places], job.which[places], job.numbers[places]
         actions = self._actions[places, : int(decisions.max())]
         games["decisions"] = decisions
-        note_ends(games, self.batch.boards, which, copy_rows(self.batch.states, places))
-        events = self._passed_through(games, which, actions) if job.events or job.luck else None
+        store_ends(games, self.batch.boards, which, copy_rows(self.batch.states, places))
+        events = (
+            self._passed_through(games, which, actions)
+            if job.with_events or job.with_luck
+            else None
+        )
         each = zip(numbers.tolist(), places.tolist(), strict=True)
         forfeits = {n: self._forfeits[place] for n, place in each if place in self._forfeits}
-        return Finished.forfeited(
-            *(numbers, games, actions, events if job.events else None, forfeits)
+        return FinishedGames.forfeited(
+            *(numbers, games, actions, events if job.with_events else None, forfeits)
         )
 
     def _passed_through(
@@ -237,10 +243,10 @@ class _Table:
         events = np.full((len(games), 0), NO_EVENT, np.int16)
         for some, played in in_parts(self.batch.pool, games["seed"], actions, which):
             found = played.events_by_game
-            events = widened(events, found.shape[1])
+            events = pad_columns(events, found.shape[1])
             events[some, : found.shape[1]] = found
-            if self._job.luck:
-                note_luck(games, some, played)
+            if self._job.with_luck:
+                store_luck(games, some, played)
         return events
 
 
@@ -267,11 +273,11 @@ def _moves_or_forfeits(
 ) -> npt.NDArray[np.int64]:
     """As `_moves`, of an agent that loses a game in which it fails."""
     decided = agent.decide(*_question(batch, games))
-    moves = np.array([-1 if isinstance(one, Failure) else one for one in decided], np.int64)
+    moves = np.array([-1 if isinstance(one, SandboxFailure) else one for one in decided], np.int64)
     for place in _illegal_among(batch, games, moves).tolist():
         game, failure = int(games[place]), decided[place]
-        if not isinstance(failure, Failure):
-            failure = Failure("illegal", _illegal(batch, game, failure))
+        if not isinstance(failure, SandboxFailure):
+            failure = SandboxFailure("illegal", _illegal(batch, game, failure))
         seat, detail = int(batch.states["player"][game]), str_short(failure.detail, MOST_DETAIL)
         forfeits[game] = Forfeit(seat, failure.reason, detail)
         moves[place] = -1
@@ -282,7 +288,7 @@ def _asked(agent: Agent, batch: Batch, games: Numbers) -> npt.NDArray[np.int64]:
     return checked_moves(agent.act(*_question(batch, games)), len(games))
 
 
-def _question(batch: Batch, games: Numbers) -> Question:
+def _question(batch: Batch, games: Numbers) -> ActArguments:
     """Return the arguments of `Agent.act` for some games."""
     with one_thread():
         states = copy_rows(batch.states, games)
@@ -334,7 +340,7 @@ def _legal(batch: Batch, game: int) -> str:
 
 
 @contextmanager
-def named(agent: Agent) -> Iterator[None]:
+def naming_agent(agent: Agent) -> Iterator[None]:
     """Let an error of an agent's code name the agent."""
     try:
         yield

@@ -22,15 +22,15 @@ from msgspec import Meta
 
 from tokaido_env.arena.intervals import (
     Estimate,
+    bootstrap_boards,
     interquartile_mean,
-    interval_of,
-    resampled_boards,
+    percentile_interval,
     score_interval,
     share_above_even,
-    wilson,
+    wilson_interval,
 )
-from tokaido_env.arena.match import MOST_GAMES, Match
-from tokaido_env.arena.protocol import OnBoard, counts_of
+from tokaido_env.arena.match import MAX_GAMES, Match
+from tokaido_env.arena.protocol import BoardEstimate, pentanomials_by_board
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import is_family, numbers_of
 from tokaido_env.decoding import Name, Seed, Source, Struct
@@ -44,7 +44,7 @@ class ResultsError(ValueError):
     """A file that does not hold such results: the message says what was expected."""
 
 
-class Scores(Struct, frozen=True):
+class BoardScores(Struct, frozen=True):
     """What an agent scores on some boards.
 
     Attributes:
@@ -63,12 +63,12 @@ class Scores(Struct, frozen=True):
     pool: Name
     hash: str
     boards: int
-    pairs: Annotated[int, Meta(ge=1, le=MOST_GAMES)]
+    pairs: Annotated[int, Meta(ge=1, le=MAX_GAMES)]
     drawn: bool
     mean: Estimate
     iqm: Estimate
     above_even: Estimate
-    each: Annotated[tuple[OnBoard, ...], Meta(min_length=1)]
+    each: Annotated[tuple[BoardEstimate, ...], Meta(min_length=1)]
 
     def __post_init__(self) -> None:
         if self.boards != len(self.each):
@@ -102,8 +102,8 @@ class Generalisation(Struct, frozen=True):
     opponent: Name
     seed: Seed
     trained_on: Name | None
-    test: Scores
-    train: Scores | None
+    test: BoardScores
+    train: BoardScores | None
     gap: Estimate | None
 
     def __post_init__(self) -> None:
@@ -134,7 +134,7 @@ class Generalisation(Struct, frozen=True):
 
 def scores_on_boards(
     match: Match, pool: BoardPool, seed: int, kind: int, *, drawn: bool
-) -> tuple[Scores, Floats]:
+) -> tuple[BoardScores, Floats]:
     """Return what an agent scores on the boards of a match, and the mean score resampled.
 
     Args:
@@ -146,17 +146,17 @@ def scores_on_boards(
     """
     results = match.results.reshape(len(pool), -1, 2)
     boards, pairs, _ = results.shape
-    draws = resampled_boards(counts_of(match, boards), [seed, kind], drawn=drawn)
+    draws = bootstrap_boards(pentanomials_by_board(match, boards), [seed, kind], drawn=drawn)
     means = results.mean(axis=(1, 2))
 
     def estimate(of: Callable[[Floats], Floats], independent: int) -> Estimate:
         value, resampled = float(of(means)), of(draws)
-        low, high = interval_of(resampled, boards if drawn else None)
+        low, high = percentile_interval(resampled, boards if drawn else None)
         if low == high:  # all games ended alike: no resample tells what else could have been
-            low, high = wilson(value, independent)
+            low, high = wilson_interval(value, independent)
         return Estimate.of(value, (max(low, 0.0), min(high, 1.0)))
 
-    scores = Scores(
+    scores = BoardScores(
         pool=pool.name,
         hash=pool.hash,
         boards=boards,
@@ -166,14 +166,16 @@ def scores_on_boards(
         iqm=estimate(interquartile_mean, boards * pairs),
         above_even=estimate(share_above_even, boards),
         each=tuple(
-            OnBoard.of(mean, score_interval(one), str(name))
+            BoardEstimate.of(mean, score_interval(one), str(name))
             for name, mean, one in zip(pool.names, means, results, strict=True)
         ),
     )
     return scores, np.asarray(draws.mean(axis=1))
 
 
-def gap_between(test: tuple[Scores, Floats], train: tuple[Scores, Floats]) -> Estimate:
+def generalisation_gap(
+    test: tuple[BoardScores, Floats], train: tuple[BoardScores, Floats]
+) -> Estimate:
     """Return how much more an agent scores on `test` than on `train`, with its interval.
 
     Args:
@@ -182,7 +184,7 @@ def gap_between(test: tuple[Scores, Floats], train: tuple[Scores, Floats]) -> Es
     """
     (there, draws), (here, others) = test, train
     drawn = [scores.boards for scores in (there, here) if scores.drawn]
-    low, high = interval_of(draws - others, min(drawn, default=None))
+    low, high = percentile_interval(draws - others, min(drawn, default=None))
     if low == high:
         low, high = there.mean.ci95[0] - here.mean.ci95[1], there.mean.ci95[1] - here.mean.ci95[0]
     return Estimate.of(there.mean.value - here.mean.value, (low, high))

@@ -31,7 +31,7 @@ class Estimate(Struct, frozen=True):
         return all(lowest <= x <= highest for x in (self.value, *self.ci95))
 
 
-class Adjusted(NamedTuple):
+class AdjustedScore(NamedTuple):
     """A score with luck taken off: as if more games had been played.
 
     Attributes:
@@ -53,7 +53,7 @@ class Adjusted(NamedTuple):
         }
 
 
-def wilson(p: float, n: float) -> tuple[float, float]:
+def wilson_interval(p: float, n: float) -> tuple[float, float]:
     """Return Wilson's interval (1927) of a share: within [0, 1], and honest at 0 and 1.
 
     Args:
@@ -65,7 +65,7 @@ def wilson(p: float, n: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def student95(freedom: int) -> float:
+def student_t_quantile(freedom: int) -> float:
     """Return what 95 % of |Student's t| with so many degrees of freedom do not exceed.
 
     By the expansion of Cornish and Fisher (1938): right to one part in a hundred from 3 degrees on,
@@ -88,7 +88,7 @@ def score_interval(results: npt.NDArray[np.float64]) -> tuple[float, float]:
     pairs = len(results)
     p = float(results.mean())
     variance = float(results.mean(axis=1).var(ddof=1)) if pairs > 1 else 0.0
-    return wilson(p, effective_games(p, variance, pairs))
+    return wilson_interval(p, effective_games(p, variance, pairs))
 
 
 def effective_games(p: float, variance: float, pairs: int) -> float:
@@ -103,7 +103,7 @@ def effective_games(p: float, variance: float, pairs: int) -> float:
     return min(max(n, pairs), 4 * pairs)
 
 
-def chi2_tail(chi2: float, df: int) -> float:
+def chi2_sf(chi2: float, df: int) -> float:
     """Return the probability that a chi-squared variate is greater.
 
     Args:
@@ -124,7 +124,7 @@ def chi2_tail(chi2: float, df: int) -> float:
 
 def adjusted_score(
     results: npt.NDArray[np.float64], luck: npt.NDArray[np.float64]
-) -> Adjusted | None:
+) -> AdjustedScore | None:
     """Return the mean of paired results with luck as a control variate.
 
     The multiple of the luck that is taken off is estimated from the same pairs, so that luck which
@@ -147,7 +147,7 @@ def adjusted_score(
     variance = float(rest.var(ddof=2))  # two numbers were estimated
     score, half = float(rest.mean()), Z95 * sqrt(variance / pairs)
     low, high = (min(max(x, 0.0), 1.0) for x in (score - half, score + half))
-    return Adjusted(min(max(score, 0.0), 1.0), (low, high), float(each.var(ddof=1)) / variance)
+    return AdjustedScore(min(max(score, 0.0), 1.0), (low, high), float(each.var(ddof=1)) / variance)
 
 
 # Scores on many boards
@@ -158,7 +158,7 @@ PAIR_SCORES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])  # of the pairs that a penta
 _AT_ONCE = 1 << 18  # resampled boards, so that many boards need little memory
 
 
-def resampled_boards(
+def bootstrap_boards(
     counts: npt.NDArray[np.int64],
     seed: int | Sequence[int],
     *,
@@ -210,7 +210,9 @@ def _nearer(shares: npt.NDArray[np.float64], pairs: int) -> float:
     return sqrt(max(boards / (boards - 1) - luck, 0.0))
 
 
-def interval_of(draws: npt.NDArray[np.float64], boards: int | None = None) -> tuple[float, float]:
+def percentile_interval(
+    draws: npt.NDArray[np.float64], boards: int | None = None
+) -> tuple[float, float]:
     """Return the interval of 95 % that resampled values give: their percentiles.
 
     Args:
@@ -219,7 +221,7 @@ def interval_of(draws: npt.NDArray[np.float64], boards: int | None = None) -> tu
             distribution asks (Hesterberg 2015, "What Teachers Should Know About the Bootstrap").
             None: no board was.
     """
-    tail = 0.025 if boards is None else erfc(student95(boards - 1) / sqrt(2)) / 2
+    tail = 0.025 if boards is None else erfc(student_t_quantile(boards - 1) / sqrt(2)) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])
     return float(low), float(high)
 

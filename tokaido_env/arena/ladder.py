@@ -21,9 +21,16 @@ from msgspec.structs import asdict
 
 from tokaido_env.agents.registry import check_from_file, cost_of
 from tokaido_env.arena.intervals import score_interval
-from tokaido_env.arena.match import MOST_GAMES, Match
-from tokaido_env.arena.rating_models import LINKS, link_of
-from tokaido_env.arena.ratings import LINK, Fit, Rating, anchor_among, fit, rate_matches
+from tokaido_env.arena.match import MAX_GAMES, Match
+from tokaido_env.arena.rating_models import RATING_MODELS, model_named
+from tokaido_env.arena.ratings import (
+    DEFAULT_MODEL,
+    GoodnessOfFit,
+    Rating,
+    choose_anchor,
+    goodness_of_fit,
+    rate_matches,
+)
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.boards.procedural import is_family
@@ -37,13 +44,13 @@ VERSION = 2
 
 # This project's: on its default board, and on boards of the family.
 LADDER = Path(__file__).resolve().parent / "ladder.json"
-LADDER_OF_FAMILY = LADDER.with_name("ladder-family.json")
+FAMILY_LADDER = LADDER.with_name("ladder-family.json")
 # How many games two agents play when a ladder is made: `games_in_order`.
 LADDER_SEARCHES = 4_000_000
-FEWEST_LADDER_GAMES = 300
-MOST_BOARDS = 1000  # of a pool that only a file names
+MIN_LADDER_GAMES = 300
+MAX_BOARDS = 1000  # of a pool that only a file names
 
-Play = Callable[[str, str, int, int], Match]
+PlayMatch = Callable[[str, str, int, int], Match]
 """Plays (a, b, games, seed): agents by their specs, seats swapped, as `play_match`."""
 
 
@@ -57,10 +64,10 @@ def ladder_for(pool: BoardPool) -> Path:
     Of the family there is one, on boards of the split `valid`: what is rated plays there, on
     `Ladder.pool`, whatever boards of the family it was trained on.
     """
-    return LADDER_OF_FAMILY if is_family(pool.name) else LADDER
+    return FAMILY_LADDER if is_family(pool.name) else LADDER
 
 
-_Pairs = Annotated[int, Meta(ge=0, le=MOST_GAMES)]
+_Pairs = Annotated[int, Meta(ge=0, le=MAX_GAMES)]
 
 
 class LadderMatch(Struct, frozen=True):
@@ -127,13 +134,13 @@ class Ladder:
     agents: tuple[Rating, ...]
     matches: tuple[LadderMatch, ...]
     pool: BoardPool = field(compare=False, repr=False)
-    link: str = LINK
-    fit: Fit | None = None
+    link: str = DEFAULT_MODEL
+    fit: GoodnessOfFit | None = None
 
     @property
     def hash(self) -> str:
         """Sixteen hex digits that change when anything in the ladder changes."""
-        return hash_of(self._body())
+        return content_hash(self._body())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ladder as plain JSON types, as it stands in a file."""
@@ -191,7 +198,7 @@ class Ladder:
         if board is not None and board.name != held.board and not exactly:
             board = None if is_family(board.name) and is_family(held.board) else board
         places = "board", "board_hash"
-        pool = boards_of(source, places, held.board, held.board_hash, board)
+        pool = load_boards(source, places, held.board, held.board_hash, board)
         told = {key: one for key, one in asdict(held).items() if key not in ("version", "hash")}
         ladder = cls(**told, pool=pool)
         changed = "it was changed after it was made; restore it, or make it anew"
@@ -221,7 +228,7 @@ class _LadderFile(Struct, frozen=True):
     rules: int
     seed: Seed
     link: str
-    fit: Fit | None
+    fit: GoodnessOfFit | None
     anchor: Name
     agents: tuple[Rating, ...]
     matches: tuple[LadderMatch, ...]
@@ -230,7 +237,7 @@ class _LadderFile(Struct, frozen=True):
 
 def _check(source: Source, held: _LadderFile) -> None:
     """Check what types do not say of a ladder: its model, its matches, who is rated."""
-    source.expect(held.link in LINKS, "link", " or ".join(LINKS), held.link)
+    source.expect(held.link in RATING_MODELS, "link", " or ".join(RATING_MODELS), held.link)
     fitted = (held.fit is not None) == bool(held.agents)
     source.expect(fitted, "fit", "null without ratings, and only then", held.fit)
     if held.fit is not None:
@@ -239,8 +246,8 @@ def _check(source: Source, held: _LadderFile) -> None:
     for i, match in enumerate(held.matches):
         place = f"matches[{i}]"
         source.expect(match.a != match.b, place, "two agents", match.a)
-        counted = 0 < sum(match.pairs) <= MOST_GAMES
-        source.expect(counted, f"{place}.pairs", f"1 to {MOST_GAMES:,} pairs", match.pairs)
+        counted = 0 < sum(match.pairs) <= MAX_GAMES
+        source.expect(counted, f"{place}.pairs", f"1 to {MAX_GAMES:,} pairs", match.pairs)
         right = match == LadderMatch.of(match.a, match.b, match.seed, match.pairs)
         source.expect(right, place, "score and ci95 of its pairs", (match.score, match.ci95))
     rated = {rating.agent for rating in held.agents}
@@ -249,7 +256,7 @@ def _check(source: Source, held: _LadderFile) -> None:
     source.expect(right, "agents", "those of its matches, the anchor among them", sorted(rated))
 
 
-def boards_of(
+def load_boards(
     source: Source,
     places: tuple[str, str],
     name: str,
@@ -273,15 +280,15 @@ def boards_of(
         except BoardError as error:
             text = f"{source.name}: {places[0]}: {error}; give the file of its board"
             raise source.error(text) from None
-        few = f"a name of at most {MOST_BOARDS:,} boards"
+        few = f"a name of at most {MAX_BOARDS:,} boards"
         remedy = f"it has {len(pool):,} boards, more than a file may ask for by itself: name it too"
-        source.expect(len(pool) <= MOST_BOARDS, places[0], few, name, remedy)
+        source.expect(len(pool) <= MAX_BOARDS, places[0], few, name, remedy)
     wanted, remedy = f"{pool.hash} of {pool.name!r}", "its games were played on another board"
     source.expect(pool.hash == hash_, places[1], wanted, hash_, remedy)
     return pool
 
 
-def hash_of(body: Mapping[str, Any]) -> str:
+def content_hash(body: Mapping[str, Any]) -> str:
     """Return the hash of a ladder or a suite, from all that its file holds but the hash."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -291,10 +298,10 @@ def make_ladder(
     games_of: Callable[[str, str], int],
     seed: int,
     board: Boards,
-    play: Play,
+    play: PlayMatch,
     path: str | Path,
     *,
-    link: str = LINK,
+    model: str = DEFAULT_MODEL,
     anchor: str | None = None,
 ) -> Ladder:
     """Let agents play a round robin, and write their ratings to a file.
@@ -322,15 +329,17 @@ def make_ladder(
     """
     check_seed(seed)
     games = _plan(agents, games_of)
-    anchor = anchor_among(agents, anchor)
+    anchor = choose_anchor(agents, anchor)
     pool = BoardPool.load(board)
-    link = link_of(link).name
+    link = model_named(model).name
     empty = Ladder(pool.name, pool.hash, RULES_VERSION, seed, anchor, (), (), pool, link)
     with locked(Path(path)):
         return _made(Path(path), empty, games, play)
 
 
-def _made(path: Path, empty: Ladder, games: Mapping[tuple[str, str], int], play: Play) -> Ladder:
+def _made(
+    path: Path, empty: Ladder, games: Mapping[tuple[str, str], int], play: PlayMatch
+) -> Ladder:
     seed, agents = empty.seed, list(dict.fromkeys(name for pair in games for name in pair))
     matches = _matches_so_far(path, empty, agents)
     for pair, count in games.items():
@@ -340,18 +349,18 @@ def _made(path: Path, empty: Ladder, games: Mapping[tuple[str, str], int], play:
             matches[pair] = LadderMatch.of(played.a, played.b, own, played.pentanomial.tolist())
             replace(empty, matches=tuple(matches.values())).save(path)
     wanted = tuple(matches[pair] for pair, count in games.items() if count)
-    ratings = rate_matches(wanted, link=empty.link, anchor=empty.anchor, seed=seed)
-    found = fit(wanted, link=empty.link)
+    ratings = rate_matches(wanted, model=empty.link, anchor=empty.anchor, seed=seed)
+    found = goodness_of_fit(wanted, model=empty.link)
     replace(empty, agents=tuple(ratings), matches=wanted, fit=found).save(path)
     return Ladder._load(path, empty.pool, exactly=True)
 
 
-def is_rung(spec: str) -> bool:
+def is_epsilon_baseline(spec: str) -> bool:
     """Return whether an agent plays at random, or errs at random with a given probability."""
     return spec == "random" or ":epsilon=" in spec
 
 
-def rungs_of(ladder: Ladder) -> tuple[tuple[LadderMatch, ...], str] | None:
+def epsilon_baselines(ladder: Ladder) -> tuple[tuple[LadderMatch, ...], str] | None:
     """Return the matches between agents that err at random, and the agent without errors.
 
     Random errors are a dose, not a way to play: such agents are shown on a scale of their own, by
@@ -363,7 +372,11 @@ def rungs_of(ladder: Ladder) -> tuple[tuple[LadderMatch, ...], str] | None:
     names = [rating.agent for rating in ladder.agents]
     bases = {name.partition(":epsilon=")[0] for name in names if ":epsilon=" in name}
     base = next((name for name in names if name in bases), None)
-    on = {name for name in names if is_rung(name) and name.partition(":")[0] in {base, "random"}}
+    on = {
+        name
+        for name in names
+        if is_epsilon_baseline(name) and name.partition(":")[0] in {base, "random"}
+    }
     matches = tuple(match for match in ladder.matches if {match.a, match.b} <= on | {base})
     met = {name for match in matches for name in (match.a, match.b)}
     return (matches, base) if base in met and len(met) > 2 else None
@@ -379,7 +392,7 @@ def match_seed(seed: int, *names: str) -> int:
     return int(hashlib.sha256(text.encode()).hexdigest()[:13], 16)  # 52 bits
 
 
-def games_in_order(agents: Sequence[str], most: int, reach: int) -> Callable[[str, str], int]:
+def ladder_schedule(agents: Sequence[str], most: int, reach: int) -> Callable[[str, str], int]:
     """Return how many games two agents of a ladder play, for `make_ladder`.
 
     An agent meets those up to `reach` places from its own: further away one wins every game, and
@@ -397,7 +410,7 @@ def games_in_order(agents: Sequence[str], most: int, reach: int) -> Callable[[st
         if abs(place[a] - place[b]) > reach:
             return 0
         slower = max(cost_of(a), cost_of(b), 1)
-        return min(max(LADDER_SEARCHES // slower // 2 * 2, FEWEST_LADDER_GAMES), most)
+        return min(max(LADDER_SEARCHES // slower // 2 * 2, MIN_LADDER_GAMES), most)
 
     return games
 

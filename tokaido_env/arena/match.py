@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.arena.intervals import Adjusted, adjusted_score, score_interval
+from tokaido_env.arena.intervals import AdjustedScore, adjusted_score, score_interval
 from tokaido_env.core.constants import LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, Row
 from tokaido_env.core.jit import entry, int64, kernel
 from tokaido_env.core.rules import reward, score
 from tokaido_env.core.state import put_rows
 from tokaido_env.trajectory import Trajectory
 
-POINTS = ("faith", "commerce", "culture", "total")
-MOST_GAMES = 10_000_000  # of a match: it keeps the actions of all, about 100 bytes a game
+SCORE_KEYS = ("faith", "commerce", "culture", "total")
+MAX_GAMES = 10_000_000  # of a match: it keeps the actions of all, about 100 bytes a game
 TRIGGERS = ("temple", "garden", "gold", "paintings")
 
 # One game. What belongs to an agent stands as [a, b], whatever their seats.
@@ -72,7 +72,7 @@ class Match:
         return score_interval(self.results)
 
     @property
-    def adjusted(self) -> Adjusted | None:
+    def adjusted(self) -> AdjustedScore | None:
         """The score with luck taken off, None where nothing is left to adjust."""
         return adjusted_score(self.results, self.games["luck"])
 
@@ -85,7 +85,7 @@ class Match:
     def mean_points(self, agent: int) -> dict[str, float]:
         """Return the mean points of `a` (0) or `b` (1) by character, and their total."""
         means = [float(x) for x in self.games["points"][:, :, agent].mean(axis=(0, 1))]
-        return dict(zip(POINTS, [*means, sum(means)], strict=True))
+        return dict(zip(SCORE_KEYS, [*means, sum(means)], strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the match as plain JSON types, luck left out."""
@@ -106,7 +106,7 @@ class Match:
         }
 
 
-def games_to_play(
+def unplayed_games(
     seeds: npt.NDArray[np.int64], seats_of_a: npt.ArrayLike, which: npt.ArrayLike
 ) -> npt.NDArray[np.void]:
     """Return games that are not played yet, `GAME` (n,): seed, seat of `a` and board alone."""
@@ -115,18 +115,18 @@ def games_to_play(
     return games
 
 
-def note_played(
+def store_played(
     games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory
 ) -> None:
     """Write to `GAME` (n,) what happened in those of its games that were played through."""
     part = games[some]
     part["decisions"] = np.bincount(played.games[played.decided], minlength=len(played))
-    note_ends(part, played.board.record, np.zeros(len(part), np.int64), played.ends)
+    store_ends(part, played.board.record, np.zeros(len(part), np.int64), played.ends)
     put_rows(games, some, part)
 
 
 @entry
-def note_ends(games: Any, boards: Any, which: Any, states: Any) -> None:
+def store_ends(games: Any, boards: Any, which: Any, states: Any) -> None:
     """Write what the positions at the end of games say of them.
 
     Args:

@@ -15,7 +15,7 @@ from tokaido_env.arena.match import Match
 Floats = npt.NDArray[np.float64]
 
 
-class Paired(Protocol):
+class PairedMatch(Protocol):
     """What ratings need of a match, as a ladder keeps it.
 
     Matches without games are taken to have luck of their own. Of a `Match`, the seeds of its games
@@ -51,7 +51,7 @@ class Pairs:
     has: Floats
 
     @classmethod
-    def of(cls, matches: Sequence[Paired]) -> Pairs:
+    def of(cls, matches: Sequence[PairedMatch]) -> Pairs:
         """Return the pairs of some matches, of each that has games with the seeds of its games."""
         counts = np.array([match.pentanomial for match in matches], np.float64).reshape(-1, 5)
         alone = counts.copy()

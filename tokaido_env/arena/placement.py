@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokaido_env.agents.registry import cost_of
-from tokaido_env.arena.ladder import Ladder, LadderError, Play, match_seed
+from tokaido_env.arena.ladder import Ladder, LadderError, PlayMatch, match_seed
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.ratings import RESAMPLES, Rating, expected_score, rate_against
 from tokaido_env.core.arguments import check_seed
@@ -18,12 +18,12 @@ PLACING = "rate"  # stands for any agent that is placed
 # How many games `rate` plays against an agent: `games_against`.
 FAST_GAMES = 1000
 SEARCHES = 800_000  # simulations a decision times games
-FEWEST_GAMES = 40
-MOST_SIMULATIONS = 4000  # of opponents, unless thorough
+MIN_GAMES = 40
+MAX_SIMULATIONS = 4000  # of opponents, unless include_slow
 
 
 @dataclass(frozen=True)
-class Rated:
+class LadderRating:
     """One agent placed on a ladder.
 
     Attributes:
@@ -51,16 +51,16 @@ class Rated:
         }
 
 
-def rate(
+def rate_on_ladder(
     agent: str,
     ladder: Ladder,
     *,
-    play: Play,
+    play: PlayMatch,
     seed: int = 0,
     opponents: int = OPPONENTS,
-    thorough: bool = False,
+    include_slow: bool = False,
     resamples: int = RESAMPLES,
-) -> Rated:
+) -> LadderRating:
     """Place one agent on a ladder, whose ratings stay as they are.
 
     It meets an agent from the middle of the fast ones first, then each time the one whose games
@@ -75,7 +75,7 @@ def rate(
         seed: from which those of the matches follow: luck of its own for each opponent, and the
             same for every agent that is placed.
         opponents: how many to play against.
-        thorough: play against slow agents too.
+        include_slow: play against slow agents too.
         resamples: for the interval, see `ratings.rate_against`.
 
     Raises:
@@ -90,16 +90,18 @@ def rate(
     matches: list[Match] = []
     rating: Rating | None = None
     while len(matches) < opponents:
-        opponent = _next_opponent(agent, ladder, {match.b for match in matches}, rating, thorough)
+        opponent = _next_opponent(
+            agent, ladder, {match.b for match in matches}, rating, include_slow
+        )
         if opponent is None:
             break
-        games = games_between(agent, opponent, thorough=thorough)
+        games = games_between(agent, opponent, include_slow=include_slow)
         matches.append(play(agent, opponent, games, match_seed(seed, PLACING, opponent)))
         rating = rate_against(
             agent,
             matches,
             ladder.matches,
-            link=ladder.link,
+            model=ladder.link,
             anchor=ladder.anchor,
             seed=seed,
             known_seed=ladder.seed,
@@ -108,34 +110,37 @@ def rate(
     if rating is None:
         raise LadderError(
             f"nobody on the ladder for {agent!r} to play against: expected opponents from 1, and "
-            f"an agent other than itself with at most {MOST_SIMULATIONS} simulations, or thorough"
+            f"an agent other than itself with at most {MAX_SIMULATIONS} simulations; "
+            "--include-slow adds slower ones"
         )
-    return Rated(rating, tuple(matches), ladder.hash, seed)
+    return LadderRating(rating, tuple(matches), ladder.hash, seed)
 
 
-def games_between(agent: str, opponent: str, *, thorough: bool = False) -> int:
+def games_between(agent: str, opponent: str, *, include_slow: bool = False) -> int:
     """Return how many games `rate` plays between two agents: as the slower of them allows."""
-    return min(games_against(agent, thorough=True), games_against(opponent, thorough=thorough))
+    return min(
+        games_against(agent, include_slow=True), games_against(opponent, include_slow=include_slow)
+    )
 
 
-def games_against(opponent: str, *, thorough: bool = False) -> int:
+def games_against(opponent: str, *, include_slow: bool = False) -> int:
     """Return how many games `rate` plays against an agent, by its spec.
 
     An agent that does not search: 1000. One that costs N simulations: 800,000 / N, rounded down to
-    an even number, within 40 and 1000. With more than 4000: none, unless thorough.
+    an even number, within 40 and 1000. With more than 4000: none, unless include_slow.
     """
     slow = cost_of(opponent)
-    if slow > MOST_SIMULATIONS and not thorough:
+    if slow > MAX_SIMULATIONS and not include_slow:
         return 0
-    return min(max(SEARCHES // max(slow, 1) // 2 * 2, FEWEST_GAMES), FAST_GAMES)
+    return min(max(SEARCHES // max(slow, 1) // 2 * 2, MIN_GAMES), FAST_GAMES)
 
 
 def _next_opponent(
-    agent: str, ladder: Ladder, met: set[str], rating: Rating | None, thorough: bool
+    agent: str, ladder: Ladder, met: set[str], rating: Rating | None, include_slow: bool
 ) -> str | None:
     """Return whom to meet next, None if nobody is left."""
     games = {
-        other.agent: games_between(agent, other.agent, thorough=thorough)
+        other.agent: games_between(agent, other.agent, include_slow=include_slow)
         for other in ladder.agents
         if other.agent != agent and other.agent not in met
     }

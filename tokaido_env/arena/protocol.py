@@ -18,13 +18,13 @@ from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.decoding import Name
 
 
-class OnBoard(Estimate, frozen=True):
+class BoardEstimate(Estimate, frozen=True):
     """What an agent scores on one board, or how strong it is there."""
 
     board: Name
 
 
-def sheet_of(
+def protocol_match(
     agent: str, opponent: str, pool: BoardPool, pairs: int, seed: int, *names: str
 ) -> MatchState:
     """Return a match to be played, as many pairs on each board, board after board.
@@ -37,12 +37,12 @@ def sheet_of(
         seed: of the protocol.
         names: what the luck of the match follows from, beside seed and board.
     """
-    return MatchState.by_board(
+    return MatchState.for_boards(
         *(agent, opponent, pool, pairs), lambda board: match_seed(seed, *names, board)
     )
 
 
-def counts_of(match: Match, boards: int) -> npt.NDArray[np.int64]:
+def pentanomials_by_board(match: Match, boards: int) -> npt.NDArray[np.int64]:
     """Return how many pairs on each board gave 0, 0.5, 1, 1.5 and 2 points: int64 (boards, 5)."""
     twice = np.rint(4 * match.results.mean(axis=1)).astype(np.int64).reshape(boards, -1)
     return np.asarray((twice[:, :, None] == np.arange(5)).sum(axis=1))

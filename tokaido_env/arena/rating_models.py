@@ -43,7 +43,7 @@ class Curve(NamedTuple):
     curvature: Floats
 
 
-class Link(NamedTuple):
+class RatingModel(NamedTuple):
     """A model of what share of points a difference in strength is worth.
 
     Attributes:
@@ -59,14 +59,14 @@ class Link(NamedTuple):
     points: float
 
 
-def link_of(name: str) -> Link:
-    """Return the link of a name.
+def model_named(name: str) -> RatingModel:
+    """Return the rating model of a name.
 
     Raises:
         ValueError: if there is none of that name.
     """
-    check_choice("link", name, LINKS)
-    return LINKS[name]
+    check_choice("model", name, RATING_MODELS)
+    return RATING_MODELS[name]
 
 
 def _logistic(z: Floats) -> Floats:
@@ -98,9 +98,9 @@ def _normal_curve(z: Floats) -> Curve:
     return Curve(log_share, slope, slope * (z + slope))
 
 
-LINKS = {
-    LOGISTIC: Link(LOGISTIC, _logistic, _logistic_curve, 1 / (4 * _SLOPE)),
-    PROBIT: Link(PROBIT, _normal, _normal_curve, 1 / (sqrt(2 * pi) * _SLOPE)),
+RATING_MODELS = {
+    LOGISTIC: RatingModel(LOGISTIC, _logistic, _logistic_curve, 1 / (4 * _SLOPE)),
+    PROBIT: RatingModel(PROBIT, _normal, _normal_curve, 1 / (sqrt(2 * pi) * _SLOPE)),
 }
 
 
@@ -108,14 +108,16 @@ class RatingError(ValueError):
     """Matches that give no ratings: the message says what is missing."""
 
 
-def maximise(link: Link, design: Floats, offset: Floats, points: Floats, played: Floats) -> Floats:
+def maximum_likelihood(
+    model: RatingModel, design: Floats, offset: Floats, points: Floats, played: Floats
+) -> Floats:
     """Return the skills (sets, k) of the greatest likelihood for each set of points.
 
-    In match m the expected share is link.share(offset[m] + design[m] @ skills). Newton's method,
+    In match m the expected share is model.share(offset[m] + design[m] @ skills). Newton's method,
     each step halved until it gains: the likelihood is concave (Pratt 1981).
 
     Args:
-        link: of the model.
+        model: see `RatingModel`.
         design: (matches, k).
         offset: (sets, matches).
         points: (sets, matches), of `a`; within 0 and `played`.
@@ -127,7 +129,7 @@ def maximise(link: Link, design: Floats, offset: Floats, points: Floats, played:
     skills = np.zeros((len(points), design.shape[1]))
     if not skills.size:
         return skills
-    here = _likelihood(link, offset, points, played)
+    here = _likelihood(model, offset, points, played)
     for _ in range(100):
         hessian = design.T @ (here.curvature[:, :, None] * design)
         gradient = here.slope @ design
@@ -135,15 +137,15 @@ def maximise(link: Link, design: Floats, offset: Floats, points: Floats, played:
         furthest = np.abs(step @ design.T).max()
         if not furthest < _FURTHEST:
             break
-        skills, here = _gained(link, skills, step, (design, offset, points, played), here)
+        skills, here = _gained(model, skills, step, (design, offset, points, played), here)
         if furthest < 1e-9:
             return skills
     raise RatingError("the ratings did not settle: scores too near 0 or 1 to rate")
 
 
-def _likelihood(link: Link, z: Floats, points: Floats, played: Floats) -> Curve:
+def _likelihood(model: RatingModel, z: Floats, points: Floats, played: Floats) -> Curve:
     """Return the logarithm of the likelihood (sets,) and, by match, its derivatives at z."""
-    won, lost = link.curve(z), link.curve(-z)
+    won, lost = model.curve(z), model.curve(-z)
     rest = played - points
     return Curve(
         (points * won.log + rest * lost.log).sum(axis=1),
@@ -153,12 +155,12 @@ def _likelihood(link: Link, z: Floats, points: Floats, played: Floats) -> Curve:
 
 
 def _gained(
-    link: Link, skills: Floats, step: Floats, data: tuple[Floats, ...], here: Curve
+    model: RatingModel, skills: Floats, step: Floats, data: tuple[Floats, ...], here: Curve
 ) -> tuple[Floats, Curve]:
     """Return the skills after a step, halved for the sets that it takes down, and what is there."""
     design, offset, points, played = data
     for _ in range(60):
-        there = _likelihood(link, offset + (skills + step) @ design.T, points, played)
+        there = _likelihood(model, offset + (skills + step) @ design.T, points, played)
         down = ~(there.log >= here.log - 1e-11 * np.abs(here.log))  # rounding is no loss
         if not down.any():
             break

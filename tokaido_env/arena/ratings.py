@@ -21,13 +21,19 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from tokaido_env.arena.intervals import chi2_tail, interval_of
-from tokaido_env.arena.match import MOST_GAMES, Match
-from tokaido_env.arena.paired_games import Paired, Pairs
-from tokaido_env.arena.rating_models import PROBIT, Link, RatingError, link_of, maximise
+from tokaido_env.arena.intervals import chi2_sf, percentile_interval
+from tokaido_env.arena.match import MAX_GAMES, Match
+from tokaido_env.arena.paired_games import PairedMatch, Pairs
+from tokaido_env.arena.rating_models import (
+    PROBIT,
+    RatingError,
+    RatingModel,
+    maximum_likelihood,
+    model_named,
+)
 from tokaido_env.decoding import Name, Number, Share, Struct
 
-LINK = PROBIT
+DEFAULT_MODEL = PROBIT
 ANCHORS = ("mcts:sims=400", "random")  # the first that plays is at 0
 RESAMPLES = 1000
 
@@ -47,7 +53,7 @@ class Rating(Struct, frozen=True):
     agent: Name
     elo: Number
     ci95: tuple[Number, Number]
-    games: Annotated[int, Meta(ge=0, le=MOST_GAMES)]
+    games: Annotated[int, Meta(ge=0, le=MAX_GAMES)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rating as plain JSON types; Elo to two decimals."""
@@ -55,7 +61,7 @@ class Rating(Struct, frozen=True):
         return {"agent": self.agent, "elo": elo, "ci95": [low, high], "games": self.games}
 
 
-class Fit(Struct, frozen=True):
+class GoodnessOfFit(Struct, frozen=True):
     """How far matches are from what a model expects of them: Pearson's statistic.
 
     Attributes:
@@ -65,7 +71,7 @@ class Fit(Struct, frozen=True):
     """
 
     chi2: Annotated[float, Meta(ge=0, le=1e12)]
-    df: Annotated[int, Meta(ge=0, le=MOST_GAMES)]
+    df: Annotated[int, Meta(ge=0, le=MAX_GAMES)]
     p: Share | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,7 +80,7 @@ class Fit(Struct, frozen=True):
         return {"chi2": round(self.chi2, 2), "df": self.df, "p": p}
 
 
-class Differences(NamedTuple):
+class RatingDifferences(NamedTuple):
     """How far each agent is above each other.
 
     Attributes:
@@ -90,11 +96,11 @@ class Differences(NamedTuple):
     high: Floats
     above: Floats
 
-    def among(self, agents: Sequence[str]) -> Differences:
+    def among(self, agents: Sequence[str]) -> RatingDifferences:
         """Return the differences between some of the agents."""
         chosen = [i for i, agent in enumerate(self.agents) if agent in agents]
         some = (matrix[np.ix_(chosen, chosen)] for matrix in self[1:])
-        return Differences(tuple(self.agents[i] for i in chosen), *some)
+        return RatingDifferences(tuple(self.agents[i] for i in chosen), *some)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return every two agents once, the better first, as plain JSON types."""
@@ -111,9 +117,9 @@ class Differences(NamedTuple):
 
 
 def rate_matches(
-    matches: Sequence[Paired],
+    matches: Sequence[PairedMatch],
     *,
-    link: str = LINK,
+    model: str = DEFAULT_MODEL,
     anchor: str | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -142,7 +148,7 @@ def rate_matches(
             matches connects.
     """
     field = _Field.of(matches, anchor)
-    elo = field.resampled(link_of(link), seed, resamples)
+    elo = field.resampled(model_named(model), seed, resamples)
     ratings = [
         _rating(agent, elo[:, i], games)
         for i, (agent, games) in enumerate(zip(field.agents, field.games, strict=True))
@@ -150,8 +156,12 @@ def rate_matches(
     return sorted(ratings, key=lambda rating: -rating.elo)
 
 
-def rate_steps(
-    matches: Sequence[Paired], *, link: str = LINK, seed: int = 0, resamples: int = RESAMPLES
+def rate_adjacent(
+    matches: Sequence[PairedMatch],
+    *,
+    model: str = DEFAULT_MODEL,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
 ) -> list[Rating]:
     """Return how far each agent is above the next one below, best first, the last left out.
 
@@ -159,7 +169,7 @@ def rate_steps(
     whether neighbours differ. Arguments and errors as for `rate_matches`.
     """
     field = _Field.of(matches, None)
-    elo = field.resampled(link_of(link), seed, resamples)
+    elo = field.resampled(model_named(model), seed, resamples)
     order = np.argsort(-elo[0], kind="stable")
     return [
         _rating(field.agents[i], elo[:, i] - elo[:, below], field.games[i])
@@ -168,24 +178,28 @@ def rate_steps(
 
 
 def rate_differences(
-    matches: Sequence[Paired], *, link: str = LINK, seed: int = 0, resamples: int = RESAMPLES
-) -> Differences:
+    matches: Sequence[PairedMatch],
+    *,
+    model: str = DEFAULT_MODEL,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> RatingDifferences:
     """Return how far each agent is above each other: no anchor is in it.
 
     Arguments and errors as for `rate_matches`.
     """
     field = _Field.of(matches, None)
-    elo = field.resampled(link_of(link), seed, resamples)
+    elo = field.resampled(model_named(model), seed, resamples)
     order = np.argsort(-elo[0], kind="stable")
     elo = elo[:, order]
     apart = elo[:, :, None] - elo[:, None, :]
     low, high = np.quantile(apart[1:], [0.025, 0.975], axis=0)
     above = (apart[1:] > 0).mean(axis=0) + (apart[1:] == 0).mean(axis=0) / 2
     agents = tuple(field.agents[i] for i in order)
-    return Differences(agents, apart[0], low, high, above)
+    return RatingDifferences(agents, apart[0], low, high, above)
 
 
-def fit(matches: Sequence[Paired], *, link: str = LINK) -> Fit:
+def goodness_of_fit(matches: Sequence[PairedMatch], *, model: str = DEFAULT_MODEL) -> GoodnessOfFit:
     """Return how far matches are from what a link expects at the ratings that fit them best.
 
     A match adds the square of its score less the one expected, over the variance of a score. As
@@ -194,22 +208,22 @@ def fit(matches: Sequence[Paired], *, link: str = LINK) -> Fit:
     expected. Where less than about five wins are expected, the statistic is only roughly
     distributed as chi-squared. Arguments and errors as for `rate_matches`.
     """
-    field, model = _Field.of(matches, None), link_of(link)
+    field, rating_model = _Field.of(matches, None), model_named(model)
     pairs = field.pairs
-    skills = field.skills(model, pairs.points[None])[0]
-    expected = model.share(skills[field.ends[:, 0]] - skills[field.ends[:, 1]])
+    skills = field.skills(rating_model, pairs.points[None])[0]
+    expected = rating_model.share(skills[field.ends[:, 0]] - skills[field.ends[:, 1]])
     excess = pairs.points / pairs.played - expected
     chi2 = float((excess**2 * pairs.effective_games / (expected * (1 - expected))).sum())
     df = len(field.ends) - len(field.agents) + 1
-    return Fit(chi2, df, chi2_tail(chi2, df) if df > 0 else None)
+    return GoodnessOfFit(chi2, df, chi2_sf(chi2, df) if df > 0 else None)
 
 
 def rate_against(
     agent: str,
-    matches: Sequence[Paired],
-    known: Sequence[Paired],
+    matches: Sequence[PairedMatch],
+    known: Sequence[PairedMatch],
     *,
-    link: str = LINK,
+    model: str = DEFAULT_MODEL,
     anchor: str | None = None,
     seed: int = 0,
     known_seed: int = 0,
@@ -233,7 +247,7 @@ def rate_against(
     Raises:
         RatingError: if there is no match, or one against an agent that is not known.
     """
-    field, model = _Field.of(known, anchor), link_of(link)
+    field, rating_model = _Field.of(known, anchor), model_named(model)
     turned, others = _against(agent, matches, field.agents)
     pairs = Pairs.of(turned)
     won_or_lost_all = pairs.points.sum() in (0, pairs.played.sum())
@@ -241,27 +255,29 @@ def rate_against(
         pairs = pairs.with_drawn_pairs(np.ones(len(matches), bool))
     # Apart from the stream of the others, also when the seeds are equal.
     points = pairs.resample(np.random.default_rng([seed, 1]), resamples)
-    skills = field.skills(model, field.pairs.resample(np.random.default_rng(known_seed), resamples))
+    skills = field.skills(
+        rating_model, field.pairs.resample(np.random.default_rng(known_seed), resamples)
+    )
     one_column = np.ones((len(matches), 1))
-    found = maximise(model, one_column, -skills[:, others], points, pairs.played)
+    found = maximum_likelihood(rating_model, one_column, -skills[:, others], points, pairs.played)
     games = sum(2 * int(match.pentanomial.sum()) for match in matches)
-    return _rating(agent, model.points * found[:, 0], games)
+    return _rating(agent, rating_model.points * found[:, 0], games)
 
 
-def anchor_of(matches: Sequence[Paired], anchor: str | None = None) -> str:
+def anchor_of(matches: Sequence[PairedMatch], anchor: str | None = None) -> str:
     """Return which agent ratings of the matches have at 0: see `anchor_among`."""
-    return anchor_among(_agents(matches), anchor)
+    return choose_anchor(_agents(matches), anchor)
 
 
-def anchor_among(agents: Sequence[str], anchor: str | None = None) -> str:
+def choose_anchor(agents: Sequence[str], anchor: str | None = None) -> str:
     """Return which agent is at 0: `anchor`, else the first of `ANCHORS` there, else the first."""
     return next((name for name in (anchor, *ANCHORS) if name in agents), None) or agents[0]
 
 
-def expected_score(difference: float, link: str = LINK) -> float:
+def expected_score(difference: float, model: str = DEFAULT_MODEL) -> float:
     """Return the share of points expected of an agent that is so many Elo above the other."""
-    model = link_of(link)
-    return float(model.share(np.array([difference / model.points]))[0])
+    rating_model = model_named(model)
+    return float(rating_model.share(np.array([difference / rating_model.points]))[0])
 
 
 @dataclass(frozen=True)
@@ -275,7 +291,7 @@ class _Field:
     pairs: Pairs  # with those that keep ratings finite
 
     @classmethod
-    def of(cls, matches: Sequence[Paired], anchor: str | None) -> _Field:
+    def of(cls, matches: Sequence[PairedMatch], anchor: str | None) -> _Field:
         agents = _agents(matches)
         counted = [match for match in matches if match.a != match.b]
         named = [[agents.index(m.a), agents.index(m.b)] for m in counted]
@@ -287,12 +303,12 @@ class _Field:
         pairs = pairs.with_drawn_pairs(_parting(agents, ends, pairs))
         return cls(agents, agents.index(anchor_of(matches, anchor)), ends, games, pairs)
 
-    def resampled(self, link: Link, seed: int, resamples: int) -> Floats:
+    def resampled(self, model: RatingModel, seed: int, resamples: int) -> Floats:
         """Return Elo (1 + resamples, agents): of the matches, then of each resample."""
         points = self.pairs.resample(np.random.default_rng(seed), resamples)
-        return link.points * self.skills(link, points)
+        return model.points * self.skills(model, points)
 
-    def skills(self, link: Link, points: Floats) -> Floats:
+    def skills(self, model: RatingModel, points: Floats) -> Floats:
         """Return the likeliest skills (sets, agents), the anchor at 0, as `maximise` does."""
         design = np.zeros((len(self.ends), len(self.agents)))
         rows = np.arange(len(self.ends))
@@ -301,11 +317,13 @@ class _Field:
         free = np.delete(np.arange(len(self.agents)), self.anchor)
         skills = np.zeros((len(points), len(self.agents)))
         offset = np.zeros_like(points)
-        skills[:, free] = maximise(link, design[:, free], offset, points, self.pairs.played)
+        skills[:, free] = maximum_likelihood(
+            model, design[:, free], offset, points, self.pairs.played
+        )
         return skills
 
 
-def _agents(matches: Sequence[Paired]) -> list[str]:
+def _agents(matches: Sequence[PairedMatch]) -> list[str]:
     """Return all agents in the order in which they are named."""
     if not matches:
         raise RatingError("no matches to rate: expected at least one")
@@ -359,8 +377,8 @@ def _refuse_islands(agents: list[str], connected: npt.NDArray[np.bool_]) -> None
 
 
 def _against(
-    agent: str, matches: Sequence[Paired], agents: list[str]
-) -> tuple[list[Paired], npt.NDArray[np.int64]]:
+    agent: str, matches: Sequence[PairedMatch], agents: list[str]
+) -> tuple[list[PairedMatch], npt.NDArray[np.int64]]:
     """Return the matches with the agent as `a`, and who the others are."""
     if not matches:
         raise RatingError(f"no matches of {agent!r} to rate it by: expected at least one")
@@ -385,7 +403,7 @@ class _Turned:
     pentanomial: npt.NDArray[np.int64]
 
 
-def _turn(match: Paired) -> Paired:
+def _turn(match: PairedMatch) -> PairedMatch:
     """Return a match as its `b` sees it."""
     if not isinstance(match, Match):
         return _Turned(match.b, match.a, match.pentanomial[::-1])
@@ -396,4 +414,4 @@ def _turn(match: Paired) -> Paired:
 
 def _rating(agent: str, elo: Floats, games: int) -> Rating:
     """Return a rating from Elo: of the matches, then of each resample."""
-    return Rating(agent, float(elo[0]), interval_of(elo[1:]), games)
+    return Rating(agent, float(elo[0]), percentile_interval(elo[1:]), games)

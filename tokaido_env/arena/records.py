@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.arena.game_runner import Finished, Numbers
-from tokaido_env.arena.match import POINTS, note_played
+from tokaido_env.arena.game_runner import FinishedGames, Numbers
+from tokaido_env.arena.match import SCORE_KEYS, store_played
 from tokaido_env.arena.tournament import MatchState
-from tokaido_env.arena.variance_reduction import note_luck
+from tokaido_env.arena.variance_reduction import store_luck
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
 from tokaido_env.boards.reader import BoardError
@@ -32,18 +32,18 @@ from tokaido_env.trajectory import in_parts, labels_of
 
 HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
 
-_OTHERS = -1  # as the number of a sheet: of games of others, whose first comes after all
+_OTHERS = -1  # as the number of a match_state: of games of others, whose first comes after all
 
 AT_ONCE = 4096  # lines read, so that a large file needs little memory
 
 
-class Records:
+class RecordFile:
     """The record file of some matches.
 
     Args:
         path: the file; it is made if there is none.
-        sheets: the matches. Games that the file holds are filled in; those that are played then
-            come with their events.
+        match_states: the matches. Games of the file are filled in; later ones come with their
+            events.
         players: games of others than these may stand in the file, and stay; None: none may.
 
     Attributes:
@@ -58,7 +58,7 @@ class Records:
     """
 
     def __init__(
-        self, path: Path, sheets: Sequence[MatchState], players: Sequence[str] | None = None
+        self, path: Path, match_states: Sequence[MatchState], players: Sequence[str] | None = None
     ) -> None:
         weakref.finalize(self, lock(path))
         text = path.read_bytes() if path.exists() else b""
@@ -67,32 +67,32 @@ class Records:
             raise RecordError(f"{path}: not a record file: it ends with {rest[:40]!r}")
         lines = whole.split(b"\n") if whole else []
         self._path = path
-        self._sheets = list(sheets)
-        for sheet in sheets:
-            sheet.events = True
-        self._firsts = np.cumsum([0, *map(len, sheets)])
-        taken = np.array(_take_over(path, lines, sheets, players), np.int64).reshape(-1, 2)
-        self.others = int((taken[:, 0] == _OTHERS).sum())
-        self.taken = len(lines) - self.others
+        self._match_states = list(match_states)
+        for match_state in match_states:
+            match_state.with_events = True
+        self._firsts = np.cumsum([0, *map(len, match_states)])
+        taken = np.array(_take_over(path, lines, match_states, players), np.int64).reshape(-1, 2)
+        self.other_games = int((taken[:, 0] == _OTHERS).sum())
+        self.loaded = len(lines) - self.other_games
         # Where the line of each game, of all matches and then of others, begins and ends in the
         # file; 0, 0: nowhere.
-        self._lines = np.zeros((int(self._firsts[-1]) + self.others, 2), np.int64)
+        self._lines = np.zeros((int(self._firsts[-1]) + self.other_games, 2), np.int64)
         games = self._firsts[taken[:, 0]] + taken[:, 1]
         self._note(games, np.array([len(line) + 1 for line in lines], np.int64))
-        self.dropped = len(rest)
+        self.dropped_bytes = len(rest)
         path.touch()
         self._write(b"")
         sync_folder(path.resolve().parent)
 
-    def append(self, sheet: MatchState, finished: Finished) -> None:
+    def append(self, match_state: MatchState, finished: FinishedGames) -> None:
         """Write finished games of a match and see them on the disk."""
         assert finished.events is not None
         lines = []
         for number, events in zip(finished.numbers.tolist(), finished.events, strict=True):
-            labels = labels_of(_board_of(sheet, sheet.games[number]), events)
-            lines.append((_record(sheet, number, labels).to_json() + "\n").encode())
+            labels = labels_of(_board_of(match_state, match_state.games[number]), events)
+            lines.append((_record(match_state, number, labels).to_json() + "\n").encode())
         self._write(b"".join(lines))
-        games = self._first(sheet) + finished.numbers
+        games = self._first(match_state) + finished.numbers
         self._note(games, np.array([len(line) for line in lines], np.int64))
 
     def sort(self) -> None:
@@ -113,9 +113,9 @@ class Records:
         """How many bytes of the file are whole lines."""
         return int(self._lines.max(initial=0))
 
-    def _first(self, sheet: MatchState) -> int:
+    def _first(self, match_state: MatchState) -> int:
         """Return the number, among the games of all matches, of the first of a match."""
-        place = next(i for i, one in enumerate(self._sheets) if one is sheet)
+        place = next(i for i, one in enumerate(self._match_states) if one is match_state)
         return int(self._firsts[place])
 
     def _note(self, games: Numbers, sizes: Numbers) -> None:
@@ -132,7 +132,7 @@ class Records:
             sync(file)
 
 
-def read_records(path: Path, sheets: Sequence[MatchState]) -> int:
+def read_records(path: Path, match_states: Sequence[MatchState]) -> int:
     """Fill the games of a record file into the matches that they belong to, each verified.
 
     The file is left as it is.
@@ -147,28 +147,28 @@ def read_records(path: Path, sheets: Sequence[MatchState]) -> int:
     if text and not text.endswith(b"\n"):
         raise RecordError(f"{path}: its last line is cut short: expected whole lines")
     lines = text.split(b"\n")[:-1]
-    return len(_take_over(path, lines, sheets))
+    return len(_take_over(path, lines, match_states))
 
 
-def records_of(sheet: MatchState, numbers: Numbers) -> list[Record]:
+def records_of(match_state: MatchState, numbers: Numbers) -> list[Record]:
     """Return the records of finished games of a match, which are replayed.
 
     The players are called by their specs.
     """
-    _, events = _replayed(sheet, numbers, sheet.actions[numbers])
+    _, events = _replayed(match_state, numbers, match_state.actions[numbers])
     each = zip(numbers.tolist(), events, strict=True)
-    return [_record(sheet, number, labels) for number, labels in each]
+    return [_record(match_state, number, labels) for number, labels in each]
 
 
 def _replayed(
-    sheet: MatchState, numbers: Numbers, actions: npt.NDArray[np.int8]
+    match_state: MatchState, numbers: Numbers, actions: npt.NDArray[np.int8]
 ) -> tuple[npt.NDArray[np.void], list[tuple[str, ...]]]:
     """Return what happened in some games of a match, `GAME` (k,), and their events by label."""
-    games, events = sheet.games[numbers], [tuple[str, ...]()] * len(numbers)
-    for some, played in in_parts(sheet.pool, games["seed"], actions, games["board"]):
-        note_played(games, some, played)
-        if sheet.luck:
-            note_luck(games, some, played)
+    games, events = match_state.games[numbers], [tuple[str, ...]()] * len(numbers)
+    for some, played in in_parts(match_state.pool, games["seed"], actions, games["board"]):
+        store_played(games, some, played)
+        if match_state.with_luck:
+            store_luck(games, some, played)
         for place, game in enumerate(some.tolist()):
             events[game] = played.labels(place)
     return games, events
@@ -177,20 +177,20 @@ def _replayed(
 def _take_over(
     path: Path,
     lines: list[bytes],
-    sheets: Sequence[MatchState],
+    match_states: Sequence[MatchState],
     players: Sequence[str] | None = None,
 ) -> list[tuple[int, int]]:
-    """Fill the games of some lines into the sheets that they belong to, each verified.
+    """Fill the games of some lines into the match_states that they belong to, each verified.
 
     Returns:
-        Which game each line is: sheet, and number within it; of games of others than `players`,
-        which are not looked at, `_OTHERS` and how many such came before.
+        Which game each line is: the index of the match and the number within it; for games of
+        other players, which are not checked, `_OTHERS` and how many such came before.
     """
-    places = _places(sheets) if lines else {}
+    places = _places(match_states) if lines else {}
     taken: list[tuple[int, int]] = []
     others = 0
     for first in range(0, len(lines), AT_ONCE):
-        found: dict[int, list[_Found]] = defaultdict(list)  # by sheet
+        found: dict[int, list[_Found]] = defaultdict(list)  # by match_state
         for i, line in enumerate(lines[first : first + AT_ONCE], start=first + 1):
             where = f"{path}, line {i}"
             record = _read(where, line)
@@ -198,52 +198,52 @@ def _take_over(
                 taken.append((_OTHERS, others))
                 others += 1
                 continue
-            _check_board(where, record, sheets)
+            _check_board(where, record, match_states)
             games = places.get((record.players, record.seed, record.board))
             if not games:
                 players = " against ".join(map(repr_short, record.players))
-                on = "" if len(sheets[0].pool) == 1 else f" on {repr_short(record.board)}"
+                on = "" if len(match_states[0].pool) == 1 else f" on {repr_short(record.board)}"
                 raise RecordError(
                     f"{where}: {players}{on}, seed {record.seed}, is no game of these matches, or "
                     "comes twice: other agents, another --seed or fewer --games; name another file"
                 )
-            sheet, game = games.pop(0)
-            taken.append((sheet, game))
-            found[sheet].append(_Found(game, record, where))
-        for sheet in sorted(found):
-            _fill_in(sheets[sheet], found[sheet])
+            match_state, game = games.pop(0)
+            taken.append((match_state, game))
+            found[match_state].append(_Found(game, record, where))
+        for match_state in sorted(found):
+            _fill_in(match_states[match_state], found[match_state])
     return taken
 
 
 class _Found(NamedTuple):
-    """A game of a sheet that stands in a record file."""
+    """A game of a match_state that stands in a record file."""
 
     number: int
     record: Record
     where: str
 
 
-def _fill_in(sheet: MatchState, found: list[_Found]) -> None:
+def _fill_in(match_state: MatchState, found: list[_Found]) -> None:
     for each in found:
         with _named(each.where):
             if each.record.end is None:
                 raise RecordError("expected a game that is over, got an unfinished one")
             if each.record.forfeit is not None:  # a seat can only if it had something to decide
-                replay(each.record, _board_of(sheet, sheet.games[each.number]))
+                replay(each.record, _board_of(match_state, match_state.games[each.number]))
     numbers = np.array([each.number for each in found])
     chosen = [[IDS[e] for e in each.record.events if e in IDS] for each in found]
     actions = np.full((len(found), max(map(len, chosen))), -1, np.int8)
     for row, played in zip(actions, chosen, strict=True):
         row[: len(played)] = played
-    games, events = _replayed(sheet, numbers, actions)
+    games, events = _replayed(match_state, numbers, actions)
     for each, labels in zip(found, events, strict=True):
         if labels != each.record.events:
-            _refuse(each, _board_of(sheet, sheet.games[each.number]))
+            _refuse(each, _board_of(match_state, match_state.games[each.number]))
     forfeits = {each.number: each.record.forfeit for each in found if each.record.forfeit}
-    sheet.put(Finished.forfeited(numbers, games, actions, None, forfeits))
+    match_state.put(FinishedGames.forfeited(numbers, games, actions, None, forfeits))
     for each in found:
-        if each.record != _record(sheet, each.number, each.record.events):
-            _refuse(each, _board_of(sheet, sheet.games[each.number]))
+        if each.record != _record(match_state, each.number, each.record.events):
+            _refuse(each, _board_of(match_state, match_state.games[each.number]))
 
 
 def _refuse(found: _Found, board: Board) -> None:
@@ -267,11 +267,11 @@ def _named(where: str) -> Iterator[None]:
         raise RecordError(f"{where}: {error}") from None
 
 
-def _check_board(where: str, record: Record, sheets: Sequence[MatchState]) -> None:
+def _check_board(where: str, record: Record, match_states: Sequence[MatchState]) -> None:
     """Refuse a game on a board that is none of the matches'."""
-    board = _board_named(record.board, sheets)
+    board = _board_named(record.board, match_states)
     if board is None or record.board_hash != board.hash:
-        own = sheets[0].pool
+        own = match_states[0].pool
         right = own[0] if len(own) == 1 else board
         expected = repr(own.name) if right is None else f"{right.name!r} ({right.hash})"
         got = f"{repr_short(record.board)} ({escape_text(str(record.board_hash))})"
@@ -280,9 +280,9 @@ def _check_board(where: str, record: Record, sheets: Sequence[MatchState]) -> No
         )
 
 
-def _board_named(name: str, sheets: Sequence[MatchState]) -> Board | None:
+def _board_named(name: str, match_states: Sequence[MatchState]) -> Board | None:
     """Return the board of a name that one of the matches is played on, None if none is."""
-    for pool in {id(sheet.pool): sheet.pool for sheet in sheets}.values():
+    for pool in {id(match_state.pool): match_state.pool for match_state in match_states}.values():
         try:
             return pool[pool.index(name)]
         except BoardError:
@@ -290,38 +290,40 @@ def _board_named(name: str, sheets: Sequence[MatchState]) -> Board | None:
     return None
 
 
-def _board_of(sheet: MatchState, game: np.void) -> Board:
-    return sheet.pool[int(game["board"])]
+def _board_of(match_state: MatchState, game: np.void) -> Board:
+    return match_state.pool[int(game["board"])]
 
 
 def _places(
-    sheets: Sequence[MatchState],
+    match_states: Sequence[MatchState],
 ) -> dict[tuple[tuple[str, ...], int | None, str], list[tuple[int, int]]]:
-    """Return by players, seed and board which games they are: (sheet, number)."""
+    """Return by players, seed and board which games they are: (match_state, number)."""
     places: dict[Any, list[tuple[int, int]]] = defaultdict(list)
-    for i, sheet in enumerate(sheets):
-        columns = sheet.games[["seed", "board", "seat_of_a"]].tolist()
+    for i, match_state in enumerate(match_states):
+        columns = match_state.games[["seed", "board", "seat_of_a"]].tolist()
         for game, (seed, board, seat) in enumerate(columns):
-            places[_players(sheet, seat), seed, sheet.pool[board].name].append((i, game))
+            places[_players(match_state, seat), seed, match_state.pool[board].name].append(
+                (i, game)
+            )
     return places
 
 
-def _players(sheet: MatchState, seat_of_a: int) -> tuple[str, str]:
-    return (sheet.b, sheet.a) if seat_of_a else (sheet.a, sheet.b)
+def _players(match_state: MatchState, seat_of_a: int) -> tuple[str, str]:
+    return (match_state.b, match_state.a) if seat_of_a else (match_state.a, match_state.b)
 
 
-def _record(sheet: MatchState, number: int, events: tuple[str, ...]) -> Record:
-    game, forfeit = sheet.games[number], sheet.forfeits.get(number)
+def _record(match_state: MatchState, number: int, events: tuple[str, ...]) -> Record:
+    game, forfeit = match_state.games[number], match_state.forfeits.get(number)
     seat_of_a, result = int(game["seat_of_a"]), float(game["result"])
     points = game["points"].tolist()
-    scores = [dict(zip(POINTS, [*p, sum(p)], strict=True)) for p in points]
-    board = _board_of(sheet, game)
+    scores = [dict(zip(SCORE_KEYS, [*p, sum(p)], strict=True)) for p in points]
+    board = _board_of(match_state, game)
     return Record(
         board=board.name,
         board_hash=board.hash,
         seed=int(game["seed"]),
         start=None,
-        players=_players(sheet, seat_of_a),
+        players=_players(match_state, seat_of_a),
         events=events,
         scores=tuple(scores[::-1] if seat_of_a else scores),
         winner=None if result == 0.5 else seat_of_a ^ int(result == 0.0),
@@ -334,16 +336,16 @@ def _record(sheet: MatchState, number: int, events: tuple[str, ...]) -> Record:
 # Matches from the files of many runs
 
 
-class Merged(NamedTuple):
+class MergedMatches(NamedTuple):
     """Matches from files.
 
     Attributes:
-        sheets: of every two agents that met, in the order in which they first did.
+        match_states: of every two agents that met, in the order in which they first did.
         games: in the files.
         unpaired: how many of them have no game with swapped seats beside them: they do not count.
     """
 
-    sheets: list[MatchState]
+    match_states: list[MatchState]
     games: int
     unpaired: int
 
@@ -351,7 +353,9 @@ class Merged(NamedTuple):
 _Pairs = dict[tuple[str, str], dict[tuple[int, str], set[str]]]
 
 
-def merge(files: Sequence[Path], boards: Boards | None = None, *, luck: bool = False) -> Merged:
+def merge_records(
+    files: Sequence[Path], boards: Boards | None = None, *, luck: bool = False
+) -> MergedMatches:
     """Read the matches of record files: shards of one run, several seeds, other machines' games.
 
     Every game is replayed before it counts. What two agents played in pairs is one match, in the
@@ -375,15 +379,19 @@ def merge(files: Sequence[Path], boards: Boards | None = None, *, luck: bool = F
         raise RecordError(f"{', '.join(map(str, files))}: expected games, got none")
     pool = BoardPool.load([board_named(name, boards) for name in names])
     places = {name: place for place, name in enumerate(names)}
-    sheets = []
+    match_states = []
     for (a, b), games in pairs.items():
         order = sorted(games)
         seeds = np.array([seed for seed, _ in order], np.int64)
         which = np.array([places[board] for _, board in order], np.int64)
-        sheets.append(MatchState.of_pairs(a, b, pool, seeds, which))
-        sheets[-1].luck = luck
-    read = sum(read_records(path, sheets) for path in files)
-    return Merged(sheets, read, read - sum(2 * len(sheet.match().games) for sheet in sheets))
+        match_states.append(MatchState.from_pairs(a, b, pool, seeds, which))
+        match_states[-1].with_luck = luck
+    read = sum(read_records(path, match_states) for path in files)
+    return MergedMatches(
+        match_states,
+        read,
+        read - sum(2 * len(match_state.to_match().games) for match_state in match_states),
+    )
 
 
 def _note(path: Path, pairs: _Pairs) -> None:
@@ -399,25 +407,27 @@ def _note(path: Path, pairs: _Pairs) -> None:
             pairs[known][record.seed, record.board].add(a)
 
 
-def shard(sheet: MatchState, number: int, of: int) -> MatchState:
-    """Return the sheet of a part of a match: each so many-th pair.
+def shard(match_state: MatchState, number: int, of: int) -> MatchState:
+    """Return the match_state of a part of a match: each so many-th pair.
 
     Args:
-        sheet: of the whole match.
+        match_state: of the whole match.
         number: of the part, from 1.
         of: how many parts there are.
 
     Raises:
         ValueError: if there is no such part, or no pair in it.
     """
-    pairs = len(sheet) // 2
+    pairs = len(match_state) // 2
     if not 1 <= number <= of <= pairs:
         raise ValueError(f"shard: expected I/N with I from 1 to N, N at most {pairs} pairs")
-    chosen = sheet.games[2 * (number - 1) :: 2 * of]
-    return MatchState.of_pairs(sheet.a, sheet.b, sheet.pool, chosen["seed"], chosen["board"])
+    chosen = match_state.games[2 * (number - 1) :: 2 * of]
+    return MatchState.from_pairs(
+        match_state.a, match_state.b, match_state.pool, chosen["seed"], chosen["board"]
+    )
 
 
-def read_shard(text: str) -> tuple[int, int]:
+def parse_shard(text: str) -> tuple[int, int]:
     """Return what `--shard I/N` stands for, or raise `ValueError`."""
     parts = text.split("/")
     if len(parts) != 2 or not all(

@@ -37,7 +37,7 @@ from tokaido_env.boards.board import Board
 
 CAN_FORK = "forkserver" in multiprocessing.get_all_start_methods()
 
-MEMORY = 2048  # by default
+DEFAULT_MEMORY = 2048  # by default
 _MOST_SECONDS = 86_400
 _MOST_MEMORY = 1 << 24
 _TO_BEGIN = 120.0  # seconds in which an agent has to be made
@@ -56,7 +56,7 @@ class Limits(NamedTuple):
     """
 
     seconds: float | None = None
-    memory: int = MEMORY
+    memory: int = DEFAULT_MEMORY
 
 
 def check_limits(seconds: float | None, memory: int | None) -> None:
@@ -85,7 +85,7 @@ def make_sandboxed(spec: str, limits: Limits) -> Agent:
     return agent
 
 
-class Failure(RuntimeError):  # noqa: N818  of an agent, which loses by it
+class SandboxFailure(RuntimeError):  # noqa: N818  of an agent, which loses by it
     """An agent did not decide.
 
     Args:
@@ -98,7 +98,7 @@ class Failure(RuntimeError):  # noqa: N818  of an agent, which loses by it
         self.reason, self.detail = reason, detail
 
 
-Question = tuple[BoardRows, States, Legal, Keys]  # the arguments of `Agent.act`
+ActArguments = tuple[BoardRows, States, Legal, Keys]  # the arguments of `Agent.act`
 
 
 class SandboxedAgent(Agent):
@@ -129,7 +129,7 @@ class SandboxedAgent(Agent):
         """
         try:
             self._begin()
-        except Failure as failure:
+        except SandboxFailure as failure:
             if failure.reason == "crash":
                 raise AgentError(failure.detail) from None  # which names the agent
             raise AgentError(f"agent {self.spec!r}: cannot be made: {failure.detail}") from None
@@ -146,7 +146,9 @@ class SandboxedAgent(Agent):
         if self._process is not None:
             try:
                 self._answer("prepare", self._boards, seconds=_TO_BEGIN)
-            except Failure:  # it may have ended since: it begins anew when it is asked to decide
+            except (
+                SandboxFailure
+            ):  # it may have ended since: it begins anew when it is asked to decide
                 self.close()
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
@@ -157,35 +159,37 @@ class SandboxedAgent(Agent):
         """
         decided = self.decide(boards, states, legal, keys)
         for move in decided:
-            if isinstance(move, Failure):
+            if isinstance(move, SandboxFailure):
                 raise move
         return np.array(decided, np.int64)
 
     def decide(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
-    ) -> list[int | Failure]:
+    ) -> list[int | SandboxFailure]:
         """Return an action for each game, or how the agent has failed to decide."""
-        each: list[Question] = [
+        each: list[ActArguments] = [
             (boards[i % len(boards)][None], states[i : i + 1], legal[i : i + 1], keys[i : i + 1])
             for i in range(len(states))
         ]
         try:
             if self._process is None:
                 self._begin()
-        except Failure as failure:
+        except SandboxFailure as failure:
             return [failure] * len(states)
         if self.batched:
-            with contextlib.suppress(Failure):  # asked about each alone, it may fail in one only
+            with contextlib.suppress(
+                SandboxFailure
+            ):  # asked about each alone, it may fail in one only
                 return [*self._moves((boards, states, legal, keys))]
         return [self._move(one) for one in each]
 
-    def _move(self, asked: Question) -> int | Failure:
+    def _move(self, asked: ActArguments) -> int | SandboxFailure:
         try:
             return self._moves(asked)[0]
-        except Failure as failure:
+        except SandboxFailure as failure:
             return failure
 
-    def _moves(self, asked: Question) -> list[int]:
+    def _moves(self, asked: ActArguments) -> list[int]:
         """Ask about some games at once."""
         if self._process is None:
             self._begin()
@@ -208,7 +212,7 @@ class SandboxedAgent(Agent):
             self.cost, self.games_at_once, self.batched = known
             if self._boards:
                 self._answer("prepare", self._boards, _TO_BEGIN)
-        except Failure:  # there is a process, but no agent in it
+        except SandboxFailure:  # there is a process, but no agent in it
             self.close()
             raise
 
@@ -229,14 +233,14 @@ class SandboxedAgent(Agent):
             raise
         if "answer" in answer:
             return answer["answer"]
-        failure = Failure(str(answer.get("reason")), str(answer.get("detail")))
+        failure = SandboxFailure(str(answer.get("reason")), str(answer.get("detail")))
         if failure.reason == "memory":  # it keeps what it has got
             self.close()
         raise failure
 
-    def _failed(self, reason: str, detail: str) -> Failure:
+    def _failed(self, reason: str, detail: str) -> SandboxFailure:
         self.close()
-        return Failure(reason, detail)
+        return SandboxFailure(reason, detail)
 
 
 @contextlib.contextmanager

@@ -27,20 +27,20 @@ CAUTION = 0.75  # the largest share of the capital that one pair can cost
 EVEN = 0.5
 
 
-def better(scores: Floats, error: float) -> Literal["a", "b"] | None:
+def better_agent(scores: Floats, error: float) -> Literal["a", "b"] | None:
     """Return which agent is the better one, None if the pairs so far do not tell.
 
     Args:
         scores: of `a` in each pair in the order played, float64 (pairs,) within [0, 1].
         error: the greatest allowed probability to name one if both are equal, or the worse one.
     """
-    for name, capital in zip("ab", capitals(scores), strict=True):
+    for name, capital in zip("ab", capital_processes(scores), strict=True):
         if capital.max(initial=0.0) >= 1 / error:
             return name  # type: ignore[return-value]
     return None
 
 
-def capitals(scores: Floats) -> tuple[Floats, Floats]:
+def capital_processes(scores: Floats) -> tuple[Floats, Floats]:
     """Return the capital after each pair of half a coin bet on `a` and of half a coin bet on `b`.
 
     Args:
@@ -60,7 +60,7 @@ def capitals(scores: Floats) -> tuple[Floats, Floats]:
     return EVEN * np.exp(np.minimum(for_a, 700.0)), EVEN * np.exp(np.minimum(for_b, 700.0))
 
 
-def looks(pairs: int) -> Iterator[int]:
+def interim_looks(pairs: int) -> Iterator[int]:
     """Yield after how many pairs to look, up to the last: always the same, whoever plays them."""
     look = FIRST_LOOK
     while look < pairs:
@@ -69,7 +69,7 @@ def looks(pairs: int) -> Iterator[int]:
     yield pairs
 
 
-def check_error(error: float) -> float:
+def check_error_rate(error: float) -> float:
     """Return an error rate that can be asked for, or raise `ValueError`."""
     if not 1e-9 <= error <= 0.5:
         raise ValueError(f"error: expected a rate from 1e-9 to 0.5, got {error}")

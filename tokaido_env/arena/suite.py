@@ -23,12 +23,12 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from tokaido_env.agents.registry import check_from_file
-from tokaido_env.arena.intervals import Estimate, interquartile_mean, interval_of
-from tokaido_env.arena.ladder import boards_of, hash_of
-from tokaido_env.arena.match import MOST_GAMES, Match
+from tokaido_env.arena.intervals import Estimate, interquartile_mean, percentile_interval
+from tokaido_env.arena.ladder import content_hash, load_boards
+from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.arena.paired_games import Pairs
-from tokaido_env.arena.protocol import OnBoard, counts_of, sheet_of
-from tokaido_env.arena.rating_models import PROBIT, link_of, maximise
+from tokaido_env.arena.protocol import BoardEstimate, pentanomials_by_board, protocol_match
+from tokaido_env.arena.rating_models import PROBIT, maximum_likelihood, model_named
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.arguments import escape_text
@@ -39,7 +39,7 @@ SUITE = Path(__file__).resolve().parent / "tokaido-bench-1.json"
 VERSION = 1  # of suites and of submissions
 RESAMPLES = 2000
 DEFAULT, TEST = "default", "test"  # the two parts of a suite
-MOST_OPPONENTS = 100
+MAX_OPPONENTS = 100
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class SubmissionError(ValueError):
     """A suite or a submission that cannot be used: the message says why and what was expected."""
 
 
-class Part(Struct, frozen=True, dict=True):
+class SuitePart(Struct, frozen=True, dict=True):
     """Boards of a suite, and what is played on them.
 
     Attributes:
@@ -60,7 +60,7 @@ class Part(Struct, frozen=True, dict=True):
 
     boards: Name
     hash: str
-    pairs: Annotated[int, Meta(ge=1, le=MOST_GAMES)]
+    pairs: Annotated[int, Meta(ge=1, le=MAX_GAMES)]
     elo: tuple[Number, ...]
 
     @cached_property
@@ -88,9 +88,9 @@ class Suite(Struct, frozen=True):
     rules: int
     seed: Seed
     link: str
-    opponents: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MOST_OPPONENTS)]
-    default: Part
-    test: Part
+    opponents: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_OPPONENTS)]
+    default: SuitePart
+    test: SuitePart
 
     @classmethod
     def load(cls, path: Path | None = None) -> Suite:
@@ -114,8 +114,8 @@ class Suite(Struct, frozen=True):
             check_from_file(spec, source.name, path.parent)
         for key, part in ((DEFAULT, suite.default), (TEST, suite.test)):
             places = f"{key}.boards", f"{key}.hash"
-            pool = boards_of(source, places, part.boards, part.hash)
-            most = MOST_GAMES // (2 * len(pool) * len(opponents))
+            pool = load_boards(source, places, part.boards, part.hash)
+            most = MAX_GAMES // (2 * len(pool) * len(opponents))
             source.expect(part.pairs <= most, f"{key}.pairs", f"at most {most:,}", part.pairs)
             each = len(part.elo) == len(opponents)
             source.expect(each, f"{key}.elo", "a number for each opponent", part.elo)
@@ -124,34 +124,34 @@ class Suite(Struct, frozen=True):
     @property
     def hash(self) -> str:
         """Sixteen hex digits that change when anything in the suite changes."""
-        return hash_of(super().to_dict())
+        return content_hash(super().to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the suite as plain JSON types, as it stands in a file."""
         return {**super().to_dict(), "hash": self.hash}
 
-    def sheets(self, agent: str) -> list[MatchState]:
+    def match_states(self, agent: str) -> list[MatchState]:
         """Return the matches of an agent: on the default board, then on the test boards.
 
         On both it meets each opponent in turn, on the test boards board after board. Every match
         on a board has luck of its own, the same for all agents.
         """
         return [
-            sheet_of(agent, opponent, part.pool, part.pairs, self.seed, self.name, opponent)
+            protocol_match(agent, opponent, part.pool, part.pairs, self.seed, self.name, opponent)
             for part in (self.default, self.test)
             for opponent in self.opponents
         ]
 
-    def result(self, sheets: Sequence[MatchState]) -> SuiteResult:
+    def result(self, match_states: Sequence[MatchState]) -> SuiteResult:
         """Return what follows from the matches, which are finished."""
-        matches = [sheet.match() for sheet in sheets]
+        matches = [match_state.to_match() for match_state in match_states]
         half = len(self.opponents)
         rng = np.random.default_rng(self.seed)
-        (tb_1,) = strengths_on(self.default, matches[:half], rng).T
-        on_test = strengths_on(self.test, matches[half:], rng)
+        (tb_1,) = strengths_by_board(self.default, matches[:half], rng).T
+        on_test = strengths_by_board(self.test, matches[half:], rng)
         names = self.test.pool.names.tolist()
         boards = [
-            OnBoard.of(one[0], interval_of(one[1:]), str(name), digits=2)
+            BoardEstimate.of(one[0], percentile_interval(one[1:]), str(name), digits=2)
             for name, one in zip(names, on_test.T, strict=True)
         ]
         return SuiteResult(
@@ -160,7 +160,7 @@ class Suite(Struct, frozen=True):
             tb_g=_strength(interquartile_mean(on_test)),
             worst=_worst(boards),
             scores=tuple(
-                Score(one.b, round(one.score, 6), round(other.score, 6))
+                OpponentScore(one.b, round(one.score, 6), round(other.score, 6))
                 for one, other in zip(matches[:half], matches[half:], strict=True)
             ),
             boards=tuple(boards),
@@ -169,16 +169,16 @@ class Suite(Struct, frozen=True):
 
 def _strength(draws: Floats) -> Estimate:
     """Return a strength from that of the games, then of each resample."""
-    return Estimate.of(draws[0], interval_of(draws[1:]), digits=2)
+    return Estimate.of(draws[0], percentile_interval(draws[1:]), digits=2)
 
 
-def _worst(boards: Sequence[OnBoard]) -> OnBoard:
+def _worst(boards: Sequence[BoardEstimate]) -> BoardEstimate:
     """Return the board on which an agent is weakest, the first of equals."""
     return min(boards, key=lambda one: one.value)
 
 
-def strengths_on(
-    part: Part, matches: Sequence[Match], rng: np.random.Generator, resamples: int = RESAMPLES
+def strengths_by_board(
+    part: SuitePart, matches: Sequence[Match], rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> Floats:
     """Return the strength of an agent on each board, (1 + resamples, boards): found, resampled.
 
@@ -190,15 +190,15 @@ def strengths_on(
         rng: of the resamples.
         resamples: how many.
     """
-    counts = np.stack([counts_of(match, len(part.pool)) for match in matches])
-    model = link_of(PROBIT)
+    counts = np.stack([pentanomials_by_board(match, len(part.pool)) for match in matches])
+    model = model_named(PROBIT)
     one_column = np.ones((len(matches), 1))
     found = []
     for board in range(len(part.pool)):
         pairs = Pairs.of_counts(counts[:, board]).with_drawn_pairs(np.ones(len(matches), bool))
         points = pairs.resample(rng, resamples)
         offset = np.broadcast_to(-np.array(part.elo) / model.points, points.shape)
-        skills = maximise(model, one_column, offset, points, pairs.played)
+        skills = maximum_likelihood(model, one_column, offset, points, pairs.played)
         found.append(model.points * skills[:, 0])
     return np.stack(found, axis=1)
 
@@ -206,7 +206,7 @@ def strengths_on(
 # Results and submissions
 
 
-class Score(Struct, frozen=True):
+class OpponentScore(Struct, frozen=True):
     """The share of points of an agent against an opponent, on default and on test boards."""
 
     opponent: Name
@@ -233,16 +233,16 @@ class SuiteResult(Struct, frozen=True):
     agent: Name
     tb_1: Estimate
     tb_g: Estimate
-    worst: OnBoard
-    scores: tuple[Score, ...]
-    boards: Annotated[tuple[OnBoard, ...], Meta(min_length=1)]
+    worst: BoardEstimate
+    scores: tuple[OpponentScore, ...]
+    boards: Annotated[tuple[BoardEstimate, ...], Meta(min_length=1)]
 
     def __post_init__(self) -> None:
         if self.worst != _worst(self.boards):
             raise ValueError("worst: expected the board of the lowest value")
 
 
-class Records(Struct, frozen=True):
+class RecordsEntry(Struct, frozen=True):
     """The file of all games of a submission, beside it.
 
     Attributes:
@@ -260,9 +260,9 @@ class Records(Struct, frozen=True):
             raise ValueError("file: expected the name of a file beside it")
 
     @classmethod
-    def of(cls, path: Path, games: int) -> Records:
+    def of(cls, path: Path, games: int) -> RecordsEntry:
         """Return the entry of a file that holds so many games."""
-        return cls(path.name, sha256_of(path), games)
+        return cls(path.name, file_sha256(path), games)
 
 
 class Submission(SuiteResult, frozen=True):
@@ -274,10 +274,10 @@ class Submission(SuiteResult, frozen=True):
     """
 
     version: int
-    records: Records | None
+    records: RecordsEntry | None
 
     @classmethod
-    def of(cls, result: SuiteResult, records: Records | None) -> Submission:
+    def of(cls, result: SuiteResult, records: RecordsEntry | None) -> Submission:
         """Return the submission of a result."""
         return cls(**asdict(result), version=VERSION, records=records)
 
@@ -294,7 +294,7 @@ class Submission(SuiteResult, frozen=True):
         return source.decode(cls)
 
 
-def sha256_of(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file, 64 hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -21,17 +21,17 @@ from tokaido_env.arena.executors import (
     SerialExecutor,
     agent_spec_of,
     chunked,
-    split,
+    split_work,
 )
 from tokaido_env.arena.game_runner import (
-    Finished,
+    FinishedGames,
     Forfeits,
     GameBatchSpec,
     Numbers,
+    pad_columns,
     play_games,
-    widened,
 )
-from tokaido_env.arena.match import MOST_GAMES, Match, games_to_play
+from tokaido_env.arena.match import MAX_GAMES, Match, unplayed_games
 from tokaido_env.arena.sandbox import Limits
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
@@ -41,7 +41,7 @@ from tokaido_env.core.state import copy_rows
 
 CHUNK = 4096  # games at once
 
-Report = Callable[[int], None]
+OnProgress = Callable[[int], None]
 Seeds = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def play_match(
     seed: int,
     board: Boards = "shikoku",
     *,
-    progress: Report = lambda games: None,
+    progress: OnProgress = lambda games: None,
     executor: Executor | None = None,
 ) -> Match:
     """Play paired games between two agents.
@@ -71,9 +71,9 @@ def play_match(
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
     a, b = as_agent(a), as_agent(b)
-    sheet = MatchState(a.spec, b.spec, games, seed, board)
-    play(sheet, a, b, progress=progress, executor=executor)
-    return sheet.match()
+    match_state = MatchState(a.spec, b.spec, games, seed, board)
+    play_remaining(match_state, a, b, progress=progress, executor=executor)
+    return match_state.to_match()
 
 
 class MatchState:
@@ -96,27 +96,27 @@ class MatchState:
         actions: int8 (games, longest), as in `Match`; -1 throughout where not finished.
         forfeits: of those that were forfeited, by number.
         states: `STATE` (games,), the positions that they begin from; None: the set-up.
-        events: whether whoever plays hands over the events of games too, for records.
-        luck: whether whoever plays counts the luck of games.
+        with_events: whether whoever plays hands over the events of games too, for records.
+        with_luck: whether whoever plays counts the luck of games.
     """
 
     states: States | None = None
-    events = False
-    luck = False
+    with_events = False
+    with_luck = False
 
     def __init__(self, a: str, b: str, games: int, seed: int, board: Boards) -> None:
-        if not 2 <= games <= MOST_GAMES or games % 2:
+        if not 2 <= games <= MAX_GAMES or games % 2:
             raise ValueError(
-                f"games: expected an even number from 2 to {MOST_GAMES:,}, seats are swapped; "
+                f"games: expected an even number from 2 to {MAX_GAMES:,}, seats are swapped; "
                 f"got {games}"
             )
         check_seed(seed)
         pool = BoardPool.load(board)
-        seeds = seeds_of_pairs(seed, games // 2)
+        seeds = pair_seeds(seed, games // 2)
         self._begin(a, b, pool, seeds, pool.indices(seeds))
 
     @classmethod
-    def of_pairs(
+    def from_pairs(
         cls,
         a: str,
         b: str,
@@ -124,7 +124,7 @@ class MatchState:
         seeds: npt.NDArray[np.int64],
         which: npt.NDArray[np.int64],
     ) -> MatchState:
-        """AgentFactory the sheet of a match whose pairs name their seeds and boards.
+        """Return a match of pairs with given seeds and boards.
 
         Args:
             a: spec of one agent.
@@ -133,15 +133,15 @@ class MatchState:
             seeds: int64 (pairs,).
             which: int64 (pairs,), indices into the pool.
         """
-        sheet = cls.__new__(cls)
-        sheet._begin(a, b, pool, seeds, which)
-        return sheet
+        match_state = cls.__new__(cls)
+        match_state._begin(a, b, pool, seeds, which)
+        return match_state
 
     @classmethod
-    def of_one(
+    def for_selfplay(
         cls, agent: str, board: Board, seeds: Seeds, states: States | None = None
     ) -> MatchState:
-        """Make the sheet of games of an agent against itself, each with luck of its own.
+        """Make the match_state of games of an agent against itself, each with luck of its own.
 
         A pair of such games with swapped seats would be the same game twice.
 
@@ -151,16 +151,16 @@ class MatchState:
             seeds: int64 (games,).
             states: `STATE` (games,), to begin from; None: the set-up.
         """
-        sheet = cls.of_pairs(agent, agent, BoardPool.load(board), seeds[:0], seeds[:0])
-        sheet.games, sheet.states = games_to_play(seeds, 0, 0), states
-        sheet.actions = np.full((len(seeds), 0), -1, np.int8)
-        return sheet
+        match_state = cls.from_pairs(agent, agent, BoardPool.load(board), seeds[:0], seeds[:0])
+        match_state.games, match_state.states = unplayed_games(seeds, 0, 0), states
+        match_state.actions = np.full((len(seeds), 0), -1, np.int8)
+        return match_state
 
     @classmethod
-    def by_board(
+    def for_boards(
         cls, a: str, b: str, pool: BoardPool, pairs: int, seed_of: Callable[[str], int]
     ) -> MatchState:
-        """AgentFactory the sheet of a match with as many pairs on each board, board after board.
+        """Return a match with as many pairs on each board, board after board.
 
         Args:
             a: spec of one agent.
@@ -169,9 +169,9 @@ class MatchState:
             pairs: on each of them.
             seed_of: returns the seed of the games on a board, by its name.
         """
-        seeds = [seeds_of_pairs(seed_of(name), pairs) for name in pool.names.tolist()]
+        seeds = [pair_seeds(seed_of(name), pairs) for name in pool.names.tolist()]
         which = np.repeat(np.arange(len(pool)), pairs)
-        return cls.of_pairs(a, b, pool, np.concatenate(seeds), which)
+        return cls.from_pairs(a, b, pool, np.concatenate(seeds), which)
 
     def _begin(
         self,
@@ -183,7 +183,7 @@ class MatchState:
     ) -> None:
         self.a, self.b, self.pool = a, b, pool
         seats = np.arange(2 * len(seeds)) % 2
-        self.games = games_to_play(np.repeat(seeds, 2), seats, np.repeat(which, 2))
+        self.games = unplayed_games(np.repeat(seeds, 2), seats, np.repeat(which, 2))
         self.actions = np.full((len(self.games), 0), -1, np.int8)
         self.forfeits: Forfeits = {}
 
@@ -195,10 +195,10 @@ class MatchState:
         """Which games are finished: bool (games,)."""
         return np.asarray((self.games["decisions"] > 0) | (self.games["forfeit"] > 0))
 
-    def put(self, finished: Finished) -> None:
+    def put(self, finished: FinishedGames) -> None:
         """Fill in finished games."""
         numbers, actions = finished.numbers, finished.actions
-        self.actions = widened(self.actions, actions.shape[1])
+        self.actions = pad_columns(self.actions, actions.shape[1])
         self.actions[numbers, : actions.shape[1]] = actions
         self.games[numbers] = finished.games
         self.forfeits |= finished.forfeits
@@ -209,7 +209,7 @@ class MatchState:
             return [self.pool[0]]
         return [self.pool[which] for which in self.games["board"][numbers].tolist()]
 
-    def match(self, games: int | None = None) -> Match:
+    def to_match(self, games: int | None = None) -> Match:
         """Return the match of all finished pairs, among the first `games` if given."""
         pairs = self.finished[:games:2] & self.finished[1:games:2]
         played = self.games[:games].reshape(-1, 2)[pairs]
@@ -218,23 +218,23 @@ class MatchState:
         return Match(self.a, self.b, played, actions)
 
 
-def play(
-    sheet: MatchState,
+def play_remaining(
+    match_state: MatchState,
     a: Agent,
     b: Agent,
     *,
     games: int | None = None,
-    progress: Report = lambda games: None,
+    progress: OnProgress = lambda games: None,
     executor: Executor | None = None,
 ) -> None:
-    """Play the games of a sheet that are not finished, and fill them in.
+    """Play the games of a match_state that are not finished, and fill them in.
 
     When an agent fails or Ctrl-C comes, what was finished until then is filled in.
 
     Args:
-        sheet: of the match.
-        a: the agent `sheet.a`.
-        b: the agent `sheet.b`.
+        match_state: of the match.
+        a: the agent `match_state.a`.
+        b: the agent `match_state.b`.
         games: play only the first so many.
         progress: called with the number of games finished now and then.
         executor: runs the games, which are the same by any. None: this process, or one for each
@@ -244,28 +244,28 @@ def play(
     Raises:
         IllegalMove, AgentFailed: if an agent failed, naming it, the game and the decision.
     """
-    for finished in finished_games(sheet, a, b, games=games, executor=executor):
+    for finished in games_as_completed(match_state, a, b, games=games, executor=executor):
         progress(len(finished.numbers))
 
 
-def finished_games(
-    sheet: MatchState,
+def games_as_completed(
+    match_state: MatchState,
     a: Agent,
     b: Agent,
     *,
     games: int | None = None,
     executor: Executor | None = None,
-) -> Iterator[Finished]:
+) -> Iterator[FinishedGames]:
     """Play as `play` does; yield games as they have finished and are filled in, each once.
 
     Ctrl-C waits until what was yielded is done with.
     """
     a, b = as_agent(a), as_agent(b)
     with executor_for(a, b, executor) as chosen:
-        for _, finished in chosen.map(_tasks(sheet, a, b, games, chosen.workers), (a, b)):
-            new = finished.part(~sheet.finished[finished.numbers])
+        for _, finished in chosen.map(_tasks(match_state, a, b, games, chosen.workers), (a, b)):
+            new = finished.part(~match_state.finished[finished.numbers])
             if len(new.numbers):
-                sheet.put(new)
+                match_state.put(new)
                 yield new
 
 
@@ -289,7 +289,7 @@ class GamesTask(NamedTuple):
     agents: tuple[tuple[str, str, Limits | None], ...]
     jobs: tuple[GameBatchSpec, ...]
 
-    def run(self, make: AgentFactory) -> Iterator[Finished]:
+    def run(self, make: AgentFactory) -> Iterator[FinishedGames]:
         """Play the games: see `Task.run`."""
         a, b = (make(*agent) for agent in self.agents)
         for job in self.jobs:
@@ -301,33 +301,40 @@ class GamesTask(NamedTuple):
 
 
 def _tasks(
-    sheet: MatchState, a: Agent, b: Agent, games: int | None, workers: int
+    match_state: MatchState, a: Agent, b: Agent, games: int | None, workers: int
 ) -> list[GamesTask]:
-    """Cut the first so many games of a sheet that are not finished into work for an executor."""
-    missing = np.flatnonzero(~sheet.finished[:games])
+    """Split the unfinished games among the first `games` into tasks."""
+    missing = np.flatnonzero(~match_state.finished[:games])
     at_once = max(min(CHUNK, a.games_at_once, b.games_at_once), 1)
     agents = agent_spec_of(a), agent_spec_of(b)
     return [
-        GamesTask(agents, tuple(_job(sheet, part) for part in chunked(some, at_once)))
-        for some in split(missing, workers)
+        GamesTask(agents, tuple(_job(match_state, part) for part in chunked(some, at_once)))
+        for some in split_work(missing, workers)
     ]
 
 
-def _job(sheet: MatchState, numbers: Numbers) -> GameBatchSpec:
-    games = sheet.games[numbers]
+def _job(match_state: MatchState, numbers: Numbers) -> GameBatchSpec:
+    games = match_state.games[numbers]
     used, which = np.unique(games["board"], return_inverse=True)
-    boards = [sheet.pool[number] for number in used.tolist()]
-    states = None if sheet.states is None else copy_rows(sheet.states, numbers)
+    boards = [match_state.pool[number] for number in used.tolist()]
+    states = None if match_state.states is None else copy_rows(match_state.states, numbers)
     return GameBatchSpec(
-        numbers, games, boards, which, len(sheet), states, sheet.events, sheet.luck
+        numbers,
+        games,
+        boards,
+        which,
+        len(match_state),
+        states,
+        match_state.with_events,
+        match_state.with_luck,
     )
 
 
-def play_alone(
+def play_selfplay(
     agent: Agent,
     board: Board,
     seeds: Seeds,
-    progress: Report = lambda games: None,
+    progress: OnProgress = lambda games: None,
     executor: Executor | None = None,
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int8]]:
     """Play whole games of an agent against itself.
@@ -342,17 +349,19 @@ def play_alone(
     Returns:
         `GAME` (n,), and int8 (n, longest), the decisions of each game, -1 after its last.
     """
-    sheet = MatchState.of_one(agent.spec, board, seeds)
-    play(sheet, agent, agent, progress=progress, executor=executor or SerialExecutor())
-    return sheet.games, sheet.actions
+    match_state = MatchState.for_selfplay(agent.spec, board, seeds)
+    play_remaining(
+        match_state, agent, agent, progress=progress, executor=executor or SerialExecutor()
+    )
+    return match_state.games, match_state.actions
 
 
-def play_on(
+def rollout_positions(
     agent: Agent,
     board: Board,
     states: States,
     seeds: Seeds,
-    progress: Report = lambda games: None,
+    progress: OnProgress = lambda games: None,
     executor: Executor | None = None,
 ) -> tuple[Floats, Floats]:
     """Let an agent play positions to the end, on both seats: arguments as for `play_alone`.
@@ -364,12 +373,14 @@ def play_on(
     Returns:
         The results of player_0, 1, 0.5 or 0, and its lead in points: float64 (n,) each.
     """
-    sheet = MatchState.of_one(agent.spec, board, seeds, states)
-    play(sheet, agent, agent, progress=progress, executor=executor or SerialExecutor())
-    points = sheet.games["points"].sum(axis=2, dtype=np.float64)
-    return sheet.games["result"], points[:, 0] - points[:, 1]
+    match_state = MatchState.for_selfplay(agent.spec, board, seeds, states)
+    play_remaining(
+        match_state, agent, agent, progress=progress, executor=executor or SerialExecutor()
+    )
+    points = match_state.games["points"].sum(axis=2, dtype=np.float64)
+    return match_state.games["result"], points[:, 0] - points[:, 1]
 
 
-def seeds_of_pairs(seed: int, pairs: int) -> npt.NDArray[np.int64]:
+def pair_seeds(seed: int, pairs: int) -> npt.NDArray[np.int64]:
     """Return the seeds of the pairs of a match, int64 (pairs,)."""
     return np.array([arena_seed(seed, pair) for pair in range(pairs)], np.int64)

@@ -38,7 +38,9 @@ _MOVES = (  # of the characters, as bits
 )
 
 
-def note_luck(games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory) -> None:
+def store_luck(
+    games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory
+) -> None:
     """Write to `GAME` (n,) the luck of those of its games that were played through."""
     each = np.zeros(len(played.states))  # by event, 0 for decisions and in the set-up
     boards, outcomes = played.board.record, played.outcomes

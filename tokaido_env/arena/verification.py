@@ -13,7 +13,7 @@ import numpy as np
 from tokaido_env.agent import Agent
 from tokaido_env.arena.game_runner import Numbers
 from tokaido_env.arena.records import read_records
-from tokaido_env.arena.suite import Submission, SubmissionError, Suite, SuiteResult, sha256_of
+from tokaido_env.arena.suite import Submission, SubmissionError, Suite, SuiteResult, file_sha256
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS
@@ -26,7 +26,7 @@ REPEATS = 5
 """How often decisions are timed; the median counts."""
 
 
-class Verified(NamedTuple):
+class VerifiedSubmission(NamedTuple):
     """A submission that is what it says.
 
     Attributes:
@@ -49,7 +49,7 @@ def verify(
     seed: int = 0,
     agent: Agent | None = None,
     progress: Callable[[str], None] = lambda what: None,
-) -> Verified:
+) -> VerifiedSubmission:
     """Verify a submission.
 
     Each game is replayed from its seed: every decision legal, every outcome of chance that of the
@@ -75,77 +75,80 @@ def verify(
     where = str_short(path, MOST_PATH)
     if submitted.records is None:
         raise SubmissionError(f"{where}: records: expected a file of all games, it names none")
-    sheets = suite.sheets(submitted.agent)
+    match_states = suite.match_states(submitted.agent)
     records = path.parent / submitted.records.file
     progress("games are replayed")
-    games = _replayed(records, sheets)
+    games = _replayed(records, match_states)
     repeated = 0
     rng = np.random.default_rng(seed)
-    for sheet in sheets:
-        numbers = np.sort(rng.permutation(len(sheet))[: ceil(share * len(sheet))])
-        for side, player in enumerate((agent, make(sheet.b))):
+    for match_state in match_states:
+        numbers = np.sort(rng.permutation(len(match_state))[: ceil(share * len(match_state))])
+        for side, player in enumerate((agent, make(match_state.b))):
             if player is not None and len(numbers):
-                progress(f"{player.spec} decides again, on {sheet.pool.name}")
-                repeated += _repeated(records, sheet, numbers, player, side)
-    found = sha256_of(records)
+                progress(f"{player.spec} decides again, on {match_state.pool.name}")
+                repeated += _repeated(records, match_state, numbers, player, side)
+    found = file_sha256(records)
     if found != submitted.records.sha256:
         raise SubmissionError(
             f"{where}: records: sha256: expected {found} of {str_short(records.name)}, got "
             f"{repr_short(submitted.records.sha256)}: it was changed after it was submitted"
         )
     progress("the numbers are made anew")
-    result = suite.result(sheets)
+    result = suite.result(match_states)
     _compare(where, submitted, result)
-    return Verified(result, games, repeated)
+    return VerifiedSubmission(result, games, repeated)
 
 
-def _replayed(path: Path, sheets: Sequence[MatchState]) -> int:
-    """Fill all games of a record file into the sheets; refuse one that lacks games."""
+def _replayed(path: Path, match_states: Sequence[MatchState]) -> int:
+    """Fill all games of a record file into the match_states; refuse one that lacks games."""
     where = str_short(path, MOST_PATH)
     try:
         if standing(path) not in (FILE, NOTHING):
             raise SubmissionError(f"{where}: records: expected a file, it is {standing(path)}")
-        games = read_records(path, sheets)
+        games = read_records(path, match_states)
     except OSError as error:
         raise SubmissionError(f"{where}: records: cannot be read: {error.strerror}") from None
-    for sheet in sheets:
-        if sheet.forfeits:
+    for match_state in match_states:
+        if match_state.forfeits:
+            game = _place(match_state, min(match_state.forfeits))
             raise SubmissionError(
-                f"{where}: {_place(sheet, min(sheet.forfeits))} was forfeited: expected games that "
-                "were played to their end, for nobody can verify how an agent failed"
+                f"{where}: {game} was forfeited: expected games that were played to their end, "
+                "since a failure cannot be verified"
             )
-        missing = np.flatnonzero(~sheet.finished)
+        missing = np.flatnonzero(~match_state.finished)
         if len(missing):
-            total = sum(map(len, sheets))
+            total = sum(map(len, match_states))
             raise SubmissionError(
                 f"{str_short(path, MOST_PATH)}: holds {games:,} of {total:,} games: expected "
-                f"{_place(sheet, int(missing[0]))}"
+                f"{_place(match_state, int(missing[0]))}"
             )
     return games
 
 
-def _repeated(path: Path, sheet: MatchState, numbers: Numbers, agent: Agent, side: int) -> int:
-    again = decide_again(sheet, numbers, agent, side)
+def _repeated(
+    path: Path, match_state: MatchState, numbers: Numbers, agent: Agent, side: int
+) -> int:
+    again = repeat_decisions(match_state, numbers, agent, side)
     if again.different is not None:
         raise SubmissionError(
             f"{str_short(path, MOST_PATH)}: "
-            + _told(sheet, again.different, (sheet.a, sheet.b)[side])
+            + _told(match_state, again.different, (match_state.a, match_state.b)[side])
         )
     return again.decisions
 
 
-def _told(sheet: MatchState, different: Different, agent: str) -> str:
+def _told(match_state: MatchState, different: DecisionMismatch, agent: str) -> str:
     recorded, decided = (LABELS[i] for i in (different.recorded, different.decided))
-    where = f"{_place(sheet, different.game)}, decision {different.decision}"
+    where = f"{_place(match_state, different.game)}, decision {different.decision}"
     return f"{where}: {repr_short(agent)} decides {decided!r}, the record has {recorded!r}"
 
 
-def _place(sheet: MatchState, number: int) -> str:
-    game = sheet.games[number]
-    board = sheet.pool[int(game["board"])].name
+def _place(match_state: MatchState, number: int) -> str:
+    game = match_state.games[number]
+    board = match_state.pool[int(game["board"])].name
     return (
-        f"game {number + 1} of {len(sheet)} against {repr_short(sheet.b)} on {str_short(board)}, "
-        f"seed {game['seed']}, seat {game['seat_of_a']}"
+        f"game {number + 1} of {len(match_state)} against {repr_short(match_state.b)} on "
+        f"{str_short(board)}, seed {game['seed']}, seat {game['seat_of_a']}"
     )
 
 
@@ -160,7 +163,7 @@ def _compare(where: str, submitted: SuiteResult, found: SuiteResult) -> None:
             )
 
 
-class Different(NamedTuple):
+class DecisionMismatch(NamedTuple):
     """A decision that an agent did not repeat.
 
     Attributes:
@@ -176,7 +179,7 @@ class Different(NamedTuple):
     decided: int
 
 
-class Again(NamedTuple):
+class RepeatedDecisions(NamedTuple):
     """Decisions that were asked for again.
 
     Attributes:
@@ -187,31 +190,33 @@ class Again(NamedTuple):
 
     decisions: int
     seconds: float
-    different: Different | None
+    different: DecisionMismatch | None
 
 
-def decide_again(sheet: MatchState, numbers: Numbers, agent: Agent, side: int) -> Again:
+def repeat_decisions(
+    match_state: MatchState, numbers: Numbers, agent: Agent, side: int
+) -> RepeatedDecisions:
     """Ask an agent for all its decisions of some finished games, at the positions of these games.
 
     An agent has nothing but the position and the random number of the decision, which follows from
     the seed of the game: it decides as it did.
 
     Args:
-        sheet: of the match.
+        match_state: of the match.
         numbers: int64 (k,), of the games.
         agent: the agent.
         side: 0 for agent `a` of the match, 1 for `b`.
     """
-    games = sheet.games[numbers]
-    boards = sheet.boards_of(numbers)
+    games = match_state.games[numbers]
+    boards = match_state.boards_of(numbers)
     agent.prepare(list({id(board): board for board in boards}.values()))
     batch = Batch(len(numbers), boards, autoreset=False, observation=None)
     batch.begin(np.arange(len(batch)), games["seed"])
     running, asked, seconds = np.arange(len(batch)), 0, 0.0
-    different: list[Different] = []
+    different: list[DecisionMismatch] = []
     while len(running):
         at = batch.slots["decisions"][running]
-        moves = sheet.actions[numbers[running], at].astype(np.int64)
+        moves = match_state.actions[numbers[running], at].astype(np.int64)
         own = batch.states["player"][running] == (games["seat_of_a"][running] ^ side)
         if own.any():
             places = running[own]
@@ -224,7 +229,9 @@ def decide_again(sheet: MatchState, numbers: Numbers, agent: Agent, side: int) -
             asked += len(places)
             for i in np.flatnonzero(chosen != moves[own])[:1].tolist():
                 game, decision = int(numbers[places[i]]), int(at[own][i])
-                different.append(Different(game, decision, int(moves[own][i]), int(chosen[i])))
+                different.append(
+                    DecisionMismatch(game, decision, int(moves[own][i]), int(chosen[i]))
+                )
         batch.advance(running, moves, check=False)
         running = running[~batch.over[running]]
-    return Again(asked, seconds, min(different, default=None))
+    return RepeatedDecisions(asked, seconds, min(different, default=None))

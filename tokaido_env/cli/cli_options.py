@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import EXECUTORS, Executor, open_executor
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.match_series import Result, Watch, play_series
-from tokaido_env.arena.rating_models import LINKS
-from tokaido_env.arena.ratings import LINK, Rating
-from tokaido_env.arena.records import Records
-from tokaido_env.arena.tournament import MatchState, Report
+from tokaido_env.arena.match_series import MatchResult, Monitor, play_series
+from tokaido_env.arena.rating_models import RATING_MODELS
+from tokaido_env.arena.ratings import DEFAULT_MODEL, Rating
+from tokaido_env.arena.records import RecordFile
+from tokaido_env.arena.tournament import MatchState, OnProgress
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.command import INTERRUPTED
 from tokaido_env.core.arguments import escape_text
@@ -57,9 +57,9 @@ def add_link(parser: argparse.ArgumentParser) -> None:
     """Add the option that chooses the link of ratings."""
     parser.add_argument(
         "--rating-model",
-        choices=tuple(LINKS),
-        default=LINK,
-        help=f"what share of points a difference in rating is worth ({LINK})",
+        choices=tuple(RATING_MODELS),
+        default=DEFAULT_MODEL,
+        help=f"what share of points a difference in rating is worth ({DEFAULT_MODEL})",
     )
 
 
@@ -74,7 +74,7 @@ def save_results(
     options: argparse.Namespace,
     board: BoardPool,
     agents: list[str],
-    results: list[Result],
+    results: list[MatchResult],
     ratings: list[Rating],
     scale: Scale,
     ranked: Sequence[Standing] | None = None,
@@ -118,67 +118,69 @@ def _adjusted(match: Match) -> dict[str, Any] | None:
 
 
 def bar(
-    sheet: MatchState, number: str, title: str = "", note: Callable[[], str] = str
-) -> AbstractContextManager[Report]:
+    match_state: MatchState, number: str, title: str = "", note: Callable[[], str] = str
+) -> AbstractContextManager[OnProgress]:
     """Return the bar of a match.
 
     Args:
-        sheet: of the match.
+        match_state: of the match.
         number: what stands before the title.
         title: "" for the two agents.
         note: as for `match_bar`.
     """
-    title = f"{number} {title or f'{sheet.a} – {sheet.b}'}"
-    return match_bar(title, len(sheet), int(sheet.finished.sum()), note)
+    title = f"{number} {title or f'{match_state.a} – {match_state.b}'}"
+    return match_bar(title, len(match_state), int(match_state.finished.sum()), note)
 
 
 def play_kept(
     pairs: Sequence[tuple[Agent, Agent]],
-    sheets: Sequence[MatchState],
-    records: Records | None,
+    match_states: Sequence[MatchState],
+    records: RecordFile | None,
     *,
     executor: str | None,
-    watch: Watch,
+    monitor: Monitor,
     error: float | None = None,
-) -> tuple[list[Result], BaseException | None]:
+) -> tuple[list[MatchResult], BaseException | None]:
     """Play matches to their end, or until they are decided, with the games of records taken over.
 
     Args:
         pairs: the two agents of each match.
-        sheets: of the matches, which are filled in.
+        match_states: of the matches, which are filled in.
         records: games are appended as they finish, and sorted once all are there.
         executor: as for `chosen_executor`.
-        watch: shows a bar of each match.
+        monitor: shows a bar of each match.
         error: as for `play_series`, which also tells of what is returned.
     """
     if records is not None:
         _tell_taken(records)
     with chosen_executor(executor) as chosen:
         results, stopped = play_series(
-            *(pairs, sheets), error=error, records=records, watch=watch, executor=chosen
+            *(pairs, match_states), error=error, records=records, monitor=monitor, executor=chosen
         )
     if stopped is None and records is not None:
         records.sort()
     return results, stopped
 
 
-def _tell_taken(records: Records) -> None:
+def _tell_taken(records: RecordFile) -> None:
     """Say how many games a record file held."""
-    if records.dropped:
+    if records.dropped_bytes:
         print("evaluate: the last line of the records was cut short: dropped", file=sys.stderr)
-    if records.others:
-        print(f"evaluate: {records.others:,} games of others stay in the file", file=sys.stderr)
-    if records.taken:
-        print(f"evaluate: {records.taken:,} games taken over", file=sys.stderr)
+    if records.other_games:
+        print(
+            f"evaluate: {records.other_games:,} games of others stay in the file", file=sys.stderr
+        )
+    if records.loaded:
+        print(f"evaluate: {records.loaded:,} games taken over", file=sys.stderr)
 
 
-def tell_forfeits(sheets: Sequence[MatchState]) -> None:
+def tell_forfeits(match_states: Sequence[MatchState]) -> None:
     """Say who has forfeited games, how many, and why the first."""
     found: dict[str, list[Forfeit]] = defaultdict(list)
-    for sheet in sheets:
-        for number, forfeit in sorted(sheet.forfeits.items()):
-            own = forfeit.seat == sheet.games["seat_of_a"][number]
-            found[sheet.a if own else sheet.b].append(forfeit)
+    for match_state in match_states:
+        for number, forfeit in sorted(match_state.forfeits.items()):
+            own = forfeit.seat == match_state.games["seat_of_a"][number]
+            found[match_state.a if own else match_state.b].append(forfeit)
     for name, forfeits in found.items():
         counts = Counter(forfeit.reason for forfeit in forfeits)
         why = ", ".join(f"{reason} {counts[reason]:,}" for reason in REASONS if counts[reason])
@@ -187,10 +189,12 @@ def tell_forfeits(sheets: Sequence[MatchState]) -> None:
         print(f"evaluate: {escape_text(name)} forfeits {games} ({why}): {first}", file=sys.stderr)
 
 
-def tell_stopped(stopped: BaseException, sheets: Sequence[MatchState], records: Path | None) -> int:
+def tell_stopped(
+    stopped: BaseException, match_states: Sequence[MatchState], records: Path | None
+) -> int:
     """Say what has stopped matches and how far they are; return the exit status."""
     interrupted = isinstance(stopped, KeyboardInterrupt)
-    played, total = sum(int(s.finished.sum()) for s in sheets), sum(map(len, sheets))
+    played, total = sum(int(s.finished.sum()) for s in match_states), sum(map(len, match_states))
     kept = "" if records is None else f", all in {records}: call again to go on"
     print(f"evaluate: {'interrupted' if interrupted else stopped}", file=sys.stderr)
     print(f"evaluate: {played:,} of {total:,} games were played{kept}", file=sys.stderr)

@@ -34,12 +34,12 @@ from tokaido_env.agents.registry import check_names, entrant, policy_of
 from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.match_series import Result
+from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.rating_models import RatingError
-from tokaido_env.arena.ratings import Rating, anchor_of, fit, rate_matches
-from tokaido_env.arena.records import Records, merge, read_shard, shard
-from tokaido_env.arena.sandbox import CAN_FORK, MEMORY, Limits, check_limits, make_sandboxed
-from tokaido_env.arena.sequential_test import check_error
+from tokaido_env.arena.ratings import Rating, anchor_of, goodness_of_fit, rate_matches
+from tokaido_env.arena.records import RecordFile, merge_records, parse_shard, shard
+from tokaido_env.arena.sandbox import CAN_FORK, DEFAULT_MEMORY, Limits, check_limits, make_sandboxed
+from tokaido_env.arena.sequential_test import check_error_rate
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.calibrate import calibrate_agent
@@ -150,7 +150,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         "it plays in a process of its own; or all stops there (forfeit, if there can be one)",
     )
     add("--move-seconds", type=float, metavar="S", help="a decision of such an agent, at most")
-    add("--memory", type=int, metavar="MIB", help=f"of its process, at most ({MEMORY})")
+    add("--memory", type=int, metavar="MIB", help=f"of its process, at most ({DEFAULT_MEMORY})")
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -159,26 +159,30 @@ def _evaluate(options: argparse.Namespace) -> int:
     agents = [_make(spec, options) for spec in options.agents]
     names, met = options.names, list(combinations(range(len(agents)), 2))
     pairs = [(agents[i], agents[j]) for i, j in met]
-    sheets = [MatchState(names[i], names[j], options.games, options.seed, board) for i, j in met]
+    match_states = [
+        MatchState(names[i], names[j], options.games, options.seed, board) for i, j in met
+    ]
     if options.shard is not None:
-        sheets = [shard(sheet, *read_shard(options.shard)) for sheet in sheets]
-    for sheet in sheets:
-        sheet.luck = options.luck_adjusted
+        match_states = [
+            shard(match_state, *parse_shard(options.shard)) for match_state in match_states
+        ]
+    for match_state in match_states:
+        match_state.with_luck = options.luck_adjusted
     results, stopped = play_kept(
-        *(pairs, sheets),
-        None if options.records is None else Records(options.records, sheets, names),
+        *(pairs, match_states),
+        None if options.records is None else RecordFile(options.records, match_states, names),
         executor=options.executor,
-        watch=lambda sheet, number: bar(sheet, f"{number}/{len(pairs)}"),
+        monitor=lambda match_state, number: bar(match_state, f"{number}/{len(pairs)}"),
         error=options.error if options.until_decided else None,
     )
     rated = _rate(results, options, complete=stopped is None)
     _tell(rated, options, board, _title(options, board))
-    tell_forfeits(sheets)
+    tell_forfeits(match_states)
     if timed := _timed(options):
         print(timed)
     if stopped is not None:
-        return tell_stopped(stopped, sheets, options.records)
-    _draw(rated, options, board, sheets)
+        return tell_stopped(stopped, match_states, options.records)
+    _draw(rated, options, board, match_states)
     return 0
 
 
@@ -202,7 +206,7 @@ def _timed(options: argparse.Namespace) -> str | None:
 def _make(spec: str, options: argparse.Namespace) -> Agent:
     if options.on_failure == "stop":
         return make(spec)
-    memory = MEMORY if options.memory is None else options.memory
+    memory = DEFAULT_MEMORY if options.memory is None else options.memory
     return make_sandboxed(spec, Limits(options.move_seconds, memory))
 
 
@@ -213,8 +217,8 @@ def _merge(options: argparse.Namespace) -> int:
     check_outputs(options.json, options.report, folder=options.plots, read=options.from_records)
     check_replays(options.replays, options.report)
     given = None if options.board == "shikoku" else options.board
-    found = merge(options.from_records, given, luck=options.luck_adjusted)
-    whole = [sheet for sheet in found.sheets if len(sheet.match().games)]
+    found = merge_records(options.from_records, given, luck=options.luck_adjusted)
+    whole = [match_state for match_state in found.match_states if len(match_state.to_match().games)]
     if found.unpaired:
         print(
             f"evaluate: {found.unpaired:,} of {found.games:,} games have none with swapped seats "
@@ -224,7 +228,11 @@ def _merge(options: argparse.Namespace) -> int:
     if not whole:
         raise ValueError("--from-records: expected pairs of games with swapped seats, got none")
     board = whole[0].pool
-    rated = _rate([Result(sheet.match(), None) for sheet in whole], options, complete=False)
+    rated = _rate(
+        [MatchResult(match_state.to_match(), None) for match_state in whole],
+        options,
+        complete=False,
+    )
     options.names = list(dict.fromkeys(name for m, _ in rated.results for name in (m.a, m.b)))
     files = "1 file" if len(options.from_records) == 1 else f"{len(options.from_records)} files"
     _tell(rated, options, board, f"{found.games:,} games of {files}, board {board.name}")
@@ -242,7 +250,7 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--move-seconds, --memory: expected with --on-failure forfeit")
     if options.error is not None and not options.until_decided:
         raise ValueError("--error: expected together with --until-decided")
-    options.error = check_error(ERROR if options.error is None else options.error)
+    options.error = check_error_rate(ERROR if options.error is None else options.error)
     check_executor(options.executor)
     # Records are appended: a link to them stays one.
     records = None if options.records is None else options.records.resolve()
@@ -264,14 +272,14 @@ class _Rated(NamedTuple):
         ranked: the standings.
     """
 
-    results: list[Result]
+    results: list[MatchResult]
     different: list[Match]
     ratings: list[Rating]
     scale: Scale
     ranked: list[Standing]
 
 
-def _rate(results: list[Result], options: argparse.Namespace, *, complete: bool) -> _Rated:
+def _rate(results: list[MatchResult], options: argparse.Namespace, *, complete: bool) -> _Rated:
     """Rate the agents; what was stopped may say too little for that."""
     matches = [result.match for result in results]
     # An agent may meet itself, or be named twice: the same games would count twice.
@@ -279,7 +287,7 @@ def _rate(results: list[Result], options: argparse.Namespace, *, complete: bool)
     ratings: list[Rating] = []
     try:
         if different:
-            ratings = rate_matches(different, link=options.rating_model, seed=options.seed)
+            ratings = rate_matches(different, model=options.rating_model, seed=options.seed)
     except RatingError:
         if complete:
             raise
@@ -307,7 +315,7 @@ def _tell(rated: _Rated, options: argparse.Namespace, board: BoardPool, title: s
         title = "Matches"
     if scale.anchor is not None:
         print(tables.relative(scale.link, scale.anchor))
-        found = fit(different, link=scale.link)
+        found = goodness_of_fit(different, model=scale.link)
         if found.df:
             print(tables.fit_line(found))
         print()
@@ -319,7 +327,7 @@ def _tell(rated: _Rated, options: argparse.Namespace, board: BoardPool, title: s
     print(f"{len(results)} matches: --all-matches prints them, --report and --json hold them")
 
 
-def _show_matches(results: list[Result], options: argparse.Namespace, title: str) -> None:
+def _show_matches(results: list[MatchResult], options: argparse.Namespace, title: str) -> None:
     matches = [result.match for result in results]
     tables.print_table(tables.matches_table(matches, title))
     if options.luck_adjusted:
@@ -330,7 +338,7 @@ def _show_matches(results: list[Result], options: argparse.Namespace, title: str
 
 
 def _draw(
-    rated: _Rated, options: argparse.Namespace, board: BoardPool, sheets: list[MatchState]
+    rated: _Rated, options: argparse.Namespace, board: BoardPool, match_states: list[MatchState]
 ) -> None:
     """Write figures and the page, if asked for."""
     from tokaido_env.report.figures import write_plots
@@ -341,7 +349,7 @@ def _draw(
         options.plots.mkdir(exist_ok=True)
         write_plots(matches, rated.ratings, options.plots)
     if options.report is not None:
-        games = write_games(matches, sheets, options.report, options.replays)
+        games = write_games(matches, match_states, options.report, options.replays)
         write_report(
             *(matches, rated.ratings, options.report),
             title=_heading(options.names),

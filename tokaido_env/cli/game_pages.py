@@ -41,13 +41,16 @@ def folder_of(report: Path) -> Path:
 
 
 def write_games(
-    matches: Sequence[Match], sheets: Sequence[MatchState], report: Path, each: int | None = None
+    matches: Sequence[Match],
+    match_states: Sequence[MatchState],
+    report: Path,
+    each: int | None = None,
 ) -> list[Links]:
     """Write some games of each match as pages.
 
     Args:
         matches: finished.
-        sheets: of the matches, which may hold more games.
+        match_states: of the matches, which may hold more games.
         report: the page that is to link the games; they are written beside it.
         each: how many of a match; None: as many as are written in about a minute.
 
@@ -65,11 +68,13 @@ def write_games(
     folder.mkdir(exist_ok=True)
     links: list[Links] = []
     with match_bar("pages", sum(min(each, m.results.size) for m in matches), 0) as progress:
-        for number, (match, sheet) in enumerate(zip(matches, sheets, strict=True), start=1):
+        for number, (match, match_state) in enumerate(
+            zip(matches, match_states, strict=True), start=1
+        ):
             chosen = choose_games(match, each)
             path = folder / f"match-{number}.html"
-            records = records_of(sheet, _numbers(match, sheet)[chosen])
-            write_text(path, replay_page(records, sheet.pool, packed=True))
+            records = records_of(match_state, _numbers(match, match_state)[chosen])
+            write_text(path, replay_page(records, match_state.pool, packed=True))
             href = quote(f"{folder.name}/{path.name}")
             links.append({game: f"{href}#game={i}" for i, game in enumerate(chosen, start=1)})
             progress(len(chosen))
@@ -88,7 +93,7 @@ def choose_games(match: Match, count: int) -> list[int]:
     return [int(order[round(place)]) for place in places]
 
 
-def _numbers(match: Match, sheet: MatchState) -> Numbers:
-    """Return which games of the sheet are those of the match."""
-    pairs = sheet.finished.reshape(-1, 2).all(axis=1)
+def _numbers(match: Match, match_state: MatchState) -> Numbers:
+    """Return which games of the match_state are those of the match."""
+    pairs = match_state.finished.reshape(-1, 2).all(axis=1)
     return np.flatnonzero(np.repeat(pairs, 2))[: match.results.size]

@@ -15,23 +15,23 @@ from tokaido_env.arena import placement
 from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.ladder import (
     Ladder,
-    Play,
-    games_in_order,
-    is_rung,
+    PlayMatch,
+    epsilon_baselines,
+    is_epsilon_baseline,
     ladder_for,
+    ladder_schedule,
     make_ladder,
-    rungs_of,
 )
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.match_series import Result
+from tokaido_env.arena.match_series import MatchResult
 from tokaido_env.arena.ratings import (
     ANCHORS,
-    fit,
+    goodness_of_fit,
+    rate_adjacent,
     rate_differences,
     rate_matches,
-    rate_steps,
 )
-from tokaido_env.arena.tournament import MatchState, play
+from tokaido_env.arena.tournament import MatchState, play_remaining
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.cli.cli_options import (
     Scale,
@@ -53,12 +53,12 @@ def tell(ladder: Ladder, as_json: Path | None, as_markdown: Path | None) -> None
     """Print the tables of a finished ladder, and write them where that is asked for."""
     link, seed = ladder.link, ladder.seed
     apart = _rated_apart(ladder)
-    rated = [r for r in ladder.agents if apart is None or not is_rung(r.agent)]
-    fitted = fit(ladder.matches, link=link)
-    differences = rate_differences(ladder.matches, link=link, seed=seed)
+    rated = [r for r in ladder.agents if apart is None or not is_epsilon_baseline(r.agent)]
+    fitted = goodness_of_fit(ladder.matches, model=link)
+    differences = rate_differences(ladder.matches, model=link, seed=seed)
     differences = differences.among([rating.agent for rating in rated])
     title = f"Ladder {ladder.hash}, board {ladder.board}, {tables.scale_of(link, ladder.anchor)}"
-    steps = rate_steps(ladder.matches, link=link, seed=seed)
+    steps = rate_adjacent(ladder.matches, model=link, seed=seed)
     shown = [
         (tables.steps_table(title, rated, steps), f"All matches: {tables.fit_line(fitted)}"),
         *([] if apart is None else [apart.shown]),
@@ -91,14 +91,14 @@ class _Apart(NamedTuple):
 
 def _rated_apart(ladder: Ladder) -> _Apart | None:
     """Rate the agents that err at random by the matches between them, None if there are none."""
-    found = rungs_of(ladder)
+    found = epsilon_baselines(ladder)
     if found is None:
         return None
     (matches, anchor), link, seed = found, ladder.link, ladder.seed
-    ratings = rate_matches(matches, anchor=anchor, link=link, seed=seed)
-    fitted = fit(matches, link=link)
+    ratings = rate_matches(matches, anchor=anchor, model=link, seed=seed)
+    fitted = goodness_of_fit(matches, model=link)
     title = f"A share of moves at random, a scale of its own: {tables.scale_of(link, anchor)}"
-    table = tables.steps_table(title, ratings, rate_steps(matches, link=link, seed=seed))
+    table = tables.steps_table(title, ratings, rate_adjacent(matches, model=link, seed=seed))
     agents = [rating.to_dict() for rating in ratings]
     return _Apart(
         (table, f"Their matches: {tables.fit_line(fitted)}"),
@@ -129,15 +129,15 @@ def place_agent(arguments: list[str]) -> int:
     trusted = [spec, options.agent, *options.allow_python_agents]
     loaded = Ladder.load(options.ladder, board, trusted)
     with _player(options, loaded.pool) as play_two:
-        rated = placement.rate(
+        rated = placement.rate_on_ladder(
             *(spec, loaded),
             play=play_two,
             seed=options.seed,
             opponents=options.opponents,
-            thorough=options.include_slow,
+            include_slow=options.include_slow,
         )
     if options.json is not None:
-        results = [Result(match, None) for match in rated.matches]
+        results = [MatchResult(match, None) for match in rated.matches]
         scale = Scale(loaded.link, loaded.anchor)
         save_results(options, loaded.pool, [spec], results, [rated.rating], scale)
     title = f"seed {options.seed}, board {loaded.pool.name}"
@@ -167,11 +167,11 @@ def build_ladder(arguments: list[str]) -> int:
     specs = [make(spec).spec for spec in options.agents]
     if options.anchor is not None:
         check_choice("--anchor", options.anchor, specs)
-    games = games_in_order(specs, options.games, options.max_distance)
+    games = ladder_schedule(specs, options.games, options.max_distance)
     with _player(options, board) as play_two:
         made = make_ladder(
             *(specs, games, options.seed, board, play_two, options.ladder),
-            link=options.rating_model,
+            model=options.rating_model,
             anchor=options.anchor,
         )
     tell(made, options.json, options.markdown)
@@ -189,15 +189,15 @@ def _ladder_options(
 
 
 @contextmanager
-def _player(options: argparse.Namespace, board: BoardPool) -> Iterator[Play]:
+def _player(options: argparse.Namespace, board: BoardPool) -> Iterator[PlayMatch]:
     """Give what plays a match of two specs: at most so many games, with a seed."""
 
     def play_two(a: str, b: str, games: int, seed: int) -> Match:
         agents = make(a), make(b)
-        sheet = MatchState(a, b, min(games, options.games), seed, board)
-        with bar(sheet, "") as progress:
-            play(sheet, *agents, progress=progress, executor=executor)
-        return sheet.match()
+        match_state = MatchState(a, b, min(games, options.games), seed, board)
+        with bar(match_state, "") as progress:
+            play_remaining(match_state, *agents, progress=progress, executor=executor)
+        return match_state.to_match()
 
     with chosen_executor(options.executor) as executor:
         yield play_two

@@ -22,9 +22,15 @@ from tokaido_env.agents.registry import policy_of
 from tokaido_env.arena import records as match_records
 from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.generalisation import Generalisation
-from tokaido_env.arena.suite import Records, Submission, SubmissionError, Suite
+from tokaido_env.arena.suite import RecordsEntry, Submission, SubmissionError, Suite
 from tokaido_env.arena.tournament import MatchState
-from tokaido_env.arena.verification import REPEATS, SHARE, Again, decide_again, verify
+from tokaido_env.arena.verification import (
+    REPEATS,
+    SHARE,
+    RepeatedDecisions,
+    repeat_decisions,
+    verify,
+)
 from tokaido_env.cli.cli_options import add_executor, bar, play_kept, tell_stopped
 from tokaido_env.cli.command import program
 from tokaido_env.core.arguments import check_seed, escape_text
@@ -88,20 +94,24 @@ def _check(
 
 def _play(
     agents: Sequence[tuple[Agent, Agent]],
-    sheets: Sequence[MatchState],
+    match_states: Sequence[MatchState],
     options: argparse.Namespace,
     note: Callable[[MatchState], str],
 ) -> int:
     """Play the matches of a protocol, or go on with them; return 0, or the status of a stop."""
-    path, count = options.records, len(sheets)
+    path, count = options.records, len(match_states)
     _, stopped = play_kept(
-        *(agents, sheets, None if path is None else match_records.Records(path, sheets)),
+        *(
+            agents,
+            match_states,
+            None if path is None else match_records.RecordFile(path, match_states),
+        ),
         executor=options.executor,
-        watch=lambda sheet, number: bar(
-            sheet, f"{number}/{count}", sheet.pool.name, lambda: note(sheet)
+        monitor=lambda match_state, number: bar(
+            match_state, f"{number}/{count}", match_state.pool.name, lambda: note(match_state)
         ),
     )
-    return 0 if stopped is None else tell_stopped(stopped, sheets, options.records)
+    return 0 if stopped is None else tell_stopped(stopped, match_states, options.records)
 
 
 def _write(path: Path | None, data: dict[str, Any]) -> None:
@@ -146,17 +156,17 @@ def suite(arguments: Sequence[str]) -> int:
 
 
 def _measure_by_suite(agent: Agent, chosen: Suite, options: argparse.Namespace) -> int:
-    sheets = chosen.sheets(agent.spec)
-    agents = [(agent, make(sheet.b)) for sheet in sheets]
-    status = _play(agents, sheets, options, lambda sheet: f" against {sheet.b}")
+    match_states = chosen.match_states(agent.spec)
+    agents = [(agent, make(match_state.b)) for match_state in match_states]
+    status = _play(agents, match_states, options, lambda match_state: f" against {match_state.b}")
     if status:
         return status
-    result, games = chosen.result(sheets), sum(map(len, sheets))
-    records = None if options.records is None else Records.of(options.records, games)
+    result, games = chosen.result(match_states), sum(map(len, match_states))
+    records = None if options.records is None else RecordsEntry.of(options.records, games)
     _write(options.json, Submission.of(result, records).to_dict())
     for table in report.suite_tables(result):
         print_table(table)
-    moves, each = _timed(agent, sheets[: len(chosen.opponents)])
+    moves, each = _timed(agent, match_states[: len(chosen.opponents)])
     low, middle, high = min(each), statistics.median(each), max(each)
     print(
         f"{middle:.2g} core-seconds a move ({low:.2g} to {high:.2g}), on one thread, "
@@ -176,12 +186,13 @@ class Timing(Struct, frozen=True):
     seconds_a_move: Number
 
 
-def _timed(agent: Agent, sheets: Sequence[MatchState]) -> tuple[int, list[float]]:
+def _timed(agent: Agent, match_states: Sequence[MatchState]) -> tuple[int, list[float]]:
     """Return how many decisions an agent repeats, and the processor time of one, each time."""
 
-    def again() -> list[Again]:
+    def again() -> list[RepeatedDecisions]:
         return [
-            decide_again(sheet, np.arange(min(TIMED, len(sheet))), agent, 0) for sheet in sheets
+            repeat_decisions(match_state, np.arange(min(TIMED, len(match_state))), agent, 0)
+            for match_state in match_states
         ]
 
     with one_thread():
@@ -261,12 +272,12 @@ def generalise(arguments: Sequence[str]) -> int:
 def _measure_generalisation(agent: Agent, opponent: Agent, options: argparse.Namespace) -> int:
     numbers = {name: getattr(options, name) for name in ("split", "boards", "pairs", "train")}
     planned = plan(agent, opponent.spec, **numbers, seed=options.seed)
-    sheets = planned.sheets()
-    agents = [(agent, opponent)] * len(sheets)
-    status = _play(agents, sheets, options, _boards_done)
+    match_states = planned.match_states()
+    agents = [(agent, opponent)] * len(match_states)
+    status = _play(agents, match_states, options, _boards_done)
     if status:
         return status
-    result = planned.result(sheets)
+    result = planned.result(match_states)
     _write(options.json, result.to_dict())
     print_table(report.generalisation_table(result))
     print(escape_text(report.meaning(result), 500))
@@ -275,7 +286,7 @@ def _measure_generalisation(agent: Agent, opponent: Agent, options: argparse.Nam
     return 0
 
 
-def _boards_done(sheet: MatchState) -> str:
+def _boards_done(match_state: MatchState) -> str:
     """Return on how many boards all games are finished: as many on each, board after board."""
-    done = int(sheet.finished.reshape(len(sheet.pool), -1).all(axis=1).sum())
-    return f", {done} of {len(sheet.pool)} boards"
+    done = int(match_state.finished.reshape(len(match_state.pool), -1).all(axis=1).sum())
+    return f", {done} of {len(match_state.pool)} boards"

@@ -107,12 +107,12 @@ def ask(*specs: str) -> None:
 def use_agents() -> None:
     """Ask agents that do not search far, play a match, and count its luck."""
     from tokaido_env.agents import make
-    from tokaido_env.arena.tournament import MatchState, play
+    from tokaido_env.arena.tournament import MatchState, play_remaining
 
     ask("random", "greedy", "heuristic", "expectimax:depth=1")
-    sheet = MatchState("random", "greedy", FEW, 0, "shikoku")
-    sheet.luck = True
-    play(sheet, make("random"), make("greedy"))
+    match_state = MatchState("random", "greedy", FEW, 0, "shikoku")
+    match_state.with_luck = True
+    play_remaining(match_state, make("random"), make("greedy"))
 
 
 def train() -> None:

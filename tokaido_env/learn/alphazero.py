@@ -31,7 +31,7 @@ from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match_series import play_series
-from tokaido_env.arena.suite import sha256_of
+from tokaido_env.arena.suite import file_sha256
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import copy_rows
@@ -79,8 +79,8 @@ class AlphaZeroTrainer:
         figures = self._learn(number, files)
         path = self.run.snapshot(number)
         self.run.freeze(self.network, number).save(path)
-        figures["shards"] = {file.name: sha256_of(file) for file in files}
-        figures["policy_sha256"] = sha256_of(path)
+        figures["shards"] = {file.name: file_sha256(file) for file in files}
+        figures["policy_sha256"] = file_sha256(path)
         promotion = self._promotion_match(number)
         self.players.append(number if promotion["promoted"] else self.players[-1])
         self.done = number
@@ -184,9 +184,9 @@ class AlphaZeroTrainer:
         paths = self.run.snapshot(number), self._path_of(incumbent)
         a, b = (make(f"policy:{path_in_spec(str(path))}") for path in paths)
         seed = match_seed(settings.seed, "alphazero", "promotion", str(number))
-        sheet = MatchState(a.spec, b.spec, settings.promotion_games, seed, self.run.pool)
+        match_state = MatchState(a.spec, b.spec, settings.promotion_games, seed, self.run.pool)
         results, stopped = play_series(
-            [(a, b)], [sheet], error=_PROMOTION_ERROR, executor=self.run.executor
+            [(a, b)], [match_state], error=_PROMOTION_ERROR, executor=self.run.executor
         )
         if stopped is not None:
             raise stopped

@@ -8,7 +8,7 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents.registry import cost_of, make
 from tokaido_env.arena.ladder import Ladder, match_seed
 from tokaido_env.arena.match import Match
-from tokaido_env.arena.placement import rate
+from tokaido_env.arena.placement import rate_on_ladder
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.arena.tournament import play_match
 
@@ -37,7 +37,7 @@ def place(agent: Agent, ladder: Ladder, most: int, seed: int = 0) -> Rating:
         return play_match(agent, make(opponent), min(games, most), seed, ladder.pool)
 
     fast = tuple(one for one in ladder.agents if cost_of(one.agent) <= FAST_SIMULATIONS)
-    placed = rate(
+    placed = rate_on_ladder(
         agent.spec,
         replace(ladder, agents=fast),
         play=play,

@@ -17,7 +17,7 @@ from tokaido_env.agent import Keys, Legal, States
 from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.inference import choose
 from tokaido_env.agents.network_inputs import read_positions, viewer
-from tokaido_env.arena.match import GAME, note_ends
+from tokaido_env.arena.match import GAME, store_ends
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
@@ -112,7 +112,7 @@ def play_games(network: PolicyNetwork, pool: BoardPool, games: int, seed: int) -
             batch.advance(running, actions, check=False)
             running = running[~batch.over[running]]
     ended = np.zeros(games, GAME)
-    note_ends(ended, pool.records, which, batch.states)
+    store_ends(ended, pool.records, which, batch.states)
     return notes.played(batch.rewards(np.arange(games))[:, 0], _ends_of(ended))
 
 

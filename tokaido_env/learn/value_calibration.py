@@ -31,8 +31,8 @@ from tokaido_env.agents.network_inputs import read_positions
 from tokaido_env.agents.policy import BOARD, Policy, PolicyAgent
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.ladder import match_seed
-from tokaido_env.arena.match import MOST_GAMES
-from tokaido_env.arena.tournament import play_alone, seeds_of_pairs
+from tokaido_env.arena.match import MAX_GAMES
+from tokaido_env.arena.tournament import pair_seeds, play_selfplay
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.arguments import check_seed
@@ -152,8 +152,8 @@ def refit(
 
 def check_games(name: str, games: int) -> None:
     """Raise `RunError` unless a value can be fitted to so many games."""
-    if not MIN_CALIBRATION_GAMES <= games <= MOST_GAMES:
-        raise RunError(f"{name}: expected {MIN_CALIBRATION_GAMES} to {MOST_GAMES:,}, got {games:,}")
+    if not MIN_CALIBRATION_GAMES <= games <= MAX_GAMES:
+        raise RunError(f"{name}: expected {MIN_CALIBRATION_GAMES} to {MAX_GAMES:,}, got {games:,}")
 
 
 def self_play(
@@ -164,10 +164,10 @@ def self_play(
     agent, each, parts = PolicyAgent.of(policy, "policy"), -(-games // len(chosen)), []
     for number, index in enumerate(chosen):
         board = pool[index]
-        seeds = seeds_of_pairs(match_seed(seed, "refit", board.name), each)
+        seeds = pair_seeds(match_seed(seed, "refit", board.name), each)
         for first in range(0, each, agent.games_at_once):
             some = seeds[first : first + agent.games_at_once]
-            played, actions = play_alone(agent, board, some, progress)
+            played, actions = play_selfplay(agent, board, some, progress)
             for which, part in in_parts(board, some, actions):
                 results = 2 * played["result"][which] - 1
                 parts.append(_read(policy, part, results, number * each + first + which))

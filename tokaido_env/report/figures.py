@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.arena.intervals import score_interval
-from tokaido_env.arena.match import POINTS, TRIGGERS, Match
+from tokaido_env.arena.match import SCORE_KEYS, TRIGGERS, Match
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.core.state import END_CAP
 from tokaido_env.report.results import Results, results_between
@@ -178,7 +178,7 @@ def _cell(
 
 
 def _draw_points(results: Results) -> Figure:
-    agents, kinds = results.agents, POINTS[:3]
+    agents, kinds = results.agents, SCORE_KEYS[:3]
     counts = [len(results.games_of(spec)) for spec in agents]
     games = _number_of_games(counts, "an agent")
     figure = new_figure(1.85 + 0.42 * len(agents), "Points by character", games)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tokaido_env.arena.generalisation import Generalisation, Scores
+from tokaido_env.arena.generalisation import BoardScores, Generalisation
 from tokaido_env.arena.intervals import Estimate
 from tokaido_env.arena.suite import SuiteResult
 from tokaido_env.core.arguments import escape_text
@@ -218,7 +218,7 @@ def _draw_boards(result: Generalisation) -> Figure:
     return figure
 
 
-def _draw_scores(axes: Axes, scores: Scores, colour: str) -> None:
+def _draw_scores(axes: Axes, scores: BoardScores, colour: str) -> None:
     """Draw the scores on boards from the lowest to the highest."""
     order = np.argsort([one.value for one in scores.each], kind="stable")
     each = [scores.each[i] for i in order]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-from tokaido_env.arena.match import POINTS, Match
-from tokaido_env.arena.match_series import Result
-from tokaido_env.arena.ratings import Differences, Fit, Rating
+from tokaido_env.arena.match import SCORE_KEYS, Match
+from tokaido_env.arena.match_series import MatchResult
+from tokaido_env.arena.ratings import GoodnessOfFit, Rating, RatingDifferences
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.report.standings import Standing, has_forfeits, has_ratings
 
@@ -110,7 +110,7 @@ def relative(link: str, anchor: str) -> str:
 
 def matches_table(matches: Sequence[Match], title: str) -> Table:
     """Return games, score and points of matches, as each of the two agents sees them."""
-    headers = ("agent", "games", "wins", "score", "95 % interval", *POINTS)
+    headers = ("agent", "games", "wins", "score", "95 % interval", *SCORE_KEYS)
     return Table(title, headers, [row for match in matches for row in _match_rows(match)], 2)
 
 
@@ -144,7 +144,7 @@ def scale_of(link: str, anchor: str) -> str:
     return f"{link}, {anchor} = 0"
 
 
-def fit_line(fit: Fit) -> str:
+def fit_line(fit: GoodnessOfFit) -> str:
     """Return how far matches are from the model of their ratings, in a sentence."""
     if fit.p is None:
         return "No match more than the ratings need: nothing tells whether the model fits."
@@ -171,7 +171,7 @@ def steps_table(title: str, ratings: Sequence[Rating], steps: Sequence[Rating]) 
     return Table(title, headers, rows)
 
 
-def differences_tables(differences: Differences) -> list[Table]:
+def differences_tables(differences: RatingDifferences) -> list[Table]:
     """Return two matrices: how far each agent is above each other, and how sure that is.
 
     A cell of the first is a difference in Elo with its 95 % interval, of the second the share of
@@ -235,7 +235,7 @@ def curve_table(curve: Sequence[tuple[int, Match]], chosen: int | None, title: s
     return Table(title, ("steps", "games", "score", "95 % interval", ""), rows)
 
 
-def verdict(result: Result, error: float) -> str:
+def verdict(result: MatchResult, error: float) -> str:
     """Return which agent of a match is better, in a sentence.
 
     Args:
@@ -251,7 +251,7 @@ def verdict(result: Result, error: float) -> str:
     return f"{first} is better than {second}: {after}"
 
 
-def verdicts(results: Sequence[Result], error: float) -> str:
+def verdicts(results: Sequence[MatchResult], error: float) -> str:
     """Return how many matches are decided, in a sentence; arguments as for `verdict`."""
     decided = sum(result.decided is not None for result in results)
     return f"{decided} of {len(results)} matches are decided, error at most {error:.3g} each"

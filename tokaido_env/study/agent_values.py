@@ -15,9 +15,9 @@ from tokaido_env.arena.executors import (
     agent_spec_of,
     chunked,
     gather,
-    split,
+    split_work,
 )
-from tokaido_env.arena.game_runner import AgentFailed, Numbers, named
+from tokaido_env.arena.game_runner import AgentFailed, Numbers, naming_agent
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import repr_short
@@ -70,7 +70,7 @@ def values_of(
         text = f"{len(some)} positions judged by {repr_short(agent.spec)}"
         return CallTask(_judge, judge, (some, played.board, *positions), text)
 
-    parts = split(np.arange(len(rows)), executor.workers)
+    parts = split_work(np.arange(len(rows)), executor.workers)
     gather(values, executor, map(task, parts), (agent,))
     return values
 
@@ -104,7 +104,7 @@ def values_after(
         text = f"{len(some)} draws of chance judged by {repr_short(agent.spec)}"
         return CallTask(_draw, judge, arguments, text)
 
-    parts = split(np.arange(len(events)), executor.workers)
+    parts = split_work(np.arange(len(events)), executor.workers)
     gather(out, executor, map(task, parts), (agent,))
     return out
 
@@ -166,5 +166,5 @@ def expected_of(agent: Agent, board: Board, states: States, legal: Legal, keys: 
 
 
 def _asked(agent: Agent, boards: Any, states: Any, legal: Any, keys: Any) -> Any:
-    with named(agent):
+    with naming_agent(agent):
         return agent.judge(boards, states, legal, keys)[1]

@@ -38,8 +38,8 @@ from tokaido_env.arena.executors import (
     open_executor,
 )
 from tokaido_env.arena.game_runner import AgentFailed
-from tokaido_env.arena.match import MOST_GAMES, POINTS, TRIGGERS
-from tokaido_env.arena.tournament import play_alone, play_on
+from tokaido_env.arena.match import MAX_GAMES, SCORE_KEYS, TRIGGERS
+from tokaido_env.arena.tournament import play_selfplay, rollout_positions
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.procedural import SPLITS
 from tokaido_env.core.arguments import check_seed, escape_text, repr_short
@@ -125,7 +125,7 @@ def study_board(
             f"got {games} and {swaps}"
         )
     seeds = np.array([arena_seed(seed, number) for number in range(games)], np.int64)
-    played, actions = play_alone(agent, board, seeds, executor=executor)
+    played, actions = play_selfplay(agent, board, seeds, executor=executor)
     rounds = rounds_of(board, played, actions)
     # Luck of their own: what the game drew before must not come again.
     later = np.array(
@@ -229,7 +229,9 @@ def swap_tiles(
         positions = np.concatenate([states for _, states, _ in parts])
         luck = np.concatenate([lucks for _, _, lucks in parts])
         mine, theirs = (
-            play_on(agent, board, _given(positions, swaps["tile"], seat), luck, executor=executor)
+            rollout_positions(
+                agent, board, _given(positions, swaps["tile"], seat), luck, executor=executor
+            )
             for seat in (0, 1)
         )
         swaps["result"], swaps["points"] = mine[0] - theirs[0], mine[1] - theirs[1]
@@ -298,9 +300,9 @@ def figures(study: Study) -> Figure:
             "led_by_player_0": share_of(last_lead == 0, clusters),
             "leader_score": share_of(of_leader, clusters),
         },
-        "points": _by_name(POINTS, points.mean(axis=1), clusters),
-        "split": _by_name(POINTS[:3], split, clusters),
-        "winner_lead": _by_name(POINTS, winner_lead, clusters[decided]),
+        "points": _by_name(SCORE_KEYS, points.mean(axis=1), clusters),
+        "split": _by_name(SCORE_KEYS[:3], split, clusters),
+        "winner_lead": _by_name(SCORE_KEYS, winner_lead, clusters[decided]),
         "rounds": mean_of(games["rounds"], clusters)
         | {"counts": np.bincount(games["rounds"]).tolist()},
         "decisions": mean_of(games["decisions"], clusters),
@@ -360,7 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         check_seed(options.seed)
-        for name, most in (("games", MOST_GAMES), ("family", MOST_BOARDS)):
+        for name, most in (("games", MAX_GAMES), ("family", MOST_BOARDS)):
             got = getattr(options, name)
             if not 0 <= got <= most:
                 raise ValueError(f"--{name}: expected a number from 0 to {most:,}, got {got}")

@@ -26,8 +26,8 @@ import numpy.typing as npt
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ladder import match_seed
-from tokaido_env.arena.match import MOST_GAMES
-from tokaido_env.arena.tournament import play_alone, play_on, seeds_of_pairs
+from tokaido_env.arena.match import MAX_GAMES
+from tokaido_env.arena.tournament import pair_seeds, play_selfplay, rollout_positions
 from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import check_seed
 from tokaido_env.core.state import SETUP, copy_rows
@@ -118,7 +118,7 @@ class Plan:
     def __post_init__(self) -> None:
         check_seed(self.seed)
         for name, least, most in (
-            ("games", 2, MOST_GAMES),
+            ("games", 2, MAX_GAMES),
             ("positions", 0, _MOST_ROLLOUTS),
             ("rollouts", 2, _MOST_ROLLOUTS // max(self.positions, 1)),
         ):
@@ -133,7 +133,7 @@ class Plan:
 
     def seeds(self, what: str, count: int) -> Numbers:
         """Return seeds of luck that nothing else here has, int64 (count,)."""
-        return seeds_of_pairs(match_seed(self.seed, "calibrate", what), count)
+        return pair_seeds(match_seed(self.seed, "calibrate", what), count)
 
 
 def calibrate(
@@ -159,7 +159,7 @@ def calibrate(
     check_tells(agent, board)
     executor = executor or SerialExecutor()
     seeds = plan.seeds("games", plan.games)
-    played, actions = play_alone(agent, board, seeds, progress, executor)
+    played, actions = play_selfplay(agent, board, seeds, progress, executor)
     results = 2 * played["result"] - 1
     count = int(played["decisions"].sum())
     if count < plan.positions:
@@ -329,7 +329,7 @@ def _roll(
     if not len(states):
         return np.zeros((0, 0))
     each = np.repeat(np.arange(len(states)), len(seeds) // len(states))
-    first = play_on(agent, board, copy_rows(states, each), seeds, progress, executor)[0]
+    first = rollout_positions(agent, board, copy_rows(states, each), seeds, progress, executor)[0]
     signs = 1 - 2 * states["player"].astype(np.int64)
     results: Values = signs[:, None] * (2 * first - 1).reshape(len(states), -1)
     return results

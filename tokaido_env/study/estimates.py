@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.arena.intervals import Z95, wilson
+from tokaido_env.arena.intervals import Z95, wilson_interval
 
 Values = npt.NDArray[np.float64]
 Figure = dict[str, Any]
@@ -63,7 +63,7 @@ def share_of(values: npt.ArrayLike, clusters: npt.NDArray[np.int64]) -> Figure:
     fewest = len(np.unique(clusters))
     n = p * (1 - p) / variance if variance > 0 else fewest
     n = min(max(n, fewest), 4 * len(array))
-    return _estimate(p, wilson(p, n), len(array))
+    return _estimate(p, wilson_interval(p, n), len(array))
 
 
 def _variance(away: Values, clusters: npt.NDArray[np.int64], n: int) -> float | None:

@@ -16,11 +16,11 @@ from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.generalisation import (
     VERSION,
     Generalisation,
-    gap_between,
+    generalisation_gap,
     scores_on_boards,
 )
-from tokaido_env.arena.match import MOST_GAMES
-from tokaido_env.arena.protocol import sheet_of
+from tokaido_env.arena.match import MAX_GAMES
+from tokaido_env.arena.protocol import protocol_match
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import PREFIX, SPLITS, is_family, numbers_of
@@ -59,24 +59,24 @@ class Plan:
     train_pairs: int
     train_drawn: bool
 
-    def sheets(self) -> list[MatchState]:
+    def match_states(self) -> list[MatchState]:
         """Return the two matches, or the one, board after board."""
         parts = (self.test, self.pairs), (self.train, self.train_pairs)
         return [
-            sheet_of(self.agent, self.opponent, pool, pairs, self.seed, "generalise")
+            protocol_match(self.agent, self.opponent, pool, pairs, self.seed, "generalise")
             for pool, pairs in parts
             if pool is not None
         ]
 
-    def result(self, sheets: Sequence[MatchState]) -> Generalisation:
+    def result(self, match_states: Sequence[MatchState]) -> Generalisation:
         """Return what follows from the matches, which are finished."""
         pools, drawn = (self.test, self.train), (True, self.train_drawn)
         found = [
-            scores_on_boards(sheet.match(), pool, self.seed, kind, drawn=drawn[kind])
-            for kind, (sheet, pool) in enumerate(zip(sheets, pools, strict=False))
+            scores_on_boards(match_state.to_match(), pool, self.seed, kind, drawn=drawn[kind])
+            for kind, (match_state, pool) in enumerate(zip(match_states, pools, strict=False))
             if pool is not None
         ]
-        train, gap = (found[1][0], gap_between(*found)) if len(found) > 1 else (None, None)
+        train, gap = (found[1][0], generalisation_gap(*found)) if len(found) > 1 else (None, None)
         head = VERSION, self.agent, self.opponent, self.seed, self.trained_on
         return Generalisation(*head, found[0][0], train, gap)
 
@@ -156,7 +156,7 @@ def _pool_of(split: str, boards: int) -> BoardPool:
 
 
 def _check_pairs(pairs: int, boards: int) -> None:
-    most = MOST_GAMES // (2 * boards)
+    most = MAX_GAMES // (2 * boards)
     if not 1 <= pairs <= most:
         raise ValueError(f"pairs: expected 1 to {most:,} on each of {boards:,} boards, got {pairs}")
 

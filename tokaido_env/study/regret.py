@@ -28,7 +28,7 @@ from tokaido_env.arena.executors import (
     SerialExecutor,
     agent_spec_of,
     chunked,
-    split,
+    split_work,
 )
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.verification import REPEATS
@@ -93,7 +93,7 @@ def measure(agent: Agent, told: RegretSet, executor: Executor | None = None) -> 
         return CallTask(_choose, asked, arguments, text)
 
     choices, seconds = np.empty(len(told), np.int64), {}
-    tasks = map(task, split(np.arange(len(told)), executor.workers))
+    tasks = map(task, split_work(np.arange(len(told)), executor.workers))
     for number, (rows, actions, spent) in executor.map(tasks, (agent,)):
         choices[rows], seconds[number] = actions, spent
     return Measured(agent.spec, choices, sum(seconds.values()) / len(told))

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent
 from tokaido_env.arena.executors import chunked
-from tokaido_env.arena.game_runner import Numbers, named
-from tokaido_env.arena.intervals import student95
+from tokaido_env.arena.game_runner import Numbers, naming_agent
+from tokaido_env.arena.intervals import student_t_quantile
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS
@@ -237,7 +237,7 @@ def _preferred(board: Board, judge: Agent, positions: _Positions, seed: int) -> 
     chosen = np.empty(len(positions.legal), np.int64)
     for some in chunked(np.arange(len(chosen)), judge.games_at_once):
         asked = copy_rows(positions.states, some), positions.legal[some]
-        with named(judge):
+        with naming_agent(judge):
             shares, _ = judge.judge(board.record, *asked, _keys(seed, positions.numbers[some]))
         chosen[some] = shares.argmax(axis=1)
     return chosen
@@ -261,7 +261,7 @@ def _compare(
 def half_width(draws: Floats) -> Floats:
     """Return half the width of the 95 % interval of the mean of each row."""
     count = draws.shape[1]
-    return np.asarray(student95(count - 1) * draws.std(axis=1, ddof=1) / count**0.5)
+    return np.asarray(student_t_quantile(count - 1) * draws.std(axis=1, ddof=1) / count**0.5)
 
 
 def expected_behind(

@@ -21,7 +21,7 @@ from tokaido_env.arena.executors.base import (
     chunked,
     gather,
     policy_sha256,
-    split,
+    split_work,
 )
 from tokaido_env.arena.executors.processes import ProcessExecutor
 from tokaido_env.core.arguments import repr_short
@@ -42,7 +42,7 @@ __all__ = [
     "gather",
     "open_executor",
     "policy_sha256",
-    "split",
+    "split_work",
 ]
 
 EXECUTORS = "serial, processes[:N] or ray[:ADDRESS]"

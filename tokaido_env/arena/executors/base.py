@@ -22,11 +22,11 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.registry import make, policy_of
-from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_held
+from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_deferred
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.core.arguments import IllegalMove, repr_short
 
-Result = tuple[int, Any]
+TaskResult = tuple[int, Any]
 """The number of a task, in the order in which they were taken, and one of its results."""
 
 _TASKS = 8  # into how many work is split for each worker, to share it evenly
@@ -97,7 +97,7 @@ class Executor(ABC):
         """How many tasks run at once, now."""
 
     @abstractmethod
-    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[Result]:
+    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
         """Run tasks; yield their results as they come. Ctrl-C waits until one is done with.
 
         A task is taken when a worker is free. After one has failed no more are taken; those that
@@ -127,12 +127,12 @@ class SerialExecutor(Executor):
 
     workers = 1
 
-    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[Result]:
+    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
         """Run tasks: see `Executor.map`."""
         factory = AgentCache(agents)
         for number, task in enumerate(tasks):
             for result in task.run(factory):
-                with interrupts_held():
+                with interrupts_deferred():
                     yield number, result
 
 
@@ -149,7 +149,7 @@ class RemoteExecutor(Executor):
 
     ahead = 1  # tasks that are given out for each worker
 
-    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[Result]:
+    def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
         """Run tasks, with agents made from their specs by each worker: see `Executor.map`."""
         waiting = enumerate(tasks)
         running: dict[Any, tuple[int, Task]] = {}
@@ -160,7 +160,7 @@ class RemoteExecutor(Executor):
                     found = next(waiting, None)
                     if found is None:
                         break
-                    with interrupts_held():
+                    with interrupts_deferred():
                         running[self._submit(found[1])] = found
                 if not running:
                     break
@@ -175,11 +175,11 @@ class RemoteExecutor(Executor):
 
     def _results(
         self, running: dict[Any, tuple[int, Task]], errors: dict[int, Exception], *, wait: bool
-    ) -> Iterator[Result]:
+    ) -> Iterator[TaskResult]:
         """Yield the results that are there, or the next ones if it is to wait for them."""
         for handle in self._ready(list(running), wait=wait):
             number, task = running[handle]
-            with interrupts_held():
+            with interrupts_deferred():
                 message = self._receive(handle, task)
                 for result in message.results:
                     yield number, result
@@ -261,7 +261,7 @@ def agent_spec_of(agent: Agent) -> tuple[str, str, Limits | None]:
     return agent.spec, policy_sha256(agent.spec), limits
 
 
-def split(numbers: Numbers, workers: int) -> list[Numbers]:
+def split_work(numbers: Numbers, workers: int) -> list[Numbers]:
     """Split numbered work into what each task does: all at once for one worker."""
     each = len(numbers) if workers == 1 else -(-len(numbers) // (_TASKS * workers))
     return chunked(numbers, max(each, 1))
