@@ -92,7 +92,7 @@ def kernels() -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
     from numba import types
 
     from tokaido_env import cuda_kernels
-    from tokaido_env.core.stepping import MODE
+    from tokaido_env.core.stepping import STEP_OPTIONS
 
     of = types.Array
     games, told = _games(), _told()
@@ -101,8 +101,8 @@ def kernels() -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
     bytes_ = of(types.uint8, 2, "C")
     seats = of(types.int8, 1, "C")
     signatures: dict[str, tuple[Any, ...]] = {
-        "step": (games, told, flat, _records(MODE)),
-        "step_greedy": (games, told, flat, _records(MODE)),
+        "step": (games, told, flat, _records(STEP_OPTIONS)),
+        "step_greedy": (games, told, flat, _records(STEP_OPTIONS)),
         "tell": (games, told),
         "find_illegal": (games, flat, of(types.int32, 1, "C")),
         "observe": (games, seats, floats, floats, floats),
@@ -148,10 +148,10 @@ def _games() -> Any:
     from tokaido_env.core.constants import BOARD
     from tokaido_env.core.rng import LUCK
     from tokaido_env.core.state import STATE
-    from tokaido_env.core.stepping import SLOT
+    from tokaido_env.core.stepping import EPISODE_INFO
     from tokaido_env.cuda_kernels import Games
 
-    records = [_records(record) for record in (BOARD, STATE, STATE, LUCK, SLOT)]
+    records = [_records(record) for record in (BOARD, STATE, STATE, LUCK, EPISODE_INFO)]
     masks = types.Array(types.uint64, 1, "C"), types.Array(types.uint64, 2, "C")
     return types.NamedTuple((*records, *masks), Games)
 
@@ -159,11 +159,11 @@ def _games() -> Any:
 def _told() -> Any:
     from numba import types
 
-    from tokaido_env.cuda_kernels import Told
+    from tokaido_env.cuda_kernels import StepOutput
 
     seats, flags = types.Array(types.int8, 1, "C"), types.Array(types.boolean, 1, "C")
     rewards = types.Array(types.float32, 2, "C")
-    return types.NamedTuple((seats, rewards, flags, flags, seats, seats), Told)
+    return types.NamedTuple((seats, rewards, flags, flags, seats, seats), StepOutput)
 
 
 def _records(record: Any) -> Any:
@@ -171,9 +171,9 @@ def _records(record: Any) -> Any:
     from numba import types
     from numba.cuda.np.numpy_support import from_dtype
 
-    from tokaido_env.core.aligned_dtypes import twin
+    from tokaido_env.core.aligned_dtypes import aligned
 
-    return types.Array(from_dtype(twin(record)), 1, "C")
+    return types.Array(from_dtype(aligned(record)), 1, "C")
 
 
 @contextlib.contextmanager

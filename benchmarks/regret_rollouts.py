@@ -24,13 +24,13 @@ from tokaido_env.agents.inference import (
     forward,
     kept_workspaces,
 )
-from tokaido_env.core.bitmask import lowest
+from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import allocator, int64, kernel, pooled, subroutine, threads_for
-from tokaido_env.core.rng import LUCK, begin_luck, hash_bits, resolve_chance
+from tokaido_env.core.rng import LUCK, hash_bits, init_luck, resolve_chance
 from tokaido_env.core.rules import apply, reward
 from tokaido_env.core.state import STATE
-from tokaido_env.core.threads import take
+from tokaido_env.core.threads import fetch_add
 from tokaido_env.study.regret_set import BLOCK
 
 _ROLLOUT = 40  # purpose of random numbers
@@ -109,7 +109,7 @@ def _roll_share(
 ) -> None:
     """Roll out blocks that no other thread has taken, one after the other."""
     states, lucks = np.empty(1, STATE), np.empty(1, LUCK)
-    j = take(taken, 1)
+    j = fetch_add(taken, 1)
     while j < len(sums):
         i = blocks.positions[j]
         which = i if len(positions.boards) > 1 else 0
@@ -122,11 +122,11 @@ def _roll_share(
         )
         first = BLOCK * blocks.numbers[j]
         for rollout in range(first, first + BLOCK):
-            begin_luck(lucks[0], hash_bits(keys[i], _ROLLOUT, 0, rollout))
+            init_luck(lucks[0], hash_bits(keys[i], _ROLLOUT, 0, rollout))
             states[0] = position.state
             action = int64(blocks.actions[j])
             sums[j] += _play_on(network, position, action, states[0], lucks[0], workspace)
-        j = take(taken, 1)
+        j = fetch_add(taken, 1)
 
 
 @subroutine
@@ -147,15 +147,15 @@ def _play_on(
 def _chosen(network: Any, position: Position, s: Row, mask: Mask, workspace: Workspace) -> int:
     """Return the action of who plays on; ties go to the lowest id, as the agents' do."""
     if mask & (mask - np.uint64(1)) == np.uint64(0):
-        return lowest(mask)
+        return lowest_action(mask)
     if network is None:
         return best_action(position.board, position.guide, s, mask, workspace.scratch)
     now = Position(position.board, position.guide, s, mask, position.row)
     forward(network, now, workspace, workspace.logits)
-    best = lowest(mask)
+    best = lowest_action(mask)
     mask &= mask - np.uint64(1)
     while mask != np.uint64(0):
-        action = lowest(mask)
+        action = lowest_action(mask)
         mask &= mask - np.uint64(1)
         if workspace.logits[action] > workspace.logits[best]:
             best = action

@@ -155,7 +155,7 @@ def _contents(games: Any) -> dict[str, bytes]:
 
 
 def _finish_batch(batch: Batch, give: Give) -> None:
-    batch.reset(0) if (batch.slots["base"] < 0).any() else None
+    batch.reset(0) if (batch.episode_info["base_seed"] < 0).any() else None
     if give.rng.random() < 0.1:
         check(batch)
     batch.finish("random")

@@ -51,7 +51,7 @@ def check(batch: Batch) -> None:
     games = np.arange(len(batch))
     masks = batch.masks(games)
     for i in games.tolist():
-        which = int(batch.slots["board"][i])
+        which = int(batch.episode_info["board"][i])
         board, states = batch.pool[which], batch.states[i : i + 1].copy()
         again = position.from_dict(board, position.to_dict(board, states[0]))
         assert again.tobytes() == states.tobytes(), f"game {i}"
@@ -67,7 +67,7 @@ def check(batch: Batch) -> None:
 
 def same(batch: Batch, twin: Batch) -> bool:
     arrays = [(batch.states, twin.states), (batch.luck, twin.luck), (batch.legal, twin.legal)]
-    arrays += [(batch.slots[name], twin.slots[name]) for name in KEPT]
+    arrays += [(batch.episode_info[name], twin.episode_info[name]) for name in KEPT]
     return all(a.tobytes() == b.tobytes() for a, b in arrays)
 
 
@@ -104,7 +104,7 @@ def fuzz(chance: Any, autoreset: bool, boards: list[Any], plies: int, seed: int)
     check(batch)
     batch.finish("random")
     check(batch)
-    assert int(batch.slots["episode"].max()) > 0
+    assert int(batch.episode_info["episode"].max()) > 0
     return ignored
 
 

@@ -23,8 +23,8 @@ from tokaido_env import Batch, Game
 from tokaido_env.agents import make
 from tokaido_env.agents.cuda_agents import CudaHeuristic, CudaPolicy
 from tokaido_env.agents.inference import evaluate_all
+from tokaido_env.core.actions import NO_ACTION
 from tokaido_env.core.arguments import IllegalMove
-from tokaido_env.core.stepping import NO_MOVE
 from tokaido_env.cuda import CudaBatch
 
 
@@ -188,8 +188,8 @@ def players() -> None:
     assert np.array_equal(network.values.copy_to_host(), values)
     assert np.array_equal(moves.copy_to_host(), cpu.decide(agent, cpu.all_games))
     gpu.finish("random")
-    assert np.array_equal(heuristic.decide().copy_to_host(), [NO_MOVE] * 3)
-    assert np.array_equal(network.decide().copy_to_host(), [NO_MOVE] * 3)
+    assert np.array_equal(heuristic.decide().copy_to_host(), [NO_ACTION] * 3)
+    assert np.array_equal(network.decide().copy_to_host(), [NO_ACTION] * 3)
     assert np.array_equal(network.values.copy_to_host(), [0.0] * 3)
 
 

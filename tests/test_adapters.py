@@ -116,14 +116,14 @@ def test_a_batch(script: Script, place: int) -> None:
     batch = Batch(3, script.board, autoreset=False, reward=script.reward)
     batch.reset(seed=script.seed - place)
     here = np.array([place])
-    assert batch.pool[batch.slots["board"][place]] == script.game.board
+    assert batch.pool[batch.episode_info["board"][place]] == script.game.board
     for player, action, states in script.moments:
         assert batch.states["player"][place] == player
         assert batch.states[place].tobytes() == states.tobytes()
         batch.advance(here, [action])
     assert batch.states[place].tobytes() == script.game.states.tobytes()
-    assert batch.slots["reward"][place].tolist() == approx(script.rewards)
-    ends = batch.slots[["terminated", "truncated"]][place].tolist()
+    assert batch.episode_info["reward"][place].tolist() == approx(script.rewards)
+    ends = batch.episode_info[["terminated", "truncated"]][place].tolist()
     assert ends == (script.ended, script.cut)
 
 
@@ -163,7 +163,7 @@ def test_stable_baselines(script: Script, seat: int) -> None:
     assert rewards.tolist() == approx([script.rewards[seat]])
     assert infos[0]["seed"] == script.seed
     assert infos[0]["board"] == script.game.board.name
-    assert e.games.batch.slots["seed"].tolist() == [episode_seed(script.seed, 1)]
+    assert e.games.batch.episode_info["seed"].tolist() == [episode_seed(script.seed, 1)]
 
 
 def test_openspiel(script: Script) -> None:

@@ -228,7 +228,7 @@ def test_each_game_tells_what_the_game_of_its_seed_tells_and_its_successors_do(
             turn = turn._replace(observation=(turn.observation / SCALES).astype(np.float32))
         assert_same(turn, expected)
         assert batch.states.tobytes() == b"".join(game.states.tobytes() for game in alone.games)
-        assert batch.slots["episode"].tolist() == alone.episodes
+        assert batch.episode_info["episode"].tolist() == alone.episodes
         paid = np.array([reward_of(game, margin) for game in alone.games], np.float32)
         assert np.array_equal(batch.rewards(all_of(batch)), paid)
         for game, weights in zip(alone.games, batch.weights(), strict=True):
@@ -307,16 +307,16 @@ def test_seeds_are_given_one_by_one_and_then_followed_by_those_of_the_next_episo
     batch = Batch(4)
     for given in (seeds, np.array(seeds), np.array(seeds, np.uint64)):
         assert_same(batch.reset(seed=given), of_seeds(seeds).begun())
-        assert batch.slots["seed"].tolist() == seeds
+        assert batch.episode_info["seed"].tolist() == seeds
     for episode in range(1, 6):
         if episode == 3:
             batch.finish("random")  # begins it itself
             continue
         now = [episode_seed(seed, episode) for seed in seeds]
         assert_same(batch.reset(), of_seeds(now).begun())
-        assert batch.slots["seed"].tolist() == now
+        assert batch.episode_info["seed"].tolist() == now
     assert_same(batch.reset(seed=seeds), of_seeds(seeds).begun())
-    assert batch.slots["episode"].tolist() == [0] * 4
+    assert batch.episode_info["episode"].tolist() == [0] * 4
 
 
 def test_a_first_reset_without_a_seed_takes_one_from_the_operating_system() -> None:
@@ -324,7 +324,7 @@ def test_a_first_reset_without_a_seed_takes_one_from_the_operating_system() -> N
     for _ in range(2):
         batch = Batch(3)
         turn = batch.reset()
-        now = batch.slots["seed"].tolist()
+        now = batch.episode_info["seed"].tolist()
         assert_same(turn, of_seeds(now).begun())
         assert len(set(now)) == 3
         seeds.append(now)
@@ -340,13 +340,13 @@ def test_some_games_begin_anew() -> None:
     batch.begin(np.array([2, 1]), np.array([77, 88]))
     assert batch.states[2].tobytes() == Game(seed=77).states.tobytes()
     assert batch.states[1].tobytes() == Game(seed=88).states.tobytes()
-    assert batch.slots["seed"].tolist() == [1, 88, 77, 4]
-    assert batch.slots["decisions"].tolist() == [30, 0, 0, 30]
+    assert batch.episode_info["seed"].tolist() == [1, 88, 77, 4]
+    assert batch.episode_info["decisions"].tolist() == [30, 0, 0, 30]
     assert batch.states[[0, 3]].tobytes() == others
     batch.begin(np.array([2, 3]))
-    assert batch.slots["seed"].tolist() == [1, 88, episode_seed(77, 1), episode_seed(4, 1)]
+    assert batch.episode_info["seed"].tolist() == [1, 88, episode_seed(77, 1), episode_seed(4, 1)]
     batch.begin(np.array([3, 0]), 10)
-    assert batch.slots["seed"].tolist() == [10, 88, episode_seed(77, 1), 13]
+    assert batch.episode_info["seed"].tolist() == [10, 88, episode_seed(77, 1), 13]
 
 
 def test_games_are_placed_before_chance_is_played() -> None:
@@ -568,8 +568,8 @@ def answers(batch: Batch, bots: Ints) -> tuple[npt.NDArray[np.float32], npt.NDAr
             theirs = games[bots[games, batch.states["player"][games]] == bot]
             if len(theirs):
                 batch.decide(agent, theirs)
-                paid[theirs] += batch.slots["reward"][theirs]
-                ended[theirs] |= batch.slots["terminated"][theirs] != 0
+                paid[theirs] += batch.episode_info["reward"][theirs]
+                ended[theirs] |= batch.episode_info["terminated"][theirs] != 0
     return paid, ended
 
 
@@ -735,7 +735,7 @@ def test_the_next_episode_begins_from_the_start_again() -> None:
     seeds = [episode_seed(seed, 1) for seed in range(2)]
     assert batch.states.tobytes() == b"".join(Game(seed=s).states.tobytes() for s in seeds)
     batch.reset(positions=position())
-    assert batch.slots["episode"].tolist() == [2, 2]
+    assert batch.episode_info["episode"].tolist() == [2, 2]
     assert batch.states.tobytes() == 2 * Game.from_dict(position()).states.tobytes()
 
 
@@ -744,7 +744,7 @@ def test_some_games_begin_from_positions() -> None:
     batch.reset(seed=0)
     batch.begin(np.array([2, 0]), 5, [position(round=7), position(round=9)])
     assert batch.states["round"].tolist() == [9, 1, 7]
-    assert batch.slots["seed"].tolist() == [5, 1, 7]
+    assert batch.episode_info["seed"].tolist() == [5, 1, 7]
 
 
 STATES = Game().state
@@ -804,7 +804,7 @@ def test_without_copies_turns_are_the_same_buffers(observation: Any) -> None:
             assert told is old
             assert np.array_equal(told, right)
     assert not np.array_equal(first.legal, before.legal)
-    assert copied.slots["episode"].any()
+    assert copied.episode_info["episode"].any()
 
 
 def test_games_are_seen_from_any_seat() -> None:
@@ -861,14 +861,14 @@ def test_some_games_are_restored_into_others() -> None:
     for told, right, own in zip(turn, expected, alone, strict=True):
         assert np.array_equal(told[into], right[some])
         assert np.array_equal(told[[1, 2]], own[[1, 2]])
-    assert other.slots["seed"].tolist() == [4, 101, 102, 2, 1]
+    assert other.episode_info["seed"].tolist() == [4, 101, 102, 2, 1]
 
 
 def test_a_restored_game_begins_its_own_next_episode() -> None:
     batch, source = in_the_middle(2), in_the_middle(2, seed=50)
     batch.restore(source.snapshot(np.array([1])), np.array([0]))
     batch.finish("random")
-    assert batch.slots["seed"].tolist() == [episode_seed(51, 1), episode_seed(1, 1)]
+    assert batch.episode_info["seed"].tolist() == [episode_seed(51, 1), episode_seed(1, 1)]
 
 
 def test_seated_bots_are_restored() -> None:
@@ -1041,7 +1041,7 @@ def test_wrong_bots_are_not_seated() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             batch.seat_bots(all_of(batch), np.array(bots))
-    assert (batch.slots["bot"] == NO_BOT).all()
+    assert (batch.episode_info["bot"] == NO_BOT).all()
 
 
 class Chooses:

@@ -12,11 +12,11 @@ import pytest
 
 from tokaido_env.agents.eval_tables import GUIDE
 from tokaido_env.agents.heuristic import SCRATCH
-from tokaido_env.core.aligned_dtypes import twin
+from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.constants import BOARD
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.state import STATE
-from tokaido_env.core.stepping import MODE, SLOT
+from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -34,11 +34,13 @@ needs_numba_cuda = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("record", [STATE, BOARD, LUCK, SLOT, MODE, SCRATCH, GUIDE], ids=len)
+@pytest.mark.parametrize(
+    "record", [STATE, BOARD, LUCK, EPISODE_INFO, STEP_OPTIONS, SCRATCH, GUIDE], ids=len
+)
 def test_a_twin_holds_the_same(record: np.dtype) -> None:
     rng = np.random.default_rng(0)
     rows = np.frombuffer(rng.bytes(record.itemsize * 50), record).copy()
-    there = rows.astype(twin(record))
+    there = rows.astype(aligned(record))
     assert there.astype(record).tobytes() == rows.tobytes()
     assert there.dtype.isalignedstruct
     for name in record.names or ():

@@ -23,7 +23,7 @@ from tokaido_env.agents import make
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.rng import episode_seed
-from tokaido_env.core.state import NOBODY
+from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
@@ -215,7 +215,7 @@ def test_episodes_are_the_games_of_their_seeds(opponent: str, reward: Any) -> No
         assert info["seed"] == int(episode_seed(30, number))
         alone = Alone(info["seed"], info["seat"], make(opponent))
         assert observation.tolist() == alone.observation()
-        assert (info["player"], info["next_player"]) == (NOBODY, alone.seat)
+        assert (info["player"], info["next_player"]) == (NO_PLAYER, alone.seat)
         assert np.array_equal(info["action_mask"], env.action_masks())
         for action, told in episode(env, rng):
             alone.play(action)
@@ -226,7 +226,7 @@ def test_episodes_are_the_games_of_their_seeds(opponent: str, reward: Any) -> No
             assert [type(each) for each in told[1:4]] == [float, bool, bool]
             info = told[4]
             assert (info["seed"], info["seat"], info["player"]) == (alone.seed, *[alone.seat] * 2)
-            assert info["next_player"] == (NOBODY if over else alone.seat)
+            assert info["next_player"] == (NO_PLAYER if over else alone.seat)
             assert np.flatnonzero(info["action_mask"]).tolist() == alone.game.legal_actions()
             assert np.array_equal(info["action_mask"], env.action_masks())
         seats.add(alone.seat)
@@ -243,7 +243,7 @@ def test_an_illegal_action_loses_the_game(action: int) -> None:
     observation, *told, info = env.step(action)
     assert told == [-1.0, True, False]
     assert np.array_equal(observation, before)
-    assert (info["player"], info["next_player"]) == (1, NOBODY)
+    assert (info["player"], info["next_player"]) == (1, NO_PLAYER)
     assert not info["action_mask"].any()
     assert not env.action_masks().any()
     with pytest.raises(RuntimeError, match="game 0 has ended or not begun: reset it"):

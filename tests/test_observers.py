@@ -30,7 +30,7 @@ def one(seen: Any, game: int) -> Any:
 
 def check_batch(batch: Batch, seen: Any, seats: npt.NDArray[Any]) -> None:
     for i in range(len(batch)):
-        boards = batch.boards[batch.slots["board"][i] :][:1]
+        boards = batch.boards[batch.episode_info["board"][i] :][:1]
         seat, form = max(int(seats[i]), 0), batch_form(seen)
         right = seen_by(boards, batch.states[i : i + 1], seat, form, form != "entities")
         assert one(seen, i) == right
@@ -49,16 +49,16 @@ def test_a_batch_shows_each_game_on_its_board(form: dict[str, Any], copied: bool
     """Also where boards are drawn anew, games are begun again, restored or put elsewhere."""
     batch = Batch(7, POOL, copy=copied, **form)
     turn = batch.reset(seed=5)
-    boards = {tuple(batch.slots["board"].tolist())}
+    boards = {tuple(batch.episode_info["board"].tolist())}
     check_batch(batch, turn.observation, turn.mover)
     before = batch.snapshot()
     for ply in range(420):
         turn = batch.play("random")
         if ply % 20 == 0:
             check_batch(batch, turn.observation, turn.mover)
-        boards.add(tuple(batch.slots["board"].tolist()))
+        boards.add(tuple(batch.episode_info["board"].tolist()))
     assert len(boards) > 3
-    assert (batch.slots["episode"] > 0).any()
+    assert (batch.episode_info["episode"] > 0).any()
     batch.restore({name: each[::-1] for name, each in before.items()})
     turn = batch.play("greedy")
     check_batch(batch, turn.observation, turn.mover)

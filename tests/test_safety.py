@@ -499,7 +499,7 @@ SPOILT: list[tuple[Callable[[Any], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("name", ["states", "luck", "legal", "slots", "boards"])
+@pytest.mark.parametrize("name", ["states", "luck", "legal", "episode_info", "boards"])
 def test_an_array_of_a_snapshot_that_is_none_is_refused(name: str) -> None:
     batch = in_the_middle()
     snapshot = dict(batch.snapshot())
@@ -514,7 +514,7 @@ def test_an_array_of_a_snapshot_that_is_none_is_refused(name: str) -> None:
 
 
 SLOTS = {
-    **{"base": (-2, 2**53), "seed": (-1, 2**53), "episode": (-1,), "decisions": (-1,)},
+    **{"base_seed": (-2, 2**53), "seed": (-1, 2**53), "episode": (-1,), "decisions": (-1,)},
     **{"player": (-2, 2, 127), "next_player": (-2, 2, 127)},
     **{"terminated": (-1, 2), "truncated": (-1, 2)},
     **{"reward": (1.5, -2, np.nan, np.inf), "bot": (-1, 3, 127)},
@@ -525,10 +525,12 @@ SLOTS = {
 def test_a_slot_that_no_batch_has_is_refused(name: str) -> None:
     batch = in_the_middle()
     for value in SLOTS[name]:
-        for seat in range(batch.slots[name].ndim):  # of each player, or of both
+        for seat in range(batch.episode_info[name].ndim):  # of each player, or of both
             snapshot = batch.snapshot()
-            snapshot["slots"][name].reshape(N, -1)[1, seat] = value
-            with unchanged(batch, ValueError, rf"snapshot: slots\[1\]: {name}: expected .*, got "):
+            snapshot["episode_info"][name].reshape(N, -1)[1, seat] = value
+            with unchanged(
+                batch, ValueError, rf"snapshot: episode_info\[1\]: {name}: expected .*, got "
+            ):
                 batch.restore(snapshot)
 
 
@@ -546,7 +548,10 @@ def test_more_of_a_snapshot_that_is_refused() -> None:
     batch = in_the_middle()
     for change, message in (
         (lambda held: held["legal"].__setitem__(2, 2**64 - 1), r"legal\[2\]: expected what is le"),
-        (lambda held: held["slots"]["bot"].__setitem__(0, GREEDY), r"slots\[0\]: bot: expected a"),
+        (
+            lambda held: held["episode_info"]["bot"].__setitem__(0, GREEDY),
+            r"episode_info\[0\]: bot: expected a",
+        ),
         (lambda held: held["boards"].__setitem__(3, "0" * 16), "another board than game 3"),
     ):
         snapshot = batch.snapshot()
@@ -561,7 +566,7 @@ def test_the_board_of_a_slot_is_not_believed() -> None:
     """A game stays on the board it is played on, by its index in this batch."""
     batch, other = in_the_middle(), Batch(N)
     snapshot = batch.snapshot()
-    snapshot["slots"]["board"] = 10**6
+    snapshot["episode_info"]["board"] = 10**6
     other.restore(snapshot)
     assert contents(other) == contents(batch)
 

@@ -17,7 +17,7 @@ from tokaido_env.agents import Agent, AgentError, make
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.rng import episode_seed
-from tokaido_env.core.state import NOBODY
+from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.single_agent import Ended, SingleAgentBatch
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
@@ -131,7 +131,7 @@ def test_every_transition_is_the_learners_own(
                 moments += alone.moments
                 episodes[i] += 1
                 games[i] = begin(i, episodes[i])
-            assert versus.player[i] == (NOBODY if i in ended.games else own)
+            assert versus.player[i] == (NO_PLAYER if i in ended.games else own)
             check_game(versus, i, games[i])
         assert not versus.done.any()
     assert min(episodes) >= 2
@@ -168,7 +168,7 @@ def test_a_game_may_begin_with_a_ware_to_return_inside_the_opponents_pick() -> N
     assert opponent.played == [*[IDS["pilgrim"]] * 2, *[IDS["take:merchant"]] * 2]
     returns = [IDS["discard:doll"], IDS["discard:fan"]]
     assert [np.flatnonzero(mask).tolist() for mask in versus.masks()] == [returns, returns]
-    assert versus.player.tolist() == [NOBODY, NOBODY]
+    assert versus.player.tolist() == [NO_PLAYER, NO_PLAYER]
 
 
 # Seats

@@ -9,9 +9,9 @@ import pytest
 from positions import other_board_data, position, shikoku_data, write_board
 
 from tokaido_env import ACTIONS, Board, Game, IllegalMove
-from tokaido_env.core.actions import IDS
+from tokaido_env.core.actions import IDS, NO_ACTION
 from tokaido_env.core.state import STATE
-from tokaido_env.trajectory import NO_EVENT, Trajectory, in_parts, of_events, of_moves
+from tokaido_env.trajectory import Trajectory, in_parts, of_events, of_moves
 
 Actions = npt.NDArray[np.int8]
 
@@ -50,7 +50,7 @@ def assert_plays(again: Game, one: Trajectory, game: int = 0) -> None:
         assert one.movers[row] == (-1 if again.player is None else again.player)
         decided = label is not None and again.player is not None
         assert one.decided[row] == decided
-        assert (one.events[row] == NO_EVENT) == (label is None)
+        assert (one.events[row] == NO_ACTION) == (label is None)
         if decided:
             assert ACTIONS[one.events[row]] == label
         elif label is not None:

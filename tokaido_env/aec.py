@@ -31,7 +31,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, check_choice, check_seed
 from tokaido_env.core.rng import entropy_seed, episode_seed
 from tokaido_env.core.rules import rewards_of
-from tokaido_env.core.state import NOBODY
+from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.game import Game
 from tokaido_env.observers import ENTITIES, GameObserver, check_observation
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
@@ -209,8 +209,8 @@ class RawTokaidoEnv(AECEnv[str, Any, int | None]):
         game = self.game
         next_player = game.player
         facts: dict[str, Any] = {
-            "player": NOBODY if player is None else player,
-            "next_player": NOBODY if next_player is None else next_player,
+            "player": NO_PLAYER if player is None else player,
+            "next_player": NO_PLAYER if next_player is None else next_player,
             "seed": game.seed,
             "board": game.board.name,
         }

@@ -21,7 +21,7 @@ from tokaido_env.agent import Agent, as_agent
 from tokaido_env.batch_validation import Games, Positions
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core import batch_kernels
-from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.arguments import (
     CHANCES,
     Chance,
@@ -34,11 +34,11 @@ from tokaido_env.core.arguments import (
 )
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.bots import BOTS, NO_BOT
-from tokaido_env.core.events import refusal
+from tokaido_env.core.events import illegal_move_message
 from tokaido_env.core.rng import LUCK, entropy_seed, episode_seeds
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, put_rows, start
-from tokaido_env.core.stepping import MODE, NO_MOVE, SLOT
+from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, initial_states, put_rows
+from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
 from tokaido_env.observers import Observation, Observer, aligned_zeros
 from tokaido_env.timestep import TimeStep, copied_turn
 
@@ -79,13 +79,13 @@ class Batch:
             copy, and they change under whoever holds them.
 
     Attributes:
-        pool: the boards in use, `slots["board"]` tells which of them each game is played on.
+        pool: the boards in use, `episode_info["board"]` tells which of them each game is played on.
         boards: `BOARD` (b,), the same for kernels.
         states: `STATE` (n,), the positions. Live: do not write.
         luck: `LUCK` (n,), never handed to agents.
         legal: uint64 (n,), the legal actions as bits; 0 at chance and when over.
-        slots: `SLOT` (n,), the rest: seeds, episodes, decisions, what the last step told.
-        mode: `MODE` (1,), what a step does besides a move: luck, autoreset, reward, bots.
+        episode_info: `EPISODE_INFO` (n,): seeds, episodes, decisions, results of the last step.
+        options: `STEP_OPTIONS` (1,): chance, autoreset, reward and bots of each step.
         all_games: int64 (n,), the indices of all games; this very array is not looked through.
     """
 
@@ -109,19 +109,19 @@ class Batch:
             check_choice(name, flag, (True, False))
         self.pool = BoardPool.load(board)
         self.boards = self.pool.records
-        self._fresh = start(self.boards)
+        self._initial_states = initial_states(self.boards)
         self._observer = Observer(self.boards, observation, see_board, n, copy)
         self.luck = np.zeros(n, LUCK)
         self.legal = aligned_zeros((n,), np.uint64)
-        self.slots = np.zeros(n, SLOT)
-        self.slots["board"] = np.arange(n) % len(self.pool)
-        self.states = copy_rows(self._fresh, self.slots["board"])
-        self.slots["bot"] = NO_BOT
-        self.slots["base"] = -1
+        self.episode_info = np.zeros(n, EPISODE_INFO)
+        self.episode_info["board"] = np.arange(n) % len(self.pool)
+        self.states = copy_rows(self._initial_states, self.episode_info["board"])
+        self.episode_info["bot"] = NO_BOT
+        self.episode_info["base_seed"] = -1
         self._check = check
         self._copy = copy
-        self.mode = _mode(chance == "sampled", bool(autoreset), reward == "margin")
-        self.mode["pool"] = len(self.pool) if self.pool.drawn else 0
+        self.options = _step_options(chance == "sampled", bool(autoreset), reward == "margin")
+        self.options["pool"] = len(self.pool) if self.pool.drawn else 0
         self.all_games = np.arange(n)
         self._met = np.zeros(n, np.bool_)
         self._words = aligned_zeros((n, MASK_BYTES // 8), np.uint64)
@@ -181,7 +181,7 @@ class Batch:
         """Return the integer odds of each outcome, (n, MAX_OUTCOMES): zeros where none is next."""
         self._need_begun(self.all_games)
         out = np.zeros((len(self), MAX_OUTCOMES), np.int64)
-        batch_kernels.weights(self.all_games, self.boards, self.states, self.slots, out)
+        batch_kernels.weights(self.all_games, self.boards, self.states, self.episode_info, out)
         return out
 
     def sample(self) -> npt.NDArray[np.int64]:
@@ -192,7 +192,9 @@ class Batch:
         """
         self._need_begun(self.all_games)
         out = np.empty(len(self), np.int64)
-        batch_kernels.outcomes(self.all_games, self.boards, self.states, self.luck, self.slots, out)
+        batch_kernels.outcomes(
+            self.all_games, self.boards, self.states, self.luck, self.episode_info, out
+        )
         return out
 
     # Some of the games
@@ -208,24 +210,26 @@ class Batch:
     def place(self, games: Games, seed: Seeds = None, positions: Positions | None = None) -> None:
         """Put the given games where they begin, with the luck of their episodes; play nothing."""
         games = self._some(games, apart=True)
-        slots = self.slots
-        begun = slots["base"][games] >= 0
-        bases = self._bases(games, seed)
-        episodes = (slots["episode"][games] + 1) * (begun & (seed is None))
-        boards = self._boards_for(games, bases, episodes)
+        info = self.episode_info
+        begun = info["base_seed"][games] >= 0
+        base_seeds = self._base_seeds(games, seed)
+        episodes = (info["episode"][games] + 1) * (begun & (seed is None))
+        boards = self._boards_for(games, base_seeds, episodes)
         states = self._beginnings(games, boards, positions)
-        slots["episode"][games] = episodes
-        slots["base"][games] = bases
-        slots["board"][games] = boards
+        info["episode"][games] = episodes
+        info["base_seed"][games] = base_seeds
+        info["board"][games] = boards
         put_rows(self.states, games, states)
-        batch_kernels.begin(games, self.boards, self.states, self.luck, self.slots, self.legal)
+        batch_kernels.begin(
+            games, self.boards, self.states, self.luck, self.episode_info, self.legal
+        )
         self._note_begun()
 
     def settle(self, games: Games) -> None:
         """Play chance, where it resolves itself, and seated bots up to the next decision."""
         games = self._some(games, apart=True)
         self._need_begun(games)
-        self._run(games, np.full(len(games), NO_MOVE), self.mode)
+        self._run(games, np.full(len(games), NO_ACTION), self.options)
 
     def seat_bots(self, games: Games, bots: npt.ArrayLike) -> None:
         """Let bots decide within the steps of the given games, from the next one on.
@@ -237,8 +241,8 @@ class Batch:
         """
         games = self._some(games, apart=True)
         seated = batch_validation.checked_bots(bots, len(games))
-        self.slots["bot"][games] = seated
-        self.mode["bots"] |= (seated != NO_BOT).any()
+        self.episode_info["bot"][games] = seated
+        self.options["bots"] |= (seated != NO_BOT).any()
 
     def advance(self, games: Games, moves: npt.ArrayLike, *, check: bool = True) -> None:
         """Play a move of each of the given games, as `step` does; then read the attributes.
@@ -255,7 +259,7 @@ class Batch:
             wrong = self._illegal(games, chosen)
             if wrong.any():
                 self.refuse(games[wrong], chosen[wrong])
-        self._run(games, chosen, self.mode)
+        self._run(games, chosen, self.options)
 
     def illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which moves of the given games are not on offer: bool (k,)."""
@@ -297,13 +301,13 @@ class Batch:
         """Return what an agent draws from for its decision in each of the given games (k,)."""
         games = self._some(games)
         out = np.empty(len(games), np.uint64)
-        batch_kernels.keys(games, self.states, self.slots, out)
+        batch_kernels.keys(games, self.states, self.episode_info, out)
         return out
 
     def turn(self) -> TimeStep:
         """Return what `reset`, `step`, `play` and `finish` return: after `begin` or `advance`."""
         states = self.states
-        here = self.all_games, self.boards, states, self.slots, states["player"]
+        here = self.all_games, self.boards, states, self.episode_info, states["player"]
         seen = self._observer.look(here)
         return copied_turn(self._turns, seen) if self._copy else self._turns
 
@@ -316,7 +320,7 @@ class Batch:
         """
         games = self._some(games)
         chosen = batch_validation.checked_seats(seats, len(games))
-        return self._observer.observe((games, self.boards, self.states, self.slots, chosen))
+        return self._observer.observe((games, self.boards, self.states, self.episode_info, chosen))
 
     @property
     def padded_mask(self) -> npt.NDArray[np.int8]:
@@ -331,15 +335,15 @@ class Batch:
         """Return the rewards of both seats where the given games stand: float32 (k, 2)."""
         games = self._some(games)
         out = np.empty((len(games), 2), np.float32)
-        margin = bool(self.mode["margin"][0])
-        batch_kernels.rewards(games, self.boards, self.states, self.slots, margin, out)
+        margin = bool(self.options["margin"][0])
+        batch_kernels.rewards(games, self.boards, self.states, self.episode_info, margin, out)
         return out
 
     def boards_of(self, games: Games) -> npt.NDArray[np.void]:
         """Return the boards of the given games as agents take them: `BOARD` (1,) or (k,)."""
         if len(self.boards) == 1:
             return self.boards
-        return copy_rows(self.boards, self.slots["board"][self._some(games)])
+        return copy_rows(self.boards, self.episode_info["board"][self._some(games)])
 
     @property
     def over(self) -> npt.NDArray[np.bool_]:
@@ -350,7 +354,7 @@ class Batch:
         """Return copies of all that makes some games (all by default), luck included."""
         games = None if games is None else self._some(games)
         taken = {name: copy_rows(array, games) for name, array in self._arrays().items()}
-        return taken | {"boards": self.pool.hashes[taken["slots"]["board"]]}
+        return taken | {"boards": self.pool.hashes[taken["episode_info"]["board"]]}
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]], games: Games | None = None) -> None:
         """Put a snapshot of k games, or of one, into k games (all by default).
@@ -363,7 +367,7 @@ class Batch:
         chosen = self.all_games if games is None else self._some(games, apart=True)
         like = self._arrays() | {"boards": self.pool.hashes}
         held = batch_validation.checked_arrays(snapshot, like, len(chosen))
-        boards = self.pool.found(held["boards"], self.slots["board"][chosen])
+        boards = self.pool.found(held["boards"], self.episode_info["board"][chosen])
         foreign = np.flatnonzero(boards < 0)
         if len(foreign):
             game = int(chosen[foreign[0]])
@@ -372,9 +376,9 @@ class Batch:
         batch_validation.check_slots(self.boards, boards, held)
         for name, array in self._arrays().items():
             put_rows(array, chosen, held[name])
-        self.slots["board"][chosen] = boards
-        batch_kernels.expand(self.all_games, self.legal, self._words)
-        self.mode["bots"] = (self.slots["bot"] != NO_BOT).any()
+        self.episode_info["board"][chosen] = boards
+        batch_kernels.unpack_masks(self.all_games, self.legal, self._words)
+        self.options["bots"] = (self.episode_info["bot"] != NO_BOT).any()
         self._note_begun()
 
     # Below the verbs
@@ -388,29 +392,34 @@ class Batch:
     def _illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         wrong = np.empty(len(games), np.bool_)
         batch_kernels.find_illegal(
-            games, self.boards, self.states, self.slots, self.legal, moves, wrong
+            games, self.boards, self.states, self.episode_info, self.legal, moves, wrong
         )
         return wrong
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {"states": self.states, "luck": self.luck, "legal": self.legal, "slots": self.slots}
+        return {
+            "states": self.states,
+            "luck": self.luck,
+            "legal": self.legal,
+            "episode_info": self.episode_info,
+        }
 
     def _note_begun(self) -> None:
-        self._begun = bool((self.slots["base"] >= 0).all())
+        self._begun = bool((self.episode_info["base_seed"] >= 0).all())
 
     def _views(self) -> TimeStep:
         """Return views of the buffers that steps write to: what `copy=False` hands out."""
-        slots = self.slots
+        info = self.episode_info
         return TimeStep(
             self._observer.kept,
             self._words.view(np.int8)[:, :N_ACTIONS],
             self.legal,
             self.states["player"],
-            slots["reward"],
-            slots["terminated"].view(np.bool_),
-            slots["truncated"].view(np.bool_),
-            slots["player"],
-            slots["next_player"],
+            info["reward"],
+            info["terminated"].view(np.bool_),
+            info["truncated"].view(np.bool_),
+            info["player"],
+            info["next_player"],
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -424,33 +433,35 @@ class Batch:
     def _advance_with(self, games: Games, bot: str, *, to_end: bool) -> None:
         self._need_begun(games)
         check_choice("bot", bot, BOTS)
-        mode = self.mode.copy()
-        mode["bot"] = BOTS[bot]
-        mode["to_end"] = to_end
-        mode["bots"] |= to_end
-        self._run(games, np.empty(len(games), np.int64), mode)
+        options = self.options.copy()
+        options["bot"] = BOTS[bot]
+        options["to_end"] = to_end
+        options["bots"] |= to_end
+        self._run(games, np.empty(len(games), np.int64), options)
 
-    def _run(self, games: Games, moves: npt.NDArray[np.int64], mode: npt.NDArray[np.void]) -> None:
+    def _run(
+        self, games: Games, moves: npt.NDArray[np.int64], options: npt.NDArray[np.void]
+    ) -> None:
         batch_kernels.advance(
-            *(games, self.boards, self.states, self.luck, self.slots),
-            *(self.legal, self._words, moves, self._fresh, mode),
+            *(games, self.boards, self.states, self.luck, self.episode_info),
+            *(self.legal, self._words, moves, self._initial_states, options),
         )
 
     def _need_begun(self, games: Games) -> None:
         if self._begun:
             return
-        waiting = games[self.slots["base"][games] < 0]
+        waiting = games[self.episode_info["base_seed"][games] < 0]
         if len(waiting):
             raise RuntimeError(f"game {waiting[0]} has not begun: call reset(seed=…) first")
 
-    def _bases(self, games: Games, seed: Seeds) -> npt.NDArray[np.int64]:
+    def _base_seeds(self, games: Games, seed: Seeds) -> npt.NDArray[np.int64]:
         """Return the seed of episode 0 of each of the given games."""
         if seed is None:
-            bases = self.slots["base"][games]
-            new = bases < 0
+            base_seeds = self.episode_info["base_seed"][games]
+            new = base_seeds < 0
             if new.any():
-                bases[new] = (entropy_seed() >> 1) + games[new]
-            return bases
+                base_seeds[new] = (entropy_seed() >> 1) + games[new]
+            return base_seeds
         if as_array("seed", seed).ndim == 0:
             first = check_seed(seed)
             check_seed(first + len(self) - 1)
@@ -458,13 +469,13 @@ class Batch:
         return batch_validation.checked_seeds(seed, games)
 
     def _boards_for(
-        self, games: Games, bases: npt.NDArray[np.int64], episodes: npt.NDArray[np.int64]
+        self, games: Games, base_seeds: npt.NDArray[np.int64], episodes: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         """Return the board that each of the given games is played on in an episode."""
         if not self.pool.drawn:
-            return self.slots["board"][games].astype(np.int64)
+            return self.episode_info["board"][games].astype(np.int64)
         seeds = np.empty(len(games), np.int64)
-        episode_seeds(bases, episodes, seeds)
+        episode_seeds(base_seeds, episodes, seeds)
         return self.pool.indices(seeds)
 
     def _beginnings(
@@ -476,17 +487,17 @@ class Batch:
             which: int64 (k,), the board of each game; written where a position names another.
         """
         if positions is None:
-            return copy_rows(self._fresh, which)
+            return copy_rows(self._initial_states, which)
         return batch_validation.states_from(positions, self.pool, which, games)
 
     def _refusal(self, game: int, move: int) -> str:
-        board = int(self.slots["board"][game])
+        board = int(self.episode_info["board"][game])
         here = self.boards[board:][:1], self.states[game:][:1], 0
-        return f"game {game}: {refusal(self.pool[board].kinds, *here, move)}"
+        return f"game {game}: {illegal_move_message(self.pool[board].kinds, *here, move)}"
 
 
-def _mode(sampled: bool, autoreset: bool, margin: bool) -> npt.NDArray[np.void]:
-    mode = np.zeros(1, MODE)
-    mode["sampled"], mode["autoreset"], mode["margin"] = sampled, autoreset, margin
-    mode["bot"] = NO_BOT
-    return mode
+def _step_options(sampled: bool, autoreset: bool, margin: bool) -> npt.NDArray[np.void]:
+    options = np.zeros(1, STEP_OPTIONS)
+    options["sampled"], options["autoreset"], options["margin"] = sampled, autoreset, margin
+    options["bot"] = NO_BOT
+    return options

@@ -27,8 +27,8 @@ from tokaido_env.core.arguments import (
 from tokaido_env.core.bots import BOTS, GREEDY, NO_BOT
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import legal
-from tokaido_env.core.state import NOBODY, STATE, copy_rows
-from tokaido_env.core.state_validation import FINE, first_fault
+from tokaido_env.core.state import NO_PLAYER, STATE, copy_rows
+from tokaido_env.core.state_validation import NOT_FOUND, first_fault
 
 Games = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
@@ -37,13 +37,13 @@ Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.voi
 MOST_GAMES = 2**24  # of a batch, far more than any of ours: 1.5 KB each
 
 _SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
-    "base": (NOBODY, MAX_SEED),
+    "base_seed": (NO_PLAYER, MAX_SEED),
     "seed": (0, MAX_SEED),
     "episode": (0, 2**31 - 1),
     "decisions": (0, 2**31 - 1),
     "reward": (-1.0, 1.0),
-    "player": (NOBODY, 1),
-    "next_player": (NOBODY, 1),
+    "player": (NO_PLAYER, 1),
+    "next_player": (NO_PLAYER, 1),
     "terminated": (0, 1),
     "truncated": (0, 1),
     "bot": (NO_BOT, GREEDY),
@@ -72,17 +72,17 @@ def checked_games(games: npt.ArrayLike, n: int, met: npt.NDArray[np.bool_] | Non
     """
     chosen = _integers("games", games)
     wrong = first_outside(chosen, 0, n - 1)
-    if wrong != FINE:
+    if wrong != NOT_FOUND:
         raise IndexError(f"games: expected 0 to {n - 1}, got {chosen[wrong]}")
     if met is not None:
         again = first_repeated(chosen, met)
-        if again != FINE:
+        if again != NOT_FOUND:
             raise ValueError(f"games: expected each game once, got {chosen[again]} twice")
     return chosen
 
 
 def checked_seats(
-    seats: npt.ArrayLike, k: int, lowest: int = NOBODY, *, name: str = "seats"
+    seats: npt.ArrayLike, k: int, lowest: int = NO_PLAYER, *, name: str = "seats"
 ) -> npt.NDArray[np.signedinteger[Any]]:
     """Return seats, from `lowest` to 1, as int8 or int64 (k,), or raise `ValueError`."""
     chosen: npt.NDArray[np.signedinteger[Any]] = as_array(name, seats)
@@ -92,7 +92,7 @@ def checked_seats(
     if len(chosen) != k:
         raise ValueError(f"{name}: expected {k}, one for each game, got {len(chosen)}")
     wrong = first_outside(chosen, lowest, 1)
-    if wrong != FINE:
+    if wrong != NOT_FOUND:
         raise ValueError(f"{name}: expected {lowest} to 1, got {chosen[wrong]}")
     return chosen
 
@@ -234,32 +234,32 @@ def checked_arrays(
 
 
 def check_slots(boards: Rows, which: Games, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Check the slots and the legal masks of a snapshot, whose states are possible.
+    """Check the episode infos and the legal masks of a snapshot, whose states are possible.
 
     Args:
         boards: `BOARD` (b,).
         which: integers (k,), the index of the board of each game.
-        arrays: "states", "legal" and "slots", (k,) or (1,) each.
+        arrays: "states", "legal" and "episode_info", (k,) or (1,) each.
 
     Raises:
         ValueError: naming the place in the snapshot, the field and what was expected.
     """
-    n = min(len(arrays["slots"]), len(which))
+    n = min(len(arrays["episode_info"]), len(which))
     if n == 0:  # one slot for no game at all is not looked at
         return
-    slots, masks = arrays["slots"][:n], arrays["legal"][:n]
+    info, masks = arrays["episode_info"][:n], arrays["legal"][:n]
     for name, (low, high) in _SLOT_LIMITS.items():
-        values = slots[name].reshape(n, -1)
+        values = info[name].reshape(n, -1)
         wrong = np.flatnonzero(~((low <= values) & (values <= high)).all(axis=1))
         if len(wrong):
-            got = f"expected {low} to {high}, got {slots[name][wrong[0]].tolist()}"
-            raise ValueError(f"snapshot: slots[{wrong[0]}]: {name}: {got}")
-    wrong = np.flatnonzero((slots["bot"] != NO_BOT).all(axis=1))
+            got = f"expected {low} to {high}, got {info[name][wrong[0]].tolist()}"
+            raise ValueError(f"snapshot: episode_info[{wrong[0]}]: {name}: {got}")
+    wrong = np.flatnonzero((info["bot"] != NO_BOT).all(axis=1))
     if len(wrong):
         only = "bot: expected a seat without a bot in each game"
-        raise ValueError(f"snapshot: slots[{wrong[0]}]: {only}")
+        raise ValueError(f"snapshot: episode_info[{wrong[0]}]: {only}")
     j = first_wrong_mask(boards, which[:n], arrays["states"][:n], masks)
-    if j != FINE:
+    if j != NOT_FOUND:
         got = f"expected what is legal in its state, got {masks[j]}"
         raise ValueError(f"snapshot: legal[{j}]: {got}")
 
@@ -288,7 +288,7 @@ def first_outside(numbers: Any, low: int, high: int) -> int:
     for j in range(len(numbers)):
         if not low <= numbers[j] <= high:
             return j
-    return FINE
+    return NOT_FOUND
 
 
 @entry
@@ -299,13 +299,13 @@ def first_repeated(games: Any, met: Any) -> int:
         games: int64 (k,), indices.
         met: bool (n,), all False, and left so.
     """
-    again = FINE
+    again = NOT_FOUND
     for j in range(len(games)):
         if met[games[j]]:
             again = j
             break
         met[games[j]] = True
-    for j in range(again if again != FINE else len(games)):
+    for j in range(again if again != NOT_FOUND else len(games)):
         met[games[j]] = False
     return again
 
@@ -323,4 +323,4 @@ def first_wrong_mask(boards: Any, which: Any, states: Any, masks: Any) -> int:
     for j in range(len(masks)):
         if masks[j] != legal(boards[which[j]], states[j]):
             return j
-    return FINE
+    return NOT_FOUND

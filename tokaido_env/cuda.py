@@ -23,10 +23,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 
 if find_spec("numba_cuda") is None:  # without it, numba.cuda is there and has nothing
-    raise missing("games on a GPU need", "numba_cuda", "cuda")
+    raise extra_error("games on a GPU need", "numba_cuda", "cuda")
 
 from numba import cuda
 from numba.core import config
@@ -36,31 +36,33 @@ from tokaido_env.batch import Batch, Seeds
 from tokaido_env.batch_validation import Positions
 from tokaido_env.boards.board_pool import BoardPool, Boards
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.aligned_dtypes import twin
+from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.arguments import Chance, check_choice, repr_short
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.bots import BOTS, GREEDY
 from tokaido_env.core.constants import BOARD
-from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, units
+from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, quotients
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import STATE, start
-from tokaido_env.core.stepping import MODE, SLOT
+from tokaido_env.core.state import STATE, initial_states
+from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
 from tokaido_env.observers import check_observation
 from tokaido_env.timestep import TimeStep
 
-OLDEST = (7, 0)
+MIN_COMPUTE_CAPABILITY = (7, 0)
 """The compute capability that is needed: Volta's, of 2017."""
 
 _THREADS = 128  # of a block
-_TOLD = 13  # bytes of `Told` a game
+_OUTPUT_BYTES = 13  # bytes of `Told` a game
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 """Whether Numba's simulator plays."""
 
-BYTES_OF_A_STEP = (
-    2 * (sum(twin(each).itemsize for each in (STATE, LUCK, SLOT)) + 8) + MASK_BYTES + _TOLD
+BYTES_PER_STEP = (
+    2 * (sum(aligned(each).itemsize for each in (STATE, LUCK, EPISODE_INFO)) + 8)
+    + MASK_BYTES
+    + _OUTPUT_BYTES
 )
 """What a step of a game reads and writes at least, in bytes: its records, and what it tells."""
 
@@ -160,7 +162,7 @@ class CudaBatch:
         chosen = self._on_device(moves)
         if self._check:
             self._refuse_illegal(chosen)
-        self._run(chosen, self._mode)
+        self._run(chosen, self._options)
         return self.turn()
 
     def play(self, bot: str) -> TimeStep:
@@ -185,11 +187,11 @@ class CudaBatch:
     def turn(self) -> TimeStep:
         """Return what the last step told; observations are written now."""
         if self._turn.observation is not None:
-            self._observe(self._told.mover, self._turn.observation)
+            self._observe(self._output.mover, self._turn.observation)
         return self._turn
 
     def observe(self, seats: npt.ArrayLike) -> Any:
-        """Return what seats see, integers (n,) of 0 and 1, on the GPU: as `TimeStep.observation`."""
+        """Return observations of seats, integers (n,), on the GPU; as `TimeStep.observation`."""
         chosen = batch_validation.checked_seats(seats, len(self)).astype(np.int8)
         width = N_FEATURES + self._blocks.shape[1]
         out = cuda.device_array((len(self), width), self._dtype)
@@ -234,7 +236,7 @@ class CudaBatch:
             return host
         host.states[:] = games.states.copy_to_host()
         host.luck[:] = games.lucks.copy_to_host()
-        host.slots[:] = games.slots.copy_to_host()
+        host.episode_info[:] = games.episode_info.copy_to_host()
         host.legal[:] = games.masks.copy_to_host()
         host.restore(host.snapshot())  # so that all that follows from these is so too
         return host
@@ -256,8 +258,8 @@ class CudaBatch:
 
     def _check_room(self, n: int, width: int) -> None:
         """Raise `CudaError` if the GPU has no room for the games."""
-        one = width * np.dtype(self._dtype).itemsize + _TOLD + 8  # a move
-        one += MASK_BYTES + 8 + sum(_size(record) for record in (STATE, LUCK, SLOT))
+        one = width * np.dtype(self._dtype).itemsize + _OUTPUT_BYTES + 8  # a move
+        one += MASK_BYTES + 8 + sum(_size(record) for record in (STATE, LUCK, EPISODE_INFO))
         needed = n * one + len(self.pool) * (_size(BOARD) + _size(STATE))
         free = _free_memory()
         if free is not None and needed > free:
@@ -269,60 +271,60 @@ class CudaBatch:
     def _allocate(self, n: int, width: int, blocks: npt.NDArray[Any]) -> None:
         host, new = self._host, cuda.device_array
         self.games = kernels.Games(
-            cuda.to_device(host.boards.astype(twin(BOARD))),
-            cuda.to_device(start(host.boards).astype(twin(STATE))),
-            cuda.to_device(host.states.astype(twin(STATE))),
-            cuda.to_device(host.luck.astype(twin(LUCK))),
-            cuda.to_device(host.slots.astype(twin(SLOT))),
+            cuda.to_device(host.boards.astype(aligned(BOARD))),
+            cuda.to_device(initial_states(host.boards).astype(aligned(STATE))),
+            cuda.to_device(host.states.astype(aligned(STATE))),
+            cuda.to_device(host.luck.astype(aligned(LUCK))),
+            cuda.to_device(host.episode_info.astype(aligned(EPISODE_INFO))),
             new(n, np.uint64),
             new((n, MASK_BYTES // 8), np.uint64),
         )
-        self._told = kernels.Told(
+        self._output = kernels.StepOutput(
             *(new(n, np.int8), new((n, 2), np.float32), new(n, np.bool_), new(n, np.bool_)),
             *(new(n, np.int8), new(n, np.int8)),
         )
-        self._units = cuda.to_device(units(self._dtype))
+        self._units = cuda.to_device(quotients(self._dtype))
         self._blocks = cuda.to_device(blocks)
         self._moves = new(n, np.int64)
         self._turn = TimeStep(
             new((n, width), self._dtype) if width else None,
             self.padded_mask[:, :N_ACTIONS],
             self.games.masks,
-            *self._told,
+            *self._output,
         )
 
     def _upload(self, host: Batch) -> None:
         """Put the games of a host's batch onto the GPU."""
         self._select()
         games = self.games
-        games.states.copy_to_device(host.states.astype(twin(STATE)))
-        games.lucks.copy_to_device(host.luck.astype(twin(LUCK)))
-        games.slots.copy_to_device(host.slots.astype(twin(SLOT)))
+        games.states.copy_to_device(host.states.astype(aligned(STATE)))
+        games.lucks.copy_to_device(host.luck.astype(aligned(LUCK)))
+        games.episode_info.copy_to_device(host.episode_info.astype(aligned(EPISODE_INFO)))
         games.masks.copy_to_device(host.legal)
-        self._mode = host.mode.copy()
-        self._modes: dict[bytes, Any] = {}
-        self._greedy = bool((host.slots["bot"] == GREEDY).any())
+        self._options = host.options.copy()
+        self._options_on_gpu: dict[bytes, Any] = {}
+        self._greedy = bool((host.episode_info["bot"] == GREEDY).any())
         self._begun = True
-        self._launch(kernels.tell, games, self._told)
+        self._launch(kernels.write_output, games, self._output)
 
     def _play(self, bot: str, *, to_end: bool) -> TimeStep:
         self._need_begun()
         check_choice("bot", bot, BOTS)
         self._select()
-        mode = self._mode.copy()
-        mode["bot"] = BOTS[bot]
-        mode["to_end"] = to_end
-        mode["bots"] |= to_end
-        self._run(self._moves, mode)
+        options = self._options.copy()
+        options["bot"] = BOTS[bot]
+        options["to_end"] = to_end
+        options["bots"] |= to_end
+        self._run(self._moves, options)
         return self.turn()
 
-    def _run(self, moves: Any, mode: npt.NDArray[np.void]) -> None:
-        greedy = self._greedy or int(mode["bot"][0]) == GREEDY
+    def _run(self, moves: Any, options: npt.NDArray[np.void]) -> None:
+        greedy = self._greedy or int(options["bot"][0]) == GREEDY
         body = kernels.step_greedy if greedy else kernels.step
-        key = mode.tobytes()
-        if key not in self._modes:  # a copy to the GPU waits for it
-            self._modes[key] = cuda.to_device(mode.astype(twin(MODE)))
-        self._launch(body, self.games, self._told, moves, self._modes[key])
+        key = options.tobytes()
+        if key not in self._options_on_gpu:  # a copy to the GPU waits for it
+            self._options_on_gpu[key] = cuda.to_device(options.astype(aligned(STEP_OPTIONS)))
+        self._launch(body, self.games, self._output, moves, self._options_on_gpu[key])
 
     def _observe(self, seats: Any, out: Any) -> None:
         self._launch(kernels.observe, self.games, seats, self._units, self._blocks, out)
@@ -375,10 +377,10 @@ def _check_device(device: int) -> None:
     if not 0 <= device < count:
         raise CudaError(f"device: expected 0 to {count - 1}, got {repr_short(device)}")
     there = cuda.gpus[device].compute_capability
-    if there < OLDEST:
+    if there < MIN_COMPUTE_CAPABILITY:
         raise CudaError(
             f"device: GPU {device} has compute capability {there[0]}.{there[1]}, "
-            f"expected {OLDEST[0]}.{OLDEST[1]} or newer"
+            f"expected {MIN_COMPUTE_CAPABILITY[0]}.{MIN_COMPUTE_CAPABILITY[1]} or newer"
         )
 
 
@@ -388,7 +390,7 @@ def _free_memory() -> int | None:
 
 
 def _size(record: np.dtype[Any]) -> int:
-    return twin(record).itemsize
+    return aligned(record).itemsize
 
 
 def dlpack(array: Any) -> Any:

@@ -40,16 +40,16 @@ import msgspec
 from msgspec import Meta
 
 from tokaido_env.core.arguments import (
+    MAX_NAME_CHARS,
+    MAX_PATH_CHARS,
     MAX_SEED,
-    MOST_NAME,
-    MOST_PATH,
     escape_text,
     repr_short,
     str_short,
 )
 from tokaido_env.files import read_json, read_toml
 
-Name = Annotated[str, Meta(max_length=MOST_NAME)]
+Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
 Seed = Annotated[int, Meta(ge=0, le=MAX_SEED)]
 Count = Annotated[int, Meta(ge=0, le=MAX_SEED)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
@@ -87,7 +87,7 @@ class Source:
     """
 
     def __init__(self, name: str | Path, data: Any, error: Callable[[str], Exception]) -> None:
-        self.name = str_short(name, MOST_PATH)
+        self.name = str_short(name, MAX_PATH_CHARS)
         self.data = data
         self.error = error
 
@@ -105,7 +105,7 @@ class Source:
     def _read(
         cls, read: Callable[[Path], Any], path: Path, what: str, error: Callable[[str], Exception]
     ) -> Source:
-        where = str_short(path, MOST_PATH)
+        where = str_short(path, MAX_PATH_CHARS)
         try:
             return cls(where, read(path), error)
         except FileNotFoundError:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from tokaido_env.core.arguments import MOST_PATH, escape_text, repr_short, str_short
+from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, str_short
 
 MOST_NESTED = 64  # lists and objects within each other, and parts of a key
 
@@ -218,7 +218,9 @@ def read_json(path: Path) -> Any:
     try:
         return parse_json(read_text(path, MOST_JSON))
     except ValueError as error:
-        raise ValueError(f"{str_short(path, MOST_PATH)}: not a whole JSON file: {error}") from None
+        raise ValueError(
+            f"{str_short(path, MAX_PATH_CHARS)}: not a whole JSON file: {error}"
+        ) from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -233,7 +235,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return _parse_toml(read_text(path, MOST_TOML))
     except ValueError as error:  # no TOML, or no UTF-8
         what = escape_text(str(error), 200)
-        raise ValueError(f"{str_short(path, MOST_PATH)}: not a TOML file: {what}") from None
+        raise ValueError(f"{str_short(path, MAX_PATH_CHARS)}: not a TOML file: {what}") from None
 
 
 def read_text(path: Path, most: int) -> str:

@@ -13,22 +13,24 @@ import numpy.typing as npt
 from tokaido_env import position as positions
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
-from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS
-from tokaido_env.core.arguments import (
-    CHANCES,
-    Chance,
-    IllegalMove,
-    check_choice,
-    check_seed,
-)
-from tokaido_env.core.bitmask import actions_of, expand
-from tokaido_env.core.events import outcome_label, outcomes_by_label, refusal
+from tokaido_env.core.actions import IDS, LABELS, N_ACTIONS, NO_ACTION
+from tokaido_env.core.arguments import CHANCES, Chance, IllegalMove, check_choice, check_seed
+from tokaido_env.core.bitmask import actions_of, unpack_mask
+from tokaido_env.core.events import illegal_move_message, outcome_label, outcomes_by_label
 from tokaido_env.core.observation import N_FEATURES, encode_game
-from tokaido_env.core.rng import LUCK, entropy_seed, fork_luck, start_luck
+from tokaido_env.core.rng import LUCK, entropy_seed, fork_luck, seed_luck
 from tokaido_env.core.rules import MAX_OUTCOMES, winner_of
-from tokaido_env.core.serialization import optional, result_of
-from tokaido_env.core.state import CHANCE_PHASES, ENDS, NOBODY, OVER, Phase, copy_rows, start
-from tokaido_env.core.stepping import NO_ROOM, advance, weights_of
+from tokaido_env.core.serialization import result_of, seat_or_none
+from tokaido_env.core.state import (
+    CHANCE_PHASES,
+    ENDS,
+    NO_PLAYER,
+    OVER,
+    Phase,
+    copy_rows,
+    initial_states,
+)
+from tokaido_env.core.stepping import HISTORY_FULL, advance_game, weights_of
 
 if TYPE_CHECKING:
     from tokaido_env.agent import Agent
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from tokaido_env.render.svg import Picture
     from tokaido_env.trajectory import Trajectory
 
-_NO_MOVE = -1
 _ROOM = 512  # events that a game has room for at first: half of the games have fewer
 
 
@@ -77,7 +78,7 @@ class Game:
     ) -> None:
         seed = entropy_seed() if seed is None else check_seed(seed)
         loaded = BoardPool.load(board).of_seed(seed)
-        self._begin(loaded, start(loaded.record), seed, chance)
+        self._begin(loaded, initial_states(loaded.record), seed, chance)
         self._started_from_position = False
 
     @classmethod
@@ -126,24 +127,24 @@ class Game:
         self._start = copy_rows(states)
         self.states = states
         self._luck = np.zeros(1, LUCK)
-        start_luck(self._luck, 0, seed)
+        seed_luck(self._luck, 0, seed)
         self._sampled = chance == "sampled"
         self._history = np.zeros(_ROOM, np.int32)  # as `advance` takes it
-        self._advance(_NO_MOVE)
+        self._advance(NO_ACTION)
 
     def _advance(self, move: int) -> None:
         """Play a move that is on offer, or none, and chance: all of it or, at Ctrl-C, nothing."""
         try:
-            legal, player = advance(
+            legal, player = advance_game(
                 self.boards, self.states, self._luck, 0, move, self._sampled, self._history
             )
-            while legal == NO_ROOM:
+            while legal == HISTORY_FULL:
                 self._history = np.concatenate([self._history, np.zeros_like(self._history)])
-                legal, player = advance(
+                legal, player = advance_game(
                     self.boards, self.states, self._luck, 0, move, self._sampled, self._history
                 )
             self.legal_mask = legal
-            self.player = None if player == NOBODY else player
+            self.player = None if player == NO_PLAYER else player
         except BaseException:  # Ctrl-C came before the kernel ran, or after it
             self._note_turn()
             raise
@@ -151,8 +152,8 @@ class Game:
     def _note_turn(self) -> None:
         """Note what is legal and who decides where the game stands."""
         here = self.boards, self.states, self._luck, 0
-        self.legal_mask, player = advance(*here, _NO_MOVE, False, self._history)
-        self.player = None if player == NOBODY else player
+        self.legal_mask, player = advance_game(*here, NO_ACTION, False, self._history)
+        self.player = None if player == NO_PLAYER else player
 
     # What is going on
 
@@ -216,7 +217,7 @@ class Game:
             int8 (49,), 1 = legal; zeros at chance and when over.
         """
         mask = np.empty(N_ACTIONS, np.int8)
-        expand(self.legal_mask, mask)
+        unpack_mask(self.legal_mask, mask)
         return mask
 
     def outcomes(self) -> list[tuple[str, float]]:
@@ -235,7 +236,7 @@ class Game:
 
     def winner(self) -> int | None:
         """Return the seat that has won; None for a shared victory, at the cap, or while it runs."""
-        return optional(winner_of(self.boards, self.states, 0))
+        return seat_or_none(winner_of(self.boards, self.states, 0))
 
     # Playing
 
@@ -249,7 +250,7 @@ class Game:
         legal = self.legal_mask
         if legal:
             if isinstance(move, str):
-                action = IDS.get(move, _NO_MOVE)
+                action = IDS.get(move, NO_ACTION)
             else:
                 action = move if type(move) is int else _as_int(move)
             if action < 0 or not legal >> action & 1:
@@ -273,7 +274,7 @@ class Game:
         other._history = self._history.copy()
         if seed is not None:
             other.seed = None
-            start_luck(other._luck, 0, check_seed(seed))
+            seed_luck(other._luck, 0, check_seed(seed))
         elif luck == "fresh":
             other.seed = None
             fork_luck(self._luck, 0, other._luck, 0)
@@ -357,9 +358,9 @@ class Game:
         """
         from tokaido_env.trajectory import of_ids
 
-        first, start = (0, self._start) if since is None else (since._history[0], since.states)
+        first, starts = (0, self._start) if since is None else (since._history[0], since.states)
         events = self._history[1 + first : 1 + self._history[0]]
-        return of_ids(self.board, events.astype(np.uint8), start)
+        return of_ids(self.board, events.astype(np.uint8), starts)
 
     def events(self) -> list[str]:
         """Return the labels of all actions and outcomes since the start, in order."""
@@ -404,7 +405,7 @@ class Game:
     def _outcome_id(self, move: int | str) -> int:
         weights, step = self._weights()
         if isinstance(move, str):
-            outcome = outcomes_by_label(self.board.kinds, self.phase, step).get(move, _NO_MOVE)
+            outcome = outcomes_by_label(self.board.kinds, self.phase, step).get(move, NO_ACTION)
         else:
             outcome = _as_int(move)
         if not 0 <= outcome < len(weights) or not weights[outcome]:
@@ -412,7 +413,9 @@ class Game:
         return outcome
 
     def _refused(self, move: object) -> IllegalMove:
-        return IllegalMove(refusal(self.board.kinds, self.boards, self.states, 0, move))
+        return IllegalMove(
+            illegal_move_message(self.board.kinds, self.boards, self.states, 0, move)
+        )
 
 
 def _board_of(position: Mapping[str, Any], boards: Boards | None) -> Board:
@@ -426,8 +429,8 @@ def _board_of(position: Mapping[str, Any], boards: Boards | None) -> Board:
 def _as_int(move: object) -> int:
     """Accept NumPy's integers, which agents and masks hand out."""
     if isinstance(move, bool):
-        return _NO_MOVE
+        return NO_ACTION
     try:
         return operator.index(move)  # type: ignore[arg-type]
     except Exception:  # none, or a stranger's own
-        return _NO_MOVE
+        return NO_ACTION

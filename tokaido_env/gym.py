@@ -29,7 +29,7 @@ from gymnasium.vector.utils import batch_space
 from tokaido_env.agent import as_agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.arguments import as_array, check_choice, check_seed, describe_array
-from tokaido_env.core.state import NOBODY
+from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import Observation, seen_of
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from tokaido_env.single_agent import Ended, Opponents, Seating, SingleAgentBatch
@@ -133,7 +133,7 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
         batch, seat = self.games.batch, int(self.games.seats[0])
         opponent = as_agent(self.games.opponents[0]).spec
         names = (opponent, "learner") if seat else ("learner", opponent)
-        return scene_of(batch.pool[int(batch.slots["board"][0])], batch.states, names=names)
+        return scene_of(batch.pool[int(batch.episode_info["board"][0])], batch.states, names=names)
 
     def _info(self) -> dict[str, Any]:
         return {
@@ -262,18 +262,18 @@ def _facts(games: SingleAgentBatch) -> dict[str, npt.NDArray[Any]]:
     """
     return {
         "action_mask": games.masks().view(np.int8),
-        "seed": games.batch.slots["seed"].copy(),
+        "seed": games.batch.episode_info["seed"].copy(),
         "board": games.board_names(),
         "seat": games.seats.astype(np.int64),
         "player": games.player.astype(np.int64),
-        "next_player": np.where(games.done, NOBODY, games.seats).astype(np.int64),
+        "next_player": np.where(games.done, NO_PLAYER, games.seats).astype(np.int64),
     }
 
 
 def _final(ended: Ended, facts: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """Return what `SyncVectorEnv` tells of episodes that ended, in its form: of others nothing."""
     told: dict[str, Any] = {"action_mask": 0, "seed": ended.seed, "board": ended.board}
-    told |= {"seat": ended.seat, "player": ended.seat, "next_player": NOBODY}
+    told |= {"seat": ended.seat, "player": ended.seat, "next_player": NO_PLAYER}
     flags = np.zeros(len(facts["seed"]), np.bool_)
     flags[ended.games] = True
     last = np.full(len(flags), None, object)

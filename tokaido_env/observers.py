@@ -29,11 +29,11 @@ from tokaido_env.core.observation import (
     OBSERVATION_DTYPES,
     check_fits,
     encode_game,
-    units,
+    quotients,
 )
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.state_validation import first_fault
-from tokaido_env.core.stepping import SLOT
+from tokaido_env.core.stepping import EPISODE_INFO
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 
@@ -46,7 +46,7 @@ Seen = npt.NDArray[Any] | dict[str, npt.NDArray[Any]]
 
 
 Here = tuple[Any, Any, Any, Any, Any]
-"""Games, boards, states, slots and seats."""
+"""Games, boards, states, infos and seats."""
 
 
 def check_observation(
@@ -100,10 +100,10 @@ def observe(
     wrong, fault = first_fault(boards, which, rows)
     if fault:
         raise PositionError(f"states: no game stands as number {wrong} of {n} says")
-    slots = np.zeros(n, SLOT)
-    slots["board"] = which
+    infos = np.zeros(n, EPISODE_INFO)
+    infos["board"] = which
     chosen = rows["player"] if seats is None else checked_seats(seats, n)
-    here = np.arange(n), boards, rows, slots, np.ascontiguousarray(chosen)
+    here = np.arange(n), boards, rows, infos, np.ascontiguousarray(chosen)
     return Observer(boards, observation, see_board, 0).observe(here)
 
 
@@ -142,7 +142,7 @@ class Observer:
         dtype = "uint8" if observation == "uint8" else "float32"
         if self._shows:
             check_fits(boards, dtype)
-        self._units = units(dtype)
+        self._units = quotients(dtype)
         self._still: npt.NDArray[Any] | None = None
         if self._has_entities:
             self._still = board_entities(boards)
@@ -180,7 +180,7 @@ class Observer:
         """Return what seats see of games, in arrays of their own.
 
         Args:
-            here: games, boards, states and slots, as for `loops`, and seats: integers (k,), -1
+            here: games, boards, states and infos, as for `loops`, and seats: integers (k,), -1
                 (nobody) standing for seat 0.
         """
         k = len(here[0])

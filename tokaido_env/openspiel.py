@@ -30,13 +30,13 @@ from typing import Any
 
 import numpy as np
 
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 
 try:
     import pyspiel
     from open_spiel.python.observation import IIGObserverForPublicInfoGame
 except ModuleNotFoundError as error:
-    raise missing("OpenSpiel's games need", error.name, "openspiel") from error
+    raise extra_error("OpenSpiel's games need", error.name, "openspiel") from error
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import LABELS, N_ACTIONS

@@ -28,7 +28,15 @@ from tokaido_env.core.constants import (
     WARE_COUNTS,
     WARES,
 )
-from tokaido_env.core.state import ENDS, MAX_COINS, MAX_PENDING, NOBODY, Phase, start
+from tokaido_env.core.state import (
+    ENDS,
+    MAX_COINS,
+    MAX_PENDING,
+    NO_PLAYER,
+    UNSET,
+    Phase,
+    initial_states,
+)
 from tokaido_env.core.state_validation import first_fault
 
 _FIRST = np.zeros(1, np.int64)
@@ -77,7 +85,7 @@ _EXPECTED = {
     validation.PENDING: ("pending", "1 to {number} at {phase}"),
     validation.NO_PENDING: ("pending", "0 at {phase}"),
     validation.PICKER: ("player", "{seat} at {phase}, whose pick it is"),
-    validation.NO_PLAYER: ("player", "null at {phase}"),
+    validation.PLAYER_NOT_NONE: ("player", "null at {phase}"),
     validation.PLAYER_AT_DISCARD: (
         "player",
         "the picker after a draw, or the other after losing robust, at DISCARD (R4.3, R7.4)",
@@ -109,7 +117,7 @@ class PositionError(ValueError):
 
 def to_dict(board: Board, row: np.void) -> dict[str, Any]:
     """Return everything visible in a state as plain JSON types."""
-    return serialization.to_dict(board.name, board.record[0], row)
+    return serialization.state_to_dict(board.name, board.record[0], row)
 
 
 def from_dict(board: Board, position: Mapping[str, Any]) -> npt.NDArray[np.void]:
@@ -180,7 +188,7 @@ class _PositionReader(DataReader):
         super().__init__(PositionError, "", "the position", "an object")
         self.board = board
         self.position = position
-        self.states = start(board.record)
+        self.states = initial_states(board.record)
         self.row = self.states[0]
 
     def state(self) -> npt.NDArray[np.void]:
@@ -275,10 +283,10 @@ class _PositionReader(DataReader):
         return names.index(self._one_of(key, value, names))
 
     def _index_or_null(self, key: str, value: Any, names: Sequence[str]) -> int:
-        return NOBODY if value is None else self._index(key, value, names)
+        return UNSET if value is None else self._index(key, value, names)
 
     def _seat_or_null(self, key: str, value: Any) -> int:
-        return NOBODY if value is None else self._integer(key, value, 0, 1)
+        return NO_PLAYER if value is None else self._integer(key, value, 0, 1)
 
     def _integers(
         self, key: str, table: Any, names: Sequence[str], low: int, highs: Sequence[int]

@@ -20,7 +20,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool, Boards, board_named
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.arguments import MOST_NAME, IllegalMove, escape_text, repr_short
+from tokaido_env.core.arguments import MAX_NAME_CHARS, IllegalMove, escape_text, repr_short
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.core.serialization import result_of
 from tokaido_env.decoding import Seed, Source, Struct
@@ -60,7 +60,7 @@ class Forfeit(Struct, frozen=True):
     def told(self, names: Sequence[str]) -> str:
         """Tell it in one line, the seats by their names."""
         why = f"{self.reason}: {self.detail}" if self.detail else self.reason
-        return escape_text(f"{names[self.seat]} forfeits ({why})", MOST_NAME + 2 * MOST_DETAIL)
+        return escape_text(f"{names[self.seat]} forfeits ({why})", MAX_NAME_CHARS + 2 * MOST_DETAIL)
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,10 @@ class Record:
                 raise RecordError(f"expected names of whole characters, got {repr_short(name)}")
         # A dataset keeps as much for each name as the longest takes.
         longest = max(map(len, self.players))
-        if longest > MOST_NAME:
+        if longest > MAX_NAME_CHARS:
             raise RecordError(
-                f"players: expected names of at most {MOST_NAME} characters, got one of {longest}"
+                f"players: expected names of at most {MAX_NAME_CHARS} characters, "
+                f"got one of {longest}"
             )
 
     def to_json(self) -> str:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 
 try:
     from ray.rllib.algorithms.ppo import PPOConfig
@@ -34,7 +34,9 @@ try:
     from ray.tune.registry import register_env
 except ModuleNotFoundError as error:
     # In an environment of its own: it asks for one version of Gymnasium.
-    raise missing("RLlib, best in an environment of its own, needs", error.name, "rllib") from error
+    raise extra_error(
+        "RLlib, best in an environment of its own, needs", error.name, "rllib"
+    ) from error
 
 from tokaido_env import aec
 from tokaido_env.core.arguments import as_integer, repr_short

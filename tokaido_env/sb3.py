@@ -12,12 +12,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 
 try:
     from stable_baselines3.common.vec_env import VecEnv
 except ModuleNotFoundError as error:
-    raise missing("TokaidoVecEnv needs", error.name, "train") from error
+    raise extra_error("TokaidoVecEnv needs", error.name, "train") from error
 
 from tokaido_env.batch_validation import checked_games
 from tokaido_env.boards.board_pool import Boards

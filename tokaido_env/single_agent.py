@@ -30,7 +30,7 @@ from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.rng import seats_of_seeds
-from tokaido_env.core.state import NOBODY
+from tokaido_env.core.state import NO_PLAYER
 from tokaido_env.observers import Observation
 
 Seating = Literal[0, 1, "alternate", "random"]
@@ -106,7 +106,7 @@ class SingleAgentBatch:
         self.reward = np.zeros(n, np.float32)
         self.terminated = np.zeros(n, np.bool_)
         self.truncated = np.zeros(n, np.bool_)
-        self.player = np.full(n, NOBODY, np.int8)
+        self.player = np.full(n, NO_PLAYER, np.int8)
         self.done = np.ones(n, np.bool_)
         self._lengths = np.zeros(n, np.int64)
         self._all = self.batch.all_games
@@ -209,7 +209,7 @@ class SingleAgentBatch:
 
     def board_names(self, games: Games | None = None) -> npt.NDArray[Any]:
         """Return the names of the boards that some games (all by default) are played on."""
-        boards = self.batch.slots["board"]
+        boards = self.batch.episode_info["board"]
         names = self.batch.pool.names[boards if games is None else boards[games]]
         return np.asarray(names, np.object_)
 
@@ -225,7 +225,7 @@ class SingleAgentBatch:
             ValueError: it is no such snapshot; nothing has changed then.
         """
         own = checked_arrays(snapshot, self._arrays(), len(self))
-        for name, lowest in (("seats", 0), ("player", NOBODY)):
+        for name, lowest in (("seats", 0), ("player", NO_PLAYER)):
             checked_seats(own[name], len(own[name]), lowest, name=f"snapshot: {name}")
         self.batch.restore(snapshot)
         for name, array in self._arrays().items():
@@ -261,18 +261,18 @@ class SingleAgentBatch:
 
     def _begin(self, games: Games, seed: Seeds, positions: Positions | None) -> None:
         self.batch.place(games, seed, positions)
-        slots = self.batch.slots
+        info = self.batch.episode_info
         if self._seating == "alternate":
-            self.seats[games] = (games + slots["episode"][games]) % 2
+            self.seats[games] = (games + info["episode"][games]) % 2
         elif self._seating == "random":
             drawn = np.empty(len(games), np.int8)
-            seats_of_seeds(slots["seed"][games], drawn)
+            seats_of_seeds(info["seed"][games], drawn)
             self.seats[games] = drawn
         else:
             self.seats[games] = self._seating
         self._lengths[games] = 0
         self.done[games] = False
-        self.player[games] = NOBODY
+        self.player[games] = NO_PLAYER
         self._seat_bots(games)
         self.batch.settle(games)
 
@@ -302,7 +302,7 @@ class SingleAgentBatch:
         batch = self.batch
         while self._outside:
             players = batch.states["player"][games]
-            games = games[(players != self.seats[games]) & (players != NOBODY)]
+            games = games[(players != self.seats[games]) & (players != NO_PLAYER)]
             if not len(games):
                 return
             for agent, met in self._outside:
@@ -327,10 +327,10 @@ class SingleAgentBatch:
         return self._note_end(self._all[:0])
 
     def _note_end(self, games: Games) -> Ended:
-        slots, seats = self.batch.slots, self.seats[games]
-        self.reward[games] = slots["reward"][games, seats]
-        self.terminated[games] = slots["terminated"][games]
-        self.truncated[games] = slots["truncated"][games]
+        info, seats = self.batch.episode_info, self.seats[games]
+        self.reward[games] = info["reward"][games, seats]
+        self.terminated[games] = info["terminated"][games]
+        self.truncated[games] = info["truncated"][games]
         last = self.batch.observe(games, seats)
-        told = slots["seed"][games], self.board_names(games), self._lengths[games]
+        told = info["seed"][games], self.board_names(games), self._lengths[games]
         return Ended(games, last, seats, *told)

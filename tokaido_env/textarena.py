@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 
 try:
     import textarena
@@ -38,7 +38,7 @@ try:
         LLMObservationWrapper,
     )
 except ModuleNotFoundError as error:
-    raise missing("games of TextArena need", error.name, "textarena") from error
+    raise extra_error("games of TextArena need", error.name, "textarena") from error
 
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.game import Game

@@ -28,7 +28,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 
 try:
     import torch
@@ -36,7 +36,7 @@ try:
     from torchrl.data import Binary, Bounded, Categorical, Composite, Unbounded
     from torchrl.envs import EnvBase
 except ModuleNotFoundError as error:
-    raise missing("TokaidoDuoEnv needs", error.name, "torchrl") from error
+    raise extra_error("TokaidoDuoEnv needs", error.name, "torchrl") from error
 
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import Boards

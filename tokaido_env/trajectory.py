@@ -19,19 +19,19 @@ import numpy.typing as npt
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core import serialization
-from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.arguments import IllegalMove
 from tokaido_env.core.constants import Row
 from tokaido_env.core.events import (
-    DECISION,
-    FIRST_STEP,
-    PLACE,
+    CODES_PER_STAGE,
+    DECISION_STAGE,
+    SETUP_STAGE,
     event_codes,
     event_labels,
-    refusal,
+    illegal_move_message,
 )
 from tokaido_env.core.jit import allocator, entry, int64, kernel
-from tokaido_env.core.rng import LUCK, begin_luck, key_of_seed, sample
+from tokaido_env.core.rng import LUCK, init_luck, key_of_seed, sample
 from tokaido_env.core.rules import (
     MAX_OUTCOMES,
     apply,
@@ -41,9 +41,8 @@ from tokaido_env.core.rules import (
     outcome_weights,
     setup_step,
 )
-from tokaido_env.core.state import SETUP, STATE, copy_rows, start as start_of
+from tokaido_env.core.state import SETUP, STATE, copy_rows, initial_states as start_of
 
-NO_EVENT = -1
 PART = 512
 """Games of `in_parts`: about 20 MB of rows."""
 
@@ -64,7 +63,7 @@ class Trajectory:
         offsets: int64 (n + 1,): game `g` has the rows `offsets[g]` to `offsets[g + 1]`.
         states: `STATE` (rows,), the position before each event, in its last row that at the end.
         events: int16 (rows,), what happened then, by its code (`core.events`): of a decision the
-            id of the action; `NO_EVENT` in the last row of a game.
+            id of the action; `NO_ACTION` in the last row of a game.
         legal: uint64 (rows,), the legal actions as bits; 0 at chance and when over.
     """
 
@@ -90,12 +89,14 @@ class Trajectory:
     @property
     def decided(self) -> npt.NDArray[np.bool_]:
         """In which rows a player's decision was played: bool (rows,)."""
-        return np.asarray((self.legal != 0) & (self.events != NO_EVENT))
+        return np.asarray((self.legal != 0) & (self.events != NO_ACTION))
 
     @property
     def outcomes(self) -> npt.NDArray[np.int16]:
-        """The outcome of chance in each row by its id, `NO_EVENT` elsewhere: int16 (rows,)."""
-        return np.where(self.events < PLACE, NO_EVENT, self.events % PLACE).astype(np.int16)
+        """The outcome of chance in each row by its id, `NO_ACTION` elsewhere: int16 (rows,)."""
+        return np.where(
+            self.events < CODES_PER_STAGE, NO_ACTION, self.events % CODES_PER_STAGE
+        ).astype(np.int16)
 
     @property
     def ends(self) -> States:
@@ -104,11 +105,11 @@ class Trajectory:
 
     @property
     def events_by_game(self) -> npt.NDArray[np.int16]:
-        """The events of each game, `NO_EVENT` after its last: int16 (n, longest)."""
+        """The events of each game, `NO_ACTION` after its last: int16 (n, longest)."""
         lengths = np.diff(self.offsets) - 1
         there = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        events = np.full(there.shape, NO_EVENT, np.int16)
-        events[there] = self.events[self.events != NO_EVENT]
+        events = np.full(there.shape, NO_ACTION, np.int16)
+        events[there] = self.events[self.events != NO_ACTION]
         return events
 
     def rows(self, game: int = 0) -> slice:
@@ -121,11 +122,11 @@ class Trajectory:
 
     def position(self, row: int) -> dict[str, Any]:
         """Return the position in a row as plain JSON types, for `Game.from_dict`."""
-        return serialization.to_dict(self.board.name, self.board.record[0], self.states[row])
+        return serialization.state_to_dict(self.board.name, self.board.record[0], self.states[row])
 
 
 def labels_of(board: Board, events: npt.NDArray[np.int16]) -> tuple[str, ...]:
-    """Return the labels of the events of one game; `NO_EVENT` comes after its last."""
+    """Return the labels of the events of one game; `NO_ACTION` comes after its last."""
     labels = event_labels(board.kinds)
     return tuple([labels[code] for code in events.tolist() if code >= 0])
 
@@ -189,11 +190,11 @@ def of_events(board: Board, events: Sequence[str], start: States | None = None) 
             what was. States need no check, events do.
     """
     codes = event_codes(board.kinds)
-    known = [codes.get(event, NO_EVENT) for event in events]
+    known = [codes.get(event, NO_ACTION) for event in events]
     played = _of_codes(board, np.array(known, np.int16), start)
     done = len(played.states) - 1
     if done < len(events):
-        why = refusal(board.kinds, board.record, played.ends, 0, events[done])
+        why = illegal_move_message(board.kinds, board.record, played.ends, 0, events[done])
         raise IllegalMove(f"event {done + 1} of {len(events)}: {why}")
     return played
 
@@ -206,7 +207,7 @@ def of_ids(board: Board, ids: npt.NDArray[np.uint8], start: States) -> Trajector
         ids: uint8 (k,), actions and outcomes, all possible.
         start: `STATE` (1,), where it began.
     """
-    return _of_codes(board, PLACE * _ANYWHERE + ids.astype(np.int16), start)
+    return _of_codes(board, CODES_PER_STAGE * _ANYWHERE + ids.astype(np.int16), start)
 
 
 def _of_codes(board: Board, codes: npt.NDArray[np.int16], start: States | None) -> Trajectory:
@@ -270,7 +271,7 @@ def _play_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, roo
     states, events, legal = room
     odds = np.empty(MAX_OUTCOMES, np.int64)
     luck = np.empty(1, LUCK)[0]
-    begin_luck(luck, key_of_seed(seed))
+    init_luck(luck, key_of_seed(seed))
     now = np.empty(1, STATE)
     now[0] = start
     s = now[0]
@@ -279,7 +280,7 @@ def _play_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, roo
     given = 0
     while True:
         place = _place(s, mask)
-        event = int64(NO_EVENT)
+        event = int64(NO_ACTION)
         if sampled and is_chance(s):
             event = int64(sample(board, s, luck))
         elif given < len(moves):
@@ -288,7 +289,7 @@ def _play_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, roo
         if row == len(states):
             return row + 1
         states[row] = s
-        events[row] = event if event < 0 else PLACE * place + event
+        events[row] = event if event < 0 else CODES_PER_STAGE * place + event
         legal[row] = mask
         row += 1
         if event < 0:
@@ -300,20 +301,20 @@ def _play_game(board: Row, start: Row, seed: int, moves: Any, sampled: bool, roo
 def _place(s: Row, mask: np.uint64) -> int:
     """Return where the next event is: a place of `core.events`."""
     if mask != np.uint64(0):
-        return int64(DECISION)
+        return int64(DECISION_STAGE)
     phase = int64(s["phase"])
-    return int64(FIRST_STEP + setup_step(s)) if phase == SETUP else phase
+    return int64(SETUP_STAGE + setup_step(s)) if phase == SETUP else phase
 
 
 @kernel
 def _if_possible(board: Row, s: Row, mask: np.uint64, place: int, code: int, odds: Any) -> int:
-    """Return the id of an event, or `NO_EVENT` if it is not on offer."""
-    event = code % PLACE
-    where = code // PLACE
+    """Return the id of an event, or `NO_ACTION` if it is not on offer."""
+    event = code % CODES_PER_STAGE
+    where = code // CODES_PER_STAGE
     if code < 0 or (where != place and where != _ANYWHERE):
-        return int64(NO_EVENT)
+        return int64(NO_ACTION)
     if mask != np.uint64(0):
         possible = event < N_ACTIONS and mask >> np.uint64(event) & np.uint64(1) != np.uint64(0)
     else:
         possible = event < outcome_weights(board, s, odds) and odds[event] > 0
-    return int64(event) if possible else int64(NO_EVENT)
+    return int64(event) if possible else int64(NO_ACTION)

@@ -17,7 +17,7 @@ from tokaido_env.agents.expectimax import _SAMPLED, ExpectimaxAgent
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.constants import ICONS, WARES
 from tokaido_env.core.jit import INTERPRETED, entry
-from tokaido_env.core.rng import LUCK, begin_luck, hash_bits, sample
+from tokaido_env.core.rng import LUCK, hash_bits, init_luck, sample
 
 KEY = 1234567
 PIECES = (Phase.DRAW, Phase.REVEAL)
@@ -30,7 +30,7 @@ def _piece(boards: Any, states: Any, lucks: Any) -> int:
 
 @entry
 def _begin(lucks: Any, key: int, picks: int, outcome: int) -> None:
-    begin_luck(lucks[0], hash_bits(np.uint64(key), _SAMPLED, picks, outcome))
+    init_luck(lucks[0], hash_bits(np.uint64(key), _SAMPLED, picks, outcome))
 
 
 def after(game: Game, move: int | str) -> Game:

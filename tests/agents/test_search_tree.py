@@ -13,9 +13,9 @@ from tokaido_env.agents.search_tree import _settle_stratified, stratified_roll
 from tokaido_env.agents.selection import _root_of_log
 from tokaido_env.core.constants import ARTIST, MERCHANT, PILGRIM
 from tokaido_env.core.jit import entry
-from tokaido_env.core.rng import LUCK, begin_luck, hash_bits, outcome_of_roll
+from tokaido_env.core.rng import LUCK, hash_bits, init_luck, outcome_of_roll
 from tokaido_env.core.rules import MAX_OUTCOMES, outcome_weights
-from tokaido_env.core.state import DRAW, NOBODY, STATE, start
+from tokaido_env.core.state import DRAW, NO_PLAYER, STATE, initial_states
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ def _rolls(keys: Any, number: int, out: Any) -> None:
 @entry
 def _settled(boards: Any, states: Any, lucks: Any, keys: Any, number: int) -> None:
     for i in range(len(states)):
-        begin_luck(lucks[i], hash_bits(keys[i], 0, 0, number))
+        init_luck(lucks[i], hash_bits(keys[i], 0, 0, number))
         _settle_stratified(boards[0], states[i], lucks[i], keys[i], number)
 
 
@@ -86,7 +86,7 @@ def test_each_sample_by_itself_has_the_odds_of_the_rules(sample: int) -> None:
     counts = np.bincount(roll, minlength=216)
     assert surprise(counts, np.ones(216)) < 4
     board, weights, of_roll = Board.load(), np.zeros(MAX_OUTCOMES, np.int64), np.zeros(216, int)
-    states = start(board.record)
+    states = initial_states(board.record)
     states["phase"] = 1
     assert _outcomes(board.record, states, of_roll, weights) == MAX_OUTCOMES
     assert (np.bincount(of_roll, minlength=MAX_OUTCOMES) == weights).all()
@@ -137,7 +137,7 @@ def drawing(hot_spring: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void
     state["pending"] = 3
     state["wares"] = 0
     state["bag"] = 9
-    state["hot_spring"] = state["lead"] if hot_spring else NOBODY
+    state["hot_spring"] = state["lead"] if hot_spring else NO_PLAYER
     return game.boards, state
 
 

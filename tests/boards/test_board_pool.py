@@ -125,7 +125,7 @@ def test_every_episode_has_the_board_of_its_seed() -> None:
         for i, game in enumerate(games):
             assert batch.states[i].tobytes() == game.states.tobytes()
             assert batch.boards_of(np.array([i])).tobytes() == game.boards.tobytes()
-            assert batch.pool[batch.slots["board"][i]] == game.board
+            assert batch.pool[batch.episode_info["board"][i]] == game.board
             met.add(game.board.name)
         moves = np.where(turn.mask, rng.random(turn.mask.shape), -1).argmax(axis=1)
         turn = batch.step(moves)
@@ -149,7 +149,7 @@ def test_a_position_is_played_on_the_board_that_it_names() -> None:
     assert Game.from_dict(position, seed=1).board == pool[4]  # its number names it
     batch = Batch(3, POOL, chance="explicit")
     batch.reset(0, position)
-    assert batch.slots["board"].tolist() == [4, 4, 4]
+    assert batch.episode_info["board"].tolist() == [4, 4, 4]
     assert batch.states[2].tobytes() == there.states.tobytes()
     elsewhere = Game("family:99", seed=3).to_dict()
     with pytest.raises(PositionError, match="game 0: 'family:99' is no board of 'family:train/12'"):
@@ -173,10 +173,10 @@ def test_a_snapshot_brings_its_board_along() -> None:
         batch.play("random")
         other.play("random")
     assert batch.states.tobytes() == other.states.tobytes()
-    assert batch.slots["board"].tolist() == other.slots["board"].tolist()
+    assert batch.episode_info["board"].tolist() == other.episode_info["board"].tolist()
     one = batch.snapshot(np.array([2]))
     other.restore(one)
-    assert set(other.slots["board"].tolist()) == {int(batch.slots["board"][2])}
+    assert set(other.episode_info["board"].tolist()) == {int(batch.episode_info["board"][2])}
     with pytest.raises(ValueError, match="on another board"):
         Batch(5, "family:valid").restore(batch.snapshot())
 

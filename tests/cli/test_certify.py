@@ -12,7 +12,7 @@ from processes import ROOT
 
 from tokaido_env.cli import certify
 from tokaido_env.cli.certify import CHECKS, DRAWING, TESTED, Check
-from tokaido_env.core.optional_deps import how_to_install
+from tokaido_env.core.optional_deps import install_command
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -90,7 +90,7 @@ def test_a_failure_is_told_with_its_reason_and_the_others_still_run(capsys: Outp
 
 def test_a_check_that_needs_more_says_what_is_missing(capsys: Output) -> None:
     need = Check("numpy", "drawn", failing, "tune", ("json", "no_such_module"))
-    assert told(capsys, need)[0].endswith(f"needs no_such_module: {how_to_install('tune')}")
+    assert told(capsys, need)[0].endswith(f"needs no_such_module: {install_command('tune')}")
     pinned = Check("shimmy", "plays", failing, needs=("open_spiel",)).install
     assert pinned == f"pip install shimmy=={TESTED['shimmy']} open-spiel=={TESTED['open_spiel']}"
 

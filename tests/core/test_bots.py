@@ -9,7 +9,7 @@ from positions import random_position
 
 from tokaido_env import Game, Phase
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.bitmask import actions_of, lowest
+from tokaido_env.core.bitmask import actions_of, lowest_action
 from tokaido_env.core.bots import greedy_actions, random_actions
 from tokaido_env.core.jit import INTERPRETED, entry
 from tokaido_env.core.state import STATE
@@ -34,7 +34,7 @@ def greedy_choices(game: Game, n: int = KEYS) -> set[int]:
 
 @entry
 def _lowest(mask: np.uint64) -> int:
-    return lowest(mask)
+    return lowest_action(mask)
 
 
 # Random

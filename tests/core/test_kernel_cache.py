@@ -511,7 +511,7 @@ def test_what_is_said_adds_up_and_keeps_quiet_for_a_minute(
     """Many short compilations are as long to wait for as one."""
     monkeypatch.setattr(cache, "_at_terminal", lambda: True)
     monkeypatch.setattr(cache, "SLOW", 0.3)
-    notice = cache.Notice()
+    notice = cache.CompileNotice()
     for _ in range(8):
         with notice, notice:
             time.sleep(0.1)

@@ -27,7 +27,7 @@ from positions import (
 
 from tokaido_env import Batch, Board, Game
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bitmask import expand
+from tokaido_env.core.bitmask import unpack_mask
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.observation import FEATURES, N_FEATURES, SCALES, Feature, encode_game
 from tokaido_env.core.state import Phase
@@ -221,5 +221,5 @@ def test_a_mask_is_expanded_to_a_byte_for_each_action() -> None:
     rng, told = random.Random(0), np.full(N_ACTIONS, -1, np.int8)
     every = (1 << N_ACTIONS) - 1
     for mask in [0, 1, 1 << 48, every, *(rng.getrandbits(N_ACTIONS) for _ in range(100))]:
-        expand(mask, told)
+        unpack_mask(mask, told)
         assert told.tolist() == [mask >> action & 1 for action in range(N_ACTIONS)]

@@ -9,7 +9,7 @@ import pytest
 from processes import ROOT, run_script
 
 from tokaido_env.core import optional_deps
-from tokaido_env.core.optional_deps import ExtraError, how_to_install, missing, require
+from tokaido_env.core.optional_deps import ExtraError, extra_error, install_command, require_extra
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
     "optional-dependencies"
@@ -28,19 +28,19 @@ def test_the_command_is_that_of_the_checkout_or_of_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert how_to_install("policies") == "pip install '.[policies]'"
+    assert install_command("policies") == "pip install '.[policies]'"
     monkeypatch.chdir(tmp_path)
-    assert how_to_install("policies") == f"pip install '.[policies]' in {ROOT}"
+    assert install_command("policies") == f"pip install '.[policies]' in {ROOT}"
     monkeypatch.setattr(optional_deps, "_ROOT", tmp_path)
-    assert how_to_install("policies") == "pip install 'tokaido-env[policies]'"
+    assert install_command("policies") == "pip install 'tokaido-env[policies]'"
 
 
 def test_the_first_that_is_missing_is_named() -> None:
-    require("a test needs", "dev", "json", "pytest")
+    require_extra("a test needs", "dev", "json", "pytest")
     with pytest.raises(ExtraError, match=r"^a test needs no_such_module: pip install") as error:
-        require("a test needs", "dev", "json", "no_such_module", "neither_this")
+        require_extra("a test needs", "dev", "json", "no_such_module", "neither_this")
     assert error.value.name == "no_such_module"
-    assert "figures need plots: " in str(missing("figures need", None, "plots"))
+    assert "figures need plots: " in str(extra_error("figures need", None, "plots"))
 
 
 WITHOUT_LIBRARIES = """

@@ -20,7 +20,7 @@ from tokaido_env.core.constants import AREAS, CHARACTERS
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase
-from tokaido_env.core.stepping import advance
+from tokaido_env.core.stepping import advance_game
 
 FAR_AWAY = {"pilgrim": 12, "merchant": "M4", "artist": "A4"}  # away from A1, A2 and A6 to A8
 NO_WAVES_LEFT = {"pilgrim": ("tranquil", 0), "merchant": ("crafty", 1), "artist": ("inspired", 1)}
@@ -392,11 +392,11 @@ def test_r4_6__the_draw_stops_short_when_the_bag_runs_out(
     state = game_at(dice=(1, 1, 1), mine={"merchant": "C8"}, waves=robust).state
     state["bag"] = bag
     luck, events = np.zeros(1, LUCK), np.zeros(99, np.int32)
-    advance(board, state, luck, 0, IDS["merchant:M1"], False, events)
+    advance_game(board, state, luck, 0, IDS["merchant:M1"], False, events)
     legal = legal_mask(board, state, 0)
     assert {label: bool(legal >> IDS[label] & 1) for label in offered} == offered
     if drawn:
-        advance(board, state, luck, 0, IDS["draw"], False, events)
+        advance_game(board, state, luck, 0, IDS["draw"], False, events)
     assert state["pending"][0] == drawn
 
 

@@ -16,11 +16,11 @@ from tokaido_env.core import jit, threads
 def _fill(out: Any, taken: Any, count: int) -> None:
     """Count how often each number is taken, a few at a time."""
     for _ in prange(count):
-        first = threads.take(taken, 3)
+        first = threads.fetch_add(taken, 3)
         while first < len(out):
             for i in range(first, min(first + 3, len(out))):
                 out[i] += 1
-            first = threads.take(taken, 3)
+            first = threads.fetch_add(taken, 3)
 
 
 def test_threads_take_each_piece_of_work_once() -> None:
@@ -33,7 +33,7 @@ def test_threads_take_each_piece_of_work_once() -> None:
 @pytest.mark.parametrize("dtype", ["<f4", "<i8", [("a", "<i8"), ("b", "u1", 300)], ("<f4", 32)])
 @pytest.mark.parametrize("length", [0, 1, 77])
 def test_no_two_threads_write_to_one_cache_line(dtype: Any, length: int) -> None:
-    rows = threads.rows_apart(3, length, np.dtype(dtype))
+    rows = threads.padded_rows(3, length, np.dtype(dtype))
     begins = [rows[i].__array_interface__["data"][0] for i in range(3)]
     used = length * np.dtype(dtype).itemsize
     for one, following in itertools.pairwise(begins):

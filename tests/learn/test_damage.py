@@ -46,7 +46,10 @@ RATING = {"agent": "x", "elo": 1.0, "ci95": [0.0, 2.0], "games": 3}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("numpy.2", 10**6), "numpy: expected 624 keys and a position in them, got position 1000000"),
+        (
+            put("numpy.2", 10**6),
+            "numpy: expected 624 keys and a position in them, got position 1000000",
+        ),
         (put("numpy.2", -1), "numpy: expected 624 keys and a position in them, got position -1"),
         (put("numpy.1", [1, 2]), "numpy: expected 624 keys and a position in them"),
         (put("updates", "x"), "state.json: updates: expected a count, got 'x'"),

@@ -26,14 +26,7 @@ from tokaido_env.learn import ppo, run as runs
 from tokaido_env.learn.network import VALUE_AGAINST, PolicyNetwork, frozen
 from tokaido_env.learn.opponent_pool import LATEST
 from tokaido_env.learn.ppo import learning_rate, new_learner
-from tokaido_env.learn.ppo_policy import (
-    BOARD_AT,
-    LEGAL,
-    N_SEEN,
-    RESULTS,
-    SELF_PLAY_AT,
-    LearnerEnv,
-)
+from tokaido_env.learn.ppo_policy import BOARD_AT, LEGAL, N_SEEN, RESULTS, SELF_PLAY_AT, LearnerEnv
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.learn.value_calibration import refit
 from tokaido_env.sb3 import TokaidoVecEnv
@@ -90,7 +83,7 @@ def test_the_learner_sees_what_the_network_reads(settings: PpoSettings) -> None:
         (observation, rewards, dones, infos), (seen, other_rewards, other_dones, _) = told, other
         batch, masks = env.games.batch, env.action_masks()
         board = observation[:, BOARD_AT].astype(int)
-        wanted = [pool.of_seed(int(seed)).name for seed in batch.slots["seed"]]
+        wanted = [pool.of_seed(int(seed)).name for seed in batch.episode_info["seed"]]
         assert [pool[place].name for place in board] == wanted
         boards |= set(board.tolist())
         inputs, results = inputs_of(pool.records[board], batch.states, batch.legal)
@@ -139,7 +132,7 @@ def test_the_learners_distribution_is_the_exported_policys_softmax(settings: Ppo
         policy: Any = learner.policy
         learnt = policy.get_distribution(seen, action_masks=masks).distribution.probs.numpy()
         learnt_values = policy.predict_values(seen)[:, 0].numpy()
-    boards = settings.pool.records[batch.slots["board"].astype(int)]
+    boards = settings.pool.records[batch.episode_info["board"].astype(int)]
     logits, values = frozen(network_of(learner)).evaluate(boards, batch.states, batch.legal)
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     shares = odds / odds.sum(axis=1, keepdims=True)

@@ -70,7 +70,7 @@ def test_what_is_noted_of_games_is_what_was_played() -> None:
         rows = slice(row, row + len(running))
         assert (d.game[rows] == running).all()
         assert (d.legal[rows] == legal).all()
-        assert (d.board[rows] == batch.slots["board"][running]).all()
+        assert (d.board[rows] == batch.episode_info["board"][running]).all()
         assert (d.mover[rows] == states["player"]).all()
         assert (d.round[rows] == states["round"]).all()
         actions = agent.act(boards, states, legal, batch.keys(running))

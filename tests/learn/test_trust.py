@@ -177,7 +177,10 @@ def test_an_own_run_goes_on_when_its_agents_are_named_again(
     more = ["--resume", str(run), "--steps", "512"]
     assert train(more) == 1
     error = capsys.readouterr().err
-    assert "name this agent on the command line (train: --agents, rate: --allow-python-agents)" in error
+    assert (
+        "name this agent on the command line (train: --agents, rate: --allow-python-agents)"
+        in error
+    )
     assert train([*more, "--agents", "greedy python:outsiders:Highest"]) == 1
     assert "cannot go on with other settings" in capsys.readouterr().err
     assert train([*more, *agents]) == 0

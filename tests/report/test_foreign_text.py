@@ -96,7 +96,16 @@ def test_matches(
 ) -> None:
     if not rich:
         monkeypatch.setattr("tokaido_env.report.tables.find_spec", lambda name: None)
-    words = ["random", policy, "--games", "8", "--board", board, "--until-decided", "--luck-adjusted"]
+    words = [
+        "random",
+        policy,
+        "--games",
+        "8",
+        "--board",
+        board,
+        "--until-decided",
+        "--luck-adjusted",
+    ]
     files = ["--json", "r.json", "--records", "g.jsonl", "--report", "r.html", "--plots", "plots"]
     assert evaluate([*words, *files[: 8 if rich else 4]]) == 0
     told = capsys.readouterr()

@@ -14,7 +14,7 @@ from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.inference import Positions
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.jit import INTERPRETED
-from tokaido_env.core.serialization import to_dict
+from tokaido_env.core.serialization import state_to_dict
 from tokaido_env.study.regret_set import BLOCK
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -49,7 +49,7 @@ def keys_for(n: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
 def played(where: Positions, name: str, i: int, action: int, key: int, agent: Agent) -> Game:
     """The game that a rollout is, one call after the other."""
     board = Board.load(name)
-    game = Game.from_dict(to_dict(name, board.record[0], where.states[i]), chance="sampled")
+    game = Game.from_dict(state_to_dict(name, board.record[0], where.states[i]), chance="sampled")
     game._luck["key"], game._luck["drawn"] = key, 0
     game.play(action)
     while not game.is_over:

@@ -21,26 +21,19 @@ from numba import cuda
 
 from tokaido_env.agents.eval_tables import GUIDE, guides_of
 from tokaido_env.agents.heuristic import SCRATCH, best_action
-from tokaido_env.agents.inference import (
-    Position,
-    Weights,
-    Workspace,
-    chosen,
-    forward,
-    sizes_of,
-)
+from tokaido_env.agents.inference import Position, Weights, Workspace, chosen, forward, sizes_of
 from tokaido_env.agents.network_inputs import MOST_LEGAL
 from tokaido_env.agents.policy import Policy
-from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.aligned_dtypes import twin
-from tokaido_env.core.stepping import NO_MOVE, decision_key
+from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
+from tokaido_env.core.aligned_dtypes import aligned
+from tokaido_env.core.stepping import decision_key
 from tokaido_env.cuda import CudaBatch, launch
 from tokaido_env.cuda_kernels import Games
 
 CHUNK = 16_384
 """Positions that are evaluated at a time by networks: each takes some 20 KB of the GPU's memory."""
 
-_SCRATCH = twin(SCRATCH)
+_SCRATCH = aligned(SCRATCH)
 
 
 class CudaHeuristic:
@@ -52,7 +45,7 @@ class CudaHeuristic:
 
     def __init__(self, batch: CudaBatch) -> None:
         self._batch = batch
-        self._guides = cuda.to_device(guides_of(batch.host().boards).astype(twin(GUIDE)))
+        self._guides = cuda.to_device(guides_of(batch.host().boards).astype(aligned(GUIDE)))
         self._moves = cuda.device_array(len(batch), np.int64)
 
     def decide(self) -> Any:
@@ -77,7 +70,7 @@ class CudaPolicy:
     def __init__(self, batch: CudaBatch, policy: Policy, temperature: float = 0.0) -> None:
         self._batch, self.temperature = batch, float(temperature)
         boards = batch.host().boards
-        self._guides = cuda.to_device(guides_of(boards).astype(twin(GUIDE)))
+        self._guides = cuda.to_device(guides_of(boards).astype(aligned(GUIDE)))
         weights, rows = policy.network().on(boards)
         one = (
             weights.first_bias if name == "first_bias" else array[:1]
@@ -112,10 +105,10 @@ def choose_by_heuristic(games: Games, guides: Any, moves: Any) -> None:
     """
     i = cuda.grid(1)
     if i < len(games.states):
-        moves[i] = NO_MOVE
+        moves[i] = NO_ACTION
         if games.masks[i] != np.uint64(0):
             scratch = cuda.local.array(1, _SCRATCH)
-            k = games.slots[i]["board"]
+            k = games.episode_info[i]["board"]
             moves[i] = best_action(
                 games.boards[k], guides[k], games.states[i], games.masks[i], scratch[0]
             )
@@ -150,11 +143,11 @@ def choose_by_network(
     w = cuda.grid(1)
     i = first + w
     if w < len(workspaces.units) and i < len(games.states):
-        moves[i] = NO_MOVE
+        moves[i] = NO_ACTION
         values[i] = 0.0
         logits[i, :] = -np.inf
         if games.masks[i] != np.uint64(0):
-            k = games.slots[i]["board"]
+            k = games.episode_info[i]["board"]
             position = Position(
                 *(games.boards[k], guides[k], games.states[i], games.masks[i], rows[k])
             )
@@ -163,7 +156,7 @@ def choose_by_network(
                 *(workspaces.units[w], workspaces.values[w], workspaces.logits[w]),
             )
             values[i] = forward(network, position, workspace, logits[i])
-            key = decision_key(games.states[i], games.slots[i])
+            key = decision_key(games.states[i], games.episode_info[i])
             moves[i] = chosen(logits[i], games.masks[i], key, temperature)
 
 

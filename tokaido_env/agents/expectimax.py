@@ -25,12 +25,12 @@ from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
 from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.heuristic import SCRATCH, best_action, evaluate
 from tokaido_env.agents.inference import Positions
-from tokaido_env.core.bitmask import highest
+from tokaido_env.core.bitmask import highest_action
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine
-from tokaido_env.core.rng import LUCK, begin_luck, hash_bits, sample
+from tokaido_env.core.rng import LUCK, hash_bits, init_luck, sample
 from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, outcome_weights
-from tokaido_env.core.state import DISCARD, DRAW, MOVE, NOBODY, OVER, REVEAL, ROLL, STATE
+from tokaido_env.core.state import DISCARD, DRAW, MOVE, NO_PLAYER, OVER, REVEAL, ROLL, STATE
 
 MAX_DEPTH = 4
 
@@ -50,7 +50,7 @@ NODE = np.dtype(
         ("odds", "<i8", MAX_OUTCOMES),  # at chance
         ("mask", "<u8"),  # actions not searched yet
         ("picks", "<i4"),  # to be searched behind the one that has begun
-        ("player", "i1"),  # who decides; NOBODY at chance and at a leaf
+        ("player", "i1"),  # who decides; NO_PLAYER at chance and at a leaf
         ("leaf", "i1"),
         ("move", "<i2"),  # the action or outcome that is searched, -1 before the first
         ("best", "<i2"),  # the best action so far
@@ -131,7 +131,7 @@ def _search(
 ) -> tuple[int, float]:
     """Return the best action at a decision, and its value for player_0."""
     if mask & (mask - np.uint64(1)) == np.uint64(0):
-        return highest(mask), np.nan
+        return highest_action(mask), np.nan
     nodes = work["nodes"]
     states = work["states"]
     states[0] = position
@@ -190,7 +190,7 @@ def _go_on(board: Row, guide: Row, key: np.uint64, work: Row, at: int) -> bool:
     node = work["nodes"][at]
     if node["low"] >= node["high"]:
         return False
-    if int(node["player"]) == NOBODY:
+    if int(node["player"]) == NO_PLAYER:
         return node["rest"] > 0.0 and _enter_outcome(board, key, work, at)
     return node["mask"] != np.uint64(0) and _enter_action(board, guide, work, at)
 
@@ -200,7 +200,7 @@ def _enter_action(board: Row, guide: Row, work: Row, at: int) -> bool:
     node = work["nodes"][at]
     s = work["states"][at]
     mask = node["mask"]
-    action = highest(mask)  # ids ascend with what is best as a rule
+    action = highest_action(mask)  # ids ascend with what is best as a rule
     node["mask"] = mask ^ np.uint64(1) << np.uint64(action)
     if int(s["phase"]) == DISCARD and at > 0:
         action = best_action(board, guide, s, mask, work["scratch"])
@@ -229,7 +229,7 @@ def _enter_outcome(board: Row, key: np.uint64, work: Row, at: int) -> bool:
     after = work["states"][at + 1]
     mask = apply_outcome(board, after, outcome)
     luck = work["luck"]
-    begin_luck(luck, hash_bits(key, _SAMPLED, int64(node["picks"]), outcome))
+    init_luck(luck, hash_bits(key, _SAMPLED, int64(node["picks"]), outcome))
     while int(after["phase"]) in (DRAW, REVEAL):
         mask = apply_outcome(board, after, sample(board, after, luck))
     _enter(board, after, work["nodes"][at + 1], mask, int64(node["picks"]), low, high)
@@ -240,7 +240,7 @@ def _enter_outcome(board: Row, key: np.uint64, work: Row, at: int) -> bool:
 def _take(node: Row, value: float) -> None:
     """Let the value of what was entered last count."""
     player = int(node["player"])
-    if player == NOBODY:
+    if player == NO_PLAYER:
         _take_outcome(node, value)
     elif player == 0 and value > node["low"]:
         node["low"] = value
@@ -277,6 +277,6 @@ def _bounds(node: Row) -> tuple[float, float]:
 def _value(node: Row) -> float:
     """Return the value of a position that has been searched, or the bound that it does not beat."""
     player = int(node["player"])
-    if player == NOBODY and node["low"] < node["high"]:
+    if player == NO_PLAYER and node["low"] < node["high"]:
         return float(node["total"] / node["whole"])
     return float(node["high"] if player == 1 else node["low"])

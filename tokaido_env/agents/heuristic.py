@@ -17,14 +17,8 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.eval_tables import (
-    ANY_DIE,
-    N_TERMS,
-    SIXTHS,
-    WEIGHT_UNIT,
-    guides_of,
-)
-from tokaido_env.core.bitmask import highest, lowest, spread
+from tokaido_env.agents.eval_tables import ANY_DIE, N_TERMS, SIXTHS, WEIGHT_UNIT, guides_of
+from tokaido_env.core.bitmask import byte_to_word, highest_action, lowest_action
 from tokaido_env.core.constants import (
     ARTIST,
     CAPACITY,
@@ -137,7 +131,7 @@ def quieted(board: Row, s: Row, scratch: Row) -> Row:
     scratch["states"][3] = s
     quiet = scratch["states"][3]
     # Ids ascend with what is best as a rule: pass, visit, take, draw, sell, paint, gift.
-    apply(board, quiet, highest(legal(board, quiet)))
+    apply(board, quiet, highest_action(legal(board, quiet)))
     return quiet
 
 
@@ -154,11 +148,11 @@ def best_action(board: Row, guide: Row, s: Row, mask: Mask, scratch: Row) -> Act
     A move counts with the best effect that it leads to. Ties go to the lowest id.
     """
     best = np.float32(-2.0)
-    choice = lowest(mask)
+    choice = lowest_action(mask)
     if mask & (mask - np.uint64(1)) == np.uint64(0):
         return choice
     while mask != np.uint64(0):
-        action = lowest(mask)
+        action = lowest_action(mask)
         mask &= mask - np.uint64(1)
         value = value_of_action(board, guide, s, action, scratch)
         if value > best:
@@ -180,7 +174,7 @@ def value_of_action(board: Row, guide: Row, s: Row, action: Action, scratch: Row
     best = np.float32(-2.0)
     while mask != np.uint64(0):
         scratch["states"][1] = after
-        apply(board, scratch["states"][1], lowest(mask))
+        apply(board, scratch["states"][1], lowest_action(mask))
         mask &= mask - np.uint64(1)
         best = max(best, sign * evaluate(board, guide, scratch["states"][1], scratch))
     return best
@@ -313,7 +307,7 @@ def _best_sale(board: Row, s: Row, seat: Seat, towns: int) -> int:
     """Return the coins of the best sale in one of the coastal towns, given as bits."""
     best = 0
     while towns != 0:
-        kind = index(s["boutiques"][lowest(np.uint64(towns))])
+        kind = index(s["boutiques"][lowest_action(np.uint64(towns))])
         towns &= towns - 1
         held = int64(s["wares"][seat, index(board["kind_ware"][kind])])
         best = max(best, held * int64(board["kind_price"][kind]))
@@ -353,9 +347,9 @@ def crowds_of(board: Row, s: Row) -> np.uint64:
     """Return how many characters are in and around each area, a byte each (R3.3)."""
     crowds = np.uint64(0)
     for seat in range(2):
-        crowds += spread(1 << int64(s["artist"][seat]))
-        crowds += spread(int64(board["station_areas"][s["pilgrim"][seat]]))
-        crowds += spread(int64(board["town_areas"][s["merchant"][seat]]))
+        crowds += byte_to_word(1 << int64(s["artist"][seat]))
+        crowds += byte_to_word(int64(board["station_areas"][s["pilgrim"][seat]]))
+        crowds += byte_to_word(int64(board["town_areas"][s["merchant"][seat]]))
     return crowds
 
 
@@ -364,7 +358,7 @@ def largest_crowd(crowds: np.uint64, areas: int) -> int:
     """Return the most characters around one of the areas, given as bits, the artist left out."""
     most = 0
     while areas != 0:
-        area = lowest(np.uint64(areas))
+        area = lowest_action(np.uint64(areas))
         areas &= areas - 1
         most = max(most, int64(crowds >> np.uint64(8 * area) & np.uint64(7)))
     return most

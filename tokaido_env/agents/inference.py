@@ -23,12 +23,12 @@ from tokaido_env.agents.eval_tables import N_TERMS, guides_of
 from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.agents.network_inputs import MOST_LEGAL, OUTLOOK, read_position
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bitmask import lowest
+from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import entry, index, int64, kernel, parallel, subroutine, threads_for
 from tokaido_env.core.rng import hash_bits
-from tokaido_env.core.threads import rows_apart, take
+from tokaido_env.core.threads import fetch_add, padded_rows
 
 Floats = npt.NDArray[np.float32]
 
@@ -204,12 +204,12 @@ def _make_workspaces(
     moves = 0 if sizes is None else MOST_LEGAL
     return Workspace(
         copy=np.arange(threads) % copies,
-        scratch=rows_apart(threads, 1, SCRATCH),
-        layers=rows_apart(threads, layers, np.float32),
-        results=rows_apart(threads, moves, np.dtype((np.float32, result))),
-        units=rows_apart(threads, widest, np.int64),
-        values=rows_apart(threads, widest, np.float32),
-        logits=rows_apart(threads, N_ACTIONS, np.float32),
+        scratch=padded_rows(threads, 1, SCRATCH),
+        layers=padded_rows(threads, layers, np.float32),
+        results=padded_rows(threads, moves, np.dtype((np.float32, result))),
+        units=padded_rows(threads, widest, np.int64),
+        values=padded_rows(threads, widest, np.float32),
+        logits=padded_rows(threads, N_ACTIONS, np.float32),
     )
 
 
@@ -331,7 +331,7 @@ def _score_moves(
     units, values = workspace.units, workspace.values
     row = int64(0)
     while legal != np.uint64(0):
-        action = index(lowest(legal))
+        action = index(lowest_action(legal))
         legal &= legal - np.uint64(1)
         for k in range(len(hidden)):
             hidden[k] = own.moves[action, k] + heads[N_ACTIONS + k]
@@ -406,9 +406,9 @@ def choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> 
 def chosen(logits: Any, legal: np.uint64, key: np.uint64, temperature: float) -> int:
     """Return the best legal action; Gumbel noise makes it a draw from the softmax (Gumbel 1954)."""
     best = -np.inf
-    choice = lowest(legal)  # of scores that are all -inf, as for a temperature of 1e-310
+    choice = lowest_action(legal)  # of scores that are all -inf, as for a temperature of 1e-310
     while legal != np.uint64(0):
-        action = lowest(legal)
+        action = lowest_action(legal)
         legal &= legal - np.uint64(1)
         value = float(logits[action])
         if temperature > 0:
@@ -458,7 +458,7 @@ def _evaluate_share(
 ) -> None:
     """Evaluate positions that no other thread has taken, a few neighbours at a time."""
     step = min(_NEIGHBOURS, 1 + len(values) // _NEIGHBOURS)
-    first = take(taken, step)
+    first = fetch_add(taken, step)
     while first < len(values):
         for i in range(first, min(first + step, len(values))):
             which = i if len(positions.boards) > 1 else 0
@@ -470,4 +470,4 @@ def _evaluate_share(
                 positions.rows[i if len(positions.rows) > 1 else 0],
             )
             values[i] = forward(network, position, workspace, logits[i])
-        first = take(taken, step)
+        first = fetch_add(taken, step)

@@ -18,7 +18,7 @@ import numpy as np
 
 from tokaido_env.agents.eval_tables import SIXTHS
 from tokaido_env.agents.heuristic import crowds_of, largest_crowd
-from tokaido_env.core.bitmask import lowest
+from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import (
     ARTIST,
     COAST,
@@ -37,7 +37,7 @@ from tokaido_env.core.constants import (
     Seat,
 )
 from tokaido_env.core.jit import index, int64, kernel
-from tokaido_env.core.observation import Entry, hash_of, laid_out, scales_of, width
+from tokaido_env.core.observation import Entry, layout_hash, layout_of, scales_of, width
 from tokaido_env.core.rules import coast_at
 
 _AHEAD = 8  # stations ahead of a pilgrim: a die of 6, hasty, and one that is taken
@@ -69,7 +69,7 @@ def _trade(when: str, rolls: int, meaning: str) -> tuple[Entry, ...]:
     )
 
 
-SIGHT = laid_out(
+SIGHT = layout_of(
     (
         *_offer("next", SIXTHS, "by the six faces of its die together"),
         *_offer("now", 1, "by its die on the table, while it is not taken"),
@@ -93,7 +93,7 @@ SIGHT = laid_out(
 """What is told of one player, in order."""
 
 N_SIGHT = width(SIGHT)
-SIGHT_HASH = hash_of(SIGHT)
+SIGHT_HASH = layout_hash(SIGHT)
 N_PROSPECTS = next(each.start for each in SIGHT if each.name == "now_station")
 """The first numbers of `SIGHT`, by the next roll."""
 
@@ -198,7 +198,7 @@ def _coins_at(board: Row, s: Row, station: int) -> int:
     """Return the coins of a coastal town that a station is, 0 elsewhere (R5.2)."""
     if int64(board["station_kind"][index(station)]) != COAST:
         return int64(0)
-    kind = index(s["boutiques"][lowest(np.uint64(coast_at(board, station)))])
+    kind = index(s["boutiques"][lowest_action(np.uint64(coast_at(board, station)))])
     return int64(board["kind_price"][kind])
 
 
@@ -218,7 +218,7 @@ def _add_market(
     towns = int64(board["town_reach"][index(die), town]) & 0xFF & ~closed
     prices, sale = int64(0), int64(0)  # four bits a ware
     while towns != 0:
-        kind = index(s["boutiques"][lowest(np.uint64(towns))])
+        kind = index(s["boutiques"][lowest_action(np.uint64(towns))])
         towns &= towns - 1
         ware, price = int64(board["kind_ware"][kind]), int64(board["kind_price"][kind])
         if price > (prices >> 4 * ware & 15):

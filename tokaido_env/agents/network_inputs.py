@@ -29,10 +29,16 @@ from tokaido_env.agents.lookahead_features import (
     read_sight,
 )
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bitmask import lowest
+from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import AREAS, TOWNS, Action, Mask, Row, Seat
 from tokaido_env.core.jit import index, int64, kernel, pooled
-from tokaido_env.core.observation import FLOAT_UNITS, LAYOUT_HASH, N_FEATURES, encode, hash_of
+from tokaido_env.core.observation import (
+    FLOAT_QUOTIENTS,
+    LAYOUT_HASH,
+    N_FEATURES,
+    encode,
+    layout_hash,
+)
 from tokaido_env.core.rules import apply, picker
 from tokaido_env.core.state import EFFECT, OVER
 
@@ -67,7 +73,7 @@ _TERMS_HASH = hashlib.sha256(
     repr((LAYOUT_HASH, TERMS, load_weights().tolist(), float(WORST))).encode()
 ).hexdigest()[:16]
 
-INPUTS_HASH = hash_of((_TERMS_HASH, SIGHT_HASH))
+INPUTS_HASH = layout_hash((_TERMS_HASH, SIGHT_HASH))
 """Of all that the inputs follow from: the observation's layout, the terms and their weights, and
 `SIGHT`."""
 
@@ -90,7 +96,7 @@ def read_position(
             order, are overwritten.
     """
     seat = viewer(s)
-    encode(board, s, seat, FLOAT_UNITS, trunk[:N_FEATURES])
+    encode(board, s, seat, FLOAT_QUOTIENTS, trunk[:N_FEATURES])
     terms = scratch["terms"]
     count_terms(board, guide, quieted(board, s, scratch), terms)
     for k in range(N_TERMS):
@@ -102,13 +108,13 @@ def read_position(
     row = int64(0)
     left = mask
     while left != np.uint64(0):
-        action = index(lowest(left))
+        action = index(lowest_action(left))
         left &= left - np.uint64(1)
         outlook[action] = _result(board, guide, s, int64(action), scratch, results[index(row)])
         row += 1
         best = max(best, outlook[action])
     while mask != np.uint64(0):
-        action = index(lowest(mask))
+        action = index(lowest_action(mask))
         mask &= mask - np.uint64(1)
         outlook[action] = max(outlook[action] - best, WORST)
     read_sight(board, guide, s, seat, trunk[_SIGHT_AT : _SIGHT_AT + N_SIGHT])
@@ -139,7 +145,7 @@ def _result(board: Row, guide: Row, s: Row, action: Action, scratch: Row, out: A
     while effects != np.uint64(0):
         scratch["states"][1] = after
         final = scratch["states"][1]
-        apply(board, final, lowest(effects))
+        apply(board, final, lowest_action(effects))
         effects &= effects - np.uint64(1)
         value = sign * evaluate(board, guide, final, scratch)
         if value > best:

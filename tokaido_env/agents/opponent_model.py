@@ -27,7 +27,7 @@ from tokaido_env.agents.inference import (
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.search_tree import Tree, mask_of
 from tokaido_env.agents.selection import note_priors
-from tokaido_env.core.bitmask import count_bits, lowest
+from tokaido_env.core.bitmask import count_bits, lowest_action
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_choices
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import int64, kernel, subroutine
@@ -167,9 +167,9 @@ def _choices(opponent: Any, asked: Position) -> Mask:
 @kernel
 def _likeliest(mask: Mask, logits: Any) -> Mask:
     """Return the action of the highest logit, the lowest of equals, as a bit."""
-    choice = lowest(mask)
+    choice = lowest_action(mask)
     while mask != np.uint64(0):
-        action = lowest(mask)
+        action = lowest_action(mask)
         mask &= mask - np.uint64(1)
         if logits[action] > logits[choice]:
             choice = action

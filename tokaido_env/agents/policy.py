@@ -32,18 +32,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
-from tokaido_env.agents.inference import (
-    Floats,
-    Network,
-    Weights,
-    choose,
-    evaluate_all,
-)
+from tokaido_env.agents.inference import Floats, Network, Weights, choose, evaluate_all
 from tokaido_env.agents.network_inputs import INPUTS_HASH, LARGEST, N_INPUTS, N_RESULT
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
-from tokaido_env.core.arguments import MOST_PATH, escape_text, repr_short, str_short
+from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, str_short
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import FILE, FOLDER, NOTHING, parse_json, standing, whole_file
 
@@ -177,7 +171,7 @@ class Policy:
         path = Path(path)
         if standing(path) == FOLDER:
             path = path / "best"
-        where = str_short(path, MOST_PATH)
+        where = str_short(path, MAX_PATH_CHARS)
         header, tensors = _read(path, where)
         training = _check_header(where, header)
         check_tensors(where, tensors, "board" in header)
@@ -269,7 +263,7 @@ def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
     try:
         from safetensors import SafetensorError, safe_open
     except ModuleNotFoundError as error:
-        raise PolicyError(str(missing("policies need", error.name, "policies"))) from None
+        raise PolicyError(str(extra_error("policies need", error.name, "policies"))) from None
     found = standing(path)
     if found == NOTHING:
         raise PolicyError(f"{where}: no such policy file")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.policy import path_in_spec
-from tokaido_env.core.arguments import MOST_NAME, escape_text, repr_short
+from tokaido_env.core.arguments import MAX_NAME_CHARS, escape_text, repr_short
 from tokaido_env.files import FOLDER, standing
 
 
@@ -336,9 +336,10 @@ def describe() -> list[tuple[str, str]]:
 
 
 def _read(spec: str) -> tuple[Kind, dict[str, Any]]:
-    if len(spec) > MOST_NAME:
+    if len(spec) > MAX_NAME_CHARS:
         raise AgentError(
-            f"agent {repr_short(spec)}: expected at most {MOST_NAME} characters, got {len(spec)}"
+            f"agent {repr_short(spec)}: expected at most {MAX_NAME_CHARS} characters, "
+            f"got {len(spec)}"
         )
     kind_name, _, text = spec.partition(":")
     if kind_name not in KINDS:

@@ -68,14 +68,14 @@ from tokaido_env.agents.selection import (
     select_by_value,
 )
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bitmask import lowest
+from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.bots import random_action
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine, threads_for
-from tokaido_env.core.rng import begin_luck, hash_bits, resolve_chance
+from tokaido_env.core.rng import hash_bits, init_luck, resolve_chance
 from tokaido_env.core.rules import apply, legal
-from tokaido_env.core.state import NOBODY, OVER
-from tokaido_env.core.threads import take
+from tokaido_env.core.state import NO_PLAYER, OVER
+from tokaido_env.core.threads import fetch_add
 
 _PLAYOUT, _PICK = 21, 22  # purposes of random numbers
 
@@ -313,7 +313,7 @@ def _search_share(
     taken: Any,
 ) -> None:
     """Search positions that no other thread has taken, one after the other."""
-    i = take(taken, 1)
+    i = fetch_add(taken, 1)
     while i < len(keys):
         which = i if len(positions.boards) > 1 else 0
         position = Position(
@@ -327,7 +327,7 @@ def _search_share(
         found.actions[i], found.values[i] = _search(
             network, opponent, plan, position, keys[i], tree, workspace, found.visits[i]
         )
-        i = take(taken, 1)
+        i = fetch_add(taken, 1)
 
 
 @subroutine
@@ -350,8 +350,8 @@ def _search(
     root["visits"] = int64(network is not None)  # of PUCT the first has begun with the root
     root["value"] = _judge(network, opponent, plan, position, tree, 0, workspace)
     if int64(root["edges"]) == 1:
-        visits[lowest(position.legal)] = plan.sims
-        return lowest(position.legal), root["value"]
+        visits[lowest_action(position.legal)] = plan.sims
+        return lowest_action(position.legal), root["value"]
     for sim in range(plan.sims):
         free = len(tree.nodes) - 2 * (plan.sims - 1 - sim)
         leaf, depth = _walk(network, opponent, plan, position, key, tree, free)
@@ -385,7 +385,7 @@ def _judge(
     node = tree.nodes[at]
     if int(node["over"]):
         return final_result(position.board, s)
-    if int(node["player"]) == NOBODY:
+    if int(node["player"]) == NO_PLAYER:
         asked = Position(position.board, position.guide, s, np.uint64(0), position.row)
         return np.float32(1 - 2 * viewer(s)) * value_at_chance(network, asked, workspace)
     asked = Position(position.board, position.guide, s, mask_of(tree, node), position.row)
@@ -404,7 +404,7 @@ def _play_out(
     s = workspace.scratch["states"][0]
     workspace.scratch["states"][0] = tree.states[at]
     luck = tree.luck
-    begin_luck(luck, bits)
+    init_luck(luck, bits)
     last = int64(s["round"]) + rollout
     mask = np.uint64(0)
     if int(s["phase"]) != OVER:
@@ -444,7 +444,7 @@ def _walk(
         if int(node["over"]) or (new and _ends_walk(network, opponent, plan, tree, node, free)):
             return at, depth
         node["visits"] = visits + 1
-        if int(node["player"]) == NOBODY:
+        if int(node["player"]) == NO_PLAYER:
             at = sample_chance(board, key, tree, at, visits, plan.stratified)
             continue
         edge = _select(network, opponent, tree, node, visits)
@@ -469,7 +469,7 @@ def _ends_walk(
     """Return whether a simulation that has come to a new node ends there."""
     if network is None:
         return True
-    if int(node["player"]) == NOBODY:
+    if int(node["player"]) == NO_PLAYER:
         return plan.judges_chance
     passed = int64(node["edges"]) == 1 or decides(opponent, tree, node)
     room = int64(tree.size["nodes"]) + 2 <= free

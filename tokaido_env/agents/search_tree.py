@@ -20,21 +20,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokaido_env.core.actions import N_ACTIONS
-from tokaido_env.core.bitmask import lowest
+from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import ARTIST, MERCHANT, PILGRIM, Action, Mask, Row
 from tokaido_env.core.jit import int64, kernel, subroutine
 from tokaido_env.core.rng import (
     LUCK,
-    begin_luck,
-    below,
     hash_bits,
+    init_luck,
     outcome_of_roll,
+    random_below,
     resolve_chance,
     sample,
 )
 from tokaido_env.core.rules import apply, apply_outcome, is_chance, picker
-from tokaido_env.core.state import MAX_PENDING, NOBODY, OVER, ROLL, STATE
-from tokaido_env.core.threads import rows_apart
+from tokaido_env.core.state import MAX_PENDING, NO_PLAYER, OVER, ROLL, STATE
+from tokaido_env.core.threads import padded_rows
 
 NODE = np.dtype(
     [
@@ -43,7 +43,7 @@ NODE = np.dtype(
         ("room", "<i4"),  # edges there is room for, at chance
         ("visits", "<i4"),
         ("value", "<f4"),  # when it was new, for player_0
-        ("player", "i1"),  # who decides; NOBODY at chance and at the end
+        ("player", "i1"),  # who decides; NO_PLAYER at chance and at the end
         ("over", "i1"),
     ]
 )
@@ -96,8 +96,8 @@ def make_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
     """
     edges = _EDGES_PER_NODE * nodes
     return Tree(
-        size=rows_apart(threads, 1, SIZE),
-        luck=rows_apart(threads, 1, LUCK),
+        size=padded_rows(threads, 1, SIZE),
+        luck=padded_rows(threads, 1, LUCK),
         nodes=np.empty((threads, nodes), NODE),
         edges=np.empty((threads, edges), EDGE),
         priors=np.empty((threads, edges if priors else 0), np.float32),
@@ -155,7 +155,7 @@ def sample_chance(
     new = int64(tree.size["nodes"])
     tree.states[new] = tree.states[at]
     luck = tree.luck
-    begin_luck(luck, hash_bits(key, _SEARCH, int64(tree.states[at]["round"]), samples))
+    init_luck(luck, hash_bits(key, _SEARCH, int64(tree.states[at]["round"]), samples))
     if stratified:
         mask = _settle_stratified(board, tree.states[new], luck, key, samples)
     else:
@@ -203,7 +203,7 @@ def stratified_roll(key: np.uint64, round_number: int, sample_number: int) -> in
     block, turn = sample_number // _FACES, sample_number % _FACES
     roll = 0
     for die in range(3):
-        order = below(hash_bits(key, _STRATA, round_number, 3 * block + die), _ORDERS)
+        order = random_below(hash_bits(key, _STRATA, round_number, 3 * block + die), _ORDERS)
         roll = _FACES * roll + _face_in_turn(order, turn)
     return roll
 
@@ -265,14 +265,14 @@ def add_node(tree: Tree, mask: Mask) -> None:
     node["first"] = last
     while mask != np.uint64(0):
         edge = tree.edges[last]
-        edge["move"] = lowest(mask)
+        edge["move"] = lowest_action(mask)
         edge["visits"] = 0
         edge["total"] = 0.0
         edge["node"] = NO_NODE
         last += 1
         mask &= mask - np.uint64(1)
     node["edges"] = last - int64(node["first"])
-    if int(node["player"]) == NOBODY:
+    if int(node["player"]) == NO_PLAYER:
         node["room"] = _FIRST_ROOM
         last += _FIRST_ROOM
     tree.size["nodes"] = new + 1

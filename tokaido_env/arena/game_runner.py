@@ -23,9 +23,9 @@ from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, format_error, repr_short, str_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import copy_rows
-from tokaido_env.core.threads import one_thread
+from tokaido_env.core.threads import single_thread
 from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
-from tokaido_env.trajectory import NO_EVENT, in_parts
+from tokaido_env.trajectory import NO_ACTION, in_parts
 
 Numbers = npt.NDArray[np.int64]
 Forfeits = dict[int, Forfeit]
@@ -177,7 +177,7 @@ class _Table:
 
     def __init__(self, job: GameBatchSpec) -> None:
         self.batch = Batch(len(job.numbers), job.boards, autoreset=False, observation=None)
-        self.batch.slots["board"] = job.which
+        self.batch.episode_info["board"] = job.which
         self._job = job
         self._actions = np.full((len(self.batch), 256), -1, np.int8)
         self._given = np.zeros(len(self.batch), np.bool_)
@@ -192,13 +192,13 @@ class _Table:
 
     def play(self, agent: Agent, games: Numbers) -> None:
         """Let an agent play a decision of each of the given games."""
-        at = self.batch.slots["decisions"][games]
+        at = self.batch.episode_info["decisions"][games]
         self._actions = pad_columns(self._actions, int(at.max()) + 1)
         moves = _moves(agent, self.batch, games, self._job, self._forfeits)
         played = moves >= 0
         if not played.all():
             games, at, moves = games[played], at[played], moves[played]
-        with one_thread():
+        with single_thread():
             self.batch.advance(games, moves, check=False)
         self._actions[games, at] = moves
 
@@ -207,7 +207,7 @@ class _Table:
 
         Where Ctrl-C came between a decision and its note, the game is not finished.
         """
-        noted = (self._actions >= 0).sum(axis=1) == self.batch.slots["decisions"]
+        noted = (self._actions >= 0).sum(axis=1) == self.batch.episode_info["decisions"]
         places = np.flatnonzero(self.over & noted & ~self._given)
         if len(places):
             finished = self._finished(places)
@@ -216,7 +216,7 @@ class _Table:
                 self._given[places] = True
 
     def _finished(self, places: Numbers) -> FinishedGames:
-        job, decisions = self._job, self.batch.slots["decisions"][places]
+        job, decisions = self._job, self.batch.episode_info["decisions"][places]
         games, which, numbers = job.games[places], job.which[places], job.numbers[places]
         actions = self._actions[places, : int(decisions.max())]
         games["decisions"] = decisions
@@ -240,7 +240,7 @@ class _Table:
         Keeping it while playing would take a batch with a log; the pass takes some microseconds a
         game.
         """
-        events = np.full((len(games), 0), NO_EVENT, np.int16)
+        events = np.full((len(games), 0), NO_ACTION, np.int16)
         for some, played in in_parts(self.batch.pool, games["seed"], actions, which):
             found = played.events_by_game
             events = pad_columns(events, found.shape[1])
@@ -290,14 +290,14 @@ def _asked(agent: Agent, batch: Batch, games: Numbers) -> npt.NDArray[np.int64]:
 
 def _question(batch: Batch, games: Numbers) -> ActArguments:
     """Return the arguments of `Agent.act` for some games."""
-    with one_thread():
+    with single_thread():
         states = copy_rows(batch.states, games)
         return batch.boards_of(games), states, batch.legal[games], batch.keys(games)
 
 
 def _illegal_among(batch: Batch, games: Numbers, moves: Numbers) -> Numbers:
     """Return the places of the moves that are not on offer."""
-    with one_thread():
+    with single_thread():
         return np.flatnonzero(batch.illegal(games, moves))
 
 
@@ -325,7 +325,7 @@ def _error_alone(agent: Agent, batch: Batch, game: int) -> BaseException | None:
 def _place(agent: Agent, batch: Batch, game: int, job: GameBatchSpec) -> str:
     seed = job.games["seed"][game]
     where = f"game {job.numbers[game] + 1} of {job.total}, seed {seed}"
-    seat, decision = batch.states["player"][game], batch.slots["decisions"][game]
+    seat, decision = batch.states["player"][game], batch.episode_info["decisions"][game]
     return f"agent {repr_short(agent.spec)}: {where}, seat {seat}, decision {decision}"
 
 

@@ -22,13 +22,19 @@ import numpy.typing as npt
 
 from tokaido_env.agents.eval_tables import guides_of
 from tokaido_env.agents.heuristic import SCRATCH, balance, evaluate, result_of, value_of_action
-from tokaido_env.core.actions import ARTIST_STAY, MOVE_ARTIST, MOVE_MERCHANT, MOVE_PILGRIM
-from tokaido_env.core.bitmask import lowest
+from tokaido_env.core.actions import (
+    ARTIST_STAY,
+    MOVE_ARTIST,
+    MOVE_MERCHANT,
+    MOVE_PILGRIM,
+    NO_ACTION,
+)
+from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, pooled, subroutine
 from tokaido_env.core.rules import MAX_OUTCOMES, apply, apply_outcome, legal, outcome_weights
 from tokaido_env.core.state import EFFECT, ROLL, SETUP
-from tokaido_env.trajectory import NO_EVENT, Trajectory
+from tokaido_env.trajectory import Trajectory
 
 _UNITS = (36, 6, 1)  # of the dice in the number of a roll
 _MOVES = (  # of the characters, as bits
@@ -44,7 +50,7 @@ def store_luck(
     """Write to `GAME` (n,) the luck of those of its games that were played through."""
     each = np.zeros(len(played.states))  # by event, 0 for decisions and in the set-up
     boards, outcomes = played.board.record, played.outcomes
-    outcomes[played.states["phase"] == SETUP] = NO_EVENT
+    outcomes[played.states["phase"] == SETUP] = NO_ACTION
     _note_luck(
         len(played), played.offsets, boards, guides_of(boards), played.states, outcomes, each
     )
@@ -121,7 +127,7 @@ def _note_rolls(
                 rolled = scratch["states"][2]
                 mask = apply_outcome(board, rolled, others + face * unit) & np.uint64(_MOVES[die])
                 while mask != np.uint64(0):
-                    action = lowest(mask)
+                    action = lowest_action(mask)
                     mask &= mask - np.uint64(1)
                     _note_action(board, guide, die, action, values, balances, scratch)
     for outcome in range(MAX_OUTCOMES):
@@ -142,7 +148,7 @@ def _note_action(
         return
     while effects != np.uint64(0):
         scratch["states"][1] = after
-        apply(board, scratch["states"][1], lowest(effects))
+        apply(board, scratch["states"][1], lowest_action(effects))
         effects &= effects - np.uint64(1)
         _note_leaf(board, guide, scratch["states"][1], die, offset, values, balances, scratch)
 
@@ -189,6 +195,6 @@ def _outlook(board: Row, guide: Row, s: Row, scratch: Row) -> np.float32:
     sign = np.float32(1 - 2 * int64(s["player"]))
     best = np.float32(-2.0)
     while mask != np.uint64(0):
-        best = max(best, value_of_action(board, guide, s, lowest(mask), scratch))
+        best = max(best, value_of_action(board, guide, s, lowest_action(mask), scratch))
         mask &= mask - np.uint64(1)
     return sign * best

@@ -17,7 +17,7 @@ from tokaido_env.arena.suite import Submission, SubmissionError, Suite, SuiteRes
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.arguments import MOST_PATH, repr_short, str_short
+from tokaido_env.core.arguments import MAX_PATH_CHARS, repr_short, str_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.files import FILE, NOTHING, standing
 
@@ -72,7 +72,7 @@ def verify(
     if not 0 <= share <= 1:
         raise ValueError(f"share: expected a number from 0 to 1, got {share}")
     submitted = Submission.load(path, suite)
-    where = str_short(path, MOST_PATH)
+    where = str_short(path, MAX_PATH_CHARS)
     if submitted.records is None:
         raise SubmissionError(f"{where}: records: expected a file of all games, it names none")
     match_states = suite.match_states(submitted.agent)
@@ -101,7 +101,7 @@ def verify(
 
 def _replayed(path: Path, match_states: Sequence[MatchState]) -> int:
     """Fill all games of a record file into the match_states; refuse one that lacks games."""
-    where = str_short(path, MOST_PATH)
+    where = str_short(path, MAX_PATH_CHARS)
     try:
         if standing(path) not in (FILE, NOTHING):
             raise SubmissionError(f"{where}: records: expected a file, it is {standing(path)}")
@@ -119,7 +119,7 @@ def _replayed(path: Path, match_states: Sequence[MatchState]) -> int:
         if len(missing):
             total = sum(map(len, match_states))
             raise SubmissionError(
-                f"{str_short(path, MOST_PATH)}: holds {games:,} of {total:,} games: expected "
+                f"{str_short(path, MAX_PATH_CHARS)}: holds {games:,} of {total:,} games: expected "
                 f"{_place(match_state, int(missing[0]))}"
             )
     return games
@@ -131,7 +131,7 @@ def _repeated(
     again = repeat_decisions(match_state, numbers, agent, side)
     if again.different is not None:
         raise SubmissionError(
-            f"{str_short(path, MOST_PATH)}: "
+            f"{str_short(path, MAX_PATH_CHARS)}: "
             + _told(match_state, again.different, (match_state.a, match_state.b)[side])
         )
     return again.decisions
@@ -215,7 +215,7 @@ def repeat_decisions(
     running, asked, seconds = np.arange(len(batch)), 0, 0.0
     different: list[DecisionMismatch] = []
     while len(running):
-        at = batch.slots["decisions"][running]
+        at = batch.episode_info["decisions"][running]
         moves = match_state.actions[numbers[running], at].astype(np.int64)
         own = batch.states["player"][running] == (games["seat_of_a"][running] ^ side)
         if own.any():

@@ -41,7 +41,7 @@ from tokaido_env.boards.reader import (
     table_of,
 )
 from tokaido_env.boards.writer import board_data, board_text, values_of
-from tokaido_env.core.arguments import MOST_PATH, escape_text, repr_short, str_short
+from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, str_short
 from tokaido_env.core.constants import (
     AREAS,
     BOARD,
@@ -110,7 +110,7 @@ class Board:
             if str(board) not in built_in_boards():
                 raise BoardError(f"{_unknown(str(board))}, or a path to a .toml")
         if standing(path) != FILE:
-            raise BoardError(f"{str_short(path, MOST_PATH)}: no such board file")
+            raise BoardError(f"{str_short(path, MAX_PATH_CHARS)}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)
 
@@ -162,7 +162,7 @@ class Board:
         file = Path(path)
         if file.suffix != ".toml":
             raise BoardError(
-                f"path: expected a name that ends in .toml, got {str_short(file, MOST_PATH)}"
+                f"path: expected a name that ends in .toml, got {str_short(file, MAX_PATH_CHARS)}"
             )
         write_text(file, self.to_toml())
 
@@ -339,7 +339,7 @@ def _warn_of_name(board: Board, path: Path) -> None:
         return
     if known.hash != board.hash:
         warnings.warn(
-            f"{str_short(path, MOST_PATH)}: name: {repr_short(board.name)} is another board, with "
+            f"{str_short(path, MAX_PATH_CHARS)}: name: {repr_short(board.name)} is another board, with "
             "other values: choose another name, or records of games on this file cannot be loaded "
             "by it",
             BoardNameWarning,

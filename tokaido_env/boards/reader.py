@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.boards.geometry import area_paths, component, edges
-from tokaido_env.core.arguments import MOST_NAME, MOST_PATH, escape_text, str_short
+from tokaido_env.core.arguments import MAX_NAME_CHARS, MAX_PATH_CHARS, escape_text, str_short
 from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
@@ -77,7 +77,7 @@ def read_board_file(path: Path) -> dict[str, Any]:
     try:
         data = read_toml(path)
     except ValueError as error:
-        raise BoardError(escape_text(str(error), MOST_PATH + 250)) from None
+        raise BoardError(escape_text(str(error), MAX_PATH_CHARS + 250)) from None
     return read_board_data(data, str(path))
 
 
@@ -156,7 +156,7 @@ class _BoardReader(DataReader):
 
     def __init__(self, source: str, data: Any) -> None:
         super().__init__(
-            BoardError, f"{escape_text(source, MOST_PATH)}: ", "the top level", "a table"
+            BoardError, f"{escape_text(source, MAX_PATH_CHARS)}: ", "the top level", "a table"
         )
         self.source = source
         self.data = data
@@ -169,7 +169,7 @@ class _BoardReader(DataReader):
         self.format = self._integer("format", self.data["format"], FORMATS[0], FORMATS[-1])
         stations = self._stations()
         return dict(
-            name=self._text("name", self.data["name"], 1, MOST_NAME),
+            name=self._text("name", self.data["name"], 1, MAX_NAME_CHARS),
             source=self.source,
             max_rounds=self._integer("max_rounds", self.data["max_rounds"], 1, MAX_ROUNDS),
             faces=self._dice(),

@@ -14,7 +14,7 @@ from typing import Any
 
 from tokaido_env.boards.procedural import is_family
 from tokaido_env.boards.reader import UNKNOWN, single_values
-from tokaido_env.core.arguments import MOST_PATH, escape_text
+from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.files import MOST_NESTED
 
@@ -78,7 +78,7 @@ def _start(fields: Mapping[str, Any], start: tuple[int, str, str]) -> tuple[int 
 
 def board_text(fields: Mapping[str, Any]) -> str:
     """Return a board file with the fields of a `Board`."""
-    lines = [f"# Written from {escape_text(fields['source'], MOST_PATH)}", ""]
+    lines = [f"# Written from {escape_text(fields['source'], MAX_PATH_CHARS)}", ""]
     data = board_data(fields)
     lines += [f"{key} = {_value(data.pop(key))}" for key in ("format", "name", "max_rounds")]
     dice = {f"dice.{character}": table for character, table in data.pop("dice").items()}

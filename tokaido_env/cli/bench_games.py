@@ -247,9 +247,9 @@ def cuda_memory(games: int) -> Callable[[], float]:
     """Return a measure of the memory that random play reads and writes at least, in GB/s."""
 
     def measure() -> float:
-        from tokaido_env.cuda import BYTES_OF_A_STEP
+        from tokaido_env.cuda import BYTES_PER_STEP
 
-        return cuda_play("random", games)().rate * BYTES_OF_A_STEP / 1e9
+        return cuda_play("random", games)().rate * BYTES_PER_STEP / 1e9
 
     return measure
 

@@ -13,7 +13,7 @@ from tokaido_env.arena.executors import check_executor
 from tokaido_env.boards.board import Board
 from tokaido_env.cli.cli_options import add_executor, chosen_executor
 from tokaido_env.cli.command import program
-from tokaido_env.core.optional_deps import require
+from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.report import calibration as report
 from tokaido_env.report.progress import match_bar
@@ -28,7 +28,7 @@ def calibrate_agent(arguments: Sequence[str]) -> int:
         options.json, folder=options.plots, read=[options.board, policy_of(options.agent)]
     )
     if options.plots is not None:
-        require("figures need", "plots", "matplotlib")
+        require_extra("figures need", "plots", "matplotlib")
     check_executor(options.executor)
     plan = Plan(options.games, options.positions, options.rollouts, options.seed)
     agent, board = make(options.agent), Board.load(options.board)

@@ -25,7 +25,7 @@ from unittest import mock
 import tokaido_env
 from tokaido_env import files
 from tokaido_env.cli.command import CommandParser
-from tokaido_env.core.optional_deps import how_to_install
+from tokaido_env.core.optional_deps import install_command
 
 # What PettingZoo warns of any dictionary with a mask that is not on a list of its own.
 OF_DICTIONARIES = (
@@ -63,7 +63,7 @@ class Check:
     def install(self) -> str:
         """The command that installs what it needs, in the version that was tested."""
         if self.extra:
-            return how_to_install(self.extra)
+            return install_command(self.extra)
         names = self.package, *self.needs
         pinned = (f"{name}=={TESTED[name]}" if name in TESTED else name for name in names)
         return f"pip install {' '.join(pinned)}".replace("_", "-")

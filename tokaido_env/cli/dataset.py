@@ -63,7 +63,7 @@ from tokaido_env.cli.tabular_io import (
 )
 from tokaido_env.core import batch_kernels
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, units
+from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, quotients
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
 from tokaido_env.files import check_outputs, whole_file
@@ -260,7 +260,7 @@ def _write_npz(
     labels: dict[str, int] = {}
     with whole_file(path) as file, npz_archive(file) as archive:
         with npz_member(archive, "observations") as member:
-            dtype = units(about["observation"]).dtype.str
+            dtype = quotients(about["observation"]).dtype.str
             head = {"descr": dtype, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(member, head)
             for played in games:

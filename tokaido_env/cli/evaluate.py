@@ -60,7 +60,7 @@ from tokaido_env.cli.ladders import build_ladder, place_agent
 from tokaido_env.cli.protocols import generalise, suite, verify_submission
 from tokaido_env.cli.regret import regret
 from tokaido_env.core.arguments import check_seed, escape_text
-from tokaido_env.core.optional_deps import require
+from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import check_outputs
 from tokaido_env.report import tables
 from tokaido_env.report.standings import Standing, standings
@@ -258,7 +258,7 @@ def _check(options: argparse.Namespace) -> None:
     check_outputs(options.json, options.report, records, folder=options.plots, read=read)
     check_replays(options.replays, options.report)
     if options.plots is not None or options.report is not None:
-        require("figures need", "plots", "matplotlib")
+        require_extra("figures need", "plots", "matplotlib")
 
 
 class _Rated(NamedTuple):

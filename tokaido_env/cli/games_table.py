@@ -32,7 +32,7 @@ import numpy as np
 
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.cli.tabular_io import TEXT, check_format, table_file
-from tokaido_env.core.constants import LASTS
+from tokaido_env.core.constants import TRIGGER_LEVELS
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import check_outputs
 from tokaido_env.record import Record, read_each
@@ -119,7 +119,7 @@ def _trigger(played: Trajectory) -> dict[str, Any]:
     triggered = np.flatnonzero(played.states["end_triggered"])
     if len(triggered):
         state = played.states[triggered[0]]
-        for name, last in LASTS.items():
+        for name, last in TRIGGER_LEVELS.items():
             for seat in np.flatnonzero(state[name] >= last).tolist():
                 found = {"trigger": name, "trigger_seat": seat}
                 return found | {"trigger_round": int(state["round"])}

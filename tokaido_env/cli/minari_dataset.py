@@ -33,7 +33,7 @@ from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli.dataset import Dtype, Played, count_decisions, read
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import LAYOUT_HASH
-from tokaido_env.core.optional_deps import require
+from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.record import records_of
 
@@ -64,7 +64,7 @@ def export(
         ValueError: if there are no decisions, the name is none of Minari's, or it is taken.
         ModuleNotFoundError: if Minari is missing.
     """
-    require("datasets of Minari need", "minari", "minari", "h5py")
+    require_extra("datasets of Minari need", "minari", "minari", "h5py")
     import minari
     from minari.dataset.minari_dataset import parse_dataset_id
 

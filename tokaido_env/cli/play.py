@@ -21,7 +21,7 @@ from tokaido_env.agents.registry import check_from_file
 from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.arguments import Chance
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.files import check_outputs
 from tokaido_env.record import RecordError, records_of
 from tokaido_env.web.game_session import HUMAN, Session
@@ -75,7 +75,7 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
     try:
         from tokaido_env.web.server import address, listen, new_token, serve
     except ModuleNotFoundError as error:
-        raise missing("--terminal needs nothing, the page needs", error.name, "play") from None
+        raise extra_error("--terminal needs nothing, the page needs", error.name, "play") from None
     from tokaido_env.web.live_game import LiveGame
 
     listener, token = listen(options.port), new_token()

@@ -34,8 +34,8 @@ from tokaido_env.arena.verification import (
 from tokaido_env.cli.cli_options import add_executor, bar, play_kept, tell_stopped
 from tokaido_env.cli.command import program
 from tokaido_env.core.arguments import check_seed, escape_text
-from tokaido_env.core.optional_deps import require
-from tokaido_env.core.threads import one_thread
+from tokaido_env.core.optional_deps import require_extra
+from tokaido_env.core.threads import single_thread
 from tokaido_env.decoding import Number, Source, Struct
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.report import protocols as report
@@ -89,7 +89,7 @@ def _check(
     if options.compare and any(one is not None for one in measured):
         raise ValueError("--compare: expected only result files, got an agent or its outputs too")
     if folder is not None:
-        require("figures need", "plots", "matplotlib")
+        require_extra("figures need", "plots", "matplotlib")
 
 
 def _play(
@@ -195,7 +195,7 @@ def _timed(agent: Agent, match_states: Sequence[MatchState]) -> tuple[int, list[
             for match_state in match_states
         ]
 
-    with one_thread():
+    with single_thread():
         again()  # what is compiled is compiled, what is kept is made
         times = [again() for _ in range(REPEATS)]
     moves = sum(one.decisions for one in times[0])

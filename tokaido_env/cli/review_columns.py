@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.cli.tabular_io import WORD, table_file
-from tokaido_env.core.actions import LABELS
+from tokaido_env.core.actions import LABELS, NO_ACTION
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.core.state import NOBODY, Phase
+from tokaido_env.core.state import NO_PLAYER, Phase
 from tokaido_env.record import Record
 from tokaido_env.study.batch_review import Asked
 from tokaido_env.study.review import Review
-from tokaido_env.trajectory import NO_EVENT
 
 FORMAT = "tokaido-duo-review"
 VERSION = 1
@@ -73,7 +72,7 @@ def part_of(number: int, record: Record, found: Review) -> dict[str, Any]:
         found: the review of this game alone.
     """
     played = found.played
-    chance = (played.movers == NOBODY) & (played.events != NO_EVENT)
+    chance = (played.movers == NO_PLAYER) & (played.events != NO_ACTION)
     rows = np.flatnonzero(chance | (found.best >= 0))
     movers, labels = played.movers[rows], played.labels()
     seats = np.maximum(movers, 0).tolist()  # luck is that of player_0

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.optional_deps import require
+from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import whole_file
 
 SUFFIXES = (".parquet", ".npz")
@@ -47,7 +47,7 @@ def check_format(out: Path) -> None:
     if out.suffix not in SUFFIXES:
         raise ValueError(f"{out}: expected a name that ends in .parquet or .npz")
     if out.suffix == ".parquet":
-        require("parquet files need", "data", "pyarrow")
+        require_extra("parquet files need", "data", "pyarrow")
 
 
 @contextmanager

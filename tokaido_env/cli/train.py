@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from tokaido_env.arena.executors import EXECUTORS, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, reports_errors
-from tokaido_env.core.optional_deps import require
+from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.learn.run_folder import extend, load_settings, read_config
 from tokaido_env.learn.settings import METHODS, PRESETS, PpoSettings, RunSettings, split_specs
 from tokaido_env.report.progress import run_bar
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser(kind).parse_args(arguments)
     asked = _asked(options, kind)
     needs = _NEEDS + (_PPO_NEEDS if kind is PpoSettings else ())
-    require("training needs", "train", *needs)  # before a folder is begun
+    require_extra("training needs", "train", *needs)  # before a folder is begun
     if options.resume is not None:
         extend(options.resume, asked)
     else:

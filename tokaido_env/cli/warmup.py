@@ -22,7 +22,7 @@ from numba.core import event
 from tokaido_env.batch import Batch
 from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
-from tokaido_env.core.kernel_cache import NOTICE, KernelCache, cache_folder
+from tokaido_env.core.kernel_cache import COMPILE_NOTICE, KernelCache, cache_folder
 from tokaido_env.game import Game
 
 FEW = 2
@@ -198,7 +198,7 @@ def _check(asked: Sequence[str]) -> None:
 def warm(names: Sequence[str]) -> int:
     """Use some groups, print how long each took; return how many kernels were compiled."""
     total = 0
-    NOTICE.muted = True  # slow compilation is what the user waits for
+    COMPILE_NOTICE.muted = True  # slow compilation is what the user waits for
     try:
         for name in names:
             began = time.perf_counter()
@@ -210,7 +210,7 @@ def warm(names: Sequence[str]) -> int:
             print(f"{name:<11} {spent:>6.1f} s  {done}", flush=True)
             total += made
     finally:
-        NOTICE.muted = False
+        COMPILE_NOTICE.muted = False
     return total
 
 

@@ -39,4 +39,7 @@ LABELS: tuple[str, ...] = (
 
 IDS: dict[str, int] = {label: action for action, label in enumerate(LABELS)}
 N_ACTIONS = len(LABELS)
+NO_ACTION = -1
+"""No action, and no outcome of chance: none was chosen, or none is legal."""
+
 ACTION_TABLE_VERSION = 1

@@ -14,11 +14,11 @@ import numpy as np
 
 
 @functools.cache
-def twin(packed: np.dtype[Any]) -> np.dtype[Any]:
+def aligned(packed: np.dtype[Any]) -> np.dtype[Any]:
     """Return the aligned twin of a record, of records inside of it too."""
     base, shape = packed.subdtype or (packed, ())
     if base.fields is None:
         return packed
-    formats = [twin(base.fields[name][0]) for name in base.names or ()]
+    formats = [aligned(base.fields[name][0]) for name in base.names or ()]
     aligned = np.dtype({"names": list(base.names or ()), "formats": formats}, align=True)
     return np.dtype((aligned, shape)) if shape else aligned

@@ -15,9 +15,9 @@ CHANCES = ("sampled", "explicit")
 
 MAX_SEED = 2**53 - 1
 
-MOST_NAME = 1000  # characters of a player's name, a spec or a board's name
-MOST_SHOWN = 100  # characters of a value that a stranger wrote, in a message
-MOST_PATH = 250  # characters of a path, there: a stranger's file may name one
+MAX_NAME_CHARS = 1000  # characters of a player's name, a spec or a board's name
+MAX_VALUE_CHARS = 100  # characters of a value that a stranger wrote, in a message
+MAX_PATH_CHARS = 250  # characters of a path, there: a stranger's file may name one
 
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
@@ -83,12 +83,12 @@ def join_limited(errors: Iterable[str], n: int, things: str, most: int = 450) ->
     return format_error
 
 
-def repr_short(value: object, most: int = MOST_SHOWN) -> str:
+def repr_short(value: object, most: int = MAX_VALUE_CHARS) -> str:
     """Return a value that a stranger wrote as `repr` does, for a message: short, in one line."""
     return escape_text(_text(repr, value[: most + 1] if isinstance(value, str) else value), most)
 
 
-def str_short(value: object, most: int = MOST_SHOWN) -> str:
+def str_short(value: object, most: int = MAX_VALUE_CHARS) -> str:
     """Return a value that a stranger wrote as `str` does, for a message: short, in one line."""
     return escape_text(_text(str, value), most)
 
@@ -110,7 +110,7 @@ def _text(convert: Callable[[object], str], value: object) -> str:
         return f"{type(value).__name__} of a size that cannot be shown"
 
 
-def escape_text(text: str, most: int = MOST_SHOWN) -> str:
+def escape_text(text: str, most: int = MAX_VALUE_CHARS) -> str:
     """Return text that a stranger wrote, for a message or a terminal: short, in one line.
 
     What cannot be printed, as the escape sequences that steer a terminal, stands as in `repr`.

@@ -16,31 +16,28 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from tokaido_env.core.actions import N_ACTIONS
+from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.bitmask import MASK_BYTES, expand_mask
 from tokaido_env.core.bots import NO_BOT, RANDOM, random_action
 from tokaido_env.core.constants import Row
 from tokaido_env.core.entities import encode_entities
 from tokaido_env.core.jit import allocator, index, int64, kernel, parallel
 from tokaido_env.core.observation import N_FEATURES, encode
-from tokaido_env.core.rng import (
-    sample,
-)
+from tokaido_env.core.rng import sample
 from tokaido_env.core.rules import is_chance, legal, outcome_weights, reward
 from tokaido_env.core.state import STATE
 from tokaido_env.core.stepping import (
     MASK_BITS,
-    NO_MOVE,
-    chosen_move,
+    begin_episode,
+    bot_move,
+    checked_move,
+    checked_outcome,
     decision_key,
-    go_on,
+    finish_step,
     is_legal,
-    new_luck,
-    offered,
-    play,
-    possible_outcome,
+    play_move,
 )
-from tokaido_env.core.threads import fetch
+from tokaido_env.core.threads import prefetch
 
 # Games that one thread plays in the order of their moves, for a processor guesses the branches of
 # one game by those of the game before; few enough for its nearest cache.
@@ -53,12 +50,12 @@ _STATE_LINES, _BOARD_LINES = 2, 6
 
 
 @parallel
-def begin(games: Any, boards: Any, states: Any, lucks: Any, slots: Any, masks: Any) -> None:
+def begin(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, masks: Any) -> None:
     """Give games the luck of their episodes where they stand; chance is yet to come."""
     for j in prange(len(games)):
         i = games[j]
-        new_luck(lucks[i], slots[i])
-        masks[i] = legal(boards[slots[i]["board"]], states[i])
+        begin_episode(lucks[i], infos[i])
+        masks[i] = legal(boards[infos[i]["board"]], states[i])
 
 
 @parallel
@@ -67,54 +64,56 @@ def advance(
     boards: Any,
     states: Any,
     lucks: Any,
-    slots: Any,
+    infos: Any,
     masks: Any,
     words: Any,
     moves: Any,
-    fresh: Any,
-    modes: Any,
+    initial_states: Any,
+    options_row: Any,
 ) -> None:
     """Play a move of each game and all that follows within a step; note what came of it.
 
     Args:
         words: uint64 (n, MASK_BYTES / 8), the legal masks as bytes.
         moves: int64, an action, at chance an outcome, or NO_MOVE to go on from where a game stands,
-            as any that is not on offer does; written where the mode's bot chooses.
-        fresh: `STATE` (b,), what a game on each of the boards begins from.
-        modes: `MODE` (1,).
+            as any that is not on offer does; written where the options's bot chooses.
+        initial_states: `STATE` (b,), what a game on each of the boards begins from.
+        options_row: `MODE` (1,).
     """
     for block in prange((len(games) + _BLOCK - 1) // _BLOCK):
         first = block * _BLOCK
         last = min(first + _BLOCK, len(games))
-        mode = modes[0]
+        options = options_row[0]
         scratch = _scratch()
         here, given = games[first:last], moves[first:last]
-        if int(mode["bot"]) != NO_BOT:
-            _choose(here, boards, states, lucks, slots, masks, given, mode, scratch)
+        if int(options["bot"]) != NO_BOT:
+            _choose(here, boards, states, lucks, infos, masks, given, options, scratch)
         chosen, played = _in_order_of_moves(here, given)
         for k in range(len(here)):
             if k + _AHEAD < len(here):
                 soon = chosen[k + _AHEAD]
-                fetch(states, soon, _STATE_LINES)
-                fetch(lucks, soon, 1)
+                prefetch(states, soon, _STATE_LINES)
+                prefetch(lucks, soon, 1)
                 if len(boards) > 1:
-                    fetch(boards, int64(slots[index(soon)]["board"]), _BOARD_LINES)
+                    prefetch(boards, int64(infos[index(soon)]["board"]), _BOARD_LINES)
             i = index(chosen[k])
-            slot = slots[i]
+            info = infos[i]
             # Rows are handed on, not arrays, whose references Numba would count at every call.
-            board = boards[slot["board"] if len(boards) > 1 else 0]
-            move = offered(board, states[i], masks[i], int64(played[k]))
-            mask = play(board, states[i], lucks[i], slot, masks[i], move, mode)
-            if mask == np.uint64(0) or int(mode["bots"]):
-                moved = move != NO_MOVE
-                mask = go_on(i, boards, states, lucks[i], slot, mask, moved, fresh, mode, scratch)
+            board = boards[info["board"] if len(boards) > 1 else 0]
+            move = checked_move(board, states[i], masks[i], int64(played[k]))
+            mask = play_move(board, states[i], lucks[i], info, masks[i], move, options)
+            if mask == np.uint64(0) or int(options["bots"]):
+                moved = move != NO_ACTION
+                mask = finish_step(
+                    i, boards, states, lucks[i], info, mask, moved, initial_states, options, scratch
+                )
             masks[i] = mask
             expand_mask(mask, words[i])
 
 
 @parallel
 def find_illegal(
-    games: Any, boards: Any, states: Any, slots: Any, masks: Any, moves: Any, wrong: Any
+    games: Any, boards: Any, states: Any, infos: Any, masks: Any, moves: Any, wrong: Any
 ) -> None:
     """Mark the moves that are not on offer in `wrong`, bool."""
     for j in prange(len(games)):
@@ -122,19 +121,19 @@ def find_illegal(
         move = int64(moves[j])
         right = is_legal(masks[i], move)
         if masks[i] == np.uint64(0):
-            right = possible_outcome(boards[slots[i]["board"]], states[i], move) != NO_MOVE
+            right = checked_outcome(boards[infos[i]["board"]], states[i], move) != NO_ACTION
         wrong[j] = not right
 
 
 def mask_rows(games: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
     """Return the legal masks of games as bytes, int8 (k, N_ACTIONS): 1 = legal."""
     words = np.empty((len(games), MASK_BYTES // 8), np.uint64)
-    expand(games, masks, words)
+    unpack_masks(games, masks, words)
     return words.view(np.int8)[:, :N_ACTIONS]
 
 
 @parallel
-def expand(games: Any, masks: Any, words: Any) -> None:
+def unpack_masks(games: Any, masks: Any, words: Any) -> None:
     """Write the legal masks as bytes, `words` uint64 (k, MASK_BYTES / 8)."""
     for j in prange(len(games)):
         expand_mask(masks[games[j]], words[j])
@@ -142,13 +141,13 @@ def expand(games: Any, masks: Any, words: Any) -> None:
 
 @parallel
 def observe(
-    games: Any, boards: Any, states: Any, slots: Any, seats: Any, unit: Any, out: Any
+    games: Any, boards: Any, states: Any, infos: Any, seats: Any, unit: Any, out: Any
 ) -> None:
-    """Write what `seats` see, NOBODY standing for seat 0, in the dtype of `unit` and `out`."""
+    """Write what `seats` see, NO_PLAYER standing for seat 0, in the dtype of `unit` and `out`."""
     for j in prange(len(games)):
         i = games[j]
         seat = max(int64(seats[j]), 0)
-        encode(boards[slots[i]["board"]], states[i], seat, unit, out[j])
+        encode(boards[infos[i]["board"]], states[i], seat, unit, out[j])
 
 
 @parallel
@@ -156,7 +155,7 @@ def observe_with_board(
     games: Any,
     boards: Any,
     states: Any,
-    slots: Any,
+    infos: Any,
     seats: Any,
     unit: Any,
     blocks: Any,
@@ -172,7 +171,7 @@ def observe_with_board(
     """
     for j in prange(len(games)):
         i = games[j]
-        board = slots[i]["board"]
+        board = infos[i]["board"]
         encode(boards[board], states[i], max(int64(seats[j]), 0), unit, out[j, :N_FEATURES])
         if standing[j] != board:
             standing[j] = board
@@ -184,13 +183,13 @@ def observe_entities(
     games: Any,
     boards: Any,
     states: Any,
-    slots: Any,
+    infos: Any,
     seats: Any,
     still: Any,
     standing: Any,
     out: Any,
 ) -> None:
-    """Write what `seats` see as entities, NOBODY standing for seat 0.
+    """Write what `seats` see as entities, NO_PLAYER standing for seat 0.
 
     Args:
         still: float32 (b, N_ENTITY_NUMBERS), what the boards alone say.
@@ -200,7 +199,7 @@ def observe_entities(
     for block in prange((len(games) + _BLOCK - 1) // _BLOCK):
         flat = _vector()
         for j in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(games))):
-            i, k = games[j], slots[games[j]]["board"]
+            i, k = games[j], infos[games[j]]["board"]
             if standing[j] != k:
                 standing[j] = k
                 out[j] = still[k]
@@ -208,37 +207,37 @@ def observe_entities(
 
 
 @parallel
-def rewards(games: Any, boards: Any, states: Any, slots: Any, margin: bool, out: Any) -> None:
+def rewards(games: Any, boards: Any, states: Any, infos: Any, margin: bool, out: Any) -> None:
     """Write the rewards of both seats as the games stand, float32 (k, 2)."""
     for j in prange(len(games)):
         i = games[j]
         for seat in range(2):
-            out[j, seat] = reward(boards[slots[i]["board"]], states[i], seat, margin)
+            out[j, seat] = reward(boards[infos[i]["board"]], states[i], seat, margin)
 
 
 @parallel
-def keys(games: Any, states: Any, slots: Any, out: Any) -> None:
+def keys(games: Any, states: Any, infos: Any, out: Any) -> None:
     """Write what agents draw from for the next decision, uint64."""
     for j in prange(len(games)):
-        out[j] = decision_key(states[games[j]], slots[games[j]])
+        out[j] = decision_key(states[games[j]], infos[games[j]])
 
 
 @parallel
-def weights(games: Any, boards: Any, states: Any, slots: Any, out: Any) -> None:
+def weights(games: Any, boards: Any, states: Any, infos: Any, out: Any) -> None:
     """Write the odds of outcomes to rows of `out`, int64 (k, MAX_OUTCOMES), given as zeros."""
     for j in prange(len(games)):
         i = games[j]
-        outcome_weights(boards[slots[i]["board"]], states[i], out[j])
+        outcome_weights(boards[infos[i]["board"]], states[i], out[j])
 
 
 @parallel
-def outcomes(games: Any, boards: Any, states: Any, lucks: Any, slots: Any, out: Any) -> None:
+def outcomes(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, out: Any) -> None:
     """Write an outcome drawn from each game's luck, int64; NO_MOVE where none is next."""
     for j in prange(len(games)):
         i = games[j]
-        out[j] = NO_MOVE
+        out[j] = NO_ACTION
         if is_chance(states[i]):
-            out[j] = sample(boards[slots[i]["board"]], states[i], lucks[i])
+            out[j] = sample(boards[infos[i]["board"]], states[i], lucks[i])
 
 
 @allocator
@@ -259,20 +258,20 @@ def _choose(
     boards: Any,
     states: Any,
     lucks: Any,
-    slots: Any,
+    infos: Any,
     masks: Any,
     moves: Any,
-    mode: Row,
+    options: Row,
     scratch: Any,
 ) -> None:
-    """Let the mode's bot choose the moves of a block."""
+    """Let the options's bot choose the moves of a block."""
     for j in range(index(len(games))):
         i = index(games[j])
-        if int(mode["bot"]) == RANDOM and masks[i] != np.uint64(0):
-            moves[j] = random_action(masks[i], decision_key(states[i], slots[i]))
+        if int(options["bot"]) == RANDOM and masks[i] != np.uint64(0):
+            moves[j] = random_action(masks[i], decision_key(states[i], infos[i]))
         else:
-            board = boards[slots[i]["board"]]
-            moves[j] = chosen_move(board, states[i], lucks[i], slots[i], masks[i], mode, scratch)
+            board = boards[infos[i]["board"]]
+            moves[j] = bot_move(board, states[i], lucks[i], infos[i], masks[i], options, scratch)
 
 
 @allocator

@@ -27,13 +27,13 @@ for _byte in range(256):
 
 
 @kernel
-def lowest(mask: Mask) -> int:
+def lowest_action(mask: Mask) -> int:
     """Return the lowest action of a mask that is not empty."""
     return count_bits((mask - _ONE) & ~mask)
 
 
 @kernel
-def highest(mask: Mask) -> int:
+def highest_action(mask: Mask) -> int:
     """Return the highest action of a mask that is not empty."""
     for half in (1, 2, 4, 8, 16, 32):
         mask |= mask >> np.uint64(half)
@@ -72,18 +72,18 @@ def expand_mask(mask: Mask, words: Any) -> None:
         words: a uint64 array of shape (MASK_BYTES / 8,), whose bytes are the actions.
     """
     for word in range(_WORDS):
-        words[word] = spread(int64(mask & np.uint64(0xFF)))
+        words[word] = byte_to_word(int64(mask & np.uint64(0xFF)))
         mask >>= np.uint64(8)
 
 
 @kernel
-def spread(byte: int) -> np.uint64:
+def byte_to_word(byte: int) -> np.uint64:
     """Return the bits of a byte as the bytes of a word, the lowest first."""
     return np.uint64(_WORD_OF_BYTE[index(byte)])
 
 
 @entry
-def expand(mask: int, out: Any) -> None:
+def unpack_mask(mask: int, out: Any) -> None:
     """Write a legal mask as one byte per action, 1 = legal, to an int8 array (N_ACTIONS,)."""
     bits = np.uint64(mask)
     for action in range(len(out)):
@@ -98,7 +98,7 @@ def actions_of(mask: int) -> list[int]:
     """
     actions = []
     while mask:
-        lowest = mask & -mask
-        actions.append(lowest.bit_length() - 1)
-        mask ^= lowest
+        lowest_action = mask & -mask
+        actions.append(lowest_action.bit_length() - 1)
+        mask ^= lowest_action
     return actions

@@ -32,8 +32,8 @@ from tokaido_env.core.constants import (
 from tokaido_env.core.observation import (
     OBSERVATION_DTYPES,
     check_fits,
-    hash_of,
-    laid_out,
+    layout_hash,
+    layout_of,
     scales_of,
     width,
 )
@@ -47,7 +47,7 @@ _POINTS = 63  # of a track of points, of the 255 that a file may give
 _BEYOND = 255 - _POINTS
 _PAIRS = np.triu_indices(_HILLS, 1)
 
-BOARD_FEATURES = laid_out(
+BOARD_FEATURES = layout_of(
     (
         ("max_rounds", 1, MAX_ROUNDS, "rolls after which a game is over unfinished"),
         (
@@ -93,7 +93,7 @@ BOARD_FEATURES = laid_out(
 """The layout of the block, in order. Appended to, never reordered."""
 
 N_BOARD_FEATURES = width(BOARD_FEATURES)
-BOARD_LAYOUT_HASH = hash_of(BOARD_FEATURES)
+BOARD_LAYOUT_HASH = layout_hash(BOARD_FEATURES)
 
 BOARD_SCALES = scales_of(BOARD_FEATURES)
 """What each number of a uint8 block is divided by to give the float32 one: (N_BOARD_FEATURES,)."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.core.actions import PASS
-from tokaido_env.core.bitmask import count_bits, lowest, select_bit
+from tokaido_env.core.bitmask import count_bits, lowest_action, select_bit
 from tokaido_env.core.constants import Action, Mask, Row, Seat
 from tokaido_env.core.jit import entry, int64, kernel, subroutine
-from tokaido_env.core.rng import below
+from tokaido_env.core.rng import random_below
 from tokaido_env.core.rules import apply, legal, total
 from tokaido_env.core.state import EFFECT
 
@@ -28,7 +28,7 @@ def random_action(mask: Mask, bits: np.uint64) -> Action:
         mask: the legal actions, not empty.
         bits: 64 random bits.
     """
-    return select_bit(mask, below(bits, count_bits(mask)))
+    return select_bit(mask, random_below(bits, count_bits(mask)))
 
 
 @subroutine
@@ -59,7 +59,7 @@ def greedy_choices(board: Row, s: Row, mask: Mask, scratch: Any) -> Mask:
     first = True
     rest = mask
     while rest != np.uint64(0):
-        action = lowest(rest)
+        action = lowest_action(rest)
         rest &= rest - _ONE
         value = _value_of_action(board, s, action, scratch)
         if first or value > best:
@@ -86,7 +86,7 @@ def _value_of_action(board: Row, s: Row, action: Action, scratch: Any) -> int:
     best = value
     effects = legal(board, after)
     while effects != np.uint64(0):
-        effect = lowest(effects)
+        effect = lowest_action(effects)
         effects &= effects - _ONE
         if effect != PASS:
             scratch[1] = after

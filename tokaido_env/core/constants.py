@@ -38,7 +38,12 @@ PAINTING_COUNTS = ((3, 3, 2, 2), (2, 2, 3, 3))  # R1.7, [seat] in the order of I
 PAINTINGS = 10
 LAST_TEMPLE, LAST_GARDEN, LAST_SLAB = 9, 6, 6  # R5.3, R4.5
 # Of these fields of `STATE`, what makes the round the last when a seat has so much (R9.1).
-LASTS = {"temple": LAST_TEMPLE, "garden": LAST_GARDEN, "gold": LAST_SLAB, "gifted": PAINTINGS}
+TRIGGER_LEVELS = {
+    "temple": LAST_TEMPLE,
+    "garden": LAST_GARDEN,
+    "gold": LAST_SLAB,
+    "gifted": PAINTINGS,
+}
 CAPACITY = 5  # wares; one more with robust (R7.3)
 GOLD_PRICE = 10  # R4.5
 

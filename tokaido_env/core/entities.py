@@ -39,13 +39,13 @@ from tokaido_env.core.constants import (
 from tokaido_env.core.jit import entry, index, int64, kernel
 from tokaido_env.core.observation import (
     FEATURES,
-    FLOAT_UNITS,
+    FLOAT_QUOTIENTS,
     N_FEATURES,
     Entry,
     Feature,
     encode,
-    hash_of,
-    laid_out,
+    layout_hash,
+    layout_of,
     width,
 )
 from tokaido_env.core.rules import legal, pilgrim_arrival
@@ -90,8 +90,8 @@ def _both(name: str, size: int, scale: int, meaning: str) -> tuple[Entry, Entry]
 
 
 ENTITY_FEATURES: dict[str, tuple[Feature, ...]] = {
-    "globals": laid_out(_of_globals()),
-    "stations": laid_out(
+    "globals": layout_of(_of_globals()),
+    "stations": layout_of(
         (
             ("space", 1, _SPACES - 1, "of the ring: C1 is 0, clockwise"),
             (
@@ -110,7 +110,7 @@ ENTITY_FEATURES: dict[str, tuple[Feature, ...]] = {
             ("arrival_wave", 1, 1, "where the mover would arrive with `pilgrim:wave`, if legal"),
         )
     ),
-    "towns": laid_out(
+    "towns": layout_of(
         (
             ("town", _TOWNS, 1, "one-hot C1 to C8, M1 to M4"),
             ("mountain_number", 1, 4, "wares drawn here; 0 at the coast"),
@@ -122,7 +122,7 @@ ENTITY_FEATURES: dict[str, tuple[Feature, ...]] = {
             *_both("pilgrim", 1, 1, "{} pilgrim is at its station"),
         )
     ),
-    "areas": laid_out(
+    "areas": layout_of(
         (
             ("area", _AREAS, 1, "one-hot A1 to A8"),
             ("icon", len(ICONS), 1, "one-hot moon waterfall mountain bamboo"),
@@ -156,7 +156,7 @@ _SLICES = {
     name: slice(end - size, end)
     for name, size, end in zip(ENTITY_SHAPES, _SIZES, np.cumsum(_SIZES).tolist(), strict=True)
 }
-ENTITY_LAYOUT_HASH = hash_of((ENTITY_FEATURES, ENTITY_SHAPES))
+ENTITY_LAYOUT_HASH = layout_hash((ENTITY_FEATURES, ENTITY_SHAPES))
 
 
 def _first_token(kind: str) -> int:
@@ -264,7 +264,7 @@ def encode_entities(board: Row, s: Row, seat: Seat, flat: Any, out: Any) -> None
         out: float32 (N_ENTITY_NUMBERS,), the board's row of `board_entities` or what any seat saw
             on that board: all else is overwritten.
     """
-    encode(board, s, seat, FLOAT_UNITS, flat)
+    encode(board, s, seat, FLOAT_QUOTIENTS, flat)
     for k in range(N_FEATURES):
         out[index(_TARGETS[k])] = flat[k]
     _mark_starts(board, seat, out)

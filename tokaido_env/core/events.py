@@ -20,12 +20,12 @@ from tokaido_env.core.rules import MAX_OUTCOMES, legal_mask
 from tokaido_env.core.state import OVER, Phase
 from tokaido_env.core.stepping import weights_of
 
-Kinds = tuple[tuple[str, int], ...]
+TokenKinds = tuple[tuple[str, int], ...]
 """Ware and price of the different boutique tokens, as `Board.kinds`."""
 
 # Places of events: a decision, a chance phase by its number, or a step of the set-up after those.
-DECISION, FIRST_STEP = 0, len(Phase)
-PLACE = 256
+DECISION_STAGE, SETUP_STAGE = 0, len(Phase)
+CODES_PER_STAGE = 256
 """What codes of neighbouring places are apart."""
 
 _STEPS = len(COASTAL_TOWNS) + len(CHARACTERS)
@@ -43,7 +43,7 @@ _OUTCOMES_BY_LABEL = {
 }
 
 
-def outcome_label(kinds: Kinds, phase: Phase, setup: int, outcome: int) -> str:
+def outcome_label(kinds: TokenKinds, phase: Phase, setup: int, outcome: int) -> str:
     """Return the label of an outcome of chance.
 
     Args:
@@ -61,7 +61,7 @@ def outcome_label(kinds: Kinds, phase: Phase, setup: int, outcome: int) -> str:
     return f"side:{CHARACTERS[character]}={SIDES[character][outcome]}"
 
 
-def outcomes_by_label(kinds: Kinds, phase: Phase, setup: int) -> dict[str, int]:
+def outcomes_by_label(kinds: TokenKinds, phase: Phase, setup: int) -> dict[str, int]:
     """Return the ids of outcomes by their labels; arguments as for `outcome_label`."""
     if phase != Phase.SETUP:
         return _OUTCOMES_BY_LABEL.get(phase, {})
@@ -70,26 +70,26 @@ def outcomes_by_label(kinds: Kinds, phase: Phase, setup: int) -> dict[str, int]:
 
 
 @functools.lru_cache(maxsize=64)
-def event_codes(kinds: Kinds) -> dict[str, int]:
+def event_codes(kinds: TokenKinds) -> dict[str, int]:
     """Return the codes of all events by their labels."""
     codes = dict(IDS)
     for phase, ids in _OUTCOMES_BY_LABEL.items():
-        codes |= {label: PLACE * phase + outcome for label, outcome in ids.items()}
+        codes |= {label: CODES_PER_STAGE * phase + outcome for label, outcome in ids.items()}
     for step in range(_STEPS):
-        place = FIRST_STEP + step
+        place = SETUP_STAGE + step
         ids = outcomes_by_label(kinds, Phase.SETUP, step)
-        codes |= {label: PLACE * place + outcome for label, outcome in ids.items()}
+        codes |= {label: CODES_PER_STAGE * place + outcome for label, outcome in ids.items()}
     return codes
 
 
 @functools.lru_cache(maxsize=64)
-def event_labels(kinds: Kinds) -> dict[int, str]:
+def event_labels(kinds: TokenKinds) -> dict[int, str]:
     """Return the labels of all events by their codes."""
     return {code: label for label, code in event_codes(kinds).items()}
 
 
-def refusal(
-    kinds: Kinds,
+def illegal_move_message(
+    kinds: TokenKinds,
     boards: npt.NDArray[np.void],
     states: npt.NDArray[np.void],
     i: int,

@@ -30,7 +30,7 @@ from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
-from tokaido_env.core.kernel_cache import keep
+from tokaido_env.core.kernel_cache import cache_on_disk
 
 # A wide integer in kernels: compiled, `int` of an int8 stays one and `int` of a uint64 unsigned.
 int64: Callable[[Any], int] = np.int64  # type: ignore[assignment]
@@ -248,7 +248,7 @@ def _compile(function: F, *, parallel: bool) -> F:
     if INTERPRETED:
         return _wrapping_around(function)
     compiled: F = numba.njit(function, parallel=parallel, nogil=True)
-    keep(compiled)
+    cache_on_disk(compiled)
     return compiled
 
 

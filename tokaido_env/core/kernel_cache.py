@@ -64,7 +64,7 @@ _CHECKSUM = hashlib.sha256().digest_size
 _ends: list[ExitStack] = []
 
 
-def keep(dispatcher: Any) -> None:
+def cache_on_disk(dispatcher: Any) -> None:
     """Give a dispatcher of Numba a place on disk; nothing is read before its first call."""
     cache = KernelCache(dispatcher)
     compile_now = dispatcher.compile
@@ -143,7 +143,7 @@ class KernelCache:
         path = self._path(signature)
         found = None if path is None else _load(path, target)
         if found is None:
-            _ends[-1].enter_context(NOTICE)
+            _ends[-1].enter_context(COMPILE_NOTICE)
             if path is not None:
                 _ends[-1].enter_context(_turn(path))
                 found = _load(path, target)
@@ -268,7 +268,7 @@ def _lock_file(folder: Path) -> int:
     return os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
 
 
-class Notice:
+class CompileNotice:
     """Says on a terminal that compiling takes a while: after `SLOW` seconds in all, then rarely."""
 
     def __init__(self) -> None:
@@ -313,7 +313,7 @@ class Notice:
         )
 
 
-NOTICE = Notice()
+COMPILE_NOTICE = CompileNotice()
 
 
 def _at_terminal() -> bool:

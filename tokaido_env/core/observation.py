@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tokaido_env.core.constants import MAX_DIE, MAX_ROUNDS, PAINTINGS, RING_SIZES, Row, Seat
 from tokaido_env.core.jit import entry, index, int64, kernel
-from tokaido_env.core.state import MAX_COINS, MAX_PENDING, NOBODY
+from tokaido_env.core.state import MAX_COINS, MAX_PENDING, UNSET
 
 Entry = tuple[str, int, int, str]
 """A row of a table: name, size, scale, meaning."""
@@ -40,7 +40,7 @@ class Feature(NamedTuple):
         return slice(self.start, self.start + self.size)
 
 
-def laid_out(table: Iterable[Entry]) -> tuple[Feature, ...]:
+def layout_of(table: Iterable[Entry]) -> tuple[Feature, ...]:
     """Return the features of a table one after the other, the first from 0."""
     features: list[Feature] = []
     start = 0
@@ -55,7 +55,7 @@ def width(features: tuple[Feature, ...]) -> int:
     return sum(feature.size for feature in features)
 
 
-def hash_of(layout: Any) -> str:
+def layout_hash(layout: Any) -> str:
     """Return sixteen hex digits that change when anything in a layout does, its words included."""
     return hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
 
@@ -117,11 +117,11 @@ def _whose(whose: str) -> list[Entry]:
     return [(f"{whose}_{name}", size, scale, text) for name, size, scale, text in _PLAYER_TABLE]
 
 
-FEATURES = laid_out((*_TABLE, *_whose("my"), *_whose("their")))
+FEATURES = layout_of((*_TABLE, *_whose("my"), *_whose("their")))
 """The layout of the observation, in order. Appended to, never reordered."""
 
 N_FEATURES = width(FEATURES)
-LAYOUT_HASH = hash_of(FEATURES)
+LAYOUT_HASH = layout_hash(FEATURES)
 
 SCALES = scales_of(FEATURES)
 """What each number of a uint8 observation is divided by to give the float32 one: (N_FEATURES,)."""
@@ -138,7 +138,7 @@ _UNITS: dict[str, npt.NDArray[Any]] = {
     "uint8": np.tile(np.minimum(_RAW, 255), (len(_SCALE_LIST), 1)).astype(np.uint8),
 }
 OBSERVATION_DTYPES = tuple(_UNITS)
-FLOAT_UNITS = _UNITS["float32"]
+FLOAT_QUOTIENTS = _UNITS["float32"]
 
 
 def _scale_of(name: str) -> int:
@@ -177,7 +177,7 @@ _MY_COINS, _COINS_BEYOND, _GOLD, _WARES, _HIDDEN, _EASEL, _GIFTED = (
 )
 
 
-def units(dtype: str) -> npt.NDArray[Any]:
+def quotients(dtype: str) -> npt.NDArray[Any]:
     """Return the quotients that `encode` reads: of dtype "float32" or "uint8"."""
     return _UNITS[dtype]
 
@@ -211,7 +211,7 @@ def encode(board: Row, s: Row, seat: Seat, unit: Any, out: Any) -> None:
 @entry
 def encode_game(boards: Any, states: Any, i: int, seat: Seat, out: Any) -> None:
     """`encode` of game `i` as float32, for callers in Python."""
-    encode(boards[i], states[i], seat, FLOAT_UNITS, out)
+    encode(boards[i], states[i], seat, FLOAT_QUOTIENTS, out)
 
 
 # Flags are written as 0 or 1 rather than skipped by a branch, which a processor guesses badly.
@@ -231,7 +231,7 @@ def _encode_turn(s: Row, seat: Seat, unit: Any, out: Any) -> None:
             out[index(_DICE + MAX_DIE * character + value - 1)] = 1
         out[_DICE_LEFT + character] = left >> character & 1 != 0
         out[_DIE + character] = int(s["die"]) == character
-    if int(s["origin"]) != NOBODY:
+    if int(s["origin"]) != UNSET:
         out[index(_ORIGIN + int(s["origin"]))] = 1
     out[_PENDING] = unit[_BY_PENDING, index(s["pending"])]
     out[_END_TRIGGERED] = int(s["end_triggered"])
@@ -243,7 +243,7 @@ def _encode_turn(s: Row, seat: Seat, unit: Any, out: Any) -> None:
 def _encode_tokens(board: Row, s: Row, seat: Seat, unit: Any, out: Any) -> None:
     for coast in range(8):
         kind = int(s["boutiques"][coast])
-        if kind != NOBODY:
+        if kind != UNSET:
             ware = int64(board["kind_ware"][index(kind)])
             out[index(_BOUTIQUE_WARE + 4 * coast + ware)] = 1
             price = index(board["kind_price"][index(kind)])

@@ -14,7 +14,7 @@ class ExtraError(ModuleNotFoundError):
     """A package of an extra is not installed: the message says how to install it."""
 
 
-def missing(what: str, module: str | None, extra: str) -> ExtraError:
+def extra_error(what: str, module: str | None, extra: str) -> ExtraError:
     """Return the error of a package that is not installed.
 
     Args:
@@ -23,10 +23,10 @@ def missing(what: str, module: str | None, extra: str) -> ExtraError:
         extra: the extra of this project that it belongs to.
     """
     name = extra if module is None else module.partition(".")[0]
-    return ExtraError(f"{what} {name}: {how_to_install(extra)}", name=module)
+    return ExtraError(f"{what} {name}: {install_command(extra)}", name=module)
 
 
-def require(what: str, extra: str, *modules: str) -> None:
+def require_extra(what: str, extra: str, *modules: str) -> None:
     """Check that packages are installed, without importing them.
 
     Raises:
@@ -34,10 +34,10 @@ def require(what: str, extra: str, *modules: str) -> None:
     """
     for module in modules:
         if find_spec(module) is None:
-            raise missing(what, module, extra)
+            raise extra_error(what, module, extra)
 
 
-def how_to_install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """Return the command that installs an extra: of the checkout that runs, or of the package."""
     if not (_ROOT / "pyproject.toml").is_file():
         return f"pip install '{PROJECT}[{extra}]'"

@@ -68,7 +68,7 @@ def hash_bits(key: np.uint64, purpose: int, a: int, b: int) -> np.uint64:
 
 
 @kernel
-def below(bits: np.uint64, n: int) -> int:
+def random_below(bits: np.uint64, n: int) -> int:
     """Map random bits to 0 … n-1; uneven by less than n in 2**32."""
     return int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
 
@@ -93,7 +93,7 @@ def seed_of_episode(seed: int, episode: int) -> int:
 @kernel
 def board_of_seed(seed: int, boards: int) -> int:
     """Return on which of a number of boards the game of a seed is played."""
-    return below(hash_bits(np.uint64(seed), _BOARD, 0, 0), boards)
+    return random_below(hash_bits(np.uint64(seed), _BOARD, 0, 0), boards)
 
 
 @kernel
@@ -102,7 +102,7 @@ def sample(board: Row, s: Row, luck: Row) -> Outcome:
     key = luck["key"]
     phase = int(s["phase"])
     if phase == ROLL:
-        return outcome_of_roll(board, below(hash_bits(key, _DICE, 0, int(s["round"])), 216))
+        return outcome_of_roll(board, random_below(hash_bits(key, _DICE, 0, int(s["round"])), 216))
     if phase == DRAW:
         seat = picker(s)
         drawn = int(luck["drawn"][seat])
@@ -158,12 +158,12 @@ def outcome_of_roll(board: Row, roll: int) -> Outcome:
 
 @kernel
 def _sample_ware(s: Row, bits: np.uint64) -> Outcome:
-    return _pick(s["bag"], below(bits, wares_in_bag(s)))
+    return _pick(s["bag"], random_below(bits, wares_in_bag(s)))
 
 
 @kernel
 def _sample_tile(s: Row, seat: Seat, bits: np.uint64) -> Outcome:
-    return _pick(s["hidden"][seat], below(bits, paintings_hidden(s, seat)))
+    return _pick(s["hidden"][seat], random_below(bits, paintings_hidden(s, seat)))
 
 
 @kernel
@@ -180,11 +180,11 @@ def _sample_setup(board: Row, s: Row, bits: np.uint64) -> Outcome:
     """Walk to the n-th piece left, as `outcome_weights` counts them."""
     step = setup_step(s)
     if step >= len(s["boutiques"]):
-        return below(bits, 2)
+        return random_below(bits, 2)
     left = -step
     for kind in range(int(board["kinds"])):
         left += int(board["kind_count"][kind])
-    rest = below(bits, left)
+    rest = random_below(bits, left)
     kind = 0
     while rest >= boutiques_left(board, s, kind):
         rest -= boutiques_left(board, s, kind)
@@ -193,7 +193,7 @@ def _sample_setup(board: Row, s: Row, bits: np.uint64) -> Outcome:
 
 
 @kernel
-def begin_luck(luck: Row, key: np.uint64) -> None:
+def init_luck(luck: Row, key: np.uint64) -> None:
     """Let luck begin with a key, nothing drawn yet."""
     luck["key"] = key
     luck["drawn"][0] = 0
@@ -202,9 +202,9 @@ def begin_luck(luck: Row, key: np.uint64) -> None:
 
 
 @entry
-def start_luck(lucks: Any, i: int, seed: int) -> None:
+def seed_luck(lucks: Any, i: int, seed: int) -> None:
     """Give game `i` the luck of a seed."""
-    begin_luck(lucks[i], key_of_seed(seed))
+    init_luck(lucks[i], key_of_seed(seed))
 
 
 @entry
@@ -212,7 +212,7 @@ def fork_luck(lucks: Any, i: int, copies: Any, j: int) -> None:
     """Give the copy `j` of game `i` luck of its own, derived from the key and a copy counter."""
     count = int(lucks[i]["copies"])
     lucks[i]["copies"] = count + 1
-    begin_luck(copies[j], hash_bits(lucks[i]["key"], _COPY, 0, count))
+    init_luck(copies[j], hash_bits(lucks[i]["key"], _COPY, 0, count))
 
 
 @kernel

@@ -76,12 +76,13 @@ from tokaido_env.core.state import (
     END_TRIGGERS,
     MAX_COINS,
     MOVE,
-    NOBODY,
+    NO_PLAYER,
     OVER,
     REPEAT,
     REVEAL,
     ROLL,
     SETUP,
+    UNSET,
 )
 
 RULES_VERSION = 1
@@ -204,14 +205,14 @@ def total(board: Row, s: Row, seat: Seat) -> int:
 
 @kernel
 def winner(board: Row, s: Row) -> Seat:
-    """Return the seat that has won, NOBODY while the game runs, at the cap or when it is shared."""
+    """Return the winning seat; NO_PLAYER while the game runs, at the cap, or if they share it."""
     if int(s["end"]) != END_TRIGGERS:
-        return NOBODY  # R10.1
+        return NO_PLAYER  # R10.1
     margin = total(board, s, 0) - total(board, s, 1)
     if margin == 0:
         margin = int(s["coins"][0]) - int(s["coins"][1])  # R9.3
     if margin == 0:
-        return NOBODY
+        return NO_PLAYER
     return 0 if margin > 0 else 1
 
 
@@ -229,7 +230,7 @@ def reward(board: Row, s: Row, seat: Seat, margin: bool) -> float:
         points = total(board, s, seat) - total(board, s, 1 - seat)
         return max(-1.0, min(1.0, points / MARGIN_SCALE))
     won = winner(board, s)
-    if won == NOBODY:
+    if won == NO_PLAYER:
         return 0.0
     return 1.0 if won == seat else -1.0
 
@@ -237,7 +238,7 @@ def reward(board: Row, s: Row, seat: Seat, margin: bool) -> float:
 @kernel
 def picker(s: Row) -> Seat:
     """Return whose pick it is: lead, other, lead (R2.1), whoever may have to decide inside it."""
-    dice = _count_bits(int(s["dice_left"])) + (1 if int(s["die"]) != NOBODY else 0)
+    dice = _count_bits(int(s["dice_left"])) + (1 if int(s["die"]) != UNSET else 0)
     lead = int64(s["lead"]) & 1
     return lead ^ int64(dice == 2)
 
@@ -376,7 +377,7 @@ def _choose_move(board: Row, s: Row, phase: int, action: Action) -> int:
     if action == PASS:
         return _ENDED
     if phase == REPEAT:
-        s["hot_spring"] = NOBODY  # R8.2: before the second move
+        s["hot_spring"] = NO_PLAYER  # R8.2: before the second move
     else:
         die = _character_of_move(action)
         s["dice_left"] = int(s["dice_left"]) & ~(1 << die)
@@ -478,7 +479,7 @@ def _takes(s: Row, seat: Seat) -> int:
     of_opponent = 0
     for character in range(3):
         owner = int(s["wave_owner"][character])
-        if owner == NOBODY:
+        if owner == NO_PLAYER:
             on_board |= 1 << TAKE + character
         elif owner != seat:
             of_opponent |= 1 << TAKE + character
@@ -633,7 +634,7 @@ def _start_draw(board: Row, s: Row, seat: Seat, wave: bool) -> int:
         number += 1
     s["pending"] = min(number, wares_in_bag(s))
     s["phase"] = DRAW
-    s["player"] = NOBODY
+    s["player"] = NO_PLAYER
     return _CHANCE
 
 
@@ -695,7 +696,7 @@ def _start_paint(board: Row, s: Row, seat: Seat, wave: bool) -> int:
         number += 1
     s["pending"] = min(number, paintings_hidden(s, seat))
     s["phase"] = REVEAL
-    s["player"] = NOBODY
+    s["player"] = NO_PLAYER
     return _CHANCE
 
 
@@ -734,14 +735,14 @@ def _go_on(board: Row, s: Row, step: int) -> int:
     if step >= 0:
         return step
     seat = picker(s)
-    s["origin"] = NOBODY
+    s["origin"] = UNSET
     if step == _ACTED and int(s["hot_spring"]) == seat:
         again = _moves(board, s, seat)
         if again != 0:  # R8.1: a holder may use the die again, if it can move
             s["phase"] = REPEAT
             s["player"] = seat
             return again | 1 << PASS
-    s["die"] = NOBODY
+    s["die"] = UNSET
     if int(s["dice_left"]) == 0:
         _end_round(board, s)
         return _CHANCE
@@ -752,7 +753,7 @@ def _go_on(board: Row, s: Row, step: int) -> int:
 
 @kernel
 def _end_round(board: Row, s: Row) -> None:
-    s["player"] = NOBODY
+    s["player"] = NO_PLAYER
     if int(s["end_triggered"]):
         s["phase"] = OVER  # R9.1
         s["end"] = END_TRIGGERS
@@ -771,9 +772,9 @@ def _end_round(board: Row, s: Row) -> None:
 def setup_step(s: Row) -> int:
     """Return the number of set-up draws made: boutiques C1 to C8, then the three sides."""
     step = 0
-    while step < _BOUTIQUES and int(s["boutiques"][step]) != NOBODY:
+    while step < _BOUTIQUES and int(s["boutiques"][step]) != UNSET:
         step += 1
-    while _BOUTIQUES <= step < _SETUP_STEPS and int(s["wave_side"][step - _BOUTIQUES]) != NOBODY:
+    while _BOUTIQUES <= step < _SETUP_STEPS and int(s["wave_side"][step - _BOUTIQUES]) != UNSET:
         step += 1
     return step
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, ICONS, SIDES, TOWNS, WARES
 from tokaido_env.core.rules import scores_of, winner_of
-from tokaido_env.core.state import ENDS, NOBODY, Phase, easel
+from tokaido_env.core.state import ENDS, NO_PLAYER, UNSET, Phase, easel
 
 POINTS = ("faith", "commerce", "culture")
 
 
-def to_dict(name: str, board: np.void, row: np.void) -> dict[str, Any]:
+def state_to_dict(name: str, board: np.void, row: np.void) -> dict[str, Any]:
     """Return everything visible in a state as plain JSON types.
 
     Args:
@@ -26,26 +26,26 @@ def to_dict(name: str, board: np.void, row: np.void) -> dict[str, Any]:
     return {
         "board": name,
         "phase": Phase(row["phase"]).name,
-        "player": optional(row["player"]),
+        "player": seat_or_none(row["player"]),
         "lead": int(row["lead"]),
         "round": int(row["round"]),
         "dice": _counts(CHARACTERS, row["dice"]) if row["dice"].any() else None,
         "dice_left": [c for i, c in enumerate(CHARACTERS) if row["dice_left"] >> i & 1],
-        "die": optional_name(CHARACTERS, row["die"]),
-        "origin": optional_name(AREAS, row["origin"]),
+        "die": name_or_none(CHARACTERS, row["die"]),
+        "origin": name_or_none(AREAS, row["origin"]),
         "pending": int(row["pending"]),
         "end_triggered": bool(row["end_triggered"]),
         "end": ENDS[row["end"]],
         "boutiques": {
-            town: None if kind == NOBODY else _token(board, kind)
+            town: None if kind == UNSET else _token(board, kind)
             for town, kind in zip(COASTAL_TOWNS, row["boutiques"], strict=True)
         },
         "bag": _counts(WARES, row["bag"]),
-        "hot_spring": optional(row["hot_spring"]),
+        "hot_spring": seat_or_none(row["hot_spring"]),
         "waves": {
             character: {
-                "side": optional_name(SIDES[i], row["wave_side"][i]),
-                "owner": optional(row["wave_owner"][i]),
+                "side": name_or_none(SIDES[i], row["wave_side"][i]),
+                "owner": seat_or_none(row["wave_owner"][i]),
             }
             for i, character in enumerate(CHARACTERS)
         },
@@ -67,20 +67,20 @@ def result_of(
     """Return how game `i` stands: `scores` with their totals, `winner`, `end` and `rounds`."""
     return {
         "scores": tuple(p | {"total": sum(p.values())} for p in points_of(boards, states, i)),
-        "winner": optional(winner_of(boards, states, i)),
+        "winner": seat_or_none(winner_of(boards, states, i)),
         "end": ENDS[states["end"][i]],
         "rounds": int(states["round"][i]),
     }
 
 
-def optional(value: int) -> int | None:
+def seat_or_none(value: int) -> int | None:
     """Return a seat, None for nobody."""
-    return None if value == NOBODY else int(value)
+    return None if value == NO_PLAYER else int(value)
 
 
-def optional_name(names: Sequence[str], value: int) -> str | None:
+def name_or_none(names: Sequence[str], value: int) -> str | None:
     """Return the name of a thing, None for none."""
-    return None if value == NOBODY else names[value]
+    return None if value == UNSET else names[value]
 
 
 def _token(board: np.void, kind: int) -> list[str | int]:

@@ -22,7 +22,8 @@ from tokaido_env.core.constants import CHARACTERS, PAINTING_COUNTS, WARE_COUNTS
 MAX_COINS = 63  # a coin beyond is not kept
 MAX_PENDING = 10
 
-NOBODY = -1  # an owner, a player, a die or an origin that is none
+NO_PLAYER = -1  # no player decides, or none owns a tile or token
+UNSET = -1  # no die in hand, no origin, or a boutique or wave side not drawn yet
 
 
 class Phase(IntEnum):
@@ -53,20 +54,20 @@ STATE = np.dtype(
         ("easel", "<i4", 2),  # revealed paintings, two bits each, front lowest (R3.4)
         ("round", "<i2"),  # rolls made
         ("phase", "i1"),  # Phase
-        ("player", "i1"),  # whose decision; NOBODY at chance and at the end
+        ("player", "i1"),  # whose decision; NO_PLAYER at chance and at the end
         ("lead", "i1"),  # who rolled, at ROLL who will
         ("dice", "i1", 3),  # values by character; 0 before the first roll
         ("dice_left", "i1"),  # bit = character whose die is not taken yet
-        ("die", "i1"),  # the character in hand, else NOBODY
-        ("origin", "i1"),  # the artist's area before the move in hand, else NOBODY (R7.2)
+        ("die", "i1"),  # the character in hand, else UNSET
+        ("origin", "i1"),  # the artist's area before the move in hand, else UNSET (R7.2)
         ("pending", "i1"),  # draws or reveals still to come
         ("end_triggered", "i1"),  # R9.1
         ("end", "i1"),  # index into ENDS
-        ("boutiques", "i1", 8),  # by coastal town: kind of token, NOBODY until drawn
+        ("boutiques", "i1", 8),  # by coastal town: kind of token, UNSET until drawn
         ("bag", "i1", 4),  # by ware
-        ("hot_spring", "i1"),  # owner of the token, NOBODY = on the board (R8)
-        ("wave_side", "i1", 3),  # by character: index into its SIDES, NOBODY until drawn
-        ("wave_owner", "i1", 3),  # by character, NOBODY = on the board
+        ("hot_spring", "i1"),  # owner of the token, NO_PLAYER = on the board (R8)
+        ("wave_side", "i1", 3),  # by character: index into its SIDES, UNSET until drawn
+        ("wave_owner", "i1", 3),  # by character, NO_PLAYER = on the board
         ("pilgrim", "i1", 2),  # ring index
         ("merchant", "i1", 2),  # town
         ("artist", "i1", 2),  # area
@@ -82,11 +83,13 @@ STATE = np.dtype(
 )
 
 
-def start(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+def initial_states(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     """Return the states before the set-up (R1) on boards, `BOARD` (b,): `STATE` (b,)."""
     states = np.zeros(len(boards), STATE)
-    for name in ("player", "die", "origin", "boutiques", "hot_spring", "wave_side", "wave_owner"):
-        states[name] = NOBODY
+    for name in ("player", "hot_spring", "wave_owner"):
+        states[name] = NO_PLAYER
+    for name in ("die", "origin", "boutiques", "wave_side"):
+        states[name] = UNSET
     states["bag"] = WARE_COUNTS
     states["hidden"] = PAINTING_COUNTS
     states["temple"] = 1

@@ -49,7 +49,7 @@ from tokaido_env.core.state import (
     MAX_COINS,
     MAX_PENDING,
     MOVE,
-    NOBODY,
+    NO_PLAYER,
     NOT_ENDED,
     OVER,
     REPEAT,
@@ -57,11 +57,12 @@ from tokaido_env.core.state import (
     ROLL,
     SETUP,
     STATE,
+    UNSET,
 )
 
 Rows = npt.NDArray[np.void]
 
-FINE = -1  # no place
+NOT_FOUND = -1  # no place
 
 # What can be wrong with a state. A fault is `reason << 8 | seat << 4 | number`: the seat that it is
 # about, else 0, and a number that the reason needs to be put into words. 0 is no fault.
@@ -70,7 +71,7 @@ PAINTINGS_OF_ICON, COINS_FOR_GOLD, TWO_PILGRIMS, MERCHANT_STATION, BOUTIQUE_SKIP
 LEFT_TO_DRAW, ALL_DRAWN, DICE_ROLLED, ROUND_BEGUN, ROUND_AT_SETUP = range(11, 16)
 DIE_IN_HAND, NO_DIE_IN_HAND, DIE_TAKEN, DICE_LEFT, NO_DICE_LEFT, DIE_OF_PHASE = range(16, 22)
 ORIGIN, NO_ORIGIN, ORIGIN_REACH, MERCHANT_AT_DRAW, PENDING, NO_PENDING = range(22, 28)
-PICKER, NO_PLAYER, PLAYER_AT_DISCARD, WARES_TO_RETURN, WARES_HELD = range(28, 33)
+PICKER, PLAYER_NOT_NONE, PLAYER_AT_DISCARD, WARES_TO_RETURN, WARES_HELD = range(28, 33)
 TRIGGERED, END, OVER_WHEN_TRIGGERED, ROUND_AT_ROLL, ROUND_AT_CAP = range(33, 38)
 HOT_SPRING_AT_REPEAT, CHOICE, SIDE_SKIPPED = range(38, 41)
 
@@ -82,20 +83,20 @@ _LIMITS: dict[str, tuple[Any, Any]] = {
     "easel": (0, 4**PAINTINGS - 1),
     "round": (0, 0),
     "phase": (SETUP, OVER),
-    "player": (NOBODY, 1),
+    "player": (NO_PLAYER, 1),
     "lead": (0, 1),
     "dice": (0, 6),
     "dice_left": (0, 7),
-    "die": (NOBODY, ARTIST),
-    "origin": (NOBODY, 7),
+    "die": (UNSET, ARTIST),
+    "origin": (UNSET, 7),
     "pending": (0, MAX_PENDING),
     "end_triggered": (0, 1),
     "end": (NOT_ENDED, END_CAP),
-    "boutiques": (NOBODY, 0),
+    "boutiques": (UNSET, 0),
     "bag": (0, WARE_COUNTS),
-    "hot_spring": (NOBODY, 1),
-    "wave_side": (NOBODY, 1),
-    "wave_owner": (NOBODY, 1),
+    "hot_spring": (NO_PLAYER, 1),
+    "wave_side": (UNSET, 1),
+    "wave_owner": (NO_PLAYER, 1),
     "pilgrim": (0, 0),
     "merchant": (0, 11),
     "artist": (0, 7),
@@ -115,14 +116,14 @@ def limits(board: np.void) -> dict[str, tuple[Any, Any]]:
     return _LIMITS | {
         "round": (0, int(board["max_rounds"])),
         "pilgrim": (0, int(board["ring_size"]) - 1),
-        "boutiques": (NOBODY, int(board["kinds"]) - 1),
+        "boutiques": (UNSET, int(board["kinds"]) - 1),
     }
 
 
 # Of the numbers of a byte, all from `phase` on, as the widest board has them.
 _FIRST_BYTE: int = STATE.fields["phase"][1]  # type: ignore[index]
 _BYTE_BOUNDS = np.zeros(2, STATE)
-for _name, _ends in (_LIMITS | {"pilgrim": (0, 127), "boutiques": (NOBODY, _COASTS - 1)}).items():
+for _name, _ends in (_LIMITS | {"pilgrim": (0, 127), "boutiques": (UNSET, _COASTS - 1)}).items():
     _BYTE_BOUNDS[_name] = [np.broadcast_to(_end, STATE[_name].shape) for _end in _ends]
 _LOWEST, _HIGHEST = _BYTE_BOUNDS.view(np.int8).reshape(2, -1)[:, _FIRST_BYTE:].copy()
 
@@ -148,7 +149,7 @@ def _first_fault(boards: Any, which: Any, states: Any, numbers: Any) -> tuple[in
         fault = _out_of_limits(board, s, numbers[i]) or _fault(board, s)
         if fault:
             return j, fault
-    return FINE, 0
+    return NOT_FOUND, 0
 
 
 @kernel
@@ -244,10 +245,10 @@ def _fault_of_setup(s: Row) -> int:
     """Tokens and sides are drawn in order, all of them before the first roll (R1.2, R1.4)."""
     drawn = 0
     for coast in range(_COASTS):
-        drawn += int64(int(s["boutiques"][coast]) != NOBODY)
+        drawn += int64(int(s["boutiques"][coast]) != UNSET)
     rolled = 0
     for character in range(3):
-        drawn += int64(int(s["wave_side"][character]) != NOBODY)
+        drawn += int64(int(s["wave_side"][character]) != UNSET)
         rolled += int64(int(s["dice"][character]) > 0)
     phase, first = int(s["phase"]), int(s["round"]) == 0
     step = setup_step(s)
@@ -269,7 +270,7 @@ def _fault_of_dice(s: Row) -> int:
     """The die in hand and the dice left are those of the phase."""
     phase, die, left = int(s["phase"]), int(s["die"]), picks_left(s)
     in_hand = phase in (EFFECT, DRAW, REVEAL, DISCARD, REPEAT)
-    if (die != NOBODY) != in_hand:
+    if (die != UNSET) != in_hand:
         return _because(DIE_IN_HAND if in_hand else NO_DIE_IN_HAND, 0, 0)
     if in_hand and int(s["dice_left"]) >> die & 1:
         return _because(DIE_TAKEN, 0, 0)
@@ -285,7 +286,7 @@ def _fault_of_origin(board: Row, s: Row) -> int:
     """While its effect is under way, the artist came from an area as far away as its die says."""
     origin = int(s["origin"])
     needed = int(s["die"]) == ARTIST and int(s["phase"]) in (EFFECT, REVEAL)
-    if (origin != NOBODY) != needed:
+    if (origin != UNSET) != needed:
         return _because(ORIGIN if needed else NO_ORIGIN, 0, 0)
     if needed:
         reach = int64(board["area_reach"][int(s["dice"][ARTIST]), origin])
@@ -325,13 +326,13 @@ def _fault_of_mover(s: Row) -> int:
     phase, player = int(s["phase"]), int(s["player"])
     if phase == DISCARD:
         die = MERCHANT if player == picker(s) else PILGRIM
-        if player == NOBODY or int(s["die"]) != die:
+        if player == NO_PLAYER or int(s["die"]) != die:
             return _because(PLAYER_AT_DISCARD, 0, 0)
         room = capacity(s, player)
         return 0 if wares_held(s, player) > room else _because(WARES_TO_RETURN, player, room)
     if phase in (MOVE, EFFECT, REPEAT):
         return 0 if player == picker(s) else _because(PICKER, picker(s), 0)
-    return 0 if player == NOBODY else _because(NO_PLAYER, 0, 0)
+    return 0 if player == NO_PLAYER else _because(PLAYER_NOT_NONE, 0, 0)
 
 
 @kernel

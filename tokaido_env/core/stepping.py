@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tokaido_env.core.actions import NO_ACTION
 from tokaido_env.core.bots import GREEDY, NO_BOT, greedy_action, random_action
 from tokaido_env.core.constants import Mask, Row, Seat
 from tokaido_env.core.jit import entry, int64, kernel, subroutine
@@ -13,8 +14,8 @@ from tokaido_env.core.rng import (
     MAX_EVENTS,
     agent_key,
     agent_key_of_seed,
-    begin_luck,
     board_of_seed,
+    init_luck,
     key_of_seed,
     resolve_chance,
     resolve_chance_logged,
@@ -33,20 +34,20 @@ from tokaido_env.core.rules import (
     setup_step,
     wares_held,
 )
-from tokaido_env.core.state import END_CAP, END_TRIGGERS, NOBODY, OVER
+from tokaido_env.core.state import END_CAP, END_TRIGGERS, NO_PLAYER, OVER
 
 # What a batch keeps of a game beside its position, its luck and its legal mask.
-SLOT = np.dtype(
+EPISODE_INFO = np.dtype(
     [
         ("agents", "<u8"),  # key of what agents draw from
-        ("base", "<i8"),  # seed of episode 0
+        ("base_seed", "<i8"),  # seed of episode 0
         ("seed", "<i8"),  # of the game that is played
         ("episode", "<i4"),
         ("decisions", "<i4"),  # made in the game
         ("reward", "<f4", 2),  # by seat, of the last step
         ("board", "<i4"),  # index into the batch's boards
-        ("player", "i1"),  # who decided in the last step; NOBODY for chance and for a reset
-        ("next_player", "i1"),  # who decides next in that game; NOBODY at its end and at chance
+        ("player", "i1"),  # who decided in the last step; NO_PLAYER for chance and for a reset
+        ("next_player", "i1"),  # who decides next in that game; NO_PLAYER at its end and at chance
         ("terminated", "i1"),
         ("truncated", "i1"),
         ("bot", "i1", 2),  # what plays each seat within a step: NO_BOT or one of BOTS
@@ -54,29 +55,28 @@ SLOT = np.dtype(
 )
 
 # How `advance` goes about it: a record of one row.
-MODE = np.dtype(
+STEP_OPTIONS = np.dtype(
     [
         ("sampled", "i1"),  # chance resolves itself
         ("autoreset", "i1"),
         ("margin", "i1"),  # rewards by score margin
         ("bot", "i1"),  # chooses the moves; NO_BOT: they are given
         ("to_end", "i1"),  # the bot goes on until the end of each game
-        ("bots", "i1"),  # some slots have bots, or `to_end`
+        ("bots", "i1"),  # some infos have bots, or `to_end`
         ("pool", "<i4"),  # boards that the board of each episode is drawn from; 0: it stays
     ]
 )
 
-NO_MOVE = -1
-NO_ROOM = 1 << 63  # no legal mask: no action has this bit
+HISTORY_FULL = 1 << 63  # no legal mask: no action has this bit
 MASK_BITS = 64  # of a legal mask
 
 
 @kernel
-def offered(board: Row, s: Row, mask: Mask, move: int) -> int:
+def checked_move(board: Row, s: Row, mask: Mask, move: int) -> int:
     """Return a move, any integer, if it is on offer, else NO_MOVE."""
     if mask == np.uint64(0):
-        return possible_outcome(board, s, move)
-    return move if is_legal(mask, move) else NO_MOVE
+        return checked_outcome(board, s, move)
+    return move if is_legal(mask, move) else NO_ACTION
 
 
 @kernel
@@ -86,49 +86,51 @@ def is_legal(mask: Mask, move: int) -> bool:
 
 
 @subroutine
-def possible_outcome(board: Row, s: Row, move: int) -> int:
+def checked_outcome(board: Row, s: Row, move: int) -> int:
     """Return an outcome, any integer, if it has a weight, else NO_MOVE."""
-    return move if outcome_weight(board, s, move) > 0 else NO_MOVE
+    return move if outcome_weight(board, s, move) > 0 else NO_ACTION
 
 
 @kernel
-def play(board: Row, s: Row, luck: Row, slot: Row, mask: Mask, move: int, mode: Row) -> Mask:
+def play_move(
+    board: Row, s: Row, luck: Row, info: Row, mask: Mask, move: int, options: Row
+) -> Mask:
     """Play the move that makes a step, and chance; return what is legal then."""
-    slot["player"] = s["player"] if move != NO_MOVE else NOBODY
-    slot["terminated"] = 0
-    slot["truncated"] = 0
-    slot["reward"][0] = 0.0
-    slot["reward"][1] = 0.0
-    mask = _move(board, s, luck, slot, mask, move, mode)
-    slot["next_player"] = s["player"]
+    info["player"] = s["player"] if move != NO_ACTION else NO_PLAYER
+    info["terminated"] = 0
+    info["truncated"] = 0
+    info["reward"][0] = 0.0
+    info["reward"][1] = 0.0
+    mask = _move(board, s, luck, info, mask, move, options)
+    info["next_player"] = s["player"]
     return mask
 
 
 @kernel
-def _move(board: Row, s: Row, luck: Row, slot: Row, mask: Mask, move: int, mode: Row) -> Mask:
+def _move(board: Row, s: Row, luck: Row, info: Row, mask: Mask, move: int, options: Row) -> Mask:
     """Play one move that is on offer, or NO_MOVE, and chance where it resolves itself."""
-    if move != NO_MOVE:
+    if move != NO_ACTION:
         if mask != np.uint64(0):
             mask = apply(board, s, move)
-            slot["decisions"] += 1
+            info["decisions"] += 1
         else:
             mask = apply_outcome(board, s, move)
-    if int(mode["sampled"]):
+    if int(options["sampled"]):
         mask = resolve_chance(board, s, luck, mask)
     return mask
 
 
 @subroutine
-def go_on(
+def finish_step(
     i: int,
     boards: Any,
     states: Any,
     luck: Row,
-    slot: Row,
+    info: Row,
     mask: Mask,
     moved: bool,
-    fresh: Any,
-    mode: Row,
+    initial_states: Any,
+    options: Row,
     scratch: Any,
 ) -> Mask:
     """Do what may follow the move of game `i` within a step: the end, the next episode, bots.
@@ -137,90 +139,90 @@ def go_on(
         moved: whether there was a move, by chance or not: else the game was over or begins.
     """
     s = states[i]
-    board = boards[slot["board"]]
+    board = boards[info["board"]]
     ended = False
     while True:
-        move = NO_MOVE
+        move = NO_ACTION
         if int(s["phase"]) == OVER and not ended and moved:
             ended = True
-            _note_end(board, s, slot, mode)
-        if ended and int(s["phase"]) == OVER and int(mode["autoreset"]):
-            slot["episode"] += 1
-            new_luck(luck, slot)
-            if int(mode["pool"]):
-                slot["board"] = board_of_seed(int64(slot["seed"]), int64(mode["pool"]))
-                board = boards[slot["board"]]
-            states[i] = fresh[slot["board"]]
-        elif _bot_is_next(s, slot, mode, ended):
-            move = chosen_move(board, s, luck, slot, mask, mode, scratch)
+            _note_end(board, s, info, options)
+        if ended and int(s["phase"]) == OVER and int(options["autoreset"]):
+            info["episode"] += 1
+            begin_episode(luck, info)
+            if int(options["pool"]):
+                info["board"] = board_of_seed(int64(info["seed"]), int64(options["pool"]))
+                board = boards[info["board"]]
+            states[i] = initial_states[info["board"]]
+        elif _bot_is_next(s, info, options, ended):
+            move = bot_move(board, s, luck, info, mask, options, scratch)
         else:
             return mask
-        mask = _move(board, s, luck, slot, mask, move, mode)
+        mask = _move(board, s, luck, info, mask, move, options)
         if not ended:
-            slot["next_player"] = s["player"]
+            info["next_player"] = s["player"]
 
 
 @kernel
-def _note_end(board: Row, s: Row, slot: Row, mode: Row) -> None:
+def _note_end(board: Row, s: Row, info: Row, options: Row) -> None:
     end = int64(s["end"])
-    slot["terminated"] = int64(end == END_TRIGGERS)
-    slot["truncated"] = int64(end == END_CAP)
-    margin = int(mode["margin"]) != 0
-    slot["reward"][0] = reward(board, s, 0, margin)
-    slot["reward"][1] = reward(board, s, 1, margin)
+    info["terminated"] = int64(end == END_TRIGGERS)
+    info["truncated"] = int64(end == END_CAP)
+    margin = int(options["margin"]) != 0
+    info["reward"][0] = reward(board, s, 0, margin)
+    info["reward"][1] = reward(board, s, 1, margin)
 
 
 @kernel
-def _bot_is_next(s: Row, slot: Row, mode: Row, ended: bool) -> bool:
+def _bot_is_next(s: Row, info: Row, options: Row, ended: bool) -> bool:
     """Return whether a bot plays on in the step: it is seated there, or plays to the end."""
-    if int(mode["to_end"]) and not ended:
+    if int(options["to_end"]) and not ended:
         return int(s["phase"]) != OVER
     player = int64(s["player"])
-    return player != NOBODY and int(slot["bot"][player]) != NO_BOT
+    return player != NO_PLAYER and int(info["bot"][player]) != NO_BOT
 
 
 @subroutine
-def chosen_move(
-    board: Row, s: Row, luck: Row, slot: Row, mask: Mask, mode: Row, scratch: Any
+def bot_move(
+    board: Row, s: Row, luck: Row, info: Row, mask: Mask, options: Row, scratch: Any
 ) -> int:
-    """Return the move of the seat's bot or the mode's, at chance an outcome; NO_MOVE when over.
+    """Return the move of the seat's bot or the options's, at chance an outcome; NO_MOVE when over.
 
     Without `scratch`, None, no bot is greedy: that is known when it is compiled.
     """
     if is_chance(s):
         return sample(board, s, luck)
     player = int64(s["player"])
-    if player == NOBODY:
-        return NO_MOVE
-    bot = int64(slot["bot"][player])
+    if player == NO_PLAYER:
+        return NO_ACTION
+    bot = int64(info["bot"][player])
     if bot == NO_BOT:
-        bot = int64(mode["bot"])
+        bot = int64(options["bot"])
     if scratch is not None and bot == GREEDY:
-        return greedy_action(board, s, mask, decision_key(s, slot), scratch)
-    return random_action(mask, decision_key(s, slot))
+        return greedy_action(board, s, mask, decision_key(s, info), scratch)
+    return random_action(mask, decision_key(s, info))
 
 
 @kernel
-def decision_key(s: Row, slot: Row) -> np.uint64:
+def decision_key(s: Row, info: Row) -> np.uint64:
     """Return what an agent draws from for the next decision of a game."""
-    return agent_key(slot["agents"], int64(s["player"]), int64(slot["decisions"]))
+    return agent_key(info["agents"], int64(s["player"]), int64(info["decisions"]))
 
 
 @kernel
-def new_luck(luck: Row, slot: Row) -> None:
+def begin_episode(luck: Row, info: Row) -> None:
     """Give a game the luck of its episode."""
-    seed = seed_of_episode(int64(slot["base"]), int64(slot["episode"]))
-    slot["seed"] = seed
-    slot["agents"] = agent_key_of_seed(seed)
-    slot["decisions"] = 0
-    begin_luck(luck, key_of_seed(seed))
+    seed = seed_of_episode(int64(info["base_seed"]), int64(info["episode"]))
+    info["seed"] = seed
+    info["agents"] = agent_key_of_seed(seed)
+    info["decisions"] = 0
+    init_luck(luck, key_of_seed(seed))
 
 
 # For callers in Python
 
 
 @entry
-def advance(
+def advance_game(
     boards: Any, states: Any, lucks: Any, i: int, move: int, sampled: bool, history: Any
 ) -> tuple[int, int]:
     """Play one move of game `i`, then let chance resolve itself if `sampled`.
@@ -240,7 +242,7 @@ def advance(
     s = states[i]
     n = int64(history[0]) + 1
     if n + MAX_EVENTS >= len(history) and (move >= 0 or sampled):
-        return int(np.uint64(NO_ROOM)), NOBODY
+        return int(np.uint64(HISTORY_FULL)), NO_PLAYER
     if move < 0:
         mask = legal(board, s)
     else:

@@ -21,7 +21,7 @@ _APART = 256
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def single_thread() -> Iterator[None]:
     """Let kernels use one thread in this thread of Python.
 
     For a move of a few thousand games, which a second thread hardly makes faster but busier; and to
@@ -35,7 +35,7 @@ def one_thread() -> Iterator[None]:
         numba.set_num_threads(threads)
 
 
-def rows_apart(rows: int, length: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def padded_rows(rows: int, length: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return rows of zeros (rows, more than `length`), each for a thread of its own to write to.
 
     What is more keeps the rows apart. Two threads that write to one cache line send it to and fro
@@ -65,7 +65,7 @@ def _compile_take(context: Any, counter: Any, step: Any) -> Any:
     return types.int64(counter, types.int64), generate
 
 
-take: Callable[[Any, int], int] = _take if INTERPRETED else intrinsic(_compile_take)
+fetch_add: Callable[[Any, int], int] = _take if INTERPRETED else intrinsic(_compile_take)
 
 
 _LINE = 64  # bytes of a cache line
@@ -98,4 +98,4 @@ def _compile_fetch(context: Any, array: Any, i: Any, lines: Any) -> Any:
     return types.void(array, types.int64, lines), generate
 
 
-fetch: Callable[[Any, int, int], None] = _fetch if INTERPRETED else intrinsic(_compile_fetch)
+prefetch: Callable[[Any, int, int], None] = _fetch if INTERPRETED else intrinsic(_compile_fetch)

@@ -55,7 +55,7 @@ class LearnerEnv(TokaidoVecEnv):
     def observe(self) -> npt.NDArray[np.float32]:
         """Return what the learner sees now: float32 (n, N_SEEN)."""
         batch = self.games.batch
-        board, masks = batch.slots["board"].astype(np.int64), self.action_masks()
+        board, masks = batch.episode_info["board"].astype(np.int64), self.action_masks()
         inputs, results = read_positions(
             self._boards, self._guides, board, batch.states, batch.legal
         )

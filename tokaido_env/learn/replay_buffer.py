@@ -19,7 +19,7 @@ from tokaido_env.core.arguments import escape_text
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import legal
 from tokaido_env.core.state import STATE, copy_rows
-from tokaido_env.core.state_validation import FINE
+from tokaido_env.core.state_validation import NOT_FOUND
 from tokaido_env.files import whole_file
 from tokaido_env.learn.safe_npz import read_arrays
 from tokaido_env.learn.settings_schema import RunError
@@ -161,7 +161,7 @@ def _check_samples(samples: Samples, pool: BoardPool) -> None:
         raise ValueError(f"boards: expected numbers from 0 to {len(pool) - 1}")
     check_states(pool, pool.records, which.astype(np.int64), np.arange(len(which)), samples.states)
     wrong = first_wrong_mask(pool.records, which, samples.states, samples.legal)
-    if wrong != FINE:
+    if wrong != NOT_FOUND:
         raise ValueError(f"game {wrong}: legal: expected what is legal in its state")
     visits = samples.visits * masks(samples.legal)
     if (visits != samples.visits).any() or (len(visits) and not visits.any()):
@@ -180,4 +180,4 @@ def first_wrong_mask(boards: Any, which: Any, states: Any, masks: Any) -> int:
     for j in range(len(masks)):
         if masks[j] == 0 or masks[j] != legal(boards[which[j]], states[j]):
             return j
-    return FINE
+    return NOT_FOUND

@@ -102,7 +102,7 @@ def play_games(network: PolicyNetwork, pool: BoardPool, games: int, seed: int) -
     """
     batch = Batch(games, pool, observation=None, autoreset=False, copy=False)
     batch.reset(seed=seed)
-    which = batch.slots["board"].astype(np.int64)
+    which = batch.episode_info["board"].astype(np.int64)
     notes = _Notes(network, pool)
     running = np.flatnonzero(~batch.over)
     with network.playing():

@@ -31,7 +31,7 @@ from tokaido_env.agents.network_inputs import INPUTS_HASH
 from tokaido_env.agents.registry import check_from_file, make
 from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
-from tokaido_env.core.arguments import MOST_SHOWN, repr_short
+from tokaido_env.core.arguments import MAX_VALUE_CHARS, repr_short
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import LOCK, UNFINISHED, locked, read_toml, sync_folder, write_text
 from tokaido_env.learn.settings import METHODS, PpoSettings, RunSettings, join_specs, split_specs
@@ -255,7 +255,7 @@ def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _refuse_unknown(path: Path, what: str, names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in known:
-            nearest = get_close_matches(name[:MOST_SHOWN], known, n=1, cutoff=0)
+            nearest = get_close_matches(name[:MAX_VALUE_CHARS], known, n=1, cutoff=0)
             raise RunError(
                 f"{path}: unknown {what} {repr_short(name)}: the nearest is {nearest[0]!r}"
             )

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from tokaido_env.core.arguments import MOST_SHOWN, escape_text
+from tokaido_env.core.arguments import MAX_VALUE_CHARS, escape_text
 from tokaido_env.files import FILE, standing
 
 _WRONG = (
@@ -59,7 +59,7 @@ def read_arrays(path: Path, most: int) -> dict[str, npt.NDArray[Any]]:
                 for name in zipped.namelist()
             }
     except _WRONG as error:
-        what = escape_text(str(error), 2 * MOST_SHOWN)
+        what = escape_text(str(error), 2 * MAX_VALUE_CHARS)
         raise ValueError(f"{path.name}: not a file of arrays: {what}") from None
 
 

@@ -72,7 +72,7 @@ class SelfPlayGames(NamedTuple):
             positions = Positions(boards, guides_of(boards), states, legal)
             found, is_full = self._searched(expert, positions, keys, rng)
             visits = np.where(is_full[:, None], found.visits, 0)
-            which = batch.slots["board"][running]
+            which = batch.episode_info["board"][running]
             moves = explored(found.actions, found.visits, legal, rng, self)
             buffer.add(states, legal, visits, found.values, moves, which, running)
             batch.advance(running, moves, check=False)

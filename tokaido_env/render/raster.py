@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.files import whole_file
 from tokaido_env.render.scene import SEATS, Events, Scene, States, moves, scenes_of
 from tokaido_env.render.svg import WIDTH, draw
@@ -66,7 +66,7 @@ def needed(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise missing("pictures need", error.name, "render") from None
+        raise extra_error("pictures need", error.name, "render") from None
 
 
 @functools.cache

@@ -20,9 +20,9 @@ from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, TOWNS
 from tokaido_env.core.rng import LUCK, MAX_EVENTS
 from tokaido_env.core.rules import legal_mask, winner_of
-from tokaido_env.core.serialization import optional, points_of, to_dict
+from tokaido_env.core.serialization import points_of, seat_or_none, state_to_dict
 from tokaido_env.core.state import copy_rows
-from tokaido_env.core.stepping import advance, wares_of
+from tokaido_env.core.stepping import advance_game, wares_of
 
 Position = Mapping[str, Any]  # as `Game.to_dict` gives it
 Player = Mapping[str, Any]  # one of its players
@@ -110,10 +110,10 @@ def scene_of(
     boards = board.record
     return Scene(
         board,
-        to_dict(board.name, boards[0], states[0]),
+        state_to_dict(board.name, boards[0], states[0]),
         points_of(boards, states),
         [int(wares_of(states, 0, seat)[1]) for seat in range(2)],
-        optional(winner_of(boards, states, 0)),
+        seat_or_none(winner_of(boards, states, 0)),
         choices_of(board, states, shares),
         last,
         value,
@@ -175,7 +175,7 @@ def choices_of(board: Board, states: States, shares: Shares | None = None) -> li
 def state_after(board: Board, states: States, action: int) -> States:
     """Return the position after a legal action, before any chance: `STATE` (1,)."""
     then = copy_rows(states)
-    advance(board.record, then, _NO_LUCK, 0, action, False, np.zeros(_ROOM, np.int32))
+    advance_game(board.record, then, _NO_LUCK, 0, action, False, np.zeros(_ROOM, np.int32))
     return then
 
 

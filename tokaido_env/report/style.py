@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.files import whole_file
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def drawing() -> Iterator[None]:
     try:
         import matplotlib
     except ModuleNotFoundError as error:
-        raise missing("figures need", error.name, "plots") from None
+        raise extra_error("figures need", error.name, "plots") from None
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)

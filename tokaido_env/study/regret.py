@@ -37,7 +37,7 @@ from tokaido_env.batch_validation import checked_moves
 from tokaido_env.core.actions import LABELS, N_ACTIONS
 from tokaido_env.core.arguments import IllegalMove, repr_short, str_short
 from tokaido_env.core.state import copy_rows
-from tokaido_env.core.threads import one_thread
+from tokaido_env.core.threads import single_thread
 from tokaido_env.study.regret_set import BLOCK, NOT_ROLLED, Questions, RegretSet
 
 Floats = npt.NDArray[np.float64]
@@ -118,7 +118,7 @@ def _choose(agent: Agent, questions: Questions, total: int) -> Iterator[tuple[Ro
     # In some of them it is timed: processor time on one thread, the median of some repeats.
     timed = every[:: -(-len(batch) // _TIMED)]
     times = []
-    with one_thread():
+    with single_thread():
         for _ in range(REPEATS + 1):
             began = time.process_time()
             for some in chunked(timed, agent.games_at_once):

@@ -26,7 +26,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import LABELS
-from tokaido_env.core.arguments import MOST_PATH, repr_short, str_short
+from tokaido_env.core.arguments import MAX_PATH_CHARS, repr_short, str_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import RULES_VERSION, legal_mask
@@ -187,7 +187,7 @@ class RegretSet:
                 layout or other boards.
         """
         path = Path(path)
-        where = str_short(path, MOST_PATH)
+        where = str_short(path, MAX_PATH_CHARS)
         members = _members(path, where)
         card = _checked_card(where, members.pop("card"))
         loaded = cls(card, **members)

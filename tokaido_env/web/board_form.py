@@ -16,7 +16,7 @@ from typing import Any
 from tokaido_env.boards.board import Board, Difference, built_in_boards, difference
 from tokaido_env.boards.procedural import is_family
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.core.arguments import MOST_NAME, repr_short
+from tokaido_env.core.arguments import MAX_NAME_CHARS, repr_short
 from tokaido_env.core.constants import (
     AREAS,
     CHARACTERS,
@@ -29,7 +29,7 @@ from tokaido_env.core.constants import (
     TOWNS,
     WARES,
 )
-from tokaido_env.core.state import start
+from tokaido_env.core.state import initial_states
 from tokaido_env.render.elements import box, text_at
 from tokaido_env.render.scene import SEATS, scene_of
 from tokaido_env.render.svg import panels_of, token_of
@@ -49,7 +49,9 @@ def board_form(board: Board) -> Told:
     data = board.to_dict()
     if _is_taken(board.name):
         data["name"] = f"my_{board.name.replace(':', '_')}"
-    island = panels_of(scene_of(board, start(board.record)))["island"]  # with all at their starts
+    island = panels_of(scene_of(board, initial_states(board.record)))[
+        "island"
+    ]  # with all at their starts
     return {"form": _groups(board), "data": data, "island": "".join(island.values())}
 
 
@@ -118,7 +120,7 @@ def _without_places(first: Board, data: Any) -> Any:
 
 def _groups(board: Board) -> list[Group]:
     """Return the groups: the name, then the tables of the file."""
-    name = {"key": "name", "label": "name", "kind": "word", "max": MOST_NAME}
+    name = {"key": "name", "label": "name", "kind": "word", "max": MAX_NAME_CHARS}
     routes = {"key": "routes.pairs", "label": "routes", "kind": "routes", "towns": list(TOWNS)}
     stations = [*COASTAL_TOWNS, *STATIONS[1:]]
     ring = choice("ring.stations", "station", stations, kind="list", most=RING_SIZES[1])

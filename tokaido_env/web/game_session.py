@@ -24,7 +24,7 @@ from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import IDS, LABELS
 from tokaido_env.core.arguments import Chance, IllegalMove
 from tokaido_env.core.rng import agent_keys, arena_seed, entropy_seed
-from tokaido_env.core.serialization import to_dict
+from tokaido_env.core.serialization import state_to_dict
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import FORFEIT, RESIGNED, Forfeit, Record, RecordError, check_luck, replay
@@ -351,7 +351,7 @@ class Session:
         """Return in words what a legal action would do, before chance has its say."""
         board, before = self.game.board, replace(self.scenes[-1], names=("", ""))
         (row,) = state_after(board, self.game.states, IDS[label])
-        after = replace(before, position=to_dict(board.name, board.record[0], row))
+        after = replace(before, position=state_to_dict(board.name, board.record[0], row))
         return tell(before, label, after).strip()
 
     def record(self) -> Record:

@@ -26,11 +26,11 @@ from tokaido_env.core.constants import (
     LAST_GARDEN,
     LAST_SLAB,
     LAST_TEMPLE,
-    LASTS,
     PAINTING_COUNTS,
     PAINTINGS,
     SIDES,
     TOWNS,
+    TRIGGER_LEVELS,
     WARE_COUNTS,
     WARES,
 )
@@ -86,7 +86,9 @@ def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
         ware: count - sum(player["wares"][ware] for player in players)
         for ware, count in zip(WARES, WARE_COUNTS, strict=True)
     }
-    triggered = any(player[key] == most for player in players for key, most in LASTS.items())
+    triggered = any(
+        player[key] == most for player in players for key, most in TRIGGER_LEVELS.items()
+    )
     rolled = any(face is not None for face in data["dice"].values())
     return {
         **data,

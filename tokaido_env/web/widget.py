@@ -14,13 +14,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 
 try:
     import anywidget
     import traitlets
 except ModuleNotFoundError as error:
-    raise missing("the table of a notebook needs", error.name, "notebooks") from error
+    raise extra_error("the table of a notebook needs", error.name, "notebooks") from error
 
 from tokaido_env.agent import Agent
 from tokaido_env.boards.board_pool import Boards

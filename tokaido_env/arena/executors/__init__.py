@@ -25,7 +25,7 @@ from tokaido_env.arena.executors.base import (
 )
 from tokaido_env.arena.executors.processes import ProcessExecutor
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.core.optional_deps import missing
+from tokaido_env.core.optional_deps import extra_error
 
 __all__ = [
     "EXECUTORS",
@@ -81,4 +81,4 @@ def check_executor(text: str | None) -> None:
     if not known.get(kind, False):
         raise ValueError(f"executor: expected {EXECUTORS}, got {repr_short(text)}")
     if kind == "ray" and find_spec("ray") is None:
-        raise ValueError(str(missing("executor: a cluster needs", "ray", "ray")))
+        raise ValueError(str(extra_error("executor: a cluster needs", "ray", "ray")))
