@@ -397,12 +397,7 @@ class Batch:
         return wrong
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {
-            "states": self.states,
-            "luck": self.luck,
-            "legal": self.legal,
-            "episode_info": self.episode_info,
-        }
+        return {name: getattr(self, name) for name in ("states", "luck", "legal", "episode_info")}
 
     def _note_begun(self) -> None:
         self._begun = bool((self.episode_info["base_seed"] >= 0).all())

@@ -1,8 +1,8 @@
-"""Aligned twins of the packed records: the same fields where a GPU can read them.
+"""Aligned versions of the packed record dtypes, which GPUs can read.
 
-A GPU faults where it reads a number that does not begin at a multiple of its size. The records of
-`core` are packed; a twin has the same fields in the same order with gaps between them. NumPy's
-`astype` makes rows of the one to rows of the other.
+A GPU faults when it reads a number at an address that is not a multiple of its size. The records
+of `core` are packed. The aligned dtype has the same fields in the same order, with gaps.
+`array.astype(aligned(dtype))` converts an array of records.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 @functools.cache
 def aligned(packed: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the aligned twin of a record, of records inside of it too."""
+    """Return the aligned version of a record dtype, with nested records aligned too."""
     base, shape = packed.subdtype or (packed, ())
     if base.fields is None:
         return packed
     formats = [aligned(base.fields[name][0]) for name in base.names or ()]
-    aligned = np.dtype({"names": list(base.names or ()), "formats": formats}, align=True)
-    return np.dtype((aligned, shape)) if shape else aligned
+    record = np.dtype({"names": list(base.names or ()), "formats": formats}, align=True)
+    return np.dtype((record, shape)) if shape else record
