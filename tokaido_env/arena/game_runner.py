@@ -19,13 +19,13 @@ from tokaido_env.arena.variance_reduction import store_luck
 from tokaido_env.batch import Batch
 from tokaido_env.batch_validation import checked_moves
 from tokaido_env.boards.board import Board
-from tokaido_env.core.actions import LABELS, N_ACTIONS
+from tokaido_env.core.actions import LABELS, N_ACTIONS, NO_ACTION
 from tokaido_env.core.arguments import IllegalMove, format_error, repr_short, str_short
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.threads import single_thread
 from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
-from tokaido_env.trajectory import NO_ACTION, in_parts
+from tokaido_env.trajectory import in_parts
 
 Numbers = npt.NDArray[np.int64]
 Forfeits = dict[int, Forfeit]
