@@ -145,9 +145,8 @@ def _players(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]
 def _games() -> Any:
     from numba import types
 
-    from tokaido_env.core.constants import BOARD
     from tokaido_env.core.rng import LUCK
-    from tokaido_env.core.state import STATE
+    from tokaido_env.core.state import BOARD, STATE
     from tokaido_env.core.stepping import EPISODE_INFO
     from tokaido_env.cuda_kernels import Games
 

@@ -10,9 +10,8 @@ import pytest
 
 from tokaido_env import ACTIONS
 from tokaido_env.core.actions import IDS
-from tokaido_env.core.constants import BOARD
 from tokaido_env.core.rng import LUCK
-from tokaido_env.core.state import STATE
+from tokaido_env.core.state import BOARD, STATE
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))

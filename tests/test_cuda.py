@@ -13,9 +13,8 @@ import pytest
 from tokaido_env.agents.eval_tables import GUIDE
 from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.core.aligned_dtypes import aligned
-from tokaido_env.core.constants import BOARD
 from tokaido_env.core.rng import LUCK
-from tokaido_env.core.state import STATE
+from tokaido_env.core.state import BOARD, STATE
 from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,8 +13,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.bots import NO_BOT
-from tokaido_env.core.constants import BOARD
-from tokaido_env.core.state import STATE
+from tokaido_env.core.state import BOARD, STATE
 
 
 class AgentError(ValueError):

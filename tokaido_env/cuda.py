@@ -41,11 +41,10 @@ from tokaido_env.core.arguments import Chance, check_choice, repr_short
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.bots import BOTS, GREEDY
-from tokaido_env.core.constants import BOARD
 from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, quotients
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.rules import MAX_OUTCOMES
-from tokaido_env.core.state import STATE, initial_states
+from tokaido_env.core.state import BOARD, STATE, initial_states
 from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
 from tokaido_env.observers import check_observation
 from tokaido_env.timestep import TimeStep

@@ -20,7 +20,8 @@ from positions import (
 from tokaido_env import Board, BoardError, Game
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.boards.reader import BoardNameWarning
-from tokaido_env.core.constants import AREAS, BOARD, TOWNS
+from tokaido_env.core.constants import AREAS, TOWNS
+from tokaido_env.core.state import BOARD
 
 # RULES.md's table: what each area is next to.
 ADJACENCY = {

@@ -11,7 +11,7 @@ from positions import AREAS, COASTAL, ICONS, TOWNS, WARES, other_board_data, wri
 
 from tokaido_env import Board
 from tokaido_env.boards.board import BOARDS_FOLDER, built_in_boards
-from tokaido_env.core.constants import BOARD
+from tokaido_env.core.state import BOARD
 
 STATIONS = ["", "temple", "garden", "hot spring", "seashore"]
 

@@ -28,8 +28,9 @@ from tokaido_env.core.board_features import (
     N_BOARD_FEATURES,
     board_blocks,
 )
-from tokaido_env.core.constants import BOARD, CHARACTERS, STATIONS
+from tokaido_env.core.constants import CHARACTERS, STATIONS
 from tokaido_env.core.observation import FEATURES
+from tokaido_env.core.state import BOARD
 
 LAYOUT = "9e592abee4f6eab0"  # frozen: policies and data sets depend on it
 

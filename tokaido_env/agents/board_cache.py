@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.constants import BOARD
 from tokaido_env.core.jit import entry, index, int64, kernel
+from tokaido_env.core.state import BOARD
 
 MOST_BYTES = 256 << 20
 """Of a table and the boards it knows: more, and all are forgotten, but for those of a call that has

@@ -44,7 +44,6 @@ from tokaido_env.boards.writer import board_data, board_text, values_of
 from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, str_short
 from tokaido_env.core.constants import (
     AREAS,
-    BOARD,
     COAST,
     COASTAL_TOWNS,
     ICONS,
@@ -53,6 +52,7 @@ from tokaido_env.core.constants import (
     TOWNS,
     WARES,
 )
+from tokaido_env.core.state import BOARD
 from tokaido_env.files import FILE, standing, write_text
 
 BOARDS_FOLDER = Path(__file__).resolve().parent

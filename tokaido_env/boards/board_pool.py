@@ -22,8 +22,8 @@ from tokaido_env.boards.board import Board
 from tokaido_env.boards.procedural import PREFIX, is_family, numbers_of
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.core.constants import BOARD
 from tokaido_env.core.rng import boards_of_seeds
+from tokaido_env.core.state import BOARD
 
 KEPT = 4096  # boards of the family, made when they are asked for
 

@@ -1,4 +1,7 @@
-"""The action table: id <-> label. Append-only: saved policies and records depend on it."""
+"""The table of action ids and labels.
+
+New actions are appended only: saved policies and records depend on the ids.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that are refused, with words that teach."""
+"""Argument checks with explanatory errors, and values shortened for messages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CHANCES = ("sampled", "explicit")
 
 MAX_SEED = 2**53 - 1
 
-MAX_NAME_CHARS = 1000  # characters of a player's name, a spec or a board's name
-MAX_VALUE_CHARS = 100  # characters of a value that a stranger wrote, in a message
-MAX_PATH_CHARS = 250  # characters of a path, there: a stranger's file may name one
+MAX_NAME_CHARS = 1000  # of a player's name, an agent's spec or a board's name
+MAX_VALUE_CHARS = 100  # of an untrusted value in a message
+MAX_PATH_CHARS = 250  # of a path in a message
 
 
 class IllegalMove(ValueError):  # noqa: N818  the public name is a contract
-    """An action or outcome that is not on offer: the message says what was."""
+    """An illegal action, or an impossible outcome; the message lists the legal ones."""
 
 
 class SeedError(ValueError):
@@ -29,7 +29,10 @@ class SeedError(ValueError):
 
 
 def check_seed(seed: object) -> int:
-    """Return a seed as an int, or raise `SeedError`: JSON keeps exactly these integers."""
+    """Return a seed as an int, or raise `SeedError`.
+
+    JSON represents the integers from 0 to `MAX_SEED` exactly.
+    """
     number = as_integer(seed)
     if number is None or not 0 <= number <= MAX_SEED:
         raise SeedError(
@@ -39,64 +42,65 @@ def check_seed(seed: object) -> int:
 
 
 def as_integer(value: object) -> int | None:
-    """Return an integer of Python or NumPy as an int; None if it is something else, or a bool."""
+    """Return a Python or NumPy integer as an int; None for a bool or anything else."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         return None
     try:
         return int(value)
-    except Exception:  # a stranger's own
+    except Exception:  # an untrusted subclass
         return None
 
 
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
-    """Raise `ValueError` unless an argument is one of some choices."""
+    """Raise `ValueError` unless the value of argument `name` is one of the choices."""
     known = tuple(choices)
     try:
-        right = not isinstance(value, np.ndarray) and value in known
-    except Exception:  # a stranger's own comparison
-        right = False
-    if not right:
-        one = ", ".join(map(repr, known))
-        raise ValueError(f"{name}: expected one of {one}, got {repr_short(value)}")
+        valid = not isinstance(value, np.ndarray) and value in known
+    except Exception:  # an untrusted `__eq__`
+        valid = False
+    if not valid:
+        expected = ", ".join(map(repr, known))
+        raise ValueError(f"{name}: expected one of {expected}, got {repr_short(value)}")
 
 
 def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return what an argument holds as an array, as NumPy makes it, or raise `ValueError`."""
+    """Return the value of argument `name` as a NumPy array, or raise `ValueError`."""
     try:
         return np.asarray(values)
-    except Exception:  # ragged, nested too deeply, or a stranger's own
+    except Exception:  # ragged, nested too deeply, or an untrusted `__array__`
         raise ValueError(f"{name}: expected an array, got {repr_short(values)}") from None
 
 
 def describe_array(array: npt.NDArray[Any]) -> str:
-    """Return dtype and shape of an array, for a message."""
+    """Return the dtype and shape of an array, for a message."""
     return f"{str_short(array.dtype)} of shape {str_short(array.shape)}"
 
 
-def join_limited(errors: Iterable[str], n: int, things: str, most: int = 450) -> str:
-    """Return as many of n errors about things as there is room for, one at least."""
-    format_error = ""
-    for j, error in enumerate(errors):
-        if format_error and len(format_error) + len(error) > most:
-            return f"{format_error}; and {n - j} more {things}"
-        format_error += f"; {error}" if format_error else error
-    return format_error
+def join_limited(errors: Iterable[str], count: int, noun: str, max_chars: int = 450) -> str:
+    """Join the first of `count` errors, at least one; then say how many `noun` are left out."""
+    joined = ""
+    for n, error in enumerate(errors):
+        if joined and len(joined) + len(error) > max_chars:
+            return f"{joined}; and {count - n} more {noun}"
+        joined += f"; {error}" if joined else error
+    return joined
 
 
-def repr_short(value: object, most: int = MAX_VALUE_CHARS) -> str:
-    """Return a value that a stranger wrote as `repr` does, for a message: short, in one line."""
-    return escape_text(_text(repr, value[: most + 1] if isinstance(value, str) else value), most)
+def repr_short(value: object, max_chars: int = MAX_VALUE_CHARS) -> str:
+    """Return the `repr` of an untrusted value for a message: short, on one line."""
+    value = value[: max_chars + 1] if isinstance(value, str) else value
+    return escape_text(_text(repr, value), max_chars)
 
 
-def str_short(value: object, most: int = MAX_VALUE_CHARS) -> str:
-    """Return a value that a stranger wrote as `str` does, for a message: short, in one line."""
-    return escape_text(_text(str, value), most)
+def str_short(value: object, max_chars: int = MAX_VALUE_CHARS) -> str:
+    """Return the `str` of an untrusted value for a message: short, on one line."""
+    return escape_text(_text(str, value), max_chars)
 
 
 def format_error(error: BaseException) -> str:
-    """Return an error in one line, with the place in the code where it came up.
+    """Return an error on one line, with the file and line that raised it.
 
-    `SystemExit` is one too: an agent may not end the command.
+    `SystemExit` counts as an error: an agent must not end the command.
     """
     frame = traceback.extract_tb(error.__traceback__)[-1]
     text = str_short(" ".join(str(error).split()), 200)
@@ -106,14 +110,14 @@ def format_error(error: BaseException) -> str:
 def _text(convert: Callable[[object], str], value: object) -> str:
     try:
         return convert(value)
-    except Exception:  # too many digits, nested too deeply, or a stranger's own
-        return f"{type(value).__name__} of a size that cannot be shown"
+    except Exception:  # too many digits, nested too deeply, or an untrusted method
+        return f"{type(value).__name__} that is too large to show"
 
 
-def escape_text(text: str, most: int = MAX_VALUE_CHARS) -> str:
-    """Return text that a stranger wrote, for a message or a terminal: short, in one line.
+def escape_text(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
+    """Return untrusted text for a message or a terminal: short, on one line.
 
-    What cannot be printed, as the escape sequences that steer a terminal, stands as in `repr`.
+    Unprintable characters, such as those that control a terminal, are escaped as in `repr`.
     """
-    seen = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: most + 1])
-    return seen if len(seen) <= most else seen[: most - 1] + "…"
+    escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: max_chars + 1])
+    return escaped if len(escaped) <= max_chars else escaped[: max_chars - 1] + "…"

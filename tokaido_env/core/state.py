@@ -1,8 +1,8 @@
-"""The state of a game: one record.
+"""The dtypes of states and compiled boards, `STATE` and `BOARD`: one record each.
 
 A batch of games is `np.zeros(n, STATE)`, a copy is one assignment, a snapshot is `bytes`. The
-record holds the position and nothing of the future: luck lives beside it (`luck.LUCK`), so two
-equal records are one position.
+record holds the position and nothing of the future: random streams are kept separately
+(`rng.LUCK`), so two equal records are the same position.
 """
 
 from __future__ import annotations
@@ -14,12 +14,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.core.constants import CHARACTERS, PAINTING_COUNTS, WARE_COUNTS
+from tokaido_env.core.constants import (
+    CHARACTERS,
+    MAX_DIE,
+    PAINTING_COUNTS,
+    RING_SIZES,
+    WARE_COUNTS,
+)
 
-# A game can reach 32. The sixth slab ends the game with its round, before which there were
-# nine coins at most, and a round brings a seat 33 at most: five wares sold at 4 with crafty, and a
-# pilgrim that visits towns of 4 twice. So 32 are left of them (R4.5, R8, R9.1).
-MAX_COINS = 63  # a coin beyond is not kept
+# A game can reach 32 coins. The sixth gold slab ends the game after its round. Before that round a
+# seat has nine coins at most, and the round earns it 33 at most: five wares sold at 4 with crafty,
+# and a pilgrim that visits towns of 4 twice. The slab costs ten (R4.5, R8, R9.1).
+MAX_COINS = 63  # further coins are lost
 MAX_PENDING = 10
 
 NO_PLAYER = -1  # no player decides, or none owns a tile or token
@@ -27,7 +33,7 @@ UNSET = -1  # no die in hand, no origin, or a boutique or wave side not drawn ye
 
 
 class Phase(IntEnum):
-    """What happens next: a decision of `player`, or an outcome of chance."""
+    """What the game waits for: a decision of `player`, or an outcome of chance."""
 
     SETUP = 0
     ROLL = 1
@@ -46,21 +52,21 @@ CHANCE_PHASES = (Phase.SETUP, Phase.ROLL, Phase.DRAW, Phase.REVEAL)
 ENDS = (None, "triggers", "cap")
 NOT_ENDED, END_TRIGGERS, END_CAP = range(3)
 
-# Two seats side by side in one field: the pilgrim of seat 1 is s["pilgrim"][1]. No padding, which
-# NumPy drops in copies; signed throughout, for a mix of signed and unsigned becomes a float in a
-# kernel.
+# A field holds both seats: the pilgrim of seat 1 is s["pilgrim"][1]. There is no padding, because
+# NumPy drops it in copies. All numbers are signed, because Numba turns a mix of signed and unsigned
+# integers into a float.
 STATE = np.dtype(
     [
         ("easel", "<i4", 2),  # revealed paintings, two bits each, front lowest (R3.4)
         ("round", "<i2"),  # rolls made
         ("phase", "i1"),  # Phase
-        ("player", "i1"),  # whose decision; NO_PLAYER at chance and at the end
-        ("lead", "i1"),  # who rolled, at ROLL who will
+        ("player", "i1"),  # the seat that decides; NO_PLAYER at chance and at the end
+        ("lead", "i1"),  # the seat that rolled the dice; at ROLL, the seat that rolls next
         ("dice", "i1", 3),  # values by character; 0 before the first roll
-        ("dice_left", "i1"),  # bit = character whose die is not taken yet
+        ("dice_left", "i1"),  # bit c = the die of character c is not taken yet
         ("die", "i1"),  # the character in hand, else UNSET
         ("origin", "i1"),  # the artist's area before the move in hand, else UNSET (R7.2)
-        ("pending", "i1"),  # draws or reveals still to come
+        ("pending", "i1"),  # draws or reveals left
         ("end_triggered", "i1"),  # R9.1
         ("end", "i1"),  # index into ENDS
         ("boutiques", "i1", 8),  # by coastal town: kind of token, UNSET until drawn
@@ -82,9 +88,40 @@ STATE = np.dtype(
     ]
 )
 
+# Numbers are signed, because Numba turns a mix of signed and unsigned integers into a float. Only
+# masks of eight bits are unsigned; kernels read them by `int64`. The fields that every move reads
+# come first, so that a pool of boards fills as little as possible of a processor's cache.
+BOARD = np.dtype(
+    [
+        ("ring_size", "i1"),
+        ("coast_station", "i1", 8),  # ring index of each coastal town
+        ("mountain_number", "i1", 4),  # wares drawn (R4.3)
+        ("area_icon", "i1", 8),  # index into ICONS
+        ("kinds", "i1"),  # different boutique tokens (ware, price)
+        ("kind_ware", "i1", 8),
+        ("kind_price", "i1", 8),
+        ("kind_count", "i1", 8),
+        ("faces", "i1", (3, 6)),  # [character, face]: its value
+        ("station_areas", "u1", RING_SIZES[1]),  # bit a = the station borders area a (R3.3)
+        ("station_kind", "i1", RING_SIZES[1]),  # index into STATIONS
+        ("town_areas", "u1", 12),  # bit a = the town borders area a
+        ("area_reach", "u1", (MAX_DIE + 1, 8)),  # [die, area]: bit a = area a is that far (R3.1)
+        ("town_reach", "<i2", (MAX_DIE + 1, 12)),  # [die, town]: bit t = town t is that far (R4.1)
+        ("icons_touched", "i1", (MAX_DIE + 1, 8, 8)),  # [die, from, to]: bit = icon (R7.2)
+        ("face_count", "i1", (3, MAX_DIE + 1)),  # [character, value]: faces with that value
+        ("commerce", "<i2", 7),  # by gold slabs (R9.2)
+        ("culture", "<i2", 11),  # by paintings given
+        ("temple", "<i2", 10),  # by peg, 1 to 9
+        ("garden", "<i2", 7),  # by peg, 1 to 6
+        ("start", "i1", (2, 3)),  # [seat, character]: ring index, town, area
+        ("max_rounds", "<i2"),  # R10.1
+    ]
+)
+"""A compiled board: lookup tables that `boards.geometry` computes."""
+
 
 def initial_states(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return the states before the set-up (R1) on boards, `BOARD` (b,): `STATE` (b,)."""
+    """Return the states before set-up (R1), `STATE` (b,), on boards, `BOARD` (b,)."""
     states = np.zeros(len(boards), STATE)
     for name in ("player", "hot_spring", "wave_owner"):
         states[name] = NO_PLAYER
@@ -102,9 +139,9 @@ def initial_states(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 def copy_rows(
     array: npt.NDArray[Any], rows: npt.NDArray[np.int64] | None = None
 ) -> npt.NDArray[Any]:
-    """Return a copy of some rows (all by default) of an array (n,) of records, as whole bytes.
+    """Return a copy of some rows (default: all) of an array (n,) of records.
 
-    NumPy by itself copies records field by field, up to fifty times slower.
+    Copies whole bytes: NumPy copies records field by field, up to fifty times slower.
     """
     whole = array.view(_bytes_of(array.dtype))
     return (whole.copy() if rows is None else whole[rows]).view(array.dtype)
@@ -113,7 +150,7 @@ def copy_rows(
 def put_rows(
     array: npt.NDArray[Any], rows: npt.NDArray[np.int64], values: npt.NDArray[Any]
 ) -> None:
-    """Write some rows of an array (n,) of records, as whole bytes; one value goes to all."""
+    """Write `values`, one per row or one for all, to rows of an array (n,) of records."""
     whole = _bytes_of(array.dtype)
     array.view(whole)[rows] = values.view(whole)
 
@@ -124,5 +161,5 @@ def _bytes_of(dtype: np.dtype[Any]) -> np.dtype[np.void]:
 
 
 def easel(row: np.void, seat: int) -> list[int]:
-    """Return the icons of the revealed paintings of a seat, front first."""
+    """Return the icons of a seat's revealed paintings, front first."""
     return [int(row["easel"][seat]) >> 2 * i & 3 for i in range(int(row["easel_size"][seat]))]
