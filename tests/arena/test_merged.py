@@ -78,7 +78,7 @@ def test_a_game_without_its_pair_is_left_out(whole: Path, tmp_path: Path, capsys
     part.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:7]))
     found = told(tmp_path, part)
     assert [match["games"] for match in found["matches"]] == [6]
-    assert "1 of 7 games have none with swapped seats beside them" in capsys.readouterr().err
+    assert "left out 1 of 7 games: the records lack" in capsys.readouterr().err
     part.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:1]))
     assert main(["--from-records", str(part)]) == 1
     assert "expected pairs of games with swapped seats, got none" in capsys.readouterr().err
@@ -110,7 +110,7 @@ def test_a_file_that_is_not_true_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["greedy", "--from-records", "x"], "--from-records: expected files alone"),
+        (["greedy", "--from-records", "x"], "--from-records: expected only files"),
         (["--from-records", "nowhere"], "nowhere"),
         (["greedy", "random", "--shard", "2"], "shard: expected I/N, as 2/8, got '2'"),
         (["greedy", "random", "--shard", "0/2"], "shard: expected I/N with I from 1 to N"),

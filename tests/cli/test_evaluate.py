@@ -68,7 +68,7 @@ def test_results_and_standings_as_json_and_as_tables(
     shown = capsys.readouterr()
     assert shown.err == ""  # no bar where there is no terminal
     standings, matches = shown.out.split("Matches")
-    assert "20 games a pair, seats swapped, seed 3, board shikoku" in standings
+    assert "20 games per pair of agents, seats swapped, seed 3, board shikoku" in standings
     assert "95 % interval" in standings
     assert "Elo is relative, within these matches alone (probit, random = 0)" in standings
     ranked = [line.split()[:4] for line in standings.splitlines() if line[:5].strip().isdigit()]
@@ -93,7 +93,7 @@ def test_the_matches_of_many_agents_are_printed_when_asked_for(capsys: Output) -
     assert main(command) == 0
     shown = capsys.readouterr().out
     assert all(agent in shown for agent in agents)
-    assert "15 matches: --all-matches prints them, --report and --json hold them" in shown
+    assert "15 matches: --all-matches prints them, --report and --json contain them" in shown
     assert "commerce" not in shown
     assert main([*command, "--until-decided"]) == 0
     assert "0 of 15 matches are decided, error at most 0.05 each" in capsys.readouterr().out
@@ -125,7 +125,7 @@ def test_records_hold_every_game_and_give_the_same_results_again(
     assert written.count(b"\n") == 24
     capsys.readouterr()
     assert results(tmp_path / "b.json", *command) == first
-    assert "evaluate: 24 games taken over" in capsys.readouterr().err
+    assert "evaluate: resumed from 24 recorded games" in capsys.readouterr().err
     assert records.read_bytes() == written
     for game, match in zip(load(records), [0] * 8 + [1] * 8 + [2] * 8, strict=True):
         told = first["matches"][match]
@@ -144,7 +144,7 @@ def test_what_was_played_before_a_stop_is_saved(
     shown = capsys.readouterr()
     played = len(load(tmp_path / "g.jsonl"))
     assert 8 <= played < 24
-    assert f"evaluate: {played} of 24 games were played, all in " in shown.err
+    assert f"evaluate: {played} of 24 games are played and saved in " in shown.err
     if status == 1:
         assert "game 1 of 8, seed" in shown.err
     else:
@@ -190,7 +190,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     _, error = running.communicate()
     assert running.returncode == 130
     assert b"Traceback" not in error
-    assert b" of 24 games were played, all in " in error
+    assert b" of 24 games are played and saved in " in error
     with (tmp_path / "b.jsonl").open("ab") as file:
         file.write(b'{"format": "tokaido-duo", "version": 1, "ru')
     assert main([*parts, "--executor", "serial"]) == 0
@@ -220,7 +220,7 @@ def test_a_match_stops_when_it_is_decided(tmp_path: Path, capsys: Output) -> Non
     shown = capsys.readouterr().out
     assert "greedy is better than random: decided after 100 games, error at most 0.02" in shown
     assert "random and random: undecided after 300 games" in shown
-    assert "at most 300 games a pair" in shown
+    assert "at most 300 games per pair" in shown
     longer = results(tmp_path / "s.json", *command, "--games", "800")
     assert longer["matches"][0] == written["matches"][0]
 
@@ -341,7 +341,7 @@ def test_a_ladder_is_rated_by_another_link_and_anchor_and_written_down(
     assert (told_of["ladder"], told_of["fit"]) == (again["hash"], again["fit"])
     assert {one["agent"] for one in told_of["rungs"]["agents"]} == set(agents) - {"heuristic"}
     for text in (shown.out, tables.read_text(encoding="utf-8")):
-        assert "A share of moves at random, a scale of its own: logistic, greedy = 0" in text
+        assert "Epsilon baselines, a separate scale: logistic, greedy = 0" in text
         assert "degrees of freedom" in text
     assert main([*command, "--anchor", "mcts"]) == 1
     assert "--anchor: expected one of 'random'" in capsys.readouterr().err

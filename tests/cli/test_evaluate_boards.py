@@ -74,7 +74,7 @@ def test_records_of_both_sides_are_in_one_file_and_gone_on_with(
         file.write_bytes(whole[:cut])
         capsys.readouterr()
         assert results(tmp_path / "b", "greedy", "--records", str(file)) == first
-        assert f"{whole[:cut].count(10)} games taken over" in capsys.readouterr().err
+        assert f"{whole[:cut].count(10)} recorded games" in capsys.readouterr().err
         assert file.read_bytes() == whole
 
 
@@ -85,7 +85,7 @@ def test_more_boards_take_over_the_games_on_fewer(tmp_path: Path, capsys: Output
     command = ["generalise", "greedy", *SMALL[:2], "--boards", "4", "--pairs", "2"]
     more = ["--records", str(file), "--json", str(tmp_path / "b")]
     assert main([*command, *more]) == 0
-    assert "24 games taken over" in capsys.readouterr().err
+    assert "24 recorded games" in capsys.readouterr().err
     many = json.loads((tmp_path / "b").read_text(encoding="utf-8"))
     assert many["test"]["each"][:3] == few["test"]["each"]
 
@@ -121,7 +121,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(tmp_path: Path, how: signal
     assert not (tmp_path / "b.json").exists()
     if how is signal.SIGINT:
         assert running.returncode == 130
-        assert b" of 36 games were played, all in " in error
+        assert b" of 36 games are played and saved in " in error
     assert main([*parts, "serial"]) == 0
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     assert (tmp_path / "a.jsonl").read_bytes() == records.read_bytes()

@@ -35,13 +35,13 @@ def test_two_runs_give_the_same_bytes_however_one_was_stopped(
 ) -> None:
     first = measured(tmp_path)
     shown = capsys.readouterr().out
-    for text in ("TB-1, the default board", "TB-G, the test boards", "core-seconds a move"):
+    for text in ("TB-1, the default board", "TB-G, the test boards", "core-seconds per move"):
         assert text in shown
     lines = first["records"].splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_bytes(b"".join(lines[10:14]) + b"".join(lines[:5]))
     (tmp_path / "mine.json").unlink()
     assert measured(tmp_path, "heuristic", "--executor", "serial") == first
-    assert "9 games taken over" in capsys.readouterr().err
+    assert "9 recorded games" in capsys.readouterr().err
     timing = json.loads((tmp_path / "mine.timing.json").read_text(encoding="utf-8"))
     assert timing["suite"] == Suite.load(SMALL).hash
     assert timing["moves"] > 100
@@ -60,7 +60,7 @@ def test_a_submission_is_verified_and_compared(tmp_path: Path, capsys: Output) -
     table = ["suite", "--suite", str(SMALL), "--compare", path, str(other)]
     assert main([*table, "--markdown", str(markdown)]) == 0
     rows = markdown.read_text(encoding="utf-8").splitlines()
-    assert rows[0] == "| agent | TB-1 | TB-G | worst board | core-seconds a move |"
+    assert rows[0] == "| agent | TB-1 | TB-G | worst board | core-seconds per move |"
     timed, untimed = (row.split(" | ") for row in rows[2:])
     assert timed[:4] == untimed[:4]
     assert timed[4] != untimed[4] == " |"

@@ -1,9 +1,8 @@
-"""What the commands that play matches have in common: options, records, what stopped them."""
+"""Options that several commands share, the matches behind them, and their result files."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent
-from tokaido_env.arena.executors import EXECUTORS, Executor, open_executor
+from tokaido_env.arena.executors import EXECUTORS, Executor, check_executor, open_executor
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.match_series import MatchResult, Monitor, play_series
 from tokaido_env.arena.rating_models import RATING_MODELS
@@ -20,53 +19,118 @@ from tokaido_env.arena.ratings import DEFAULT_MODEL, Rating
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, OnProgress
 from tokaido_env.boards.board_pool import BoardPool
-from tokaido_env.cli.command import INTERRUPTED
+from tokaido_env.cli.command import INTERRUPTED, CommandParser, program, write_json
 from tokaido_env.core.arguments import escape_text
-from tokaido_env.files import write_text
+from tokaido_env.core.optional_deps import require_extra
+from tokaido_env.files import check_outputs
 from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.standings import Standing
 
 VERSION = 2  # of the results as JSON
 
+_MATCH_EXECUTOR = "serial; for agents that play one game at a time, processes"
 
-def add_common(parser: argparse.ArgumentParser, games: int) -> None:
-    """Add the options of all commands that play matches; `games` is the default of one."""
-    add = parser.add_argument
-    add("--games", type=int, default=games, help=f"for each two agents, even ({games})")
-    add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
-    add("--board", default="shikoku", help="a built-in board, a file, or a pool (shikoku)")
-    add("--json", type=Path, metavar="FILE", help="write the results to a file")
-    add_executor(parser)
+_SHARED: dict[str, dict[str, Any]] = {
+    "--seed": {"type": int, "default": 0, "help": "random seed, 0 to 2**53 - 1"},
+    "--board": {"default": "shikoku", "help": "a built-in board or a board file"},
+    "--json": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "write the results to this file as JSON (default: none)",
+    },
+    "--markdown": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "write the tables to this file as Markdown (default: none)",
+    },
+    "--plots": {
+        "type": Path,
+        "metavar": "DIR",
+        "help": "write figures to this folder (default: none)",
+    },
+    "--records": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "append every game to this record file, and resume from its games (default: none)",
+    },
+    "--rating-model": {
+        "choices": tuple(RATING_MODELS),
+        "default": DEFAULT_MODEL,
+        "help": "model of the score that a difference in rating predicts",
+    },
+}
 
 
-_OF_MATCHES = "serial; for agents that play one game at a time, processes"
+def evaluate_parser(subcommand: str, run: Callable[..., int]) -> CommandParser:
+    """Return a parser of a subcommand of `evaluate`, described by the docstring of its function."""
+    return CommandParser(f"evaluate {subcommand}", run.__doc__)
 
 
-def add_executor(parser: argparse.ArgumentParser, usual: str = _OF_MATCHES) -> None:
-    """Add the option that chooses what runs games; `usual` says what does without it."""
-    parser.add_argument("--executor", help=f"what runs games: {EXECUTORS} (default: {usual})")
+def add_agents(parser: argparse.ArgumentParser, name: str = "agent", **options: Any) -> None:
+    """Add a positional argument that takes agents."""
+    listed = f"agent to measure; {program('evaluate')} --list lists all"
+    parser.add_argument(name, metavar="AGENT", help=listed, **options)
 
 
-def chosen_executor(text: str | None) -> AbstractContextManager[Executor | None]:
-    """Return the executor that was chosen by its option, to be entered; of None, None."""
-    return nullcontext() if text is None else open_executor(text)
+def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options that mean the same in each command that has them."""
+    for name in names:
+        parser.add_argument(name, **_SHARED[name])
 
 
-def add_link(parser: argparse.ArgumentParser) -> None:
-    """Add the option that chooses the link of ratings."""
+def add_executor(parser: argparse.ArgumentParser, default: str = _MATCH_EXECUTOR) -> None:
+    """Add `--executor`; `default` says what runs the work without it."""
     parser.add_argument(
-        "--rating-model",
-        choices=tuple(RATING_MODELS),
-        default=DEFAULT_MODEL,
-        help=f"what share of points a difference in rating is worth ({DEFAULT_MODEL})",
+        "--executor", help=f"where to run the work: {EXECUTORS} (default: {default})"
     )
 
 
-class Scale(NamedTuple):
-    """What ratings are on: the link, and the agent at 0, None if there are no ratings."""
+def add_match_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the commands that play matches."""
+    help_games = "number of games per pair of agents, even"
+    parser.add_argument("--games", type=int, default=1000, help=help_games)
+    add_shared(parser, "--seed")
+    parser.add_argument(
+        "--board", default="shikoku", help="a built-in board, a board file or a pool of boards"
+    )
+    add_shared(parser, "--json")
+    add_executor(parser)
 
-    link: str
+
+def chosen_executor(text: str | None) -> AbstractContextManager[Executor | None]:
+    """Return the executor of an option's text as a context manager; None for None."""
+    return nullcontext() if text is None else open_executor(text)
+
+
+def check_run(
+    options: argparse.Namespace,
+    *outputs: Path | None,
+    read: Sequence[str | Path | None] = (),
+    folder: Path | None = None,
+) -> None:
+    """Check executor, outputs and figures, before work is done for them.
+
+    Args:
+        options: of the command, with `executor`.
+        outputs: files to write.
+        read: files that are read, which no output may replace.
+        folder: of figures, which need Matplotlib.
+
+    Raises:
+        ValueError: if the executor is unknown or an output cannot be written.
+        ModuleNotFoundError: if Matplotlib is missing.
+    """
+    check_executor(options.executor)
+    check_outputs(*outputs, folder=folder, read=read)
+    if folder is not None:
+        require_extra("figures need", "plots", "matplotlib")
+
+
+class RatingScale(NamedTuple):
+    """The rating model of ratings, and the agent rated 0, None without ratings."""
+
+    model: str
     anchor: str | None
 
 
@@ -76,28 +140,28 @@ def save_results(
     agents: list[str],
     results: list[MatchResult],
     ratings: list[Rating],
-    scale: Scale,
+    scale: RatingScale,
     ranked: Sequence[Standing] | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write results as JSON, with no clock and no machine in them: whole or not at all.
+    """Write results as JSON without clock or machine, whole or not at all.
 
     Args:
-        options: of the command, among them the file, and what is asked for.
-        board: or pool, of the games.
-        agents: specs as they were asked for.
+        options: of the command: the file, and the figures to include.
+        board: board or pool of the games.
+        agents: specs as the user gave them.
         results: of all matches.
         ratings: best first.
         scale: of the ratings.
-        ranked: the standings, None to tell none.
-        extra: more keys, for what is so of these results alone.
+        ranked: the standings, None to leave them out.
+        extra: more keys of these results.
     """
     decided, luck = (getattr(options, name, False) for name in ("until_decided", "luck_adjusted"))
     data = {
         "version": VERSION,
         "seed": None if getattr(options, "from_records", None) else options.seed,
         "board": board.name,
-        "link": scale.link,
+        "link": scale.model,
         "anchor": scale.anchor,
         "agents": agents,
         **(extra or {}),
@@ -110,77 +174,75 @@ def save_results(
         ],
         "ratings": [rating.to_dict() for rating in ratings],
     }
-    write_text(options.json, json.dumps(data, indent=1) + "\n")
+    write_json(options.json, data)
 
 
 def _adjusted(match: Match) -> dict[str, Any] | None:
     return None if match.adjusted is None else match.adjusted.to_dict()
 
 
-def bar(
-    match_state: MatchState, number: str, title: str = "", note: Callable[[], str] = str
+def match_state_bar(
+    state: MatchState, number: str, title: str = "", note: Callable[[], str] = str
 ) -> AbstractContextManager[OnProgress]:
-    """Return the bar of a match.
+    """Return the progress bar of a match.
 
     Args:
-        match_state: of the match.
-        number: what stands before the title.
+        state: of the match.
+        number: stands before the title.
         title: "" for the two agents.
         note: as for `match_bar`.
     """
-    title = f"{number} {title or f'{match_state.a} – {match_state.b}'}"
-    return match_bar(title, len(match_state), int(match_state.finished.sum()), note)
+    title = f"{number} {title or f'{state.a} – {state.b}'}"
+    return match_bar(title, len(state), int(state.finished.sum()), note)
 
 
-def play_kept(
+def play_matches(
     pairs: Sequence[tuple[Agent, Agent]],
-    match_states: Sequence[MatchState],
+    states: Sequence[MatchState],
     records: RecordFile | None,
     *,
     executor: str | None,
     monitor: Monitor,
     error: float | None = None,
 ) -> tuple[list[MatchResult], BaseException | None]:
-    """Play matches to their end, or until they are decided, with the games of records taken over.
+    """Play matches to their end, or until they are decided, on top of the games of records.
 
     Args:
         pairs: the two agents of each match.
-        match_states: of the matches, which are filled in.
-        records: games are appended as they finish, and sorted once all are there.
+        states: of the matches; this fills them in.
+        records: appends games as they finish, and sorts them when all are finished.
         executor: as for `chosen_executor`.
-        monitor: shows a bar of each match.
-        error: as for `play_series`, which also tells of what is returned.
+        monitor: shows the progress of each match.
+        error: as for `play_series`, which describes what this returns.
     """
     if records is not None:
-        _tell_taken(records)
+        _print_resumed(records)
     with chosen_executor(executor) as chosen:
         results, stopped = play_series(
-            *(pairs, match_states), error=error, records=records, monitor=monitor, executor=chosen
+            *(pairs, states), error=error, records=records, monitor=monitor, executor=chosen
         )
     if stopped is None and records is not None:
         records.sort()
     return results, stopped
 
 
-def _tell_taken(records: RecordFile) -> None:
-    """Say how many games a record file held."""
+def _print_resumed(records: RecordFile) -> None:
     if records.dropped_bytes:
-        print("evaluate: the last line of the records was cut short: dropped", file=sys.stderr)
+        print("evaluate: dropped the last line of the records: it is incomplete", file=sys.stderr)
     if records.other_games:
-        print(
-            f"evaluate: {records.other_games:,} games of others stay in the file", file=sys.stderr
-        )
+        kept = f"kept {records.other_games:,} games of other agents in the records"
+        print(f"evaluate: {kept}", file=sys.stderr)
     if records.loaded:
-        print(f"evaluate: {records.loaded:,} games taken over", file=sys.stderr)
+        print(f"evaluate: resumed from {records.loaded:,} recorded games", file=sys.stderr)
 
 
-def tell_forfeits(match_states: Sequence[MatchState]) -> None:
-    """Say who has forfeited games, how many, and why the first."""
+def print_forfeits(states: Sequence[MatchState]) -> None:
+    """Print for each agent how many games it forfeited, and why it forfeited the first."""
     found: dict[str, list[Forfeit]] = defaultdict(list)
-    for match_state in match_states:
-        for number, forfeit in sorted(match_state.forfeits.items()):
-            own = forfeit.seat == match_state.games["seat_of_a"][number]
-            found[match_state.a if own else match_state.b].append(forfeit)
+    for state in states:
+        for number, forfeit in sorted(state.forfeits.items()):
+            own = forfeit.seat == state.games["seat_of_a"][number]
+            found[state.a if own else state.b].append(forfeit)
     for name, forfeits in found.items():
         counts = Counter(forfeit.reason for forfeit in forfeits)
         why = ", ".join(f"{reason} {counts[reason]:,}" for reason in REASONS if counts[reason])
@@ -189,13 +251,13 @@ def tell_forfeits(match_states: Sequence[MatchState]) -> None:
         print(f"evaluate: {escape_text(name)} forfeits {games} ({why}): {first}", file=sys.stderr)
 
 
-def tell_stopped(
-    stopped: BaseException, match_states: Sequence[MatchState], records: Path | None
+def print_stopped(
+    stopped: BaseException, states: Sequence[MatchState], records: Path | None
 ) -> int:
-    """Say what has stopped matches and how far they are; return the exit status."""
+    """Print why matches stopped and how many games are played; return the exit status."""
     interrupted = isinstance(stopped, KeyboardInterrupt)
-    played, total = sum(int(s.finished.sum()) for s in match_states), sum(map(len, match_states))
-    kept = "" if records is None else f", all in {records}: call again to go on"
+    played, total = sum(int(s.finished.sum()) for s in states), sum(map(len, states))
+    kept = "" if records is None else f" and saved in {records}: the same command resumes"
     print(f"evaluate: {'interrupted' if interrupted else stopped}", file=sys.stderr)
-    print(f"evaluate: {played:,} of {total:,} games were played{kept}", file=sys.stderr)
+    print(f"evaluate: {played:,} of {total:,} games are played{kept}", file=sys.stderr)
     return INTERRUPTED if interrupted else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import inspect
 import json
 import re
 import sys
@@ -75,7 +76,7 @@ class CommandParser(argparse.ArgumentParser):
         self._command = command.partition(" ")[0]
         super().__init__(
             program(command),
-            description=(description or "").replace(
+            description=inspect.cleandoc(description or "").replace(
                 f"tokaido {self._command}", program(self._command)
             ),
             formatter_class=_HelpFormatter,

@@ -1,18 +1,15 @@
-"""`tokaido evaluate suite`, `generalise` and `verify`: an agent measured by a fixed protocol.
+"""`tokaido evaluate suite`, `generalise` and `verify`: measure an agent by a fixed protocol.
 
-Both protocols are played, kept in records, written and compared by the same code; each says what it
-plays and what follows from it.
+The two protocols share their options, records and tables; each adds its boards and its result.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +17,6 @@ from tokaido_env.agent import Agent
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
 from tokaido_env.arena import records as match_records
-from tokaido_env.arena.executors import check_executor
 from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.suite import RecordsEntry, Submission, SubmissionError, Suite
 from tokaido_env.arena.tournament import MatchState
@@ -31,40 +27,46 @@ from tokaido_env.arena.verification import (
     repeat_decisions,
     verify,
 )
-from tokaido_env.cli.cli_options import add_executor, bar, play_kept, tell_stopped
-from tokaido_env.cli.command import program
+from tokaido_env.cli.cli_options import (
+    add_agents,
+    add_executor,
+    add_shared,
+    check_run,
+    evaluate_parser,
+    match_state_bar,
+    play_matches,
+    print_stopped,
+)
+from tokaido_env.cli.command import CommandParser, program, write_json
 from tokaido_env.core.arguments import check_seed, escape_text
-from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.core.threads import single_thread
 from tokaido_env.decoding import Number, Source, Struct
-from tokaido_env.files import check_outputs, write_text
+from tokaido_env.files import write_text
 from tokaido_env.report import protocols as report
 from tokaido_env.report.tables import Table, markdown, print_table
 from tokaido_env.study.generalise import BOARDS, OPPONENT, PAIRS, SPLIT, plan
 
-TIMED = 4  # games of each match on the default board, in which the agent is timed
+TIMED = 4  # games of each match on the default board in which the agent is timed
 
 
-# What both have in common
+# Options and matches of both protocols
 
 
-def _parser(name: str, meaning: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the options of both protocols."""
-    parser = argparse.ArgumentParser(f"{program('evaluate')} {name}", description=meaning)
-    add = parser.add_argument
-    add("agent", nargs="?", metavar="AGENT", help=f"a spec, see {program('evaluate')} --list")
-    add("--json", type=Path, metavar="FILE", help="write the results to a file")
-    add("--records", type=Path, metavar="FILE", help="append every game; go on from those in it")
+def _parser(name: str, run: Callable[..., int]) -> CommandParser:
+    parser = evaluate_parser(name, run)
+    add_agents(parser, nargs="?")
+    add_shared(parser, "--json", "--records")
     add_executor(parser)
-    table = "instead: compare results that --json wrote"
-    add("--compare", nargs="+", type=Path, default=[], metavar="FILE", help=table)
-    add("--markdown", type=Path, metavar="FILE", help="with --compare: write the table to a file")
+    compare = "compare these result files of --json instead of measuring an agent"
+    parser.add_argument("--compare", nargs="+", type=Path, default=[], metavar="FILE", help=compare)
+    written = "write the table of --compare to this file as Markdown (default: none)"
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help=written)
     return parser
 
 
 def _check(
     options: argparse.Namespace,
-    played: Sequence[Path | None] = (),
+    outputs: Sequence[Path | None] = (),
     *,
     read: Sequence[str | Path | None] = (),
     folder: Path | None = None,
@@ -73,54 +75,45 @@ def _check(
 
     Args:
         options: of the command.
-        played: outputs of its own, of an agent that is measured.
-        read: files of its own that are read.
-        folder: of pictures.
+        outputs: files that this protocol writes besides those of both.
+        read: files that this protocol reads.
+        folder: of figures.
     """
-    check_executor(options.executor)
-    # Records are appended: a link to them stays one.
+    # The file that a symbolic link names is appended to, so that the link stays.
     records = None if options.records is None else options.records.resolve()
     policy = None if options.agent is None else policy_of(options.agent)
-    outputs = options.json, records, options.markdown, *played
-    check_outputs(*outputs, folder=folder, read=[policy, *read, *options.compare])
+    check_run(
+        *(options, options.json, records, options.markdown, *outputs),
+        read=[policy, *read, *options.compare],
+        folder=folder,
+    )
     if options.markdown is not None and not options.compare:
         raise ValueError("--markdown: expected together with --compare")
-    measured = options.agent, options.json, records, *played
+    measured = options.agent, options.json, records, *outputs
     if options.compare and any(one is not None for one in measured):
         raise ValueError("--compare: expected only result files, got an agent or its outputs too")
-    if folder is not None:
-        require_extra("figures need", "plots", "matplotlib")
 
 
 def _play(
     agents: Sequence[tuple[Agent, Agent]],
-    match_states: Sequence[MatchState],
+    states: Sequence[MatchState],
     options: argparse.Namespace,
     note: Callable[[MatchState], str],
 ) -> int:
-    """Play the matches of a protocol, or go on with them; return 0, or the status of a stop."""
-    path, count = options.records, len(match_states)
-    _, stopped = play_kept(
-        *(
-            agents,
-            match_states,
-            None if path is None else match_records.RecordFile(path, match_states),
-        ),
+    """Play or resume the matches of a protocol; return 0, or the exit status of a stop."""
+    path, count = options.records, len(states)
+    _, stopped = play_matches(
+        *(agents, states, None if path is None else match_records.RecordFile(path, states)),
         executor=options.executor,
-        monitor=lambda match_state, number: bar(
-            match_state, f"{number}/{count}", match_state.pool.name, lambda: note(match_state)
+        monitor=lambda state, number: match_state_bar(
+            state, f"{number}/{count}", state.pool.name, lambda: note(state)
         ),
     )
-    return 0 if stopped is None else tell_stopped(stopped, match_states, options.records)
+    return 0 if stopped is None else print_stopped(stopped, states, options.records)
 
 
-def _write(path: Path | None, data: dict[str, Any]) -> None:
-    if path is not None:
-        write_text(path, json.dumps(data, indent=1) + "\n")
-
-
-def _show_compared(table: Table, shown: Table, options: argparse.Namespace) -> None:
-    print_table(shown)
+def _print_compared(table: Table, printed: Table, options: argparse.Namespace) -> None:
+    print_table(printed)
     if options.markdown is not None:
         write_text(options.markdown, markdown(table))
 
@@ -129,18 +122,22 @@ def _show_compared(table: Table, shown: Table, options: argparse.Namespace) -> N
 
 
 def suite(arguments: Sequence[str]) -> int:
-    """Measure an agent by a suite of fixed opponents, boards and luck: tokaido-bench-1."""
-    parser = _parser("suite", suite.__doc__)
+    """Measure an agent by a suite of fixed opponents, boards and seeds: tokaido-bench-1.
+
+    It takes minutes for an agent that does not search, and hours for one that does.
+    """
+    parser = _parser("suite", suite)
     add = parser.add_argument
-    add("--timing", type=Path, metavar="FILE", help="write how long the agent took a move")
-    add("--suite", type=Path, metavar="FILE", help="another suite (tokaido-bench-1)")
+    timing = "write the agent's time per move to this file (default: none)"
+    add("--timing", type=Path, metavar="FILE", help=timing)
+    add("--suite", type=Path, metavar="FILE", help="suite file (default: tokaido-bench-1)")
     options = parser.parse_args(arguments)
     _check(options, [options.timing], read=[options.suite])
     if options.json is not None and options.records is not None:
         folders = [path.resolve().parent for path in (options.json, options.records)]
         if folders[0] != folders[1]:
-            beside = f"expected a file beside {options.json}, got {options.records}"
-            raise ValueError(f"--records: {beside}")
+            expected = f"expected a file in the folder of {options.json}"
+            raise ValueError(f"--records: {expected}, got {options.records}")
     chosen = Suite.load(options.suite)
     if options.compare:
         measured = [
@@ -148,7 +145,7 @@ def suite(arguments: Sequence[str]) -> int:
             for path in options.compare
         ]
         table = report.compared_suite(measured)
-        _show_compared(table, table, options)
+        _print_compared(table, table, options)
         return 0
     if options.agent is None:
         parser.error(f"expected an agent, as: {program('evaluate')} suite greedy")
@@ -156,28 +153,28 @@ def suite(arguments: Sequence[str]) -> int:
 
 
 def _measure_by_suite(agent: Agent, chosen: Suite, options: argparse.Namespace) -> int:
-    match_states = chosen.match_states(agent.spec)
-    agents = [(agent, make(match_state.b)) for match_state in match_states]
-    status = _play(agents, match_states, options, lambda match_state: f" against {match_state.b}")
+    states = chosen.match_states(agent.spec)
+    agents = [(agent, make(state.b)) for state in states]
+    status = _play(agents, states, options, lambda state: f" against {state.b}")
     if status:
         return status
-    result, games = chosen.result(match_states), sum(map(len, match_states))
+    result, games = chosen.result(states), sum(map(len, states))
     records = None if options.records is None else RecordsEntry.of(options.records, games)
-    _write(options.json, Submission.of(result, records).to_dict())
+    write_json(options.json, Submission.of(result, records).to_dict())
     for table in report.suite_tables(result):
         print_table(table)
-    moves, each = _timed(agent, match_states[: len(chosen.opponents)])
-    low, middle, high = min(each), statistics.median(each), max(each)
+    moves, runs = _time_moves(agent, states[: len(chosen.opponents)])
+    low, middle, high = min(runs), statistics.median(runs), max(runs)
     print(
-        f"{middle:.2g} core-seconds a move ({low:.2g} to {high:.2g}), on one thread, "
-        f"the median of {len(each)} times {moves:,} moves"
+        f"{middle:.2g} core-seconds per move ({low:.2g} to {high:.2g}), on one thread: "
+        f"the median of {len(runs)} runs of {moves:,} moves"
     )
-    _write(options.timing, Timing(1, chosen.hash, agent.spec, moves, middle).to_dict())
+    write_json(options.timing, Timing(1, chosen.hash, agent.spec, moves, middle).to_dict())
     return 0
 
 
 class Timing(Struct, frozen=True):
-    """How long an agent took a move in a suite: a file beside its submission."""
+    """An agent's time per move in a suite: a file next to its submission."""
 
     version: int
     suite: str
@@ -186,42 +183,46 @@ class Timing(Struct, frozen=True):
     seconds_a_move: Number
 
 
-def _timed(agent: Agent, match_states: Sequence[MatchState]) -> tuple[int, list[float]]:
-    """Return how many decisions an agent repeats, and the processor time of one, each time."""
+def _time_moves(agent: Agent, states: Sequence[MatchState]) -> tuple[int, list[float]]:
+    """Return the number of decisions an agent repeats, and the processor time of one in each run.
+
+    A first run, which fills caches and compiles kernels, is not counted.
+    """
 
     def again() -> list[RepeatedDecisions]:
         return [
-            repeat_decisions(match_state, np.arange(min(TIMED, len(match_state))), agent, 0)
-            for match_state in match_states
+            repeat_decisions(state, np.arange(min(TIMED, len(state))), agent, 0) for state in states
         ]
 
     with single_thread():
-        again()  # what is compiled is compiled, what is kept is made
-        times = [again() for _ in range(REPEATS)]
-    moves = sum(one.decisions for one in times[0])
-    return moves, [sum(one.seconds for one in each) / moves for each in times]
+        again()
+        runs = [again() for _ in range(REPEATS)]
+    moves = sum(one.decisions for one in runs[0])
+    return moves, [sum(one.seconds for one in run) / moves for run in runs]
 
 
 def _seconds(path: Path, chosen: Suite) -> float | None:
-    """Return the processor time a move that stands in the file beside a submission, if any."""
-    beside = path.with_suffix(".timing.json")
-    if not beside.is_file():
+    """Return the processor time per move in the timing file of a submission, if it has one."""
+    timing = path.with_suffix(".timing.json")
+    if not timing.is_file():
         return None
-    source = Source.json(beside, "times", SubmissionError)
-    source.check_known("expected what --timing wrote", version=1, suite=chosen.hash)
+    source = Source.json(timing, "times", SubmissionError)
+    source.check_known("expected a file of --timing", version=1, suite=chosen.hash)
     return source.decode(Timing).seconds_a_move
 
 
 def verify_submission(arguments: Sequence[str]) -> int:
-    """Replay all games of a submission, let opponents decide again, and make its numbers anew."""
-    name = f"{program('evaluate')} verify"
-    parser = argparse.ArgumentParser(name, description=verify_submission.__doc__)
+    """Verify a submission: replay its games, repeat decisions, and compute its numbers again."""
+    parser = evaluate_parser("verify", verify_submission)
     add = parser.add_argument
-    add("file", type=Path, metavar="FILE", help="what suite --json wrote, beside its records")
-    add("--share", type=float, default=SHARE, help=f"of games that are decided again ({SHARE})")
-    add("--seed", type=int, default=0, help="draws them, 0 to 2**53 - 1 (0)")
-    add("--agent", metavar="AGENT", help="let the agent itself decide again too")
-    add("--suite", type=Path, metavar="FILE", help="another suite (tokaido-bench-1)")
+    submission = "file that suite --json wrote, with its records in the same folder"
+    add("file", type=Path, metavar="FILE", help=submission)
+    share = "share of the games whose decisions are repeated"
+    add("--share", type=float, default=SHARE, help=share)
+    add_shared(parser, "--seed")
+    agent = "repeat the decisions of this agent too (default: only of its opponents)"
+    add("--agent", metavar="AGENT", help=agent)
+    add("--suite", type=Path, metavar="FILE", help="suite file (default: tokaido-bench-1)")
     options = parser.parse_args(arguments)
     check_seed(options.seed)
     found = verify(
@@ -244,23 +245,26 @@ def verify_submission(arguments: Sequence[str]) -> int:
 
 
 def generalise(arguments: Sequence[str]) -> int:
-    """Measure an agent on boards of the family that it has not seen: Tokaido-100 by default."""
-    parser = _parser("generalise", generalise.__doc__)
+    """Measure an agent on procedural boards that it has not trained on: Tokaido-100 by default.
+
+    It takes minutes for an agent that does not search, and hours for one that does.
+    """
+    parser = _parser("generalise", generalise)
     add = parser.add_argument
-    add("--opponent", default=OPPONENT, metavar="SPEC", help=f"({OPPONENT})")
-    add("--split", default=SPLIT, help=f"boards it has not seen: test, valid or train ({SPLIT})")
-    add("--boards", type=int, default=BOARDS, help=f"how many of them, from 2 ({BOARDS})")
-    add("--pairs", type=int, default=PAIRS, help=f"of games, on each board ({PAIRS})")
-    add("--train", type=int, metavar="N", help="it was trained on the first N boards of train")
-    add("--seed", type=int, default=0, help="of the luck, 0 to 2**53 - 1 (0)")
-    add("--plots", type=Path, metavar="DIR", help="write the figure to a folder")
+    add("--opponent", default=OPPONENT, metavar="SPEC", help="agent to play against")
+    add("--split", default=SPLIT, help="boards to play on: test, valid or train")
+    add("--boards", type=int, default=BOARDS, help="number of boards, from 2")
+    add("--pairs", type=int, default=PAIRS, help="number of pairs of games on each board")
+    train = "number of boards of train that the agent was trained on (default: unknown)"
+    add("--train", type=int, metavar="N", help=train)
+    add_shared(parser, "--seed", "--plots")
     options = parser.parse_args(arguments)
     _check(options, read=[policy_of(options.opponent)], folder=options.plots)
     if options.compare:
         results = {str(path): Generalisation.load(path) for path in options.compare}
         report.check_comparable(results)
         table = report.compared_generalisation(list(results.values()))
-        _show_compared(table, report.narrow(table), options)
+        _print_compared(table, report.narrow(table), options)
         if options.plots is not None:
             report.write_curve_plots(list(results.values()), options.plots)
         return 0
@@ -272,13 +276,12 @@ def generalise(arguments: Sequence[str]) -> int:
 def _measure_generalisation(agent: Agent, opponent: Agent, options: argparse.Namespace) -> int:
     numbers = {name: getattr(options, name) for name in ("split", "boards", "pairs", "train")}
     planned = plan(agent, opponent.spec, **numbers, seed=options.seed)
-    match_states = planned.match_states()
-    agents = [(agent, opponent)] * len(match_states)
-    status = _play(agents, match_states, options, _boards_done)
+    states = planned.match_states()
+    status = _play([(agent, opponent)] * len(states), states, options, _finished_boards)
     if status:
         return status
-    result = planned.result(match_states)
-    _write(options.json, result.to_dict())
+    result = planned.result(states)
+    write_json(options.json, result.to_dict())
     print_table(report.generalisation_table(result))
     print(escape_text(report.meaning(result), 500))
     if options.plots is not None:
@@ -286,7 +289,7 @@ def _measure_generalisation(agent: Agent, opponent: Agent, options: argparse.Nam
     return 0
 
 
-def _boards_done(match_state: MatchState) -> str:
-    """Return on how many boards all games are finished: as many on each, board after board."""
-    done = int(match_state.finished.reshape(len(match_state.pool), -1).all(axis=1).sum())
-    return f", {done} of {len(match_state.pool)} boards"
+def _finished_boards(state: MatchState) -> str:
+    """Return the number of boards on which all games are finished, as text."""
+    done = int(state.finished.reshape(len(state.pool), -1).all(axis=1).sum())
+    return f", {done} of {len(state.pool)} boards"

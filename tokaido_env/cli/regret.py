@@ -1,20 +1,24 @@
-"""`tokaido evaluate regret`: what the decisions of agents lose, by rolled-out positions."""
+"""`tokaido evaluate regret`: measure what an agent's decisions lose, in rolled-out positions."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tokaido_env.agents import make
 from tokaido_env.agents.registry import policy_of
-from tokaido_env.arena.executors import check_executor
-from tokaido_env.cli.cli_options import add_executor, chosen_executor
-from tokaido_env.cli.command import program
-from tokaido_env.files import check_outputs, write_text
+from tokaido_env.cli.cli_options import (
+    add_agents,
+    add_executor,
+    add_shared,
+    check_run,
+    chosen_executor,
+    evaluate_parser,
+)
+from tokaido_env.cli.command import write_json
+from tokaido_env.files import write_text
 from tokaido_env.report import regret as report
 from tokaido_env.report.tables import markdown, print_table
 from tokaido_env.study.regret import difference, figures, measure
@@ -25,61 +29,48 @@ GROUPS = ("boards", "phase", "rounds")
 
 
 def regret(arguments: Sequence[str]) -> int:
-    """Tell what agents lose a decision, in positions whose actions were rolled out."""
+    """Measure what agents lose per decision, in positions with rolled-out actions."""
     options = _options(arguments)
     agents = [make(spec) for spec in options.agents]
-    told = RegretSet.load(options.set)
+    regret_set = RegretSet.load(options.set)
     with chosen_executor(options.executor) as executor:
-        measured = [measure(agent, told, executor) for agent in agents]
-    found = [figures(told, one, timed=True) for one in measured]
+        measured = [measure(agent, regret_set, executor) for agent in agents]
+    found = [figures(regret_set, one, timed=True) for one in measured]
     order = sorted(range(len(found)), key=lambda i: float(found[i]["regret"]["mean"]))
-    apart = [
-        difference(told, measured[worse], measured[better])
+    differences = [
+        difference(regret_set, measured[worse], measured[better])
         for better, worse in itertools.pairwise(order)
     ]
-    _tell(
-        {"name": told.card["name"], "hash": told.hash, "positions": len(told)},
-        found,
-        apart,
-        options,
-    )
-    return 0
-
-
-def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(f"{program('evaluate')} regret", description=regret.__doc__)
-    add = parser.add_argument
-    add("agents", nargs="+", metavar="AGENT", help=f"specs, see {program('evaluate')} --list")
-    add("--set", type=Path, default=SHIPPED, metavar="FILE", help="a regret set (the one shipped)")
-    add("--json", type=Path, metavar="FILE", help="write the results to a file")
-    add("--markdown", type=Path, metavar="FILE", help="write the table to a file")
-    add("--timed", action="store_true", help="core seconds in the files too: other bytes each time")
-    add_executor(parser, "serial")
-    options = parser.parse_args(arguments)
-    check_executor(options.executor)
-    policies = map(policy_of, options.agents)
-    check_outputs(options.json, options.markdown, read=[options.set, *policies])
-    return options
-
-
-def _tell(
-    told: dict[str, Any],
-    found: list[dict[str, Any]],
-    apart: list[dict[str, Any]],
-    options: argparse.Namespace,
-) -> None:
-    title = report.title_of(told)
+    card = {"name": regret_set.card["name"], "hash": regret_set.hash, "positions": len(regret_set)}
+    title = report.title_of(card)
     kept = [
         {key: value for key, value in one.items() if options.timed or key != "core_seconds"}
         for one in found
     ]
-    if options.json is not None:
-        data = {"version": VERSION, "set": told, "agents": kept, "differences": apart}
-        write_text(options.json, json.dumps(data, indent=1) + "\n")
+    write_json(
+        options.json, {"version": VERSION, "set": card, "agents": kept, "differences": differences}
+    )
     if options.markdown is not None:
         write_text(options.markdown, markdown(report.main_table(title, kept), code=True))
     print_table(report.main_table(title, found))
     for key in GROUPS:
         print_table(report.groups_table(key, found))
-    if apart:
-        print_table(report.differences_table(apart))
+    if differences:
+        print_table(report.differences_table(differences))
+    return 0
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = evaluate_parser("regret", regret)
+    add_agents(parser, "agents", nargs="+")
+    help_set = "file of rolled-out positions (default: the regret set of the package)"
+    parser.add_argument("--set", type=Path, metavar="FILE", help=help_set)
+    add_shared(parser, "--json", "--markdown")
+    help_timed = "include core-seconds in the files, which then differ from run to run"
+    parser.add_argument("--timed", action="store_true", help=help_timed)
+    add_executor(parser, "serial")
+    options = parser.parse_args(arguments)
+    options.set = options.set or SHIPPED
+    policies = map(policy_of, options.agents)
+    check_run(options, options.json, options.markdown, read=[options.set, *policies])
+    return options

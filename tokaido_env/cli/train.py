@@ -125,14 +125,12 @@ def _asked(options: argparse.Namespace, kind: type[RunSettings]) -> dict[str, An
 
 
 def _train(folder: Path, named: Sequence[str], options: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from tokaido_env.learn import run
 
     settings = load_settings(folder)
     begun: int | None = None
     with ExitStack() as stack:
-        bar = stack.enter_context(run_bar(Console(stderr=True), settings.length, settings.LENGTH))
+        bar = stack.enter_context(run_bar(settings.length, settings.LENGTH))
         executor = None
         if "executor" in options:
             executor = stack.enter_context(open_executor(options.executor))
@@ -143,9 +141,9 @@ def _train(folder: Path, named: Sequence[str], options: argparse.Namespace) -> i
                 begun = progress.done
                 _tell_length(settings, progress.done)
             if progress.note:
-                bar.told(progress.note)
+                bar.add_line(progress.note)
             if progress.is_new and progress.rating is not None:
-                bar.rated(progress.done, progress.rating, progress.is_best)
+                bar.add_rating(progress.done, progress.rating, progress.is_best)
             bar.update(progress.done, _state(progress.figures), progress.rating)
 
         complete = run.train(folder, report, named, executor)

@@ -1,7 +1,8 @@
-"""Progress bars on a terminal: of a match, of a training run."""
+"""Progress of matches and training runs on standard error: a bar on a terminal, else lines."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,48 +15,56 @@ from tokaido_env.core.arguments import escape_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-_SECONDS_A_LINE = 10.0
+SECONDS_A_LINE = 10.0
 
-Finished = Callable[[int], None]
+OnFinished = Callable[[int], None]
 """Called with the number of games that have just been finished."""
 
 
-class RunBar(NamedTuple):
-    """What moves the bar of a training run.
+class ProgressLines:
+    """Print lines on standard error, at most one in ten seconds.
 
-    Attributes:
-        update: called with what is done, what else there is to say, and the newest rating, None
-            before the first.
-        rated: called with what is done and a rating that has just been found, and whether it is
-            higher than all before it.
-        told: called with a line to stand above the bar.
+    Args:
+        delay: seconds until the first line.
     """
 
-    update: Callable[[int, str, Rating | None], None]
-    rated: Callable[[int, Rating, bool], None]
-    told: Callable[[str], None]
+    def __init__(self, delay: float = SECONDS_A_LINE) -> None:
+        self._next = time.monotonic() + delay
+
+    def print(self, compose: Callable[[], str]) -> None:
+        """Print the line that a function returns, if the last one is old enough."""
+        now = time.monotonic()
+        if now >= self._next:
+            print(compose(), file=sys.stderr, flush=True)
+            self._next = now + SECONDS_A_LINE
 
 
 @contextmanager
 def match_bar(
     title: str, games: int, finished: int, note: Callable[[], str] = str
-) -> Iterator[Finished]:
-    """Show a bar while a match is played, if the error output is a terminal and rich is there.
+) -> Iterator[OnFinished]:
+    """Show the progress of a match: a bar on a terminal with rich, else lines.
 
     Args:
-        title: what stands before the bar.
-        games: of the match.
-        finished: how many of them are finished already.
-        note: returns what else there is to say of what is finished.
+        title: stands before the bar.
+        games: number of games in the match.
+        finished: number of games that are finished already.
+        note: returns more about the finished games.
     """
-    if find_spec("rich") is None:
-        yield lambda games: None
+    console = _terminal()
+    if console is None:
+        done, lines = finished, ProgressLines()
+
+        def count(more: int) -> None:
+            nonlocal done
+            done += more
+            lines.print(lambda: f"{escape_text(title)}: {done:,} of {games:,} games{note()}")
+
+        yield count
         return
     from rich import progress
-    from rich.console import Console
     from rich.markup import escape
 
-    console = Console(stderr=True)
     columns = (
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
@@ -63,32 +72,56 @@ def match_bar(
         progress.TextColumn("games{task.fields[note]}, {task.fields[speed]} games/s,"),
         progress.TimeRemainingColumn(),
     )
-    hidden = not console.is_terminal
-    with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+    with progress.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(
             escape(escape_text(title)), total=games, completed=finished, speed="–", note=note()
         )
 
-        def report(games: int) -> None:
-            bar.advance(task, games)
+        def advance(more: int) -> None:
+            bar.advance(task, more)
             speed = bar.tasks[0].speed
             bar.update(task, speed="–" if speed is None else f"{speed:.3g}", note=note())
 
-        yield report
+        yield advance
+
+
+def _terminal() -> Console | None:
+    """Return standard error for rich, None if it is no terminal or rich is missing."""
+    if find_spec("rich") is None:
+        return None
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console if console.is_terminal else None
+
+
+class RunBar(NamedTuple):
+    """Functions that update the progress of a training run.
+
+    Attributes:
+        update: takes the length that is done, the newest figures as text, and the newest rating,
+            None before the first.
+        add_rating: takes the length that is done, a new rating, and whether it is the highest.
+        add_line: takes a line to print above the bar.
+    """
+
+    update: Callable[[int, str, Rating | None], None]
+    add_rating: Callable[[int, Rating, bool], None]
+    add_line: Callable[[str], None]
 
 
 @contextmanager
-def run_bar(console: Console, total: int, unit: str) -> Iterator[RunBar]:
-    """Show a bar while a run is trained, and above it lines such as one for each of its ratings.
+def run_bar(total: int, unit: str) -> Iterator[RunBar]:
+    """Show the progress of a training run, with its ratings as lines above the bar.
 
-    Where there is no terminal, lines tell how far it is, one in ten seconds at most.
+    Where standard error is no terminal, it prints lines, at most one in ten seconds.
 
     Args:
-        console: where.
-        total: of the whole run.
-        unit: that it is counted in.
+        total: length of the whole run.
+        unit: of the length, in the plural.
     """
     from rich import progress
+    from rich.console import Console
 
     columns = (
         progress.TextColumn(
@@ -97,27 +130,26 @@ def run_bar(console: Console, total: int, unit: str) -> Iterator[RunBar]:
         progress.BarColumn(bar_width=8),
         progress.TimeRemainingColumn(),
     )
-    hidden, next_line = not console.is_terminal, 0.0
+    console, lines = Console(stderr=True), ProgressLines(delay=0)
+    hidden = not console.is_terminal
     with progress.Progress(*columns, console=console, disable=hidden) as bar:
         task = bar.add_task(unit, total=total, state="")
 
         def update(done: int, state: str, rating: Rating | None) -> None:
-            nonlocal next_line
             parts = [state] * bool(state) + ([] if rating is None else [_elo(rating)])
             speed = bar.tasks[0].speed
             bar.update(task, completed=done, state=f"{speed or 0:,.3g}/s\n{' · '.join(parts)}")
-            if hidden and time.monotonic() >= next_line:
-                told(" · ".join([f"{done:>13,} of {total:,} {unit}", *parts]))
-                next_line = time.monotonic() + _SECONDS_A_LINE
+            if hidden:
+                lines.print(lambda: " · ".join([f"{done:>13,} of {total:,} {unit}", *parts]))
 
-        def rated(done: int, rating: Rating, is_best: bool) -> None:
+        def add_rating(done: int, rating: Rating, is_best: bool) -> None:
             best = ", the best so far" if is_best else ""
-            told(f"{done:>13,} {unit}  {_elo(rating)}{best}")
+            add_line(f"{done:>13,} {unit}  {_elo(rating)}{best}")
 
-        def told(line: str) -> None:
-            bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        def add_line(line: str) -> None:
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
 
-        yield RunBar(update, rated, told)
+        yield RunBar(update, add_rating, add_line)
 
 
 def _elo(rating: Rating) -> str:

@@ -80,7 +80,7 @@ def compared_suite(measured: Sequence[Measured]) -> Table:
         )
         for result, seconds in sorted(measured, key=lambda one: -one.result.tb_1.value)
     ]
-    return Table(title, ("agent", "TB-1", "TB-G", "worst board", "core-seconds a move"), rows)
+    return Table(title, ("agent", "TB-1", "TB-G", "worst board", "core-seconds per move"), rows)
 
 
 def _elo(strength: Estimate) -> str:
