@@ -171,7 +171,7 @@ def _pool(network: Any, size: int = 4) -> list[Any]:
     from tokaido_env.learn.network import frozen
 
     policy: Policy = frozen(network)
-    return [PolicyAgent.of(policy, f"network {i}", 1.0) for i in range(size)]
+    return [PolicyAgent.from_policy(policy, f"network {i}", 1.0) for i in range(size)]
 
 
 PEERS = (

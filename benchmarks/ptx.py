@@ -122,7 +122,7 @@ def _players(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]
     from numba import types
 
     from tokaido_env.agents import cuda_agents
-    from tokaido_env.agents.eval_tables import GUIDE
+    from tokaido_env.agents.eval_tables import EVAL_TABLES
     from tokaido_env.agents.heuristic import SCRATCH
     from tokaido_env.agents.inference import Weights, Workspace
 
@@ -135,9 +135,12 @@ def _players(games: Any) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]
     network = types.NamedTuple((*shapes, two), Weights)
     room = types.NamedTuple((moves, _records(SCRATCH), two, three, units, two, two), Workspace)
     told = two, one, moves
-    policy = (games, _records(GUIDE), moves, network, room, types.int64, types.float64, *told)
+    policy = (games, _records(EVAL_TABLES), moves, network, room, types.int64, types.float64, *told)
     return {
-        "choose_by_heuristic": (cuda_agents.choose_by_heuristic, (games, _records(GUIDE), moves)),
+        "choose_by_heuristic": (
+            cuda_agents.choose_by_heuristic,
+            (games, _records(EVAL_TABLES), moves),
+        ),
         "choose_by_network": (cuda_agents.choose_by_network, policy),
     }
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from regret_rollouts import Blocks, roll_out
 
 from tokaido_env.agent import Agent
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.inference import Network, Positions
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.inference import Network, PositionBatch
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import AgentFactory, Executor, SerialExecutor, policy_sha256
@@ -293,7 +293,7 @@ class RolloutsUnit(NamedTuple):
     def run(self, make: AgentFactory) -> Iterator[npt.NDArray[np.int64]]:
         """Roll out: see `Task.run`."""
         network = network_of(make(self.policy, self.mark))
-        positions = Positions(self.boards, guides_of(self.boards), self.states, self.legal)
+        positions = PositionBatch(self.boards, eval_tables_of(self.boards), self.states, self.legal)
         yield roll_out(network, positions, self.keys, self.blocks)
 
     def __str__(self) -> str:

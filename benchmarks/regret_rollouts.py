@@ -16,13 +16,13 @@ import numpy.typing as npt
 from tokaido_env.agent import Keys
 from tokaido_env.agents.heuristic import best_action
 from tokaido_env.agents.inference import (
-    FIRST_ROW,
+    SHARED_BIAS,
     Network,
-    Position,
-    Positions,
+    PositionBatch,
+    PositionRow,
     Workspace,
+    cached_workspaces,
     forward,
-    kept_workspaces,
 )
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import Mask, Row
@@ -48,7 +48,7 @@ class Blocks(NamedTuple):
 
 
 def roll_out(
-    network: Network | None, positions: Positions, keys: Keys, blocks: Blocks
+    network: Network | None, positions: PositionBatch, keys: Keys, blocks: Blocks
 ) -> npt.NDArray[np.int64]:
     """Return the sum of the results of each block, int64 (m,): `BLOCK` if all were won.
 
@@ -61,11 +61,11 @@ def roll_out(
         keys: uint64 (n,), of the luck of each position.
         blocks: what to roll out.
     """
-    weights, rows = (None, FIRST_ROW) if network is None else network.on(positions.boards)
-    positions = positions._replace(rows=rows)
+    weights, rows = (None, SHARED_BIAS) if network is None else network.for_boards(positions.boards)
+    positions = positions._replace(bias_rows=rows)
     threads = threads_for(len(blocks.actions))
     sums = np.zeros(len(blocks.actions), np.int64)
-    workspaces = kept_workspaces(threads, weights)
+    workspaces = cached_workspaces(threads, weights)
     taken = np.zeros(1, np.int64)
     _roll_each(threads, sums, blocks, weights, positions, keys, workspaces, taken)
     return sums
@@ -78,7 +78,7 @@ def _roll_each(
     sums: Any,
     blocks: Blocks,
     network: Any,
-    positions: Positions,
+    positions: PositionBatch,
     keys: Any,
     workspaces: Workspace,
     taken: Any,
@@ -89,7 +89,7 @@ def _roll_each(
             workspaces.copy[w],
             workspaces.scratch[w, 0],
             workspaces.layers[w],
-            workspaces.results[w],
+            workspaces.afterstates[w],
             workspaces.units[w],
             workspaces.values[w],
             workspaces.logits[w],
@@ -102,7 +102,7 @@ def _roll_share(
     sums: Any,
     blocks: Blocks,
     network: Any,
-    positions: Positions,
+    positions: PositionBatch,
     keys: Any,
     workspace: Workspace,
     taken: Any,
@@ -113,12 +113,12 @@ def _roll_share(
     while j < len(sums):
         i = blocks.positions[j]
         which = i if len(positions.boards) > 1 else 0
-        position = Position(
+        position = PositionRow(
             positions.boards[which],
-            positions.guides[which],
+            positions.eval_tables[which],
             positions.states[i],
             positions.legal[i],
-            positions.rows[i if len(positions.rows) > 1 else 0],
+            positions.bias_rows[i if len(positions.bias_rows) > 1 else 0],
         )
         first = BLOCK * blocks.numbers[j]
         for rollout in range(first, first + BLOCK):
@@ -131,7 +131,7 @@ def _roll_share(
 
 @subroutine
 def _play_on(
-    network: Any, position: Position, action: int, s: Row, luck: Row, workspace: Workspace
+    network: Any, position: PositionRow, action: int, s: Row, luck: Row, workspace: Workspace
 ) -> int:
     """Play a state to the end, an action first; return the result for who took that."""
     board = position.board
@@ -144,13 +144,13 @@ def _play_on(
 
 
 @kernel
-def _chosen(network: Any, position: Position, s: Row, mask: Mask, workspace: Workspace) -> int:
+def _chosen(network: Any, position: PositionRow, s: Row, mask: Mask, workspace: Workspace) -> int:
     """Return the action of who plays on; ties go to the lowest id, as the agents' do."""
     if mask & (mask - np.uint64(1)) == np.uint64(0):
         return lowest_action(mask)
     if network is None:
-        return best_action(position.board, position.guide, s, mask, workspace.scratch)
-    now = Position(position.board, position.guide, s, mask, position.row)
+        return best_action(position.board, position.tables, s, mask, workspace.scratch)
+    now = PositionRow(position.board, position.tables, s, mask, position.bias_row)
     forward(network, now, workspace, workspace.logits)
     best = lowest_action(mask)
     mask &= mask - np.uint64(1)

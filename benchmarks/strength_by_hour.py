@@ -54,7 +54,7 @@ def strengths(run: Path, ladder: Ladder, games: int) -> Iterator[Strength]:
     """
     begun = next(run / name for name in _BEGUN if (run / name).is_file()).stat().st_mtime
     for path in sorted((run / "policies").iterdir()):
-        agent = PolicyAgent.of(Policy.load(path), "learner")
+        agent = PolicyAgent.from_policy(Policy.load(path), "learner")
         rating = place(agent, ladder, games)
         hours = (path.stat().st_mtime - begun) / 3600
         yield Strength(run.name, hours, int(path.name), rating.elo, *rating.ci95)

@@ -26,11 +26,11 @@ from tokaido_env.agents.eval_tables import (
     TERMS,
     WEIGHT_UNIT,
     WEIGHTS_FILE,
-    guide_of,
+    eval_tables_with_weights,
     load_weights,
 )
-from tokaido_env.agents.heuristic import SCRATCH, TAPER, count_terms, progress, quieted
-from tokaido_env.agents.registry import MAX_SIMULATIONS
+from tokaido_env.agents.heuristic import MAX_GAME_PHASE, SCRATCH, count_terms, game_phase, quiescent
+from tokaido_env.agents.registry import MAX_SIMS
 from tokaido_env.agents.search import MctsAgent
 from tokaido_env.arena.match import MAX_GAMES
 from tokaido_env.arena.tournament import play_match
@@ -75,11 +75,11 @@ class WeightedMcts(MctsAgent):
 
     def __init__(self, board: Board, weights: Weights, sims: int) -> None:
         super().__init__(sims)
-        self.guides = guide_of(board, weights)
+        self.eval_tables = eval_tables_with_weights(board, weights)
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
-        return self.search(boards, self.guides, states, legal, keys)[0]
+        return self.search(boards, self.eval_tables, states, legal, keys)[0]
 
 
 def self_play(board: Board, weights: Weights, games: int, sims: int, seed: int) -> Positions:
@@ -162,7 +162,7 @@ def _choose(
     """Return a move of each game, some of them random, and what the search expects."""
     legal = batch.legal[games]
     actions, values, _ = agent.search(
-        batch.boards, agent.guides, batch.states[games], legal, batch.keys(games)
+        batch.boards, agent.eval_tables, batch.states[games], legal, batch.keys(games)
     )
     for j in np.flatnonzero(rng.random(len(games)) < _RANDOM_MOVES):
         actions[j] = rng.choice(actions_of(int(legal[j])))
@@ -174,7 +174,7 @@ def _terms_of(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     terms = np.zeros((len(games), N_TERMS), np.float32)
     taper = np.zeros(len(games), np.float32)
-    _count_each(games, batch.boards, agent.guides, batch.states, terms, taper)
+    _count_each(games, batch.boards, agent.eval_tables, batch.states, terms, taper)
     return terms, taper
 
 
@@ -191,20 +191,22 @@ def _labelled(batch: Batch, seen: list[tuple[npt.NDArray[Any], ...]]) -> Positio
 
 
 @entry
-def _count_each(games: Any, boards: Any, guides: Any, states: Any, terms: Any, taper: Any) -> None:
+def _count_each(
+    games: Any, boards: Any, eval_tables: Any, states: Any, terms: Any, taper: Any
+) -> None:
     """Write how far player_0 is ahead in each term, float32 (k, N_TERMS), and the taper (k,)."""
     for j in range(len(games)):
-        _count_one(boards[0], guides[0], states[games[j]], terms[j], taper[j : j + 1])
+        _count_one(boards[0], eval_tables[0], states[games[j]], terms[j], taper[j : j + 1])
 
 
 @allocator
-def _count_one(board: Any, guide: Any, s: Any, terms: Any, taper: Any) -> None:
+def _count_one(board: Any, tables: Any, s: Any, terms: Any, taper: Any) -> None:
     scratch = np.empty(1, SCRATCH)[0]
-    quiet = quieted(board, s, scratch)
-    count_terms(board, guide, quiet, scratch["terms"])
+    quiet = quiescent(board, s, scratch)
+    count_terms(board, tables, quiet, scratch["terms"])
     for k in range(N_TERMS):
         terms[k] = scratch["terms"][0, k] - scratch["terms"][1, k]
-    taper[0] = progress(quiet) / TAPER
+    taper[0] = game_phase(quiet) / MAX_GAME_PHASE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -222,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse what can be refused before a game is played."""
-    for name, most in (("rounds", 1000), ("games", MAX_GAMES), ("sims", MAX_SIMULATIONS)):
+    for name, most in (("rounds", 1000), ("games", MAX_GAMES), ("sims", MAX_SIMS)):
         got = getattr(options, name)
         if not 1 <= got <= most:
             raise ValueError(f"--{name}: expected a number from 1 to {most:,}, got {got}")

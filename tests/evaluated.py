@@ -6,25 +6,25 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Board
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.heuristic import SCRATCH, count_terms, evaluate, progress, quieted
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.heuristic import SCRATCH, count_terms, evaluate, game_phase, quiescent
 from tokaido_env.core.jit import entry
 from tokaido_env.core.state import STATE
 
 BOARD = Board.load()
-GUIDES = guides_of(BOARD.record)
+GUIDES = eval_tables_of(BOARD.record)
 
 
 @entry
-def _count(boards: Any, guides: Any, states: Any, scratch: Any) -> int:
-    quiet = quieted(boards[0], states[0], scratch[0])
-    count_terms(boards[0], guides[0], quiet, scratch[0]["terms"])
-    return int(progress(states[0]))
+def _count(boards: Any, eval_tables: Any, states: Any, scratch: Any) -> int:
+    quiet = quiescent(boards[0], states[0], scratch[0])
+    count_terms(boards[0], eval_tables[0], quiet, scratch[0]["terms"])
+    return int(game_phase(states[0]))
 
 
 @entry
-def _value(boards: Any, guides: Any, states: Any, scratch: Any) -> float:
-    return float(evaluate(boards[0], guides[0], states[0], scratch[0]))
+def _value(boards: Any, eval_tables: Any, states: Any, scratch: Any) -> float:
+    return float(evaluate(boards[0], eval_tables[0], states[0], scratch[0]))
 
 
 def terms_of(states: npt.NDArray[np.void]) -> tuple[npt.NDArray[np.int16], int]:

@@ -14,7 +14,7 @@ from networks import random_policy
 from positions import shikoku_data, write_board
 
 from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.registry import check_from_file, make
+from tokaido_env.agents.registry import check_spec_in_file, make
 from tokaido_env.arena.ladder import LADDER, LadderError
 from tokaido_env.boards.reader import BoardError
 from tokaido_env.cli import train
@@ -173,7 +173,7 @@ class Configs(Cases):
         where = "x"
         if rng is None or rng.random() < 0.7 or spec.startswith("python:"):
             with refusal(AgentError, names=f"{where}: ") as messages:
-                spec = check_from_file(spec, where, self.folder)
+                spec = check_spec_in_file(spec, where, self.folder)
                 assert not spec.startswith("python:")
             if messages:
                 raise AgentError(messages[0])

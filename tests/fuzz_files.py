@@ -18,7 +18,7 @@ from sound import GOLDEN, generalisation, sealed
 from tokaido_env import Board, Game
 from tokaido_env.__main__ import main as command
 from tokaido_env.agent import AgentError
-from tokaido_env.agents.policy import Policy, PolicyAgent, PolicyError, Sizes
+from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent, PolicyError
 from tokaido_env.agents.registry import cost_of, make
 from tokaido_env.agents.search import PolicySearchAgent
 from tokaido_env.arena import suite as suites
@@ -355,8 +355,10 @@ class Policies(Cases):
 
     def make(self) -> None:
         self.files = []
-        for sees_board in (False, True):
-            random_policy(Sizes(8, 3, 2, 8, 3), sees_board=sees_board).save(self.path)
+        for uses_board_features in (False, True):
+            random_policy(LayerSizes(8, 3, 2, 8, 3), uses_board_features=uses_board_features).save(
+                self.path
+            )
             self.files.append(self.path.read_bytes())
         boards, states, legal = decisions(("shikoku", "family:7"), games=6, moves=40, most=2)
         self.positions = boards, states, legal, np.arange(len(states), dtype=np.uint64)
@@ -395,7 +397,7 @@ class Policies(Cases):
         for name, tensor in policy.tensors.items():
             assert again.tensors[name].tobytes() == tensor.tobytes()
         for temperature in rng.sample((0.0, 1e-310, 0.01, 1.0, 10.0), 2):
-            agent = PolicyAgent.of(policy, "policy:x", temperature)
+            agent = PolicyAgent.from_policy(policy, "policy:x", temperature)
             chosen = agent.act(*self.positions)
             assert self.rows[np.arange(len(chosen)), chosen].all()
         odds, values = agent.judge(*self.positions)
@@ -406,5 +408,5 @@ class Policies(Cases):
             self._search(policy)
 
     def _search(self, policy: Policy) -> None:
-        chosen = PolicySearchAgent.of(policy, "x", 4).act(*self.positions)
+        chosen = PolicySearchAgent.from_policy(policy, "x", 4).act(*self.positions)
         assert self.rows[np.arange(len(chosen)), chosen].all()

@@ -20,7 +20,7 @@ from networks import decisions, random_policy
 from tokaido_env import ACTIONS, Game, Record
 from tokaido_env.agents import make
 from tokaido_env.agents.search import PolicySearchAgent
-from tokaido_env.agents.search_config import led_plan
+from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.arena.ladder import content_hash
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.rules import RULES_VERSION
@@ -51,8 +51,8 @@ def searched(spec: str, board: str) -> list[int]:
     boards, states, legal = decisions((board,), games=16, most=8)
     keys = np.random.default_rng(14).integers(2**64, size=len(states), dtype=np.uint64)
     if spec == "random_policy":
-        plan = led_plan(100, temperature=1, dice="drawn")
-        agent: Any = PolicySearchAgent.of(random_policy(), "p", plan)
+        plan = network_search_config(100, temperature=1, dice="drawn")
+        agent: Any = PolicySearchAgent.from_policy(random_policy(), "p", plan)
     else:
         agent = make(spec)
     actions: list[int] = agent.act(boards, states, legal, keys).tolist()

@@ -7,23 +7,25 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env import Batch
-from tokaido_env.agents.eval_tables import N_TERMS, guides_of, load_weights
-from tokaido_env.agents.network_inputs import TERM_UNITS, read_positions
-from tokaido_env.agents.policy import Policy, Sizes, shapes_of
+from tokaido_env.agents.eval_tables import N_TERMS, eval_tables_of, load_weights
+from tokaido_env.agents.network_inputs import TERM_SCALES, encode_positions
+from tokaido_env.agents.policy import LayerSizes, Policy, tensor_shapes
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.core.state import STATE
 
-SMALL = Sizes(24, 10, 6, 16, 8)
+SMALL = LayerSizes(24, 10, 6, 16, 8)
 
 Arrays = tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64]]
 
 
-def random_policy(sizes: Sizes = SMALL, seed: int = 0, *, sees_board: bool = False) -> Policy:
+def random_policy(
+    sizes: LayerSizes = SMALL, seed: int = 0, *, uses_board_features: bool = False
+) -> Policy:
     """A policy of random weights and biases, all of them in use."""
     rng = np.random.default_rng(seed)
     tensors = {
         name: (rng.normal(size=shape) / np.sqrt(shape[-1])).astype(np.float32)
-        for name, shape in shapes_of(sizes, sees_board).items()
+        for name, shape in tensor_shapes(sizes, uses_board_features).items()
     }
     return Policy(tensors, {"maker": "tests"})
 
@@ -35,9 +37,9 @@ def counting_policy(outlook: float = 10.0) -> Policy:
     opening and ending: so flat that it tells better from worse when all is won, too. Its logits
     are the outlook times a factor.
     """
-    sizes = Sizes(8, 8, 8, 8, 8)
-    tensors = {name: np.zeros(shape, np.float32) for name, shape in shapes_of(sizes).items()}
-    weights = load_weights().mean(axis=0) / TERM_UNITS
+    sizes = LayerSizes(8, 8, 8, 8, 8)
+    tensors = {name: np.zeros(shape, np.float32) for name, shape in tensor_shapes(sizes).items()}
+    weights = load_weights().mean(axis=0) / TERM_SCALES
     above, below = tensors["trunk.0.weight"][sizes.first :][:2]  # the parts of x
     above[N_FEATURES : N_FEATURES + N_TERMS] = weights
     above[N_FEATURES + N_TERMS : N_FEATURES + 2 * N_TERMS] = -weights
@@ -53,7 +55,7 @@ def inputs_of(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """What a network reads of positions, on one board (1,) or each on its own (n,)."""
     which = np.arange(len(states)) % len(boards)
-    return read_positions(boards, guides_of(boards), which, states, legal)
+    return encode_positions(boards, eval_tables_of(boards), which, states, legal)
 
 
 def decisions(

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tokaido_env.agents.eval_tables import GUIDE
+from tokaido_env.agents.eval_tables import EVAL_TABLES
 from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.core.aligned_dtypes import aligned
 from tokaido_env.core.rng import LUCK
@@ -34,7 +34,7 @@ needs_numba_cuda = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize(
-    "record", [STATE, BOARD, LUCK, EPISODE_INFO, STEP_OPTIONS, SCRATCH, GUIDE], ids=len
+    "record", [STATE, BOARD, LUCK, EPISODE_INFO, STEP_OPTIONS, SCRATCH, EVAL_TABLES], ids=len
 )
 def test_a_twin_holds_the_same(record: np.dtype) -> None:
     rng = np.random.default_rng(0)

@@ -341,7 +341,7 @@ def test_what_rllib_trains_is_a_policy_that_plays(tmp_path: Path) -> None:
     trained.save(tmp_path / "trained.safetensors")
     read = Policy.load(tmp_path / "trained.safetensors")
     assert same(read.tensors, trained.tensors)
-    match = play_match(PolicyAgent.of(read, "trained"), make("random"), 20, 0)
+    match = play_match(PolicyAgent.from_policy(read, "trained"), make("random"), 20, 0)
     assert match.score > 0.5
 
 

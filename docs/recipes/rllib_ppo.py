@@ -25,9 +25,9 @@ from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.network_inputs import MOST_LEGAL, N_INPUTS, N_RESULT, read_positions
-from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS, encode_positions
+from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
@@ -38,7 +38,7 @@ from tokaido_env.learn.network import Moves, PolicyNetwork, frozen
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.rllib import POLICY, TokaidoMultiAgentEnv, masked, self_play_config
 
-N_SEEN = N_INPUTS + MOST_LEGAL * N_RESULT
+N_SEEN = N_INPUTS + MAX_LEGAL * N_AFTERSTATE
 """Numbers of an observation: the inputs, then what each legal action leads to."""
 
 
@@ -73,8 +73,8 @@ class LearnerEnv(TokaidoMultiAgentEnv):
             read[:N_FEATURES] = seen["observation"]
             return {**seen, "observation": read}
         legal, first = np.array([game.legal_mask], np.uint64), np.zeros(1, np.int64)
-        boards, guides = game.boards, guides_of(game.boards)
-        inputs, results = read_positions(boards, guides, first, game.states, legal)
+        boards, guides = game.boards, eval_tables_of(game.boards)
+        inputs, results = encode_positions(boards, guides, first, game.states, legal)
         read[:N_INPUTS] = inputs[0]
         read[N_INPUTS : N_INPUTS + results.size] = results.reshape(-1)
         return {**seen, "observation": read}
@@ -85,7 +85,7 @@ class MoveModule(TorchRLModule, ValueFunctionAPI):
 
     def setup(self) -> None:
         """Make the network, untrained."""
-        self.network = PolicyNetwork(Sizes.of_width(self.model_config["width"]))
+        self.network = PolicyNetwork(LayerSizes.of_width(self.model_config["width"]))
 
     def _forward(self, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
         logits, _ = self._evaluated(batch)
@@ -109,8 +109,8 @@ class MoveModule(TorchRLModule, ValueFunctionAPI):
         """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1)."""
         seen, legal = batch[Columns.OBS]["observation"], batch[Columns.OBS]["action_mask"] > 0
         position, action = legal.nonzero(as_tuple=True)
-        rows = torch.arange(MOST_LEGAL, device=legal.device) < legal.sum(dim=1, keepdim=True)
-        results = seen[:, N_INPUTS:].reshape(-1, MOST_LEGAL, N_RESULT)[rows]
+        rows = torch.arange(MAX_LEGAL, device=legal.device) < legal.sum(dim=1, keepdim=True)
+        results = seen[:, N_INPUTS:].reshape(-1, MAX_LEGAL, N_AFTERSTATE)[rows]
         scores, values, _ = self.network(seen[:, :N_INPUTS], Moves(results, position, action))
         logits = torch.zeros(legal.shape, device=legal.device)
         return logits.index_put((position, action), scores), torch.tanh(values)[:, None]
@@ -171,7 +171,9 @@ def main() -> None:
     if options.policy is not None:
         policy.save(options.policy)
     for opponent in ("random", "greedy"):
-        match = play_match(PolicyAgent.of(policy, "rllib_ppo"), make(opponent), options.games, 0)
+        match = play_match(
+            PolicyAgent.from_policy(policy, "rllib_ppo"), make(opponent), options.games, 0
+        )
         low, high = match.interval
         print(f"against {opponent}: {match.score:.1%} ({low:.1%} - {high:.1%})")
 

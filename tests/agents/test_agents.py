@@ -15,7 +15,7 @@ from tokaido_env.agents.champion import CHAMPION, GENERALIST
 from tokaido_env.agents.policy import PolicyAgent
 from tokaido_env.agents.registry import cost_of
 from tokaido_env.agents.search import PolicySearchAgent
-from tokaido_env.agents.search_config import led_plan
+from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.batch import Batch
 from tokaido_env.core.actions import N_ACTIONS
 
@@ -115,10 +115,10 @@ def test_what_ships_is_small_and_loads(name: str, path: Path) -> None:
     assert make(f"{name}:sims=8").spec == f"{name}:sims=8"
     training = Policy.load(path).training
     assert json.loads(json.dumps(training)) == training
-    plan = led_plan(8)
+    plan = network_search_config(8)
     for ours, own in (
-        (make(name), PolicyAgent.of(Policy.load(path), "file")),
-        (make(f"{name}:sims=8"), PolicySearchAgent.of(Policy.load(path), "file", plan)),
+        (make(name), PolicyAgent.from_policy(Policy.load(path), "file")),
+        (make(f"{name}:sims=8"), PolicySearchAgent.from_policy(Policy.load(path), "file", plan)),
     ):
         batch = some_games()
         assert choices(ours, batch) == choices(own, batch)

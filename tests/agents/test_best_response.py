@@ -14,13 +14,13 @@ from tokaido_env import Game
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents import make, search as searches
 from tokaido_env.agents.baselines import GreedyAgent
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.inference import Network, Positions
-from tokaido_env.agents.opponent_model import OpponentModel, model_of
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.inference import Network, PositionBatch
+from tokaido_env.agents.opponent_model import OpponentModel, make_opponent_model
 from tokaido_env.agents.policy import PolicyAgent
-from tokaido_env.agents.registry import check_from_file, cost_of, policy_of
-from tokaido_env.agents.search import Found
-from tokaido_env.agents.search_config import led_plan
+from tokaido_env.agents.registry import check_spec_in_file, cost_of, policy_path_of
+from tokaido_env.agents.search import SearchResult
+from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.agents.search_tree import Tree, make_trees
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.state import CHANCE_PHASES
@@ -29,23 +29,23 @@ Keys = npt.NDArray[np.uint64]
 
 NETWORK = random_policy().network()
 POLICY = random_policy(seed=5)
-SEEING = random_policy(seed=5, sees_board=True)
+SEEING = random_policy(seed=5, uses_board_features=True)
 
 
 def model(agent: Agent) -> OpponentModel:
-    known = model_of(agent)
+    known = make_opponent_model(agent)
     assert known is not None
     return known
 
 
-def respond(network: Network, agent: Agent, sims: int, arrays: Any, keys: Keys) -> Found:
+def respond(network: Network, agent: Agent, sims: int, arrays: Any, keys: Keys) -> SearchResult:
     """What the search that knows an agent tells of n positions: boards, states, legal."""
     boards, states, legal = arrays
-    positions = Positions(boards, guides_of(boards), states, legal)
-    return searches.search(network, led_plan(sims), positions, keys, model(agent))
+    positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
+    return searches.search(network, network_search_config(sims), positions, keys, model(agent))
 
 
-def respond_in(game: Game, network: Network, agent: Agent, sims: int) -> Found:
+def respond_in(game: Game, network: Network, agent: Agent, sims: int) -> SearchResult:
     arrays = game.boards, game.state, np.array([game.legal_mask], np.uint64)
     return respond(network, agent, sims, arrays, np.array([7], np.uint64))
 
@@ -66,7 +66,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Tree]:
         trees.append(make_trees(threads, nodes, priors=priors))
         return trees[-1]
 
-    monkeypatch.setattr(searches, "kept_trees", kept)
+    monkeypatch.setattr(searches, "cached_trees", kept)
     return trees
 
 
@@ -90,7 +90,11 @@ def opponents_nodes(tree: Tree) -> list[tuple[Any, Any, Any, Any]]:
 
 @pytest.mark.parametrize(
     "victim",
-    [make("heuristic"), PolicyAgent.of(POLICY, "p"), PolicyAgent.of(SEEING, "seeing")],
+    [
+        make("heuristic"),
+        PolicyAgent.from_policy(POLICY, "p"),
+        PolicyAgent.from_policy(SEEING, "seeing"),
+    ],
 )
 def test_what_the_opponent_would_do_is_what_is_followed(victim: Agent, made: list[Tree]) -> None:
     arrays = decisions(("shikoku", "shikoku_ring"), most=3)
@@ -111,7 +115,7 @@ def test_what_the_opponent_would_do_is_what_is_followed(victim: Agent, made: lis
 def test_what_the_opponent_draws_is_met_as_often_as_it_draws_it(
     agent: str, made: list[Tree]
 ) -> None:
-    victim = make(agent) if agent != "policy" else PolicyAgent.of(POLICY, "victim", 0.7)
+    victim = make(agent) if agent != "policy" else PolicyAgent.from_policy(POLICY, "victim", 0.7)
     arrays, seen = decisions(most=4), 0
     for i in range(len(arrays[1])):
         one = tuple(array[i : i + 1] for array in arrays)
@@ -130,8 +134,8 @@ def test_what_overrides_an_agents_play_is_not_taken_for_the_agent() -> None:
     class Lazy(GreedyAgent):
         """Plays otherwise than its kernel."""
 
-    assert model_of(GreedyAgent()) is not None
-    assert model_of(Lazy()) is None
+    assert make_opponent_model(GreedyAgent()) is not None
+    assert make_opponent_model(Lazy()) is None
 
 
 # Right where the truth can be computed
@@ -192,11 +196,14 @@ def test_it_finds_the_best_response_and_its_value(spec: str) -> None:
 
 def test_many_positions_are_searched_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a network of its own for each board, which have rows of their own."""
-    network, victim = random_policy(sees_board=True).network(), PolicyAgent.of(SEEING, "victim")
+    network, victim = (
+        random_policy(uses_board_features=True).network(),
+        PolicyAgent.from_policy(SEEING, "victim"),
+    )
     arrays = decisions(("shikoku", "shikoku_market"), most=4)
     keys = np.random.default_rng(1).integers(2**64, size=len(arrays[1]), dtype=np.uint64)
     whole = respond(network, victim, 30, arrays, keys)
-    monkeypatch.setattr(searches, "_LED_SIMS_AT_ONCE", 40)
+    monkeypatch.setattr(searches, "_NETWORK_SIMS_PER_CALL", 40)
     for one, other in zip(whole, respond(network, victim, 30, arrays, keys), strict=True):
         assert (one == other).all()
 
@@ -205,7 +212,7 @@ def test_the_fewest_nodes_are_memory_enough(
     made: list[Tree], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there is no room to go on behind a reply, simulations end there."""
-    monkeypatch.setattr(searches, "_NODES_PER_RESPONSE", 2)
+    monkeypatch.setattr(searches, "_NODES_PER_RESPONSE_SIM", 2)
     arrays, victim = decisions(most=10), make("heuristic")
     for i in range(len(arrays[1])):
         one, sims = [array[i : i + 1] for array in arrays], 2 + i % 3
@@ -230,8 +237,8 @@ def test_its_spec_makes_it_again(tmp_path: Path) -> None:
         assert agent.spec == f"exploiter:{spec}"
         assert make(agent.spec).spec == agent.spec
         assert cost_of(agent.spec) == agent.cost > 0
-    assert policy_of(agent.spec) == tmp_path / "p,q"
-    assert policy_of("exploiter:champion") is None
+    assert policy_path_of(agent.spec) == tmp_path / "p,q"
+    assert policy_path_of("exploiter:champion") is None
 
 
 @pytest.mark.parametrize(
@@ -260,11 +267,13 @@ def test_a_file_may_name_no_victim_that_it_may_not_name_as_an_agent(
     folder.mkdir()
     random_policy().save(folder / "p")
     monkeypatch.chdir(tmp_path)
-    assert check_from_file("exploiter:champion,sims=9", "x", folder) == "exploiter:champion,sims=9"
-    spec = check_from_file("exploiter:sims=9,victim=policy:p", "x", folder)
+    assert (
+        check_spec_in_file("exploiter:champion,sims=9", "x", folder) == "exploiter:champion,sims=9"
+    )
+    spec = check_spec_in_file("exploiter:sims=9,victim=policy:p", "x", folder)
     assert spec == f"exploiter:policy:{folder}/p,sims=9"
     for victim in ("python:outsiders:Dice", "policy:../mine", f"policy:{tmp_path}/mine"):
         for spec in (f"exploiter:{victim}", f"exploiter:exploiter:{victim}"):
             with pytest.raises(AgentError, match=r"^x: '.*': a file may n"):
-                check_from_file(spec, "x", folder)
-            assert check_from_file(spec, "x", folder, [spec]) == spec
+                check_spec_in_file(spec, "x", folder)
+            assert check_spec_in_file(spec, "x", folder, [spec]) == spec

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from tokaido_env.agents import board_cache
-from tokaido_env.agents.board_cache import ByBoard
-from tokaido_env.agents.eval_tables import ANY_DIE, GUIDE, guides_of
-from tokaido_env.agents.policy import Sizes
+from tokaido_env.agents.board_cache import BoardCache
+from tokaido_env.agents.eval_tables import ANY_DIE, EVAL_TABLES, eval_tables_of
+from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.boards.procedural import MOST_BOARDS
@@ -35,14 +35,14 @@ def mixed(seed: int, n: int, boards: int = len(POOL)) -> npt.NDArray[np.void]:
     return POOL.records[np.random.default_rng(seed).integers(boards, size=n)]
 
 
-def agrees(kept: ByBoard, boards: npt.NDArray[np.void]) -> bool:
+def agrees(kept: BoardCache, boards: npt.NDArray[np.void]) -> bool:
     table, which = kept.rows(boards)
     return bool((table[which] == Counted()(boards)).all())
 
 
 def test_each_board_gets_its_own_row_which_is_made_once() -> None:
     make = Counted()
-    kept = ByBoard(make, (), np.int64)
+    kept = BoardCache(make, (), np.int64)
     assert agrees(kept, POOL.records[:1])
     assert all(agrees(kept, mixed(seed, n)) for seed, n in enumerate((3, 1, 200, 1, 1000, 7)))
     assert make.made == len(POOL)
@@ -52,14 +52,14 @@ def test_boards_that_differ_in_one_byte_are_different() -> None:
     one = POOL.records[:1]
     raw = np.repeat(one.view(np.uint8)[None], one.itemsize, axis=0)
     raw[np.arange(one.itemsize), np.arange(one.itemsize)] ^= 1
-    kept = ByBoard(Counted(), (), np.int64)
+    kept = BoardCache(Counted(), (), np.int64)
     assert agrees(kept, raw.reshape(-1).view(one.dtype))
 
 
 def test_rows_that_were_told_stay_when_all_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     make = Counted()
-    kept = ByBoard(make, (), np.int64)
-    monkeypatch.setattr(board_cache, "MOST_BYTES", 20 * kept._bytes_a_board())
+    kept = BoardCache(make, (), np.int64)
+    monkeypatch.setattr(board_cache, "MAX_BYTES", 20 * kept._bytes_a_board())
     boards = mixed(0, 15)
     table, which = kept.rows(boards)
     assert all(agrees(kept, mixed(seed, 15)) for seed in range(1, 30))
@@ -69,10 +69,10 @@ def test_rows_that_were_told_stay_when_all_is_forgotten(monkeypatch: pytest.Monk
 
 
 def test_a_pool_of_the_largest_size_is_held() -> None:
-    """Of `GUIDE`, and of what a network of the usual width reads of boards."""
-    for shape, dtype in (((), GUIDE), ((Sizes().first,), np.float32)):
-        kept = ByBoard(Counted(), shape, dtype)
-        assert MOST_BOARDS * kept._bytes_a_board() <= board_cache.MOST_BYTES
+    """Of `EVAL_TABLES`, and of what a network of the usual width reads of boards."""
+    for shape, dtype in (((), EVAL_TABLES), ((LayerSizes().first,), np.float32)):
+        kept = BoardCache(Counted(), shape, dtype)
+        assert MOST_BOARDS * kept._bytes_a_board() <= board_cache.MAX_BYTES
 
 
 def test_a_board_that_no_row_can_be_made_of_spoils_no_other() -> None:
@@ -83,7 +83,7 @@ def test_a_board_that_no_row_can_be_made_of_spoils_no_other() -> None:
             raise ValueError("no row")
         return Counted()(boards)
 
-    kept = ByBoard(make, (), np.int64)
+    kept = BoardCache(make, (), np.int64)
     for _ in range(2):
         with pytest.raises(ValueError, match="no row"):
             kept.rows(POOL.records[:8])
@@ -92,7 +92,7 @@ def test_a_board_that_no_row_can_be_made_of_spoils_no_other() -> None:
 
 
 def test_copies_and_threads_get_the_same_rows() -> None:
-    kept = copy.deepcopy(ByBoard(Counted(), (), np.int64))
+    kept = copy.deepcopy(BoardCache(Counted(), (), np.int64))
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(lambda seed: agrees(kept, mixed(seed, 50)), range(60)))
 
@@ -126,7 +126,7 @@ def faces(board: Board, character: int) -> dict[int, int]:
 @pytest.mark.parametrize("name", [*built_in_boards()[:2], "family:0", "family:31"])
 def test_the_tables_say_what_is_within_reach(name: str) -> None:
     board = Board.load(name)
-    guide: Any = guides_of(np.concatenate([POOL.records[5:9], board.record]))[-1]
+    tables: Any = eval_tables_of(np.concatenate([POOL.records[5:9], board.record]))[-1]
     far, dice = distances(board), faces(board, MERCHANT)
     for place, town in enumerate(TOWNS):
         drawn = dict.fromkeys(range(6), 0)
@@ -134,9 +134,9 @@ def test_the_tables_say_what_is_within_reach(name: str) -> None:
             reached = [m for m in MOUNTAIN_TOWNS if far[town, m] == die]
             numbers = [board.mountain_numbers[MOUNTAIN_TOWNS.index(m)] for m in reached]
             most = max(numbers, default=0)
-            assert guide["most_drawn"][die, place] == most
+            assert tables["most_drawn"][die, place] == most
             drawn = {room: drawn[room] + dice[die] * min(room, most) for room in drawn}
-        assert guide["draw_faces"][:, place].tolist() == list(drawn.values())
+        assert tables["draw_faces"][:, place].tolist() == list(drawn.values())
     dice = faces(board, ARTIST)
     for area in range(8):
         sums = np.zeros((2, len(ICONS)), int)
@@ -145,8 +145,8 @@ def test_the_tables_say_what_is_within_reach(name: str) -> None:
             for side, places in enumerate(([p[-1:] for p in paths], paths)):
                 icons = {board.area_icons[a] for path in places for a in path}
                 seen = np.array([icon in icons for icon in ICONS])
-                assert (guide["gift_faces"][side, die, area] == 6 * seen).all()
+                assert (tables["gift_faces"][side, die, area] == 6 * seen).all()
                 sums[side] += dice[die] * seen
-        assert (guide["gift_faces"][:, ANY_DIE, area] == sums).all()
+        assert (tables["gift_faces"][:, ANY_DIE, area] == sums).all()
     best = [max(price for own, price in board.boutiques if own == ware) for ware in WARES]
-    assert guide["best_price"].tolist() == best
+    assert tables["best_price"].tolist() == best

@@ -13,15 +13,15 @@ from positions import some_move
 from tokaido_env import Game
 from tokaido_env.agents import make
 from tokaido_env.agents.eval_tables import (
-    GUIDE,
+    EVAL_TABLES,
     N_TERMS,
     TERMS,
     WEIGHTS_FILE,
-    guide_of,
-    guides_of,
+    eval_tables_of,
+    eval_tables_with_weights,
     load_weights,
 )
-from tokaido_env.agents.heuristic import TAPER
+from tokaido_env.agents.heuristic import MAX_GAME_PHASE
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.constants import WARES
 from tokaido_env.core.state import CHANCE_PHASES, Phase
@@ -187,7 +187,7 @@ def test_the_evaluation_is_the_weighted_sum_as_a_chance_of_winning() -> None:
     weights = np.rint(load_weights() * 4096) / 4096
     for game in positions(4):
         terms, progressed = terms_of(game.state)
-        taper, ahead = progressed / TAPER, terms[0].astype(int) - terms[1]
+        taper, ahead = progressed / MAX_GAME_PHASE, terms[0].astype(int) - terms[1]
         log_odds = ahead @ (weights[0] * (1 - taper) + weights[1] * taper)
         assert value_of(game.state) == pytest.approx(np.tanh(log_odds / 2), abs=2e-4)
 
@@ -241,9 +241,9 @@ def test_the_heuristic_beats_greedy() -> None:
 
 def test_the_weights_are_two_numbers_for_each_term() -> None:
     assert load_weights().shape == (2, N_TERMS)
-    guide = guide_of(BOARD, load_weights())
-    assert guide.dtype == GUIDE
-    assert (guide["weights"] == guides_of(BOARD.record)["weights"]).all()
+    tables = eval_tables_with_weights(BOARD, load_weights())
+    assert tables.dtype == EVAL_TABLES
+    assert (tables["weights"] == eval_tables_of(BOARD.record)["weights"]).all()
 
 
 @pytest.mark.parametrize(

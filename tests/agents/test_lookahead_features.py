@@ -10,16 +10,21 @@ from networks import decisions, inputs_of
 from reference import COASTAL, Board as NaiveBoard
 
 from tokaido_env import Batch, Board, Game
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.heuristic import crowds_of
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.heuristic import neighbour_counts
 from tokaido_env.agents.lookahead_features import (
-    MOST_SIGHT,
-    N_PROSPECTS,
-    N_SIGHT,
-    SIGHT,
-    read_prospects,
+    LOOKAHEAD,
+    MAX_LOOKAHEAD,
+    N_LOOKAHEAD,
+    N_REACH,
+    write_reach,
 )
-from tokaido_env.agents.network_inputs import N_INPUTS, N_RESULT, OUTLOOK, read_positions
+from tokaido_env.agents.network_inputs import (
+    AFTERSTATE_VALUES,
+    N_AFTERSTATE,
+    N_INPUTS,
+    encode_positions,
+)
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.constants import CHARACTERS, ICONS, WARES
 from tokaido_env.core.jit import entry
@@ -41,12 +46,12 @@ class Naive:
 
     def sight(self) -> list[float]:
         """All numbers, in the order of `SIGHT`."""
-        by_next = np.zeros(N_PROSPECTS)
+        by_next = np.zeros(N_REACH)
         for column, character in enumerate(CHARACTERS):
             for face in self.board.faces[character]:
                 by_next += self.offer(column, face)
         scales = np.array([1] * 5 + [4] + [4] * 4 + [10, 4] + [1] * 4 + [5])
-        now = np.zeros(N_PROSPECTS)
+        now = np.zeros(N_REACH)
         for column, character in enumerate(CHARACTERS):
             if character in self.position["dice_left"]:
                 now += self.offer(column, self.position["dice"][character])
@@ -55,7 +60,7 @@ class Naive:
         numbers += [float(kind == each) for kind, _ in stations for each in range(5)]
         numbers += [coins / 4 for _, coins in stations]
         for die in range(1, 7):
-            both = np.zeros(N_PROSPECTS)
+            both = np.zeros(N_REACH)
             for column in (1, 2):
                 if die in self.board.faces[CHARACTERS[column]]:
                     both += self.offer(column, die)
@@ -64,7 +69,7 @@ class Naive:
 
     def offer(self, character: int, die: int) -> npt.NDArray[np.float64]:
         """What one character can do with a die: raw numbers, in the order of the prospects."""
-        out = np.zeros(N_PROSPECTS)
+        out = np.zeros(N_REACH)
         if character == 0:
             kind, coins = self.station(die)
             out[kind] = 1
@@ -158,8 +163,8 @@ def positions_of(name: str, games: int = 6) -> list[Game]:
 def read(game: Game) -> tuple[Floats, Floats]:
     """What a network with sight reads: the trunk, and the moves."""
     legal = np.array([game.legal_mask if game.phase not in CHANCE_PHASES else 0], np.uint64)
-    guides, here = guides_of(game.boards), np.zeros(1, np.int64)
-    trunk, moves = read_positions(game.boards, guides, here, game.state, legal)
+    eval_tables, here = eval_tables_of(game.boards), np.zeros(1, np.int64)
+    trunk, moves = encode_positions(game.boards, eval_tables, here, game.state, legal)
     return trunk[0], moves
 
 
@@ -173,9 +178,12 @@ def test_sight_is_what_the_reference_finds_on_the_board(name: str | int, tmp_pat
         at_chance = game.phase in CHANCE_PHASES
         position = game.to_dict()
         seat = picker_of(position) if at_chance else game.player
-        for whose, first in ((seat, N_INPUTS - 2 * N_SIGHT), (1 - seat, N_INPUTS - N_SIGHT)):
+        for whose, first in (
+            (seat, N_INPUTS - 2 * N_LOOKAHEAD),
+            (1 - seat, N_INPUTS - N_LOOKAHEAD),
+        ):
             wanted = Naive(board, position, whose).sight()
-            np.testing.assert_allclose(trunk[first : first + N_SIGHT], wanted, atol=1e-6)
+            np.testing.assert_allclose(trunk[first : first + N_LOOKAHEAD], wanted, atol=1e-6)
         phases.add(game.phase)
     assert phases >= {Phase.ROLL, Phase.MOVE, Phase.EFFECT, Phase.DRAW, Phase.REVEAL}
 
@@ -187,17 +195,19 @@ def picker_of(position: dict[str, Any]) -> int:
 
 
 def test_two_sights_are_the_end_of_what_is_read() -> None:
-    assert sum(feature.size for feature in SIGHT) == N_SIGHT
-    assert N_INPUTS == OUTLOOK + N_ACTIONS + 2 * N_SIGHT
+    assert sum(feature.size for feature in LOOKAHEAD) == N_LOOKAHEAD
+    assert N_INPUTS == AFTERSTATE_VALUES + N_ACTIONS + 2 * N_LOOKAHEAD
     trunk, moves = inputs_of(*decisions(("shikoku", "shikoku_ring")))
     assert trunk.shape[1] == N_INPUTS
-    assert moves.shape[1] == N_RESULT
-    assert trunk[:, OUTLOOK + N_ACTIONS :].max() <= MOST_SIGHT
+    assert moves.shape[1] == N_AFTERSTATE
+    assert trunk[:, AFTERSTATE_VALUES + N_ACTIONS :].max() <= MAX_LOOKAHEAD
 
 
 @entry
-def _prospects(boards: Any, guides: Any, states: Any, seat: int, out: Any) -> None:
-    read_prospects(boards[0], guides[0], states[0], seat, crowds_of(boards[0], states[0]), out)
+def _prospects(boards: Any, eval_tables: Any, states: Any, seat: int, out: Any) -> None:
+    write_reach(
+        boards[0], eval_tables[0], states[0], seat, neighbour_counts(boards[0], states[0]), out
+    )
 
 
 def test_a_move_is_told_by_the_prospects_after_it() -> None:
@@ -207,10 +217,10 @@ def test_a_move_is_told_by_the_prospects_after_it() -> None:
             continue
         _, moves = read(game)
         for row, action in zip(moves, game.legal_actions(), strict=True):
-            after, out = game.copy(), np.zeros(N_PROSPECTS, np.float32)
+            after, out = game.copy(), np.zeros(N_REACH, np.float32)
             after.play(action)
-            _prospects(after.boards, guides_of(after.boards), after.state, game.player, out)
-            assert (row[-N_PROSPECTS:] == out).all()
+            _prospects(after.boards, eval_tables_of(after.boards), after.state, game.player, out)
+            assert (row[-N_REACH:] == out).all()
             seen += 1
     assert seen > 50
 
@@ -219,9 +229,9 @@ def test_rows_that_are_asked_for_besides_are_empty() -> None:
     batch = Batch(5, observation=None)
     batch.reset(seed=1)
     boards = batch.boards_of(np.arange(1))
-    args = boards, guides_of(boards), np.zeros(5, np.int64), batch.states, batch.legal
-    trunk, moves = read_positions(*args, step=16)
-    alone, moves_alone = read_positions(*args)
+    args = boards, eval_tables_of(boards), np.zeros(5, np.int64), batch.states, batch.legal
+    trunk, moves = encode_positions(*args, step=16)
+    alone, moves_alone = encode_positions(*args)
     assert len(trunk) == 16
     assert len(moves) % 16 == 0
     assert (trunk[:5] == alone).all()

@@ -13,9 +13,9 @@ from solved import best, decides_twice, last_positions, solve
 
 from tokaido_env import Batch, Game
 from tokaido_env.agents import make
-from tokaido_env.agents.eval_tables import guides_of
+from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.search import MctsAgent
-from tokaido_env.agents.search_tree import kept_trees
+from tokaido_env.agents.search_tree import cached_trees
 from tokaido_env.arena.tournament import play_match
 
 Actions = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ def chosen(agent: Any, batch: Batch, games: Actions) -> Actions:
 def searched(agent: MctsAgent, game: Game) -> tuple[Actions, Any, Any]:
     """What `agent.search` tells of one game."""
     legal, key = np.array([game.legal_mask], np.uint64), np.array([7], np.uint64)
-    return agent.search(game.boards, guides_of(game.boards), game.state, legal, key)
+    return agent.search(game.boards, eval_tables_of(game.boards), game.state, legal, key)
 
 
 # The same play as ever
@@ -79,7 +79,7 @@ def test_visits_are_of_legal_actions_and_sum_to_the_simulations() -> None:
     games = np.flatnonzero(batch.legal)
     actions, _, visits = agent.search(
         batch.boards,
-        guides_of(batch.boards),
+        eval_tables_of(batch.boards),
         batch.states[games],
         batch.legal[games],
         batch.keys(games),
@@ -95,7 +95,7 @@ def test_a_single_legal_action_has_all_visits() -> None:
     boards, states, legal = boards[single], states[single], legal[single]
     assert len(states) > 5
     keys = np.zeros(len(states), np.uint64)
-    actions, _, visits = MctsAgent(9).search(boards, guides_of(boards), states, legal, keys)
+    actions, _, visits = MctsAgent(9).search(boards, eval_tables_of(boards), states, legal, keys)
     assert (np.uint64(1) << actions.astype(np.uint64) == legal).all()
     assert (visits[np.arange(len(states)), actions] == 9).all()
     assert (visits.sum(axis=1) == 9).all()
@@ -124,11 +124,11 @@ def test_searches_in_several_threads_of_python_do_not_meet() -> None:
 
 
 def test_memory_is_kept_for_the_next_search() -> None:
-    trees = kept_trees(2, 50, priors=True)
-    again = kept_trees(2, 50, priors=True)
+    trees = cached_trees(2, 50, priors=True)
+    again = cached_trees(2, 50, priors=True)
     assert all(one is other for one, other in zip(trees, again, strict=True))
     with ThreadPoolExecutor(1) as pool:
-        elsewhere = pool.submit(kept_trees, 2, 50, priors=True).result()
+        elsewhere = pool.submit(cached_trees, 2, 50, priors=True).result()
     assert not any(np.shares_memory(a, b) for a, b in zip(trees, elsewhere, strict=True))
 
 

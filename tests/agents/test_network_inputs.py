@@ -10,7 +10,12 @@ from networks import decisions, inputs_of
 
 from tokaido_env import FEATURES, Game
 from tokaido_env.agents.eval_tables import N_TERMS, load_weights
-from tokaido_env.agents.network_inputs import MOST_LEGAL, OUTLOOK, TERM_UNITS, WORST
+from tokaido_env.agents.network_inputs import (
+    AFTERSTATE_VALUES,
+    MAX_LEGAL,
+    MIN_AFTERSTATE_VALUE,
+    TERM_SCALES,
+)
 from tokaido_env.boards.board import Board, built_in_boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES, encode_game
@@ -56,7 +61,7 @@ def leaf_of(game: Game, action: int) -> Game:
 
 
 def test_terms_are_told_by_what_they_are_worth() -> None:
-    assert (np.maximum(np.abs(load_weights()).max(axis=0), 0.02) == TERM_UNITS).all()
+    assert (np.maximum(np.abs(load_weights()).max(axis=0), 0.02) == TERM_SCALES).all()
 
 
 def test_there_is_a_row_for_every_legal_action() -> None:
@@ -65,9 +70,9 @@ def test_there_is_a_row_for_every_legal_action() -> None:
         record = Board.load(name).record[0]
         towns = max(int(reach).bit_count() for reach in record["town_reach"].flat)
         areas = max(int(reach).bit_count() for reach in record["area_reach"].flat)
-        assert 2 + towns + areas <= MOST_LEGAL
+        assert 2 + towns + areas <= MAX_LEGAL
     _, _, legal = decisions(tuple(built_in_boards()))
-    assert max(int(mask).bit_count() for mask in legal) <= MOST_LEGAL
+    assert max(int(mask).bit_count() for mask in legal) <= MAX_LEGAL
 
 
 def test_inputs_are_what_games_played_one_by_one_tell() -> None:
@@ -79,25 +84,27 @@ def test_inputs_are_what_games_played_one_by_one_tell() -> None:
         encode_game(game.boards, game.state, 0, seat, seen)
         assert (trunk[:N_FEATURES] == seen).all()
         terms, _ = terms_of(game.state)
-        mine_and_theirs = np.concatenate([terms[seat], terms[1 - seat]]) * np.tile(TERM_UNITS, 2)
-        assert trunk[N_FEATURES:OUTLOOK] == pytest.approx(mine_and_theirs)
+        mine_and_theirs = np.concatenate([terms[seat], terms[1 - seat]]) * np.tile(TERM_SCALES, 2)
+        assert trunk[N_FEATURES:AFTERSTATE_VALUES] == pytest.approx(mine_and_theirs)
         leaves = {action: leaf_of(game, action) for action in legal}
         worths = {action: sign * value_of(leaf.state) for action, leaf in leaves.items()}
         best = max(worths.values())
         for action in range(N_ACTIONS):
-            outlook = trunk[OUTLOOK + action]
+            outlook = trunk[AFTERSTATE_VALUES + action]
             if action not in legal:
                 assert outlook == 0
                 continue
             result = results[legal.index(action)]
-            assert outlook == pytest.approx(max(worths[action] - best, WORST), abs=1e-6)
+            assert outlook == pytest.approx(
+                max(worths[action] - best, MIN_AFTERSTATE_VALUE), abs=1e-6
+            )
             if leaves[action].is_over:
                 over += 1
                 assert not result.any()
                 continue
             after, _ = terms_of(leaves[action].state)
             ahead = after[seat].astype(int) - after[1 - seat]
-            assert result == pytest.approx(ahead * TERM_UNITS)
+            assert result == pytest.approx(ahead * TERM_SCALES)
         assert len(results) == len(legal)
         phases.add(game.phase)
     assert phases == {Phase.MOVE, Phase.EFFECT, Phase.DISCARD, Phase.REPEAT}

@@ -21,9 +21,9 @@ from safetensors.numpy import save_file
 
 from tokaido_env import Game
 from tokaido_env.agents import PolicyError, make
-from tokaido_env.agents.eval_tables import guides_of, load_weights
-from tokaido_env.agents.network_inputs import OUTLOOK, read_positions
-from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes, shapes_of
+from tokaido_env.agents.eval_tables import eval_tables_of, load_weights
+from tokaido_env.agents.network_inputs import AFTERSTATE_VALUES, encode_positions
+from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent, tensor_shapes
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
@@ -46,7 +46,7 @@ def rows(legal: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 @pytest.fixture
 def policy_file(tmp_path: Path) -> Path:
-    random_policy(sees_board=True).save(tmp_path / "policy")
+    random_policy(uses_board_features=True).save(tmp_path / "policy")
     return tmp_path / "policy"
 
 
@@ -72,22 +72,22 @@ def ask(
     legal: npt.NDArray[np.uint64],
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Scores of legal actions, and values as log odds / 2, of positions on boards of the pool."""
-    guides = guides_of(POOL.records)
-    inputs, results = read_positions(POOL.records, guides, which, states, legal)
+    eval_tables = eval_tables_of(POOL.records)
+    inputs, results = encode_positions(POOL.records, eval_tables, which, states, legal)
     position, action = map(torch.from_numpy, moves_of(legal))
     moves = Moves(torch.from_numpy(results), position, action)
     scores, values, _ = network(torch.from_numpy(inputs), moves, torch.from_numpy(which))
     return scores, values
 
 
-@pytest.mark.parametrize("sees_board", [False, True])
-@pytest.mark.parametrize("sizes", [Sizes(), SMALL, Sizes(7, 3, 1, 5, 2)])
+@pytest.mark.parametrize("uses_board_features", [False, True])
+@pytest.mark.parametrize("sizes", [LayerSizes(), SMALL, LayerSizes(7, 3, 1, 5, 2)])
 def test_the_compiled_network_computes_what_torch_computes(
-    sizes: Sizes, sees_board: bool, met: Any
+    sizes: LayerSizes, uses_board_features: bool, met: Any
 ) -> None:
     boards, states, legal, which = met
-    policy = random_policy(sizes, sees_board=sees_board)
-    network = PolicyNetwork(sizes, POOL.records if sees_board else None)
+    policy = random_policy(sizes, uses_board_features=uses_board_features)
+    network = PolicyNetwork(sizes, POOL.records if uses_board_features else None)
     give_weights(network, policy)
     logits, values = policy.evaluate(boards, states, legal)
     with network.playing():
@@ -101,18 +101,22 @@ def test_the_compiled_network_computes_what_torch_computes(
 def test_an_untrained_network_leans_on_the_heuristic() -> None:
     torch.manual_seed(0)
     boards, states, legal = decisions(games=16)
-    logits, _ = frozen(PolicyNetwork(Sizes())).evaluate(boards, states, legal)
-    outlook = inputs_of(boards, states, legal)[0][:, OUTLOOK : OUTLOOK + N_ACTIONS]
+    logits, _ = frozen(PolicyNetwork(LayerSizes())).evaluate(boards, states, legal)
+    outlook = inputs_of(boards, states, legal)[0][
+        :, AFTERSTATE_VALUES : AFTERSTATE_VALUES + N_ACTIONS
+    ]
     chosen = outlook[np.arange(len(states)), logits.argmax(axis=1)]
     assert chosen.mean() > 0.5 * outlook[np.isfinite(logits)].mean()
 
 
-@pytest.mark.parametrize("sees_board", [False, True])
-def test_a_wider_network_begins_as_the_policy_plays(sees_board: bool, met: Any) -> None:
+@pytest.mark.parametrize("uses_board_features", [False, True])
+def test_a_wider_network_begins_as_the_policy_plays(uses_board_features: bool, met: Any) -> None:
     boards, states, legal, which = met
-    policy = random_policy(Sizes(7, 3, 1, 5, 2), sees_board=sees_board)
+    policy = random_policy(LayerSizes(7, 3, 1, 5, 2), uses_board_features=uses_board_features)
     torch.manual_seed(0)
-    network = PolicyNetwork(Sizes(12, 8, 4, 9, 6), POOL.records if sees_board else None)
+    network = PolicyNetwork(
+        LayerSizes(12, 8, 4, 9, 6), POOL.records if uses_board_features else None
+    )
     give_weights(network, policy)
     seen = boards, states, legal
     for own, theirs in zip(frozen(network).evaluate(*seen), policy.evaluate(*seen), strict=True):
@@ -128,17 +132,21 @@ def test_a_wider_network_begins_as_the_policy_plays(sees_board: bool, met: Any) 
 def test_weights_of_another_network_are_refused() -> None:
     network = PolicyNetwork(SMALL)
     for layer in range(len(SMALL)):
-        wider = Sizes(*(units + (i == layer) for i, units in enumerate(SMALL)))
-        with pytest.raises(RunError, match=r"expected at most Sizes\(first=24.*has Sizes"):
+        wider = LayerSizes(*(units + (i == layer) for i, units in enumerate(SMALL)))
+        with pytest.raises(
+            RunError, match=r"expected at most LayerSizes\(first=24.*has LayerSizes"
+        ):
             give_weights(network, random_policy(wider))
     with pytest.raises(RunError, match="the policy reads the board, this run does not"):
-        give_weights(network, random_policy(sees_board=True))
+        give_weights(network, random_policy(uses_board_features=True))
 
 
 def test_a_network_made_by_hand_says_what_it_was_made_to_say() -> None:
     boards, states, legal = decisions(games=8, most=12)
     logits, values = counting_policy(outlook=3.0).evaluate(boards, states, legal)
-    outlook = inputs_of(boards, states, legal)[0][:, OUTLOOK : OUTLOOK + N_ACTIONS]
+    outlook = inputs_of(boards, states, legal)[0][
+        :, AFTERSTATE_VALUES : AFTERSTATE_VALUES + N_ACTIONS
+    ]
     assert logits[rows(legal)] == pytest.approx(3.0 * outlook[rows(legal)])
     weights = load_weights().mean(axis=0)
     for i, player in enumerate(states["player"]):
@@ -147,10 +155,10 @@ def test_a_network_made_by_hand_says_what_it_was_made_to_say() -> None:
         assert values[i] == pytest.approx(np.tanh(ahead @ weights / 20), abs=1e-5)
 
 
-@pytest.mark.parametrize("sees_board", [False, True])
-def test_many_positions_are_as_each_alone(sees_board: bool, met: Any) -> None:
+@pytest.mark.parametrize("uses_board_features", [False, True])
+def test_many_positions_are_as_each_alone(uses_board_features: bool, met: Any) -> None:
     _, states, legal, which = met
-    policy = random_policy(sees_board=sees_board)
+    policy = random_policy(uses_board_features=uses_board_features)
     _, values = check_repeatable(lambda *asked: policy.evaluate(*asked[:3]), *met[:3], every=3)[0]
     other = POOL.records[(which + 1) % len(POOL)]
     assert (policy.evaluate(other, states, legal)[1] != values).mean() > 0.9
@@ -189,7 +197,9 @@ def test_temperature_zero_takes_the_likeliest_legal_action() -> None:
     boards, states, legal = decisions(BOARDS)
     policy = random_policy()
     logits, _ = policy.evaluate(boards, states, legal)
-    chosen = PolicyAgent.of(policy, "p").act(boards, states, legal, np.zeros(len(legal), np.uint64))
+    chosen = PolicyAgent.from_policy(policy, "p").act(
+        boards, states, legal, np.zeros(len(legal), np.uint64)
+    )
     assert (chosen == logits.argmax(axis=1)).all()
 
 
@@ -202,7 +212,9 @@ def test_temperature_samples_from_the_softmax(temperature: float) -> None:
     _, legal = a_decision()
     weights = np.exp(biases[legal].astype(float) / temperature)
     shares = weights / weights.sum()
-    counts = np.bincount(draws(PolicyAgent.of(policy, "p", temperature), n), minlength=N_ACTIONS)
+    counts = np.bincount(
+        draws(PolicyAgent.from_policy(policy, "p", temperature), n), minlength=N_ACTIONS
+    )
     assert counts.sum() == counts[legal].sum()
     spread = np.sqrt(n * shares * (1 - shares))
     assert (np.abs(counts[legal] - n * shares) < 4.5 * spread).all()
@@ -215,32 +227,36 @@ def test_an_action_that_is_not_legal_is_never_chosen() -> None:
     policy.tensors["action.bias"][:] = 1e6
     policy.tensors["action.bias"][legal] = -1e6
     for temperature in (0.0, 1.0, 10.0):
-        chosen = draws(PolicyAgent.of(policy, "p", temperature), 500)
+        chosen = draws(PolicyAgent.from_policy(policy, "p", temperature), 500)
         assert set(chosen.tolist()) <= set(legal)
 
 
 # Files
 
 
-@pytest.mark.parametrize("sees_board", [False, True])
-def test_a_policy_comes_back_from_its_file(tmp_path: Path, sees_board: bool, met: Any) -> None:
+@pytest.mark.parametrize("uses_board_features", [False, True])
+def test_a_policy_comes_back_from_its_file(
+    tmp_path: Path, uses_board_features: bool, met: Any
+) -> None:
     boards, states, legal, _ = met
-    policy, path = random_policy(sees_board=sees_board), tmp_path / "policy"
+    policy, path = random_policy(uses_board_features=uses_board_features), tmp_path / "policy"
     policy.save(path)
     loaded = Policy.load(path)
     assert loaded.training == policy.training == {"maker": "tests"}
-    assert (loaded.sizes, loaded.sees_board) == (SMALL, sees_board)
-    assert {name: t.shape for name, t in loaded.tensors.items()} == shapes_of(SMALL, sees_board)
+    assert (loaded.sizes, loaded.uses_board_features) == (SMALL, uses_board_features)
+    assert {name: t.shape for name, t in loaded.tensors.items()} == tensor_shapes(
+        SMALL, uses_board_features
+    )
     assert all((loaded.tensors[name] == policy.tensors[name]).all() for name in policy.tensors)
     keys = np.zeros(len(states), np.uint64)
     actions = make(f"policy:{path}").act(boards, states, legal, keys)
-    assert (actions == PolicyAgent.of(policy, "p").act(boards, states, legal, keys)).all()
+    assert (actions == PolicyAgent.from_policy(policy, "p").act(boards, states, legal, keys)).all()
 
 
 def test_a_policy_file_is_the_same_bytes_every_time(policy_file: Path, tmp_path: Path) -> None:
     files = {policy_file.read_bytes()}
     for i in range(3):
-        random_policy(sees_board=True).save(tmp_path / f"{i}")
+        random_policy(uses_board_features=True).save(tmp_path / f"{i}")
         files.add((tmp_path / f"{i}").read_bytes())
     Policy.load(policy_file).save(tmp_path / "again")
     files.add((tmp_path / "again").read_bytes())
@@ -360,13 +376,14 @@ def test_a_policy_with_other_tensors_is_refused(policy_file: Path, what: str) ->
 
 def test_layers_without_a_unit_are_refused(policy_file: Path) -> None:
     none = {
-        name: np.zeros(s, np.float32) for name, s in shapes_of(Sizes(0, 0, 0, 0, 0), True).items()
+        name: np.zeros(s, np.float32)
+        for name, s in tensor_shapes(LayerSizes(0, 0, 0, 0, 0), True).items()
     }
     rewritten(policy_file, tensors=lambda t: none)
     assert "expected layers of one unit or more, got (0, 0, 0, 0, 0)" in refusal(policy_file)
 
 
-@pytest.mark.parametrize("name", sorted(shapes_of(SMALL, True)))
+@pytest.mark.parametrize("name", sorted(tensor_shapes(SMALL, True)))
 def test_weights_that_could_pass_the_largest_number_are_refused(
     policy_file: Path, name: str
 ) -> None:
@@ -401,7 +418,7 @@ def test_the_least_logits_choose_a_legal_action(temperature: float) -> None:
     boards, states, legal = decisions(BOARDS)
     policy = random_policy()
     policy.tensors["action.bias"][:] = -1e9
-    agent = PolicyAgent.of(policy, "policy:low", temperature)
+    agent = PolicyAgent.from_policy(policy, "policy:low", temperature)
     chosen = agent.act(boards, states, legal, np.arange(len(states), dtype=np.uint64))
     assert rows(legal)[np.arange(len(chosen)), chosen].all()
 
@@ -422,7 +439,7 @@ def test_a_file_as_large_as_a_disk_is_refused_and_the_widest_network_is_not(
 ) -> None:
     os.truncate(policy_file, 2**40)
     assert "too large: expected at most 96 MiB" in refusal(policy_file)
-    random_policy(Sizes.of_width(MAX_WIDTH)).save(tmp_path / "wide")
+    random_policy(LayerSizes.of_width(MAX_WIDTH)).save(tmp_path / "wide")
     assert Policy.load(tmp_path / "wide").sizes == (4096, 1024, 512, 4096, 1024)
 
 

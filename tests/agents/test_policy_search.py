@@ -14,11 +14,11 @@ from solved import best, decides_twice, last_positions, positions_behind, solve
 
 from tokaido_env import Game
 from tokaido_env.agents import make, search as searches
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.inference import Network, Positions
-from tokaido_env.agents.policy import Policy, PolicyAgent, shapes_of
-from tokaido_env.agents.search import Found, PolicySearchAgent
-from tokaido_env.agents.search_config import led_plan
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.inference import Network, PositionBatch
+from tokaido_env.agents.policy import Policy, PolicyAgent, tensor_shapes
+from tokaido_env.agents.search import PolicySearchAgent, SearchResult
+from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.agents.search_tree import Tree, make_trees
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import N_ACTIONS
@@ -31,20 +31,22 @@ DECIDES = next(feature.start for feature in FEATURES if feature.name == "decides
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "search.json"
 
 
-def search(network: Network, sims: int, boards: Any, states: Any, legal: Any, keys: Any) -> Found:
+def search(
+    network: Network, sims: int, boards: Any, states: Any, legal: Any, keys: Any
+) -> SearchResult:
     """What the search by a network tells of n positions, as agents search by default."""
-    positions = Positions(boards, guides_of(boards), states, legal)
-    return searches.search(network, led_plan(sims), positions, keys)
+    positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
+    return searches.search(network, network_search_config(sims), positions, keys)
 
 
-def searched(policy: Policy, sims: int, game: Game, states: Any = None) -> Found:
+def searched(policy: Policy, sims: int, game: Game, states: Any = None) -> SearchResult:
     """What the search tells of one game."""
     legal, key = np.array([game.legal_mask], np.uint64), np.array([KEY], np.uint64)
     states = game.state if states is None else states
     return search(policy.network(), sims, game.boards, states, legal, key)
 
 
-def same(one: Found, other: Found) -> bool:
+def same(one: SearchResult, other: SearchResult) -> bool:
     return all((a == b).all() for a, b in zip(one, other, strict=True))
 
 
@@ -145,7 +147,9 @@ def test_as_it_was_before_dice_were_stratified(board: str) -> None:
     """By plain priors and drawn dice the actions of that version: what has changed is those two."""
     boards, states, legal = decisions((board,), games=16, most=8)
     keys = np.random.default_rng(14).integers(2**64, size=len(states), dtype=np.uint64)
-    agent = PolicySearchAgent.of(random_policy(), "p", led_plan(100, temperature=1, dice="drawn"))
+    agent = PolicySearchAgent.from_policy(
+        random_policy(), "p", network_search_config(100, temperature=1, dice="drawn")
+    )
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     assert agent.act(boards, states, legal, keys).tolist() == golden[f"random_policy {board}"]
 
@@ -157,13 +161,15 @@ def test_the_temperature_divides_the_logits(monkeypatch: pytest.MonkeyPatch) -> 
         made.append(make_trees(threads, nodes, priors=priors))
         return made[-1]
 
-    monkeypatch.setattr(searches, "kept_trees", kept)
+    monkeypatch.setattr(searches, "cached_trees", kept)
     (boards, states, legal), policy = decisions(most=4), random_policy()
     logits, _ = policy.evaluate(boards, states, legal)
     for i in range(len(states)):
         one = slice(i, i + 1)
         for temperature in (0.5, 1.0, 1.5):
-            agent = PolicySearchAgent.of(policy, "p", led_plan(1, temperature))
+            agent = PolicySearchAgent.from_policy(
+                policy, "p", network_search_config(1, temperature)
+            )
             agent.act(boards[one], states[one], legal[one], np.array([3], np.uint64))
             tree = made.pop()
             moves = tree.edges["move"][0][: tree.nodes["edges"][0, 0]]
@@ -173,7 +179,7 @@ def test_the_temperature_divides_the_logits(monkeypatch: pytest.MonkeyPatch) -> 
 
 def telling(decision: float, chance: float) -> Policy:
     """A policy whose value is one number at decisions, another at chance."""
-    tensors = {name: np.zeros(shape, np.float32) for name, shape in shapes_of(SMALL).items()}
+    tensors = {name: np.zeros(shape, np.float32) for name, shape in tensor_shapes(SMALL).items()}
     tensors["trunk.0.weight"][SMALL.first, DECIDES] = 1.0
     tensors["value.0.weight"][0, 0] = 1.0
     tensors["value.1.bias"][0] = np.arctanh(chance)
@@ -196,8 +202,10 @@ def test_a_simulation_ends_at_chance_or_behind_it(chance: str, wanted: float) ->
             after.play(actions[0])  # that of equal odds which is tried first
             if len(actions) > 1 and after.phase in CHANCE_PHASES:
                 legal = np.array([game.legal_mask], np.uint64)
-                position = Positions(game.boards, guides_of(game.boards), game.state, legal)
-                plan = led_plan(1, chance=chance)
+                position = PositionBatch(
+                    game.boards, eval_tables_of(game.boards), game.state, legal
+                )
+                plan = network_search_config(1, chance=chance)
                 found = searches.search(network, plan, position, np.ones(1, np.uint64))
                 assert found.actions[0] == actions[0]
                 assert abs(found.values[0]) == pytest.approx(wanted, abs=1e-6)
@@ -238,7 +246,7 @@ def test_the_shipped_networks_play_what_they_played_when_they_were_made(
 
 def test_the_luck_of_the_search_is_of_its_key_and_not_of_the_game() -> None:
     game = Game(seed=5)
-    agent = PolicySearchAgent.of(random_policy(), "p", 60)
+    agent = PolicySearchAgent.from_policy(random_policy(), "p", 60)
     first, second = game.copy(luck="fresh", seed=1), game.copy(luck="fresh", seed=2)
     keys = np.arange(40, dtype=np.uint64)
     legal = np.full(40, game.legal_mask, np.uint64)
@@ -284,8 +292,8 @@ def test_two_nodes_for_each_simulation_are_memory_enough(
             whole.size, whole.luck, *(array[:, : array.shape[1] // 2] for array in whole[2:])
         )
 
-    monkeypatch.setattr(searches, "kept_trees", guarded)
-    monkeypatch.setattr(searches, "_NODES_PER_LED_SIM", 2)
+    monkeypatch.setattr(searches, "cached_trees", guarded)
+    monkeypatch.setattr(searches, "_NODES_PER_NETWORK_SIM", 2)
     network = random_policy().network()
     boards, states, legal = decisions(most=40)
     for i in range(len(states)):
@@ -305,5 +313,8 @@ def test_two_nodes_for_each_simulation_are_memory_enough(
 def test_it_beats_the_policy_that_leads_it() -> None:
     """One to which all actions are alike: what the search adds is its own."""
     policy = counting_policy(outlook=0.0)
-    search_by, alone = PolicySearchAgent.of(policy, "search", 32), PolicyAgent.of(policy, "policy")
+    search_by, alone = (
+        PolicySearchAgent.from_policy(policy, "search", 32),
+        PolicyAgent.from_policy(policy, "policy"),
+    )
     assert play_match(search_by, alone, 20, seed=1).score > 0.9

@@ -15,7 +15,7 @@ from positions import shikoku_data, write_board
 from tokaido_env import Game
 from tokaido_env.agent import AgentAdapter
 from tokaido_env.agents import AgentError, make
-from tokaido_env.agents.python_agent import GameAt, PerGameAdapter
+from tokaido_env.agents.python_agent import GameFromState, PerGameAdapter
 from tokaido_env.agents.registry import Parameter
 from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.arena.tournament import play_match
@@ -109,7 +109,7 @@ def test_the_game_that_is_shown_can_be_tried_out() -> None:
         tried.play(tried.legal_actions()[0])
     assert game.to_dict() == before
     for other in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
-        assert isinstance(other, GameAt)
+        assert isinstance(other, GameFromState)
         assert other == game
     assert game.record().start == before
 

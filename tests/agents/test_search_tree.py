@@ -9,8 +9,8 @@ import pytest
 from positions import some_move
 
 from tokaido_env import Board, Game
-from tokaido_env.agents.search_tree import _settle_stratified, stratified_roll
-from tokaido_env.agents.selection import _root_of_log
+from tokaido_env.agents.search_tree import _resolve_chance_stratified, stratified_roll
+from tokaido_env.agents.selection import _sqrt_log
 from tokaido_env.core.constants import ARTIST, MERCHANT, PILGRIM
 from tokaido_env.core.jit import entry
 from tokaido_env.core.rng import LUCK, hash_bits, init_luck, outcome_of_roll
@@ -33,7 +33,7 @@ def _rolls(keys: Any, number: int, out: Any) -> None:
 def _settled(boards: Any, states: Any, lucks: Any, keys: Any, number: int) -> None:
     for i in range(len(states)):
         init_luck(lucks[i], hash_bits(keys[i], 0, 0, number))
-        _settle_stratified(boards[0], states[i], lucks[i], keys[i], number)
+        _resolve_chance_stratified(boards[0], states[i], lucks[i], keys[i], number)
 
 
 @entry
@@ -46,7 +46,7 @@ def _outcomes(boards: Any, states: Any, out: Any, weights: Any) -> int:
 @entry
 def _roots(visits: Any, out: Any) -> None:
     for i in range(len(visits)):
-        out[i] = _root_of_log(visits[i])
+        out[i] = _sqrt_log(visits[i])
 
 
 def keys_of(n: int) -> npt.NDArray[np.uint64]:

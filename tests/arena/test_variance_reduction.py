@@ -8,7 +8,7 @@ import pytest
 from matches import lucky
 
 from tokaido_env import Board, Game
-from tokaido_env.agents.eval_tables import guides_of
+from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.heuristic import SCRATCH
 from tokaido_env.arena.match import adjusted_score
 from tokaido_env.arena.variance_reduction import _surprise
@@ -20,14 +20,16 @@ BOARD = Board.load()
 
 
 @entry
-def surprise(boards: Any, guides: Any, states: Any, outcome: int, room: Any, scratch: Any) -> float:
-    return _surprise(boards[0], guides[0], states[0], outcome, room[:2], room[2], scratch[0])
+def surprise(
+    boards: Any, eval_tables: Any, states: Any, outcome: int, room: Any, scratch: Any
+) -> float:
+    return _surprise(boards[0], eval_tables[0], states[0], outcome, room[:2], room[2], scratch[0])
 
 
 def test_the_surprises_of_an_outcome_cancel_by_its_odds() -> None:
     room = np.zeros(MAX_OUTCOMES, np.int64), np.zeros(MAX_OUTCOMES, np.float32)
     room, scratch = (*room, np.zeros((2, 6), np.int64)), np.zeros(1, SCRATCH)
-    guides, seen = guides_of(BOARD.record), set()
+    eval_tables, seen = eval_tables_of(BOARD.record), set()
     for seed in range(4):
         game, rng = Game(seed=seed, chance="explicit"), np.random.default_rng(seed)
         while not game.is_over:
@@ -39,7 +41,7 @@ def test_the_surprises_of_an_outcome_cancel_by_its_odds() -> None:
                 total = 0.0
                 for label, chance in game.outcomes():
                     outcome = outcome_of(game, label)
-                    each = surprise(BOARD.record, guides, game.state, outcome, room, scratch)
+                    each = surprise(BOARD.record, eval_tables, game.state, outcome, room, scratch)
                     total += chance * each
                 assert total == pytest.approx(0, abs=1e-6)
                 seen.add(game.phase)

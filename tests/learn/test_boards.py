@@ -59,7 +59,7 @@ def test_only_a_network_that_reads_the_board_learns_what_depends_on_it() -> None
 
 def test_a_run_on_a_pool_reads_the_board_and_its_policy_plays(finished: Path) -> None:
     policy = Policy.load(finished / "last")
-    assert policy.sees_board
+    assert policy.uses_board_features
     assert np.abs(policy.tensors["board.weight"]).max() > 0
     assert not Policy.load(finished / "policies" / "000000000").tensors["board.weight"].any()
     assert policy.training["board"] == {
@@ -88,7 +88,7 @@ def test_a_policy_tells_whether_it_was_trained_on_boards_to_measure_on(
     runs.begin(tmp_path / "run", PpoSettings(**VALUES | {"board": board}))
     assert runs.train(tmp_path / "run")
     assert Policy.load(tmp_path / "run").training["board"]["splits"] == splits
-    assert Policy.load(tmp_path / "run").sees_board == (board == "family:valid/3")
+    assert Policy.load(tmp_path / "run").uses_board_features == (board == "family:valid/3")
 
 
 def test_a_run_that_starts_from_a_policy_that_reads_no_board_begins_as_that_policy(

@@ -12,7 +12,7 @@ import torch
 from networks import SMALL
 from torch.optim import Adam
 
-from tokaido_env.agents.network_inputs import N_INPUTS, N_RESULT
+from tokaido_env.agents.network_inputs import N_AFTERSTATE, N_INPUTS
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.learn import checkpoint
 from tokaido_env.learn.checkpoint import (
@@ -35,7 +35,7 @@ def learner() -> Learner:
 
 def update(network: PolicyNetwork, optimizer: Adam) -> None:
     """A gradient step on positions drawn from PyTorch's random state."""
-    moves = Moves(torch.rand(8, N_RESULT), torch.arange(8) % 4, torch.randint(N_ACTIONS, (8,)))
+    moves = Moves(torch.rand(8, N_AFTERSTATE), torch.arange(8) % 4, torch.randint(N_ACTIONS, (8,)))
     scores, values, _ = network(torch.rand(4, N_INPUTS), moves)
     optimizer.zero_grad()
     (scores.square().sum() + values.sum()).backward()

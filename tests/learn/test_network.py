@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from networks import SMALL, decisions, inputs_of, random_policy
 
-from tokaido_env.agents.policy import Sizes, shapes_of
+from tokaido_env.agents.policy import LayerSizes, tensor_shapes
 from tokaido_env.learn.network import (
     VALUE_AGAINST,
     Moves,
@@ -31,7 +31,7 @@ def test_an_exported_network_comes_back_with_the_same_outputs() -> None:
     network, other = PolicyNetwork(SMALL), PolicyNetwork(SMALL)
     policy = frozen(network, {"steps": 3})
     assert policy.training == {"steps": 3}
-    assert {name: t.shape for name, t in policy.tensors.items()} == shapes_of(SMALL)
+    assert {name: t.shape for name, t in policy.tensors.items()} == tensor_shapes(SMALL)
     ask = asked(games=8)
     with torch.no_grad():
         before = [part.clone() for part in ask(network)[:2]]
@@ -54,7 +54,7 @@ def test_many_positions_give_the_same_gradients_each_time() -> None:
     """More than PyTorch leaves to one thread; without `repeatable` some of ten would differ."""
     ask = asked(games=64, most=2000)
     torch.manual_seed(0)
-    network = PolicyNetwork(Sizes())
+    network = PolicyNetwork(LayerSizes())
 
     def gradients() -> list[bytes]:
         network.zero_grad()

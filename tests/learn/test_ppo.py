@@ -17,7 +17,7 @@ from short_run import VALUES, contents, metrics
 from stable_baselines3.common.callbacks import BaseCallback
 
 from tokaido_env import Game
-from tokaido_env.agents.network_inputs import MOST_LEGAL, N_INPUTS, N_RESULT
+from tokaido_env.agents.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS
 from tokaido_env.agents.policy import Policy
 from tokaido_env.arena.executors import SerialExecutor
 from tokaido_env.core.actions import N_ACTIONS
@@ -88,10 +88,10 @@ def test_the_learner_sees_what_the_network_reads(settings: PpoSettings) -> None:
         boards |= set(board.tolist())
         inputs, results = inputs_of(pool.records[board], batch.states, batch.legal)
         assert (observation[:, :N_INPUTS] == inputs).all()
-        rows = observation[:, RESULTS].reshape(-1, MOST_LEGAL, N_RESULT)
+        rows = observation[:, RESULTS].reshape(-1, MAX_LEGAL, N_AFTERSTATE)
         counts = masks.sum(axis=1, keepdims=True)
-        assert (rows[np.arange(MOST_LEGAL) < counts] == results).all()
-        assert not rows[np.arange(MOST_LEGAL) >= counts].any()
+        assert (rows[np.arange(MAX_LEGAL) < counts] == results).all()
+        assert not rows[np.arange(MAX_LEGAL) >= counts].any()
         assert (observation[:, LEGAL] == masks).all()
         assert (observation[:, :N_FEATURES] == seen).all()
         assert (observation[:, SELF_PLAY_AT] == 0).all()

@@ -25,7 +25,7 @@ from short_run import SHORT, VALUES, contents, metrics, words_of
 from signed import write_state
 
 from tokaido_env.agents import Policy, make
-from tokaido_env.agents.policy import Sizes
+from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.arena.ladder import LADDER
 from tokaido_env.cli.train import main
 from tokaido_env.learn import checkpoint, run as runs
@@ -427,10 +427,10 @@ def test_a_policy_of_another_size_is_refused_before_anything_is_made(
     method: str, tmp_path: Path, capsys: Output
 ) -> None:
     start = tmp_path / "start"
-    random_policy(Sizes(64, 16, 8, 64, 16)).save(start)
+    random_policy(LayerSizes(64, 16, 8, 64, 16)).save(start)
     words = words_of(SHORT[method])
     assert main(["--run", str(tmp_path / "run"), *words, "--start-from", str(start)]) == 1
-    assert "start_from: expected at most Sizes(first=" in refusal(capsys)
+    assert "start_from: expected at most LayerSizes(first=" in refusal(capsys)
     assert not (tmp_path / "run").exists()
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from tokaido_env import Batch
-from tokaido_env.agents.network_inputs import viewer
-from tokaido_env.agents.policy import Policy, PolicyAgent, Sizes
+from tokaido_env.agents.network_inputs import active_seat
+from tokaido_env.agents.policy import LayerSizes, Policy, PolicyAgent
 from tokaido_env.arena.tournament import play_match
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.jit import entry
@@ -25,7 +25,7 @@ from tokaido_env.learn.settings import SelfPlaySettings
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.learn.update import minibatches, targets_of, update
 
-SMALL = Sizes(16, 8, 4, 16, 8)
+SMALL = LayerSizes(16, 8, 4, 16, 8)
 TINY = SelfPlaySettings(seed=3, updates=1, games=16, minibatch_size=256, width=8, snapshot_every=3)
 
 
@@ -36,7 +36,7 @@ def train(folder: Path, settings: SelfPlaySettings) -> Policy:
     return Policy.load(folder / "last")
 
 
-def network_of(pool: BoardPool, sizes: Sizes = SMALL) -> PolicyNetwork:
+def network_of(pool: BoardPool, sizes: LayerSizes = SMALL) -> PolicyNetwork:
     torch.manual_seed(0)
     return PolicyNetwork(sizes, pool.records if len(pool) > 1 else None)
 
@@ -45,7 +45,7 @@ def network_of(pool: BoardPool, sizes: Sizes = SMALL) -> PolicyNetwork:
 def _after(boards: Any, states: Any, action: int) -> int:
     """Carry out an action; return by whom the state is seen if it is at chance then, else -1."""
     apply(boards[0], states[0], action)
-    return int(viewer(states[0])) if is_chance(states[0]) else -1
+    return int(active_seat(states[0])) if is_chance(states[0]) else -1
 
 
 # Games
@@ -56,7 +56,7 @@ def test_what_is_noted_of_games_is_what_was_played() -> None:
     network = network_of(pool)
     played = play_games(network, pool, 12, seed=5)
     d, c = played.decisions, played.chances
-    agent = PolicyAgent.of(frozen(network), "itself", temperature=1.0)
+    agent = PolicyAgent.from_policy(frozen(network), "itself", temperature=1.0)
     batch = Batch(12, pool, observation=None, autoreset=False)
     batch.reset(seed=5)
     row = chance = 0
@@ -170,10 +170,10 @@ def test_self_play_learns_what_wins() -> None:
     """Sixty steps of the optimizer gain clearly on the network that they began with."""
     pool = BoardPool.load("shikoku")
     settings = replace(TINY, games=256, minibatch_size=1024, learning_rate=3e-3)
-    network = network_of(pool, Sizes(32, 16, 8, 32, 16))
+    network = network_of(pool, LayerSizes(32, 16, 8, 32, 16))
     with torch.no_grad():
         network.outlook["weight"].fill_(0.0)  # it knows nothing
-    before = PolicyAgent.of(frozen(network), "before", temperature=1.0)
+    before = PolicyAgent.from_policy(frozen(network), "before", temperature=1.0)
     optimizer = torch.optim.Adam(network.parameters(), settings.learning_rate)
     generator = torch.Generator()
     generator.manual_seed(0)
@@ -181,7 +181,7 @@ def test_self_play_learns_what_wins() -> None:
         played = play_games(network, pool, settings.games, seed=1000 * number)
         losses = update(network, optimizer, played, settings, generator)
     assert losses.value < 0.69  # what is known without looking is log 2
-    after = PolicyAgent.of(frozen(network), "after", temperature=1.0)
+    after = PolicyAgent.from_policy(frozen(network), "after", temperature=1.0)
     assert play_match(after, before, 400, 1, "shikoku").score > 0.65
 
 
@@ -194,7 +194,7 @@ def test_layers_are_as_wide_as_asked_for_and_learn_in_any_precision(
 ) -> None:
     settings = replace(TINY, games=8, second_width=24, move_width=12, precision=precision)
     policy = train(tmp_path / "run", settings)
-    assert policy.sizes == settings.sizes == Sizes(8, 24, 12, 8, 24)
+    assert policy.sizes == settings.sizes == LayerSizes(8, 24, 12, 8, 24)
     before = frozen(PolicyNetwork(settings.sizes)).tensors
     assert all((policy.tensors[name] != tensor).any() for name, tensor in before.items())
 

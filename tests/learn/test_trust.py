@@ -25,7 +25,7 @@ from test_files import held_elsewhere
 
 from tokaido_env.agents import AgentError, make
 from tokaido_env.agents.policy import Policy
-from tokaido_env.agents.registry import check_from_file
+from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.ladder import LADDER, Ladder
 from tokaido_env.learn import metrics, run as runs
 from tokaido_env.learn.run_folder import begin_folder, load_settings, read_config
@@ -200,12 +200,12 @@ def test_policies_of_a_file_lie_in_its_folder(
     (folder / "up").symlink_to(tmp_path)
     monkeypatch.chdir(tmp_path)
     for path in ("theirs/pool/5", "pool/5"):
-        spec = check_from_file(f"policy:{path},temperature=1", "x", folder)
+        spec = check_spec_in_file(f"policy:{path},temperature=1", "x", folder)
         assert isinstance(make(spec).policy, Policy)  # type: ignore[attr-defined]
-    assert check_from_file("policy:theirs/pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
-    assert check_from_file("policy:pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
-    assert check_from_file('policy:"a,b=c"', "x", folder) == f'policy:"{folder}/a,b=c"'
-    assert check_from_file("policy:mine", "x", folder) == f"policy:{folder}/mine"
+    assert check_spec_in_file("policy:theirs/pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
+    assert check_spec_in_file("policy:pool/5", "x", Path("theirs")) == "policy:theirs/pool/5"
+    assert check_spec_in_file('policy:"a,b=c"', "x", folder) == f'policy:"{folder}/a,b=c"'
+    assert check_spec_in_file("policy:mine", "x", folder) == f"policy:{folder}/mine"
     (folder / "loop").symlink_to("loop")
     outside = [str(folder / "pool" / "5"), "theirs/../mine", "link", "run", "up/mine", ".."]
     outside += ["a\x00b", "a\ud800", "loop"]
@@ -213,8 +213,8 @@ def test_policies_of_a_file_lie_in_its_folder(
         for kind in ("policy", "policy_search"):
             spec = f"{kind}:{path}"
             with pytest.raises(AgentError, match=r"x: '.*of its own folder only, by a relative"):
-                check_from_file(spec, "x", folder)
-            assert check_from_file(spec, "x", folder, [spec]) == spec
+                check_spec_in_file(spec, "x", folder)
+            assert check_spec_in_file(spec, "x", folder, [spec]) == spec
 
 
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:

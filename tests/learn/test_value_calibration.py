@@ -87,9 +87,9 @@ def test_games_that_all_end_alike_give_finite_weights() -> None:
     assert np.tanh(units @ found[:-1] + found[-1]).min() > 0.9
 
 
-@pytest.mark.parametrize("sees_board", [False, True])
-def test_units_are_those_of_the_compiled_network(sees_board: bool) -> None:
-    policy = random_policy(sees_board=sees_board)
+@pytest.mark.parametrize("uses_board_features", [False, True])
+def test_units_are_those_of_the_compiled_network(uses_board_features: bool) -> None:
+    policy = random_policy(uses_board_features=uses_board_features)
     boards, states, legal = decisions()
     _, values = policy.evaluate(boards, states, legal)
     units = units_of(policy, BOARD, states, legal)

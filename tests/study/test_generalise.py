@@ -23,7 +23,7 @@ from tokaido_env.study.generalise import Plan, plan, trained_on
 
 def learner(training: Any) -> Agent:
     """A policy whose header says what it was trained on."""
-    return PolicyAgent.of(replace(random_policy(), training=training), "learner")
+    return PolicyAgent.from_policy(replace(random_policy(), training=training), "learner")
 
 
 def on(name: str) -> Agent:

@@ -10,8 +10,8 @@ from processes import ROOT
 
 from tokaido_env import Board, Game
 from tokaido_env.agents import Agent, make
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.inference import Positions
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.inference import PositionBatch
 from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.jit import INTERPRETED
 from tokaido_env.core.serialization import state_to_dict
@@ -35,18 +35,18 @@ def hashed(key: int, counter: int) -> int:
     return z ^ z >> 31
 
 
-def positions(most: int = 2) -> tuple[Positions, list[str]]:
+def positions(most: int = 2) -> tuple[PositionBatch, list[str]]:
     boards, states, legal = decisions(BOARDS, games=8, moves=40, most=most)
     known = {Board.load(name).record[0].tobytes(): name for name in BOARDS}
     names = [known[board.tobytes()] for board in boards]
-    return Positions(boards, guides_of(boards), states, legal), names
+    return PositionBatch(boards, eval_tables_of(boards), states, legal), names
 
 
 def keys_for(n: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     return np.random.default_rng(3).integers(2**63, size=n).astype(np.uint64)
 
 
-def played(where: Positions, name: str, i: int, action: int, key: int, agent: Agent) -> Game:
+def played(where: PositionBatch, name: str, i: int, action: int, key: int, agent: Agent) -> Game:
     """The game that a rollout is, one call after the other."""
     board = Board.load(name)
     game = Game.from_dict(state_to_dict(name, board.record[0], where.states[i]), chance="sampled")
@@ -65,13 +65,13 @@ def result(game: Game, seat: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def where() -> tuple[Positions, list[str]]:
+def where() -> tuple[PositionBatch, list[str]]:
     return positions()
 
 
 @pytest.mark.parametrize("spec", ["heuristic", "champion"])
 def test_a_block_is_the_sum_of_games_played_one_by_one(
-    spec: str, where: tuple[Positions, list[str]]
+    spec: str, where: tuple[PositionBatch, list[str]]
 ) -> None:
     there, names = where
     agent, keys = make(spec), keys_for(len(names))
@@ -88,7 +88,7 @@ def test_a_block_is_the_sum_of_games_played_one_by_one(
 
 
 def test_threads_and_the_order_of_blocks_change_nothing(
-    where: tuple[Positions, list[str]],
+    where: tuple[PositionBatch, list[str]],
 ) -> None:
     there, names = where
     keys, rng = keys_for(len(names)), np.random.default_rng(0)

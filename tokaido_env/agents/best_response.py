@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.champion import CHAMPION
-from tokaido_env.agents.opponent_model import model_of
-from tokaido_env.agents.policy import Policy, path_in_spec
-from tokaido_env.agents.search import SearchAgent, led_games_at_once
-from tokaido_env.agents.search_config import led_plan
+from tokaido_env.agents.opponent_model import make_opponent_model
+from tokaido_env.agents.policy import Policy, quote_path
+from tokaido_env.agents.search import SearchAgent, games_per_round
+from tokaido_env.agents.search_config import network_search_config
 from tokaido_env.core.arguments import repr_short
 
 
@@ -33,7 +33,7 @@ class ExploiterAgent(SearchAgent):
     """
 
     def __init__(self, victim: Agent, sims: int = 400) -> None:
-        self.opponent = model_of(victim)
+        self.opponent = make_opponent_model(victim)
         if self.opponent is None:
             raise AgentError(
                 "exploiter: victim: expected an agent whose replies need no search: random, "
@@ -41,6 +41,6 @@ class ExploiterAgent(SearchAgent):
                 f"or policy:PATH[,temperature=T], got {repr_short(victim.spec)}"
             )
         self.network = Policy.load(CHAMPION).network()
-        self.plan = led_plan(sims)
-        self.spec = f"exploiter:{path_in_spec(victim.spec)},sims={sims}"
-        self.games_at_once = led_games_at_once(sims)
+        self.config = network_search_config(sims)
+        self.spec = f"exploiter:{quote_path(victim.spec)},sims={sims}"
+        self.games_at_once = games_per_round(sims, network=True)

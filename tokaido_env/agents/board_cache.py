@@ -12,9 +12,9 @@ import numpy.typing as npt
 from tokaido_env.core.jit import entry, index, int64, kernel
 from tokaido_env.core.state import BOARD
 
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 """Of a table and the boards it knows: more, and all are forgotten, but for those of a call that has
-more by itself. A pool of 100,000 boards fits: 103 MB, and 74 MB of `GUIDE` or 102 MB of what a
+more by itself. A pool of 100,000 boards fits: 103 MB, and 74 MB of tables or 102 MB of what a
 network of 256 units reads of them. It is taken as boards are met."""
 
 _FIRST = 16
@@ -28,10 +28,10 @@ _KEY = np.dtype([("words", "<u8", _WORDS), ("rest", "u1", BOARD.itemsize - 8 * _
 _FACTORS = np.random.default_rng(0).integers(2**63, size=_WORDS, dtype=np.uint64) * 2 + 1
 _FACTORS.flags.writeable = False
 
-Make = Callable[[npt.NDArray[np.void]], npt.NDArray[Any]]
+MakeRows = Callable[[npt.NDArray[np.void]], npt.NDArray[Any]]
 
 
-class ByBoard:
+class BoardCache:
     """A table with a row for each board that was met, made when it is met first.
 
     A row may follow from its board only, so that it is the same whatever else is kept.
@@ -42,13 +42,13 @@ class ByBoard:
         dtype: of the table.
     """
 
-    def __init__(self, make: Make, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
+    def __init__(self, make: MakeRows, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
         self._new = make, shape, dtype
         self._lock = threading.Lock()
         self._begin(_FIRST)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ByBoard, self._new  # a copy has a lock of its own, and begins anew
+        return BoardCache, self._new  # a copy has a lock of its own, and begins anew
 
     def rows(self, boards: npt.NDArray[np.void]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return a table and which of its rows each board has.
@@ -94,7 +94,7 @@ class ByBoard:
     def _make_room(self, boards: int) -> None:
         """Make room for so many more: in new arrays, for the old ones may be read meanwhile."""
         known, table, made = self._known, self._table, self._made
-        most = MOST_BYTES // self._bytes_a_board()
+        most = MAX_BYTES // self._bytes_a_board()
         wanted = made + boards
         if wanted > most:
             self._begin(max(most, boards))
@@ -134,7 +134,7 @@ def _find_rows(keys: Any, known: Any, slots: Any, factors: Any, count: Any, whic
     """
     for i in range(len(keys)):
         slot = _hash(keys[i]["words"], factors) % len(slots)
-        while slots[slot] >= 0 and not _alike(keys[i], known[slots[slot]]):
+        while slots[slot] >= 0 and not _same_board(keys[i], known[slots[slot]]):
             slot = (slot + 1) % len(slots)
         if slots[slot] < 0:
             if count[0] == len(known):
@@ -155,7 +155,7 @@ def _hash(words: Any, factors: Any) -> int:
 
 
 @kernel
-def _alike(one: Any, other: Any) -> bool:
+def _same_board(one: Any, other: Any) -> bool:
     for k in range(_WORDS):
         if one["words"][k] != other["words"][k]:
             return False

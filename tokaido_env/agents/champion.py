@@ -12,7 +12,7 @@ from typing import Any
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.policy import Policy, PolicyAgent
 from tokaido_env.agents.search import PolicySearchAgent
-from tokaido_env.agents.search_config import in_spec, led_plan
+from tokaido_env.agents.search_config import config_to_spec, network_search_config
 
 _FOLDER = Path(__file__).resolve().parent
 
@@ -40,8 +40,10 @@ def make_generalist(sims: int | None = None, **options: Any) -> Agent:
 
 def _made(name: str, path: Path, sims: int | None, options: dict[str, Any]) -> Agent:
     if sims is not None:
-        plan = led_plan(sims, **options)
-        return PolicySearchAgent.of(Policy.load(path), f"{name}:{in_spec(plan)}", plan)
+        config = network_search_config(sims, **options)
+        return PolicySearchAgent.from_policy(
+            Policy.load(path), f"{name}:{config_to_spec(config)}", config
+        )
     if options:
         raise AgentError(f"{name}: {' and '.join(options)}: expected together with sims=N")
-    return PolicyAgent.of(Policy.load(path), name)
+    return PolicyAgent.from_policy(Policy.load(path), name)

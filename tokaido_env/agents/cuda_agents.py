@@ -19,10 +19,17 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from tokaido_env.agents.eval_tables import GUIDE, guides_of
+from tokaido_env.agents.eval_tables import EVAL_TABLES, eval_tables_of
 from tokaido_env.agents.heuristic import SCRATCH, best_action
-from tokaido_env.agents.inference import Position, Weights, Workspace, chosen, forward, sizes_of
-from tokaido_env.agents.network_inputs import MOST_LEGAL
+from tokaido_env.agents.inference import (
+    PositionRow,
+    Weights,
+    Workspace,
+    choose_action,
+    forward,
+    workspace_sizes,
+)
+from tokaido_env.agents.network_inputs import MAX_LEGAL
 from tokaido_env.agents.policy import Policy
 from tokaido_env.core.actions import N_ACTIONS, NO_ACTION
 from tokaido_env.core.aligned_dtypes import aligned
@@ -45,12 +52,16 @@ class CudaHeuristic:
 
     def __init__(self, batch: CudaBatch) -> None:
         self._batch = batch
-        self._guides = cuda.to_device(guides_of(batch.host().boards).astype(aligned(GUIDE)))
+        self._eval_tables = cuda.to_device(
+            eval_tables_of(batch.host().boards).astype(aligned(EVAL_TABLES))
+        )
         self._moves = cuda.device_array(len(batch), np.int64)
 
     def decide(self) -> Any:
         """Return its move in each game, int64 (n,) on the GPU; NO_MOVE where nothing is legal."""
-        launch(choose_by_heuristic, len(self._batch), self._batch.games, self._guides, self._moves)
+        launch(
+            choose_by_heuristic, len(self._batch), self._batch.games, self._eval_tables, self._moves
+        )
         return self._moves
 
 
@@ -70,8 +81,8 @@ class CudaPolicy:
     def __init__(self, batch: CudaBatch, policy: Policy, temperature: float = 0.0) -> None:
         self._batch, self.temperature = batch, float(temperature)
         boards = batch.host().boards
-        self._guides = cuda.to_device(guides_of(boards).astype(aligned(GUIDE)))
-        weights, rows = policy.network().on(boards)
+        self._eval_tables = cuda.to_device(eval_tables_of(boards).astype(aligned(EVAL_TABLES)))
+        weights, rows = policy.network().for_boards(boards)
         one = (
             weights.first_bias if name == "first_bias" else array[:1]
             for name, array in weights._asdict().items()
@@ -88,19 +99,19 @@ class CudaPolicy:
         n, room = len(self._batch), len(self._workspaces.units)
         for first in range(0, n, room):
             launch(
-                *(choose_by_network, min(room, n - first), self._batch.games, self._guides),
+                *(choose_by_network, min(room, n - first), self._batch.games, self._eval_tables),
                 *(self._rows, self._weights, self._workspaces, first, self.temperature),
                 *(self.logits, self.values, self._moves),
             )
         return self._moves
 
 
-def choose_by_heuristic(games: Games, guides: Any, moves: Any) -> None:
+def choose_by_heuristic(games: Games, eval_tables: Any, moves: Any) -> None:
     """Write the heuristic's move in each game.
 
     Args:
         games: all of them.
-        guides: twins of `GUIDE` (b,), of the boards.
+        eval_tables: twins of `EVAL_TABLES` (b,), of the boards.
         moves: int64 (n,).
     """
     i = cuda.grid(1)
@@ -110,13 +121,13 @@ def choose_by_heuristic(games: Games, guides: Any, moves: Any) -> None:
             scratch = cuda.local.array(1, _SCRATCH)
             k = games.episode_info[i]["board"]
             moves[i] = best_action(
-                games.boards[k], guides[k], games.states[i], games.masks[i], scratch[0]
+                games.boards[k], eval_tables[k], games.states[i], games.masks[i], scratch[0]
             )
 
 
 def choose_by_network(
     games: Games,
-    guides: Any,
+    eval_tables: Any,
     rows: Any,
     network: Any,
     workspaces: Any,
@@ -130,7 +141,7 @@ def choose_by_network(
 
     Args:
         games: all of them.
-        guides: twins of `GUIDE` (b,), of the boards.
+        eval_tables: twins of `EVAL_TABLES` (b,), of the boards.
         rows: int64 (b,), of the network's first bias on each board.
         network: `Weights`, of one copy.
         workspaces: `Workspace` with one axis more, first.
@@ -148,27 +159,27 @@ def choose_by_network(
         logits[i, :] = -np.inf
         if games.masks[i] != np.uint64(0):
             k = games.episode_info[i]["board"]
-            position = Position(
-                *(games.boards[k], guides[k], games.states[i], games.masks[i], rows[k])
+            position = PositionRow(
+                *(games.boards[k], eval_tables[k], games.states[i], games.masks[i], rows[k])
             )
             workspace = Workspace(
-                *(0, workspaces.scratch[w], workspaces.layers[w], workspaces.results[w]),
+                *(0, workspaces.scratch[w], workspaces.layers[w], workspaces.afterstates[w]),
                 *(workspaces.units[w], workspaces.values[w], workspaces.logits[w]),
             )
             values[i] = forward(network, position, workspace, logits[i])
             key = decision_key(games.states[i], games.episode_info[i])
-            moves[i] = chosen(logits[i], games.masks[i], key, temperature)
+            moves[i] = choose_action(logits[i], games.masks[i], key, temperature)
 
 
 def _workspaces(weights: Weights, n: int) -> Workspace:
     """Return what forward passes of n positions write to, on the GPU."""
-    layers, widest, result = sizes_of(weights)
+    layers, widest, result = workspace_sizes(weights)
     new = cuda.device_array
     return Workspace(
         copy=new(n, np.int64),
         scratch=new(n, _SCRATCH),
         layers=new((n, layers), np.float32),
-        results=new((n, MOST_LEGAL, result), np.float32),
+        afterstates=new((n, MAX_LEGAL, result), np.float32),
         units=new((n, widest), np.int64),
         values=new((n, widest), np.float32),
         logits=new((n, N_ACTIONS), np.float32),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.board_cache import ByBoard
+from tokaido_env.agents.board_cache import BoardCache
 from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.constants import (
@@ -68,7 +68,7 @@ N_TERMS = len(TERMS)
 WEIGHTS_FILE = Path(__file__).resolve().parent / "heuristic.toml"
 
 # What the evaluation reads beside the board: its weights, and tables derived from the board.
-GUIDE = np.dtype(
+EVAL_TABLES = np.dtype(
     [
         ("weights", "<i2", (2, N_TERMS)),  # opening, ending, in WEIGHT_UNIT
         ("gift_faces", "i1", (2, MAX_DIE + 1, 8, 4)),  # [inspired, die, area, icon]: 6 = in reach
@@ -113,48 +113,50 @@ def load_weights(path: Path = WEIGHTS_FILE) -> npt.NDArray[np.float32]:
     return np.array([table[name] for name in _NAMES], np.float32).T.copy()
 
 
-def guides_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return what the evaluation reads on each of the boards, `BOARD` (b,): `GUIDE` (b,)."""
-    table, which = _GUIDES.rows(boards)
+def eval_tables_of(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Return what the evaluation reads on each of the boards, `BOARD` (b,): `EVAL_TABLES` (b,)."""
+    table, which = _CACHE.rows(boards)
     return table[which[0] :][:1] if len(which) == 1 else copy_rows(table, which)
 
 
-def guide_of(board: Board, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.void]:
-    """Return what the evaluation reads on a board: `GUIDE` (1,).
+def eval_tables_with_weights(
+    board: Board, weights: npt.NDArray[np.float32]
+) -> npt.NDArray[np.void]:
+    """Return what the evaluation reads on a board: `EVAL_TABLES` (1,).
 
     Args:
         board: the board.
         weights: float32 (2, N_TERMS).
     """
-    guide = np.zeros(1, GUIDE)
-    _fill_tables(board.record, guide)
-    guide["weights"] = np.rint(weights / WEIGHT_UNIT)
-    return guide
+    tables = np.zeros(1, EVAL_TABLES)
+    _fill_tables(board.record, tables)
+    tables["weights"] = np.rint(weights / WEIGHT_UNIT)
+    return tables
 
 
-def _make_guides(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    guides = np.zeros(len(boards), GUIDE)
-    _fill_tables(boards, guides)
-    guides["weights"] = np.rint(load_weights() / WEIGHT_UNIT)
-    return guides
+def _make_tables(boards: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    eval_tables = np.zeros(len(boards), EVAL_TABLES)
+    _fill_tables(boards, eval_tables)
+    eval_tables["weights"] = np.rint(load_weights() / WEIGHT_UNIT)
+    return eval_tables
 
 
-_GUIDES = ByBoard(_make_guides, (), GUIDE)
+_CACHE = BoardCache(_make_tables, (), EVAL_TABLES)
 
 
 @entry
-def _fill_tables(boards: Any, guides: Any) -> None:
-    """Write what follows from each board, `BOARD` (b,), to guides that are 0, `GUIDE` (b,)."""
+def _fill_tables(boards: Any, eval_tables: Any) -> None:
+    """Fill the tables of boards, `BOARD` (b,) to `EVAL_TABLES` (b,), which are 0 before."""
     for i in range(len(boards)):
-        board, guide = boards[i], guides[i]
+        board, tables = boards[i], eval_tables[i]
         for kind in range(int(board["kinds"])):
             ware, price = int64(board["kind_ware"][kind]), board["kind_price"][kind]
-            guide["best_price"][ware] = max(guide["best_price"][ware], price)
+            tables["best_price"][ware] = max(tables["best_price"][ware], price)
         for die in range(1, MAX_DIE + 1):
             for area in range(len(AREAS)):
-                _fill_gifts(board, die, area, guide["gift_faces"])
+                _fill_gifts(board, die, area, tables["gift_faces"])
             for town in range(len(TOWNS)):
-                _fill_draws(board, die, town, guide)
+                _fill_draws(board, die, town, tables)
 
 
 @kernel
@@ -181,14 +183,14 @@ def _icons_within(board: Row, die: int, area: int) -> tuple[int, int]:
 
 
 @kernel
-def _fill_draws(board: Row, die: int, town: int, guide: Row) -> None:
+def _fill_draws(board: Row, die: int, town: int, tables: Row) -> None:
     """Add what a merchant in a town can draw after a move with a die."""
     mountains = int64(board["town_reach"][die, town]) >> _FIRST_MOUNTAIN
     most = int64(0)
     for mountain in range(len(MOUNTAIN_TOWNS)):
         if mountains >> mountain & 1:
             most = max(most, int64(board["mountain_number"][mountain]))
-    guide["most_drawn"][die, town] = most
+    tables["most_drawn"][die, town] = most
     for room in range(CAPACITY + 1):
         drawn = int64(board["face_count"][MERCHANT, die]) * min(most, room)
-        guide["draw_faces"][room, town] += drawn
+        tables["draw_faces"][room, town] += drawn

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.eval_tables import guides_of
+from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.heuristic import SCRATCH, best_action, evaluate
-from tokaido_env.agents.inference import Positions
+from tokaido_env.agents.inference import PositionBatch
 from tokaido_env.core.bitmask import highest_action
 from tokaido_env.core.constants import Mask, Row
 from tokaido_env.core.jit import int64, kernel, pooled, subroutine
@@ -98,7 +98,7 @@ class ExpectimaxAgent(Agent):
         search, and its value is NaN.
         """
         actions, values = np.empty(len(states), np.int64), np.empty(len(states))
-        positions = Positions(boards, guides_of(boards), states, legal)
+        positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
         for first in range(0, len(states), self.games_at_once):
             part = slice(first, first + self.games_at_once)
             found = actions[part], values[part]
@@ -112,7 +112,7 @@ def _search_each(
     last: int,
     actions: Any,
     values: Any,
-    positions: Positions,
+    positions: PositionBatch,
     keys: Any,
     depth: int,
 ) -> None:
@@ -120,14 +120,14 @@ def _search_each(
     work = np.empty(1, WORK)[0]
     for i in range(first, last):
         which = i if len(positions.boards) > 1 else 0
-        board, guide = positions.boards[which], positions.guides[which]
+        board, tables = positions.boards[which], positions.eval_tables[which]
         state, mask = positions.states[i], positions.legal[i]
-        actions[i], values[i] = _search(board, guide, state, mask, keys[i], depth, work)
+        actions[i], values[i] = _search(board, tables, state, mask, keys[i], depth, work)
 
 
 @subroutine
 def _search(
-    board: Row, guide: Row, position: Row, mask: Mask, key: np.uint64, depth: int, work: Row
+    board: Row, tables: Row, position: Row, mask: Mask, key: np.uint64, depth: int, work: Row
 ) -> tuple[int, float]:
     """Return the best action at a decision, and its value for player_0."""
     if mask & (mask - np.uint64(1)) == np.uint64(0):
@@ -141,8 +141,8 @@ def _search(
     while True:
         node = nodes[at]
         if int(node["leaf"]):
-            value = float(evaluate(board, guide, states[at], work["scratch"]))
-        elif _go_on(board, guide, key, work, at):
+            value = float(evaluate(board, tables, states[at], work["scratch"]))
+        elif _go_on(board, tables, key, work, at):
             at += 1
             continue
         elif at == 0:
@@ -185,25 +185,25 @@ def _enter_chance(board: Row, s: Row, node: Row) -> None:
 
 
 @kernel
-def _go_on(board: Row, guide: Row, key: np.uint64, work: Row, at: int) -> bool:
+def _go_on(board: Row, tables: Row, key: np.uint64, work: Row, at: int) -> bool:
     """Enter the next action or outcome of a row, unless the value is known or a bound."""
     node = work["nodes"][at]
     if node["low"] >= node["high"]:
         return False
     if int(node["player"]) == NO_PLAYER:
         return node["rest"] > 0.0 and _enter_outcome(board, key, work, at)
-    return node["mask"] != np.uint64(0) and _enter_action(board, guide, work, at)
+    return node["mask"] != np.uint64(0) and _enter_action(board, tables, work, at)
 
 
 @subroutine
-def _enter_action(board: Row, guide: Row, work: Row, at: int) -> bool:
+def _enter_action(board: Row, tables: Row, work: Row, at: int) -> bool:
     node = work["nodes"][at]
     s = work["states"][at]
     mask = node["mask"]
     action = highest_action(mask)  # ids ascend with what is best as a rule
     node["mask"] = mask ^ np.uint64(1) << np.uint64(action)
     if int(s["phase"]) == DISCARD and at > 0:
-        action = best_action(board, guide, s, mask, work["scratch"])
+        action = best_action(board, tables, s, mask, work["scratch"])
         node["mask"] = 0
     node["move"] = action
     work["states"][at + 1] = s

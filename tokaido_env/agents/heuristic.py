@@ -5,9 +5,9 @@ numbers. Every term has two weights, one for the opening and one for the ending;
 shift as the nearest end trigger comes closer (a tapered evaluation, as chess programs have). The
 sum is the log-odds of winning. `heuristic.toml` holds the weights, `tune.py` makes them.
 
-    evaluate(board, guide, s, scratch)    the expected result of player_0, in [-1, 1]
+    evaluate(board, tables, s, scratch)    the expected result of player_0, in [-1, 1]
 
-The terms, the weights and what else follows from a board are `guide.py`'s.
+The terms, the weights and what else follows from a board are `tables.py`'s.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.eval_tables import ANY_DIE, N_TERMS, SIXTHS, WEIGHT_UNIT, guides_of
+from tokaido_env.agents.eval_tables import ANY_DIE, N_TERMS, SIXTHS, WEIGHT_UNIT, eval_tables_of
 from tokaido_env.core.bitmask import byte_to_word, highest_action, lowest_action
 from tokaido_env.core.constants import (
     ARTIST,
@@ -52,13 +52,13 @@ from tokaido_env.core.rules import (
 )
 from tokaido_env.core.state import DRAW, EFFECT, OVER, REVEAL, ROLL, STATE
 
-TAPER = 180
+MAX_GAME_PHASE = 180
 """Steps from opening to ending: 9 temple and 6 garden pegs, 60 coins and 10 gifts divide it."""
 
-LAST_TAPER = 170  # before a trigger is pulled
-_TAPER_TEMPLE, _TAPER_GARDEN = TAPER // LAST_TEMPLE, TAPER // LAST_GARDEN
-_TAPER_COINS, _TAPER_GIFTS = TAPER // (10 * LAST_SLAB), TAPER // PAINTINGS
-_ODDS_UNIT = np.float32(WEIGHT_UNIT / TAPER)
+MAX_PHASE_BEFORE_TRIGGER = 170  # before a trigger is pulled
+_TAPER_TEMPLE, _TAPER_GARDEN = MAX_GAME_PHASE // LAST_TEMPLE, MAX_GAME_PHASE // LAST_GARDEN
+_TAPER_COINS, _TAPER_GIFTS = MAX_GAME_PHASE // (10 * LAST_SLAB), MAX_GAME_PHASE // PAINTINGS
+_LOG_ODDS_UNIT = np.float32(WEIGHT_UNIT / MAX_GAME_PHASE)
 
 _FAITH, _COMMERCE, _CULTURE, _TEMPLE, _GARDEN, _GOLD, _GIFTED = range(7)
 _COINS, _WARES, _HELD, _EASEL = range(7, 11)
@@ -84,41 +84,41 @@ class HeuristicAgent(Agent):
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`; nothing in them is random."""
         actions = np.empty(len(states), np.int64)
-        _choose(len(states), actions, boards, guides_of(boards), states, legal)
+        _choose(len(states), actions, boards, eval_tables_of(boards), states, legal)
         return actions
 
 
 @subroutine
-def evaluate(board: Row, guide: Row, s: Row, scratch: Row) -> np.float32:
+def evaluate(board: Row, tables: Row, s: Row, scratch: Row) -> np.float32:
     """Return the result that player_0 can expect, in [-1, 1], at any phase.
 
     Args:
         board: a row of `BOARD`.
-        guide: a row of `GUIDE`.
+        tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`.
         scratch: a row of `SCRATCH`; its last state and its terms are overwritten.
     """
-    quiet = quieted(board, s, scratch)
+    quiet = quiescent(board, s, scratch)
     if int(quiet["phase"]) == OVER:
         return final_result(board, quiet)
-    return result_of(balance(board, guide, quiet, scratch))
+    return expected_result(log_odds(board, tables, quiet, scratch))
 
 
 @kernel
-def balance(board: Row, guide: Row, s: Row, scratch: Row) -> int:
+def log_odds(board: Row, tables: Row, s: Row, scratch: Row) -> int:
     """Return the log-odds of winning for player_0, in whole numbers; no effect is being chosen."""
-    count_terms(board, guide, s, scratch["terms"])
-    return _weighed(guide, scratch["terms"], progress(s))
+    count_terms(board, tables, s, scratch["terms"])
+    return _weighted_sum(tables, scratch["terms"], game_phase(s))
 
 
 @kernel
-def result_of(balance: int) -> np.float32:
-    """Return the result that player_0 can expect by a `balance`."""
-    return _squash(np.float32(balance) * _ODDS_UNIT)
+def expected_result(log_odds: int) -> np.float32:
+    """Return the result that player_0 can expect by a `log_odds`."""
+    return _tanh_of_half(np.float32(log_odds) * _LOG_ODDS_UNIT)
 
 
 @kernel
-def quieted(board: Row, s: Row, scratch: Row) -> Row:
+def quiescent(board: Row, s: Row, scratch: Row) -> Row:
     """Return the position to count terms in: after the likeliest effect, if one is to be chosen.
 
     Args:
@@ -142,7 +142,7 @@ def final_result(board: Row, s: Row) -> np.float32:
 
 
 @kernel
-def best_action(board: Row, guide: Row, s: Row, mask: Mask, scratch: Row) -> Action:
+def best_action(board: Row, tables: Row, s: Row, mask: Mask, scratch: Row) -> Action:
     """Return the action with the best evaluation for the player who decides.
 
     A move counts with the best effect that it leads to. Ties go to the lowest id.
@@ -154,7 +154,7 @@ def best_action(board: Row, guide: Row, s: Row, mask: Mask, scratch: Row) -> Act
     while mask != np.uint64(0):
         action = lowest_action(mask)
         mask &= mask - np.uint64(1)
-        value = value_of_action(board, guide, s, action, scratch)
+        value = action_value(board, tables, s, action, scratch)
         if value > best:
             best = value
             choice = action
@@ -162,7 +162,7 @@ def best_action(board: Row, guide: Row, s: Row, mask: Mask, scratch: Row) -> Act
 
 
 @subroutine
-def value_of_action(board: Row, guide: Row, s: Row, action: Action, scratch: Row) -> np.float32:
+def action_value(board: Row, tables: Row, s: Row, action: Action, scratch: Row) -> np.float32:
     """Return the evaluation, for the player who decides, of an action and the best effect."""
     mover = int64(s["player"])
     sign = np.float32(1 - 2 * mover)
@@ -170,18 +170,18 @@ def value_of_action(board: Row, guide: Row, s: Row, action: Action, scratch: Row
     after = scratch["states"][0]
     mask = apply(board, after, action)
     if int(after["phase"]) != EFFECT:
-        return sign * evaluate(board, guide, after, scratch)
+        return sign * evaluate(board, tables, after, scratch)
     best = np.float32(-2.0)
     while mask != np.uint64(0):
         scratch["states"][1] = after
         apply(board, scratch["states"][1], lowest_action(mask))
         mask &= mask - np.uint64(1)
-        best = max(best, sign * evaluate(board, guide, scratch["states"][1], scratch))
+        best = max(best, sign * evaluate(board, tables, scratch["states"][1], scratch))
     return best
 
 
 @kernel
-def progress(s: Row) -> int:
+def game_phase(s: Row) -> int:
     """Return how near the nearest end trigger is, 0 to `TAPER`, which is: one was pulled."""
     most = 0
     for seat in range(2):
@@ -190,41 +190,41 @@ def progress(s: Row) -> int:
         most = max(most, _TAPER_GARDEN * int64(s["garden"][seat]))
         most = max(most, _TAPER_COINS * slabs)
         most = max(most, _TAPER_GIFTS * int64(s["gifted"][seat]))
-    return TAPER if int(s["end_triggered"]) else min(most, LAST_TAPER)
+    return MAX_GAME_PHASE if int(s["end_triggered"]) else min(most, MAX_PHASE_BEFORE_TRIGGER)
 
 
 @kernel
-def count_terms(board: Row, guide: Row, s: Row, out: Any) -> None:
+def count_terms(board: Row, tables: Row, s: Row, out: Any) -> None:
     """Write `TERMS` of both players, int16 (2, N_TERMS); no effect is being chosen."""
     out[:] = 0
     closed = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
-    crowds = crowds_of(board, s)
+    crowds = neighbour_counts(board, s)
     for seat in range(2):
         terms = out[seat]
-        share = _share_of_dice(s, seat, terms)
+        share = _dice_share(s, seat, terms)
         _count_progress(board, s, seat, terms)
         _count_pilgrim(board, s, seat, share, terms)
-        _count_merchant(board, guide, s, seat, share, closed, terms)
-        _count_artist(board, guide, s, seat, share, crowds, terms)
+        _count_merchant(board, tables, s, seat, share, closed, terms)
+        _count_artist(board, tables, s, seat, share, crowds, terms)
         _count_tokens(s, seat, terms)
     _count_pending(s, out)
 
 
 @kernel
-def _weighed(guide: Row, terms: Any, taper: int) -> int:
+def _weighted_sum(tables: Row, terms: Any, taper: int) -> int:
     """Return the weighted sum, in whole numbers, which the processor adds in any order."""
-    weights = guide["weights"]
+    weights = tables["weights"]
     opening = 0
     ending = 0
     for k in range(N_TERMS):
         ahead = int64(terms[0, k]) - int64(terms[1, k])
         opening += ahead * int64(weights[0, k])
         ending += ahead * int64(weights[1, k])
-    return opening * (TAPER - taper) + ending * taper
+    return opening * (MAX_GAME_PHASE - taper) + ending * taper
 
 
 @kernel
-def _squash(log_odds: np.float32) -> np.float32:
+def _tanh_of_half(log_odds: np.float32) -> np.float32:
     """Return tanh(log_odds / 2), the expected result, to 1e-4: by Lambert's continued fraction."""
     x = max(np.float32(-4.9), min(np.float32(4.9), log_odds * np.float32(0.5)))
     y = x * x
@@ -235,7 +235,7 @@ def _squash(log_odds: np.float32) -> np.float32:
 
 
 @kernel
-def _share_of_dice(s: Row, seat: Seat, terms: Any) -> int:
+def _dice_share(s: Row, seat: Seat, terms: Any) -> int:
     """Return what share of the dice left a seat will pick, in sixths; note its picks."""
     leads = int64(int(s["lead"]) == seat)
     if int(s["phase"]) == ROLL:
@@ -281,11 +281,11 @@ def _count_pilgrim(board: Row, s: Row, seat: Seat, share: int, terms: Any) -> No
 
 @kernel
 def _count_merchant(
-    board: Row, guide: Row, s: Row, seat: Seat, share: int, closed: int, terms: Any
+    board: Row, tables: Row, s: Row, seat: Seat, share: int, closed: int, terms: Any
 ) -> None:
     town = index(s["merchant"][seat])
     wares = s["wares"][seat]
-    prices = guide["best_price"]
+    prices = tables["best_price"]
     value = int64(wares[0]) * int64(prices[0]) + int64(wares[1]) * int64(prices[1])
     value += int64(wares[2]) * int64(prices[2]) + int64(wares[3]) * int64(prices[3])
     held = int64(wares_held(s, seat))
@@ -297,9 +297,9 @@ def _count_merchant(
         closed |= 1 << int64(s["merchant"][1 - seat])
         towns = int64(board["town_reach"][die, town]) & _COASTS & ~closed
         terms[_SALE_NOW] = share * _best_sale(board, s, seat, towns)
-        terms[_DRAW_NOW] = share * min(int64(guide["most_drawn"][die, town]), room)
+        terms[_DRAW_NOW] = share * min(int64(tables["most_drawn"][die, town]), room)
     else:
-        terms[_DRAW_NEXT] = guide["draw_faces"][index(room), town]
+        terms[_DRAW_NEXT] = tables["draw_faces"][index(room), town]
 
 
 @kernel
@@ -316,7 +316,7 @@ def _best_sale(board: Row, s: Row, seat: Seat, towns: int) -> int:
 
 @kernel
 def _count_artist(
-    board: Row, guide: Row, s: Row, seat: Seat, share: int, crowds: np.uint64, terms: Any
+    board: Row, tables: Row, s: Row, seat: Seat, share: int, crowds: np.uint64, terms: Any
 ) -> None:
     area = index(s["artist"][seat])
     size = int64(s["easel_size"][seat])
@@ -329,21 +329,21 @@ def _count_artist(
     points = 0
     if size > 0:
         points = int64(board["culture"][gifted + index(1)]) - int64(board["culture"][gifted])
-    faces = guide["gift_faces"][inspired]
+    faces = tables["gift_faces"][inspired]
     if size > 1:
         terms[_SECOND_NEXT] = points * int64(faces[ANY_DIE, area, index(easel >> 2 & 3)])
     if int(s["dice_left"]) & _ARTIST_DIE:
         die = index(s["dice"][ARTIST])
         reached = int64(faces[die, area, index(easel & 3)]) // SIXTHS
         terms[_GIFT_NOW] = share * points * reached
-        most = largest_crowd(crowds, int64(board["area_reach"][die, area]))
+        most = most_neighbours(crowds, int64(board["area_reach"][die, area]))
         terms[_PAINT_NOW] = share * min(most, paintings_hidden(s, seat))
     else:
         terms[_GIFT_NEXT] = points * int64(faces[ANY_DIE, area, index(easel & 3)])
 
 
 @kernel
-def crowds_of(board: Row, s: Row) -> np.uint64:
+def neighbour_counts(board: Row, s: Row) -> np.uint64:
     """Return how many characters are in and around each area, a byte each (R3.3)."""
     crowds = np.uint64(0)
     for seat in range(2):
@@ -354,7 +354,7 @@ def crowds_of(board: Row, s: Row) -> np.uint64:
 
 
 @kernel
-def largest_crowd(crowds: np.uint64, areas: int) -> int:
+def most_neighbours(crowds: np.uint64, areas: int) -> int:
     """Return the most characters around one of the areas, given as bits, the artist left out."""
     most = 0
     while areas != 0:
@@ -385,10 +385,10 @@ def _count_pending(s: Row, out: Any) -> None:
 
 @pooled(at_least=128)
 def _choose(
-    first: int, last: int, actions: Any, boards: Any, guides: Any, states: Any, masks: Any
+    first: int, last: int, actions: Any, boards: Any, eval_tables: Any, states: Any, masks: Any
 ) -> None:
     """Write `best_action` of games, int64 (n,)."""
     scratch = np.empty(1, SCRATCH)[0]
     for i in range(first, last):
         which = index(i if len(boards) > 1 else 0)
-        actions[i] = best_action(boards[which], guides[which], states[i], masks[i], scratch)
+        actions[i] = best_action(boards[which], eval_tables[which], states[i], masks[i], scratch)

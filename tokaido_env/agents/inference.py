@@ -18,10 +18,10 @@ import numpy.typing as npt
 from numba import prange
 
 from tokaido_env.agent import BoardRows, Legal, States
-from tokaido_env.agents.board_cache import ByBoard
-from tokaido_env.agents.eval_tables import N_TERMS, guides_of
+from tokaido_env.agents.board_cache import BoardCache
+from tokaido_env.agents.eval_tables import N_TERMS, eval_tables_of
 from tokaido_env.agents.heuristic import SCRATCH
-from tokaido_env.agents.network_inputs import MOST_LEGAL, OUTLOOK, read_position
+from tokaido_env.agents.network_inputs import AFTERSTATE_VALUES, MAX_LEGAL, encode_position
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
@@ -54,42 +54,42 @@ class Weights(NamedTuple):
     value_second_bias: Floats
     value_out: Floats  # (copies, value_second)
     value_bias: Floats  # (copies, 1)
-    results: Floats  # (copies, numbers of a move, move)
+    afterstate: Floats  # (copies, numbers of a move, move)
     moves: Floats  # (copies, N_ACTIONS, move)
     move_out: Floats  # (copies, move)
-    outlook: Floats  # (copies, 1)
+    afterstate_factor: Floats  # (copies, 1)
 
 
-FIRST_ROW = np.zeros(1, np.int64)
+SHARED_BIAS = np.zeros(1, np.int64)
 """The row of all boards."""
 
 
-class Positions(NamedTuple):
+class PositionBatch(NamedTuple):
     """Positions that wait for a decision."""
 
     boards: Any  # BOARD (1,) for all, or (n,)
-    guides: Any  # GUIDE, as many
+    eval_tables: Any  # GUIDE, as many
     states: Any  # STATE (n,)
     legal: Any  # uint64 (n,), the legal actions as bits, not 0
-    rows: npt.NDArray[np.int64] = FIRST_ROW  # (1,) or (n,), each board's of the first bias
+    bias_rows: npt.NDArray[np.int64] = SHARED_BIAS  # (1,) or (n,), each board's of the first bias
 
-    def part(self, part: slice | npt.NDArray[np.int64]) -> Positions:
+    def part(self, part: slice | npt.NDArray[np.int64]) -> PositionBatch:
         """Return some of them."""
         each = part if len(self.boards) > 1 else slice(None)
-        rows = self.rows[part] if len(self.rows) > 1 else self.rows
-        return Positions(
-            self.boards[each], self.guides[each], self.states[part], self.legal[part], rows
+        rows = self.bias_rows[part] if len(self.bias_rows) > 1 else self.bias_rows
+        return PositionBatch(
+            self.boards[each], self.eval_tables[each], self.states[part], self.legal[part], rows
         )
 
 
-class Position(NamedTuple):
+class PositionRow(NamedTuple):
     """A row of `Positions`."""
 
     board: Row
-    guide: Row
+    tables: Row
     state: Row
     legal: np.uint64
-    row: int  # of the first bias
+    bias_row: int  # of the first bias
 
 
 class Workspace(NamedTuple):
@@ -98,7 +98,7 @@ class Workspace(NamedTuple):
     copy: Any  # int, which one of the network it reads
     scratch: Any  # a row of SCRATCH
     layers: Floats  # the trunk's inputs, its layers, the heads, the layer of a move
-    results: Floats  # (MOST_LEGAL or more, numbers of a move)
+    afterstates: Floats  # (MAX_LEGAL or more, numbers of a move)
     units: npt.NDArray[np.int64]  # the numbers of the units of a layer that are not 0
     values: Floats  # what they are
     logits: Floats  # (N_ACTIONS or more,), room for those of a position that nothing else keeps
@@ -118,36 +118,36 @@ class Network:
         copies = min(numba.config.NUMBA_NUM_THREADS, _MOST_COPIES)
         copied = Weights(*(np.stack([array] * copies) for array in weights))
         self._weights = copied._replace(first_bias=bias[None])
-        self._biases: ByBoard | None = None
+        self._biases: BoardCache | None = None
         if board is not None:
             make = functools.partial(_make_biases, board, bias)
-            self._biases = ByBoard(make, bias.shape, np.float32)
+            self._biases = BoardCache(make, bias.shape, np.float32)
 
-    def on(self, boards: npt.NDArray[np.void]) -> tuple[Weights, npt.NDArray[np.int64]]:
+    def for_boards(self, boards: npt.NDArray[np.void]) -> tuple[Weights, npt.NDArray[np.int64]]:
         """Return what the kernels read on boards, `BOARD` (b,), and `Positions.rows` there."""
         if self._biases is None:
-            return self._weights, FIRST_ROW
+            return self._weights, SHARED_BIAS
         table, rows = self._biases.rows(boards)
         return self._weights._replace(first_bias=table), rows
 
 
-_BLOCKS = ByBoard(board_blocks, (N_BOARD_FEATURES,), np.float32)  # for all networks
+_BOARD_FEATURES = BoardCache(board_blocks, (N_BOARD_FEATURES,), np.float32)  # for all networks
 
 
 def _make_biases(weights: Floats, bias: Floats, boards: npt.NDArray[np.void]) -> Floats:
     """Return the first bias with what is read of each of the boards, `BOARD` (b,): (b, first)."""
-    table, which = _BLOCKS.rows(boards)
+    table, which = _BOARD_FEATURES.rows(boards)
     blocks = table[which]
     biases = np.empty((len(boards), len(bias)), np.float32)
     units, values = np.empty(N_BOARD_FEATURES, np.int64), np.empty(N_BOARD_FEATURES, np.float32)
-    _add_blocks(biases, blocks, weights, bias, units, values)
+    _fill_biases(biases, blocks, weights, bias, units, values)
     return biases
 
 
 @entry
-def _add_blocks(out: Any, blocks: Any, weights: Any, bias: Any, units: Any, values: Any) -> None:
+def _fill_biases(out: Any, blocks: Any, weights: Any, bias: Any, units: Any, values: Any) -> None:
     for i in range(len(out)):
-        active = _active(blocks[i], units, values)
+        active = _nonzero(blocks[i], units, values)
         _apply_layer(weights, bias, units, values, active, out[i])
 
 
@@ -167,30 +167,30 @@ def evaluate_all(
     """
     logits = np.full((len(states), N_ACTIONS), -np.inf, np.float32)
     values = np.empty(len(states), np.float32)
-    weights, rows = network.on(boards)
-    positions = Positions(boards, guides_of(boards), states, legal, rows)
+    weights, rows = network.for_boards(boards)
+    positions = PositionBatch(boards, eval_tables_of(boards), states, legal, rows)
     threads = threads_for(len(states))
-    workspaces = kept_workspaces(threads, weights)
+    workspaces = cached_workspaces(threads, weights)
     _evaluate_all(values, logits, weights, positions, workspaces, np.zeros(1, np.int64))
     return logits, values
 
 
-def kept_workspaces(threads: int, weights: Weights | None) -> Workspace:
+def cached_workspaces(threads: int, weights: Weights | None) -> Workspace:
     """Return what a forward pass writes to, for each thread; without a network only the scratch.
 
     A thread of Python gets the same memory each time that it asks for as much.
     """
     if weights is None:
         return _make_workspaces(threading.get_ident(), threads, 1, None)
-    copies, sizes = len(weights.first), sizes_of(weights)
+    copies, sizes = len(weights.first), workspace_sizes(weights)
     return _make_workspaces(threading.get_ident(), threads, copies, sizes)
 
 
-def sizes_of(weights: Weights) -> tuple[int, int, int]:
+def workspace_sizes(weights: Weights) -> tuple[int, int, int]:
     """Return how many numbers of a workspace are layers, units of the widest layer, of a move."""
     _, inputs, first = weights.first.shape
     _, value_first, value_second = weights.value_second.shape
-    _, result, move = weights.results.shape
+    _, result, move = weights.afterstate.shape
     _, second, heads = weights.heads.shape
     layers = inputs + max(first, value_first) + max(second, value_second) + heads + move
     return layers, max(inputs, first, second, value_first, value_second, result), result
@@ -201,12 +201,12 @@ def _make_workspaces(
     python_thread: int, threads: int, copies: int, sizes: tuple[int, int, int] | None
 ) -> Workspace:
     layers, widest, result = (0, 0, N_TERMS) if sizes is None else sizes
-    moves = 0 if sizes is None else MOST_LEGAL
+    moves = 0 if sizes is None else MAX_LEGAL
     return Workspace(
         copy=np.arange(threads) % copies,
         scratch=padded_rows(threads, 1, SCRATCH),
         layers=padded_rows(threads, layers, np.float32),
-        results=padded_rows(threads, moves, np.dtype((np.float32, result))),
+        afterstates=padded_rows(threads, moves, np.dtype((np.float32, result))),
         units=padded_rows(threads, widest, np.int64),
         values=padded_rows(threads, widest, np.float32),
         logits=padded_rows(threads, N_ACTIONS, np.float32),
@@ -214,7 +214,7 @@ def _make_workspaces(
 
 
 @kernel
-def forward(network: Any, position: Position, workspace: Workspace, logits: Any) -> np.float32:
+def forward(network: Any, position: PositionRow, workspace: Workspace, logits: Any) -> np.float32:
     """Write the logits of the legal actions; return the value for the player who decides.
 
     Args:
@@ -223,21 +223,21 @@ def forward(network: Any, position: Position, workspace: Workspace, logits: Any)
         workspace: of one thread, by `kept_workspaces`; overwritten.
         logits: float32 (N_ACTIONS,); of illegal actions left as they are.
     """
-    own = _copy_of(network, workspace.copy, position.row)
+    own = _thread_copy(network, workspace.copy, position.bias_row)
     units, values = workspace.units, workspace.values
-    trunk, first, second, heads, hidden = _layers(own, workspace)
-    active = _read(own, position, workspace, trunk)
+    trunk, first, second, heads, hidden = _split_layers(own, workspace)
+    active = _encode(own, position, workspace, trunk)
     _apply_layer(own.first, own.first_bias, units, values, active, first)
-    count = _positive(first, units, values)
+    count = _positive_units(first, units, values)
     _apply_layer(own.second, own.second_bias, units, values, count, second)
-    count = _positive(second, units, values)
+    count = _positive_units(second, units, values)
     _apply_layer(own.heads, own.heads_bias, units, values, count, heads)
     _score_moves(own, position.legal, workspace, trunk, heads, hidden, logits)
-    return _value_of(own, workspace, trunk, _active(trunk, units, values))
+    return _compute_value(own, workspace, trunk, _nonzero(trunk, units, values))
 
 
 @subroutine
-def value_at_chance(network: Any, position: Position, workspace: Workspace) -> np.float32:
+def value_at_chance(network: Any, position: PositionRow, workspace: Workspace) -> np.float32:
     """Return the value of a position at chance for `viewer`.
 
     Args:
@@ -245,13 +245,13 @@ def value_at_chance(network: Any, position: Position, workspace: Workspace) -> n
         position: at chance, but not the set-up; nothing is legal.
         workspace: as of `forward`.
     """
-    own = _copy_of(network, workspace.copy, position.row)
+    own = _thread_copy(network, workspace.copy, position.bias_row)
     trunk = workspace.layers[: len(own.first)]
-    return _value_of(own, workspace, trunk, _read(own, position, workspace, trunk))
+    return _compute_value(own, workspace, trunk, _encode(own, position, workspace, trunk))
 
 
 @kernel
-def _layers(own: Any, workspace: Workspace) -> Any:
+def _split_layers(own: Any, workspace: Workspace) -> Any:
     """Return the trunk's inputs, its layers, the heads, and the layer of a move."""
     ends = len(own.first), len(own.second), len(own.second_bias), len(own.heads_bias)
     layers = workspace.layers
@@ -264,29 +264,29 @@ def _layers(own: Any, workspace: Workspace) -> Any:
 
 
 @kernel
-def _read(own: Any, position: Position, workspace: Workspace, trunk: Any) -> int:
+def _encode(own: Any, position: PositionRow, workspace: Workspace, trunk: Any) -> int:
     """Read a position; return how many of the trunk's inputs are not 0, which are noted."""
-    read_position(
+    encode_position(
         position.board,
-        position.guide,
+        position.tables,
         position.state,
         position.legal,
         workspace.scratch,
         trunk,
-        workspace.results,
+        workspace.afterstates,
     )
-    return _active(trunk, workspace.units, workspace.values)
+    return _nonzero(trunk, workspace.units, workspace.values)
 
 
 @kernel
-def _value_of(own: Any, workspace: Workspace, trunk: Any, active: int) -> np.float32:
+def _compute_value(own: Any, workspace: Workspace, trunk: Any, active: int) -> np.float32:
     """Return the value of a position whose inputs are noted; overwrites the layers."""
     units, values = workspace.units, workspace.values
     first = workspace.layers[len(trunk) :][: len(own.value_second)]
     second = workspace.layers[len(trunk) + len(first) :][: len(own.value_out)]
     bias = own.first_bias[len(own.second) :]
     _apply_layer(own.value_first, bias, units, values, active, first)
-    count = _positive(first, units, values)
+    count = _positive_units(first, units, values)
     _apply_layer(own.value_second, own.value_second_bias, units, values, count, second)
     value = own.value_bias[0]
     for k in range(len(second)):
@@ -295,7 +295,7 @@ def _value_of(own: Any, workspace: Workspace, trunk: Any, active: int) -> np.flo
 
 
 @kernel
-def _copy_of(network: Any, copy: int, row: int) -> Any:
+def _thread_copy(network: Any, copy: int, row: int) -> Any:
     """Return a copy of a network on a board: its arrays without their first axis."""
     which = index(copy)
     return Weights(
@@ -310,10 +310,10 @@ def _copy_of(network: Any, copy: int, row: int) -> Any:
         network.value_second_bias[which],
         network.value_out[which],
         network.value_bias[which],
-        network.results[which],
+        network.afterstate[which],
         network.moves[which],
         network.move_out[which],
-        network.outlook[which],
+        network.afterstate_factor[which],
     )
 
 
@@ -335,17 +335,17 @@ def _score_moves(
         legal &= legal - np.uint64(1)
         for k in range(len(hidden)):
             hidden[k] = own.moves[action, k] + heads[N_ACTIONS + k]
-        active = _active(workspace.results[index(row)], units, values)
+        active = _nonzero(workspace.afterstates[index(row)], units, values)
         row += 1
-        _add_rows(own.results, units, values, active, hidden)
-        score = heads[action] + own.outlook[0] * trunk[index(OUTLOOK) + action]
+        _add_weighted_rows(own.afterstate, units, values, active, hidden)
+        score = heads[action] + own.afterstate_factor[0] * trunk[index(AFTERSTATE_VALUES) + action]
         for k in range(len(hidden)):
             score += max(hidden[k], np.float32(0.0)) * own.move_out[k]
         logits[action] = score
 
 
 @kernel
-def _active(inputs: Any, units: Any, values: Any) -> int:
+def _nonzero(inputs: Any, units: Any, values: Any) -> int:
     """Note the inputs that are not 0; return how many."""
     count = 0
     for i in range(len(inputs)):
@@ -356,7 +356,7 @@ def _active(inputs: Any, units: Any, values: Any) -> int:
 
 
 @kernel
-def _positive(layer: Any, units: Any, values: Any) -> int:
+def _positive_units(layer: Any, units: Any, values: Any) -> int:
     """Note the units above 0; return how many."""
     count = 0
     for i in range(len(layer)):
@@ -371,11 +371,11 @@ def _apply_layer(weights: Any, bias: Any, units: Any, values: Any, count: int, o
     """Write the bias and the weighted rows of a matrix."""
     for o in range(len(out)):
         out[o] = bias[o]
-    _add_rows(weights, units, values, count, out)
+    _add_weighted_rows(weights, units, values, count, out)
 
 
 @kernel
-def _add_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> None:
+def _add_weighted_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> None:
     """Add the weighted rows of a matrix to `out`.
 
     Several rows at a time, so that `out` is fetched and stored less often.
@@ -396,14 +396,14 @@ def _add_rows(weights: Any, units: Any, values: Any, count: int, out: Any) -> No
 
 
 @entry
-def choose(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
+def choose_actions(out: Any, logits: Any, legal: Any, keys: Any, temperature: float) -> None:
     """Write `chosen` for each of n positions, int64 (n,)."""
     for i in range(len(out)):
-        out[i] = chosen(logits[i], legal[i], keys[i], temperature)
+        out[i] = choose_action(logits[i], legal[i], keys[i], temperature)
 
 
 @kernel
-def chosen(logits: Any, legal: np.uint64, key: np.uint64, temperature: float) -> int:
+def choose_action(logits: Any, legal: np.uint64, key: np.uint64, temperature: float) -> int:
     """Return the best legal action; Gumbel noise makes it a draw from the softmax (Gumbel 1954)."""
     best = -np.inf
     choice = lowest_action(legal)  # of scores that are all -inf, as for a temperature of 1e-310
@@ -425,7 +425,7 @@ def _evaluate_each(
     values: Any,
     logits: Any,
     network: Any,
-    positions: Positions,
+    positions: PositionBatch,
     workspaces: Workspace,
     taken: Any,
 ) -> None:
@@ -435,7 +435,7 @@ def _evaluate_each(
             workspaces.copy[w],
             workspaces.scratch[w, 0],
             workspaces.layers[w],
-            workspaces.results[w],
+            workspaces.afterstates[w],
             workspaces.units[w],
             workspaces.values[w],
             workspaces.logits[w],
@@ -452,7 +452,7 @@ def _evaluate_share(
     values: Any,
     logits: Any,
     network: Any,
-    positions: Positions,
+    positions: PositionBatch,
     workspace: Workspace,
     taken: Any,
 ) -> None:
@@ -462,12 +462,12 @@ def _evaluate_share(
     while first < len(values):
         for i in range(first, min(first + step, len(values))):
             which = i if len(positions.boards) > 1 else 0
-            position = Position(
+            position = PositionRow(
                 positions.boards[which],
-                positions.guides[which],
+                positions.eval_tables[which],
                 positions.states[i],
                 positions.legal[i],
-                positions.rows[i if len(positions.rows) > 1 else 0],
+                positions.bias_rows[i if len(positions.bias_rows) > 1 else 0],
             )
             values[i] = forward(network, position, workspace, logits[i])
         first = fetch_add(taken, step)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tokaido_env.agents.eval_tables import SIXTHS
-from tokaido_env.agents.heuristic import crowds_of, largest_crowd
+from tokaido_env.agents.heuristic import most_neighbours, neighbour_counts
 from tokaido_env.core.bitmask import lowest_action
 from tokaido_env.core.constants import (
     ARTIST,
@@ -69,7 +69,7 @@ def _trade(when: str, rolls: int, meaning: str) -> tuple[Entry, ...]:
     )
 
 
-SIGHT = layout_of(
+LOOKAHEAD = layout_of(
     (
         *_offer("next", SIXTHS, "by the six faces of its die together"),
         *_offer("now", 1, "by its die on the table, while it is not taken"),
@@ -92,19 +92,19 @@ SIGHT = layout_of(
 )
 """What is told of one player, in order."""
 
-N_SIGHT = width(SIGHT)
-SIGHT_HASH = layout_hash(SIGHT)
-N_PROSPECTS = next(each.start for each in SIGHT if each.name == "now_station")
+N_LOOKAHEAD = width(LOOKAHEAD)
+LOOKAHEAD_HASH = layout_hash(LOOKAHEAD)
+N_REACH = next(each.start for each in LOOKAHEAD if each.name == "now_station")
 """The first numbers of `SIGHT`, by the next roll."""
 
-MOST_SIGHT = np.float32(16)
+MAX_LOOKAHEAD = np.float32(16)
 """What no number exceeds."""
 
-_UNITS = (1 / scales_of(SIGHT)).astype(np.float32)
+_UNITS = (1 / scales_of(LOOKAHEAD)).astype(np.float32)
 _UNITS.flags.writeable = False
 _MOST_RAW = 255  # of points of a step, which a board may have more of
 
-_START = {feature.name: feature.start for feature in SIGHT}
+_START = {feature.name: feature.start for feature in LOOKAHEAD}
 _NOW, _AHEAD_AT, _COINS_AT = _START["now_station"], _START["ahead"], _START["ahead_coins"]
 _BY_DIE, _STEPS = _START["die_1_price"], _START["temple_step"]
 _LEFT, _RING = _START["culture_left"], _START["ring"]
@@ -117,53 +117,55 @@ _SALE, _DRAW, _ICON, _CROWD = (
 
 
 @kernel
-def read_sight(board: Row, guide: Row, s: Row, seat: Seat, out: Any) -> None:
+def write_lookahead(board: Row, tables: Row, s: Row, seat: Seat, out: Any) -> None:
     """Write `SIGHT` of a seat, float32 (N_SIGHT,), in any phase but the set-up."""
-    read_prospects(board, guide, s, seat, crowds_of(board, s), out)
-    for k in range(N_PROSPECTS, N_SIGHT):
+    write_reach(board, tables, s, seat, neighbour_counts(board, s), out)
+    for k in range(N_REACH, N_LOOKAHEAD):
         out[k] = 0.0
-    _look_ahead(board, s, seat, out)
-    _add_offers(board, guide, s, seat, out)
-    _note_steps(board, s, seat, out)
-    for k in range(N_PROSPECTS, N_SIGHT):
+    _write_stations_ahead(board, s, seat, out)
+    _add_reach_by_die(board, tables, s, seat, out)
+    _write_track_steps(board, s, seat, out)
+    for k in range(N_REACH, N_LOOKAHEAD):
         out[k] *= _UNITS[k]
 
 
 @kernel
-def read_prospects(board: Row, guide: Row, s: Row, seat: Seat, crowds: np.uint64, out: Any) -> None:
+def write_reach(board: Row, tables: Row, s: Row, seat: Seat, crowds: np.uint64, out: Any) -> None:
     """Write the first `N_PROSPECTS` of `SIGHT` of a seat; `crowds` as `heuristic.crowds_of`."""
-    for k in range(N_PROSPECTS):
+    for k in range(N_REACH):
         out[k] = 0.0
-    closed = _closed(board, s, seat)
+    closed = _closed_towns(board, s, seat)
     for die in range(1, MAX_DIE + 1):
         faces = int64(board["face_count"][PILGRIM, die])
         if faces > 0:
-            _add_station(board, s, seat, die, np.float32(faces), out)
+            _add_pilgrim_reach(board, s, seat, die, np.float32(faces), out)
         faces = int64(board["face_count"][MERCHANT, die])
         if faces > 0:
-            _add_market(board, guide, s, seat, closed, die, np.float32(faces), out[_TRADE:])
+            _add_merchant_reach(
+                board, tables, s, seat, closed, die, np.float32(faces), out[_TRADE:]
+            )
         faces = int64(board["face_count"][ARTIST, die])
         if faces > 0:
-            _add_areas(board, guide, s, seat, crowds, die, np.float32(faces), out[_TRADE:])
-    for k in range(N_PROSPECTS):
+            _add_artist_reach(board, tables, s, seat, crowds, die, np.float32(faces), out[_TRADE:])
+    for k in range(N_REACH):
         out[k] *= _UNITS[k]
 
 
 @kernel
-def _add_offers(board: Row, guide: Row, s: Row, seat: Seat, out: Any) -> None:
+def _add_reach_by_die(board: Row, tables: Row, s: Row, seat: Seat, out: Any) -> None:
     """Add what merchant and artist can do by each die, and all three by those on the table."""
-    closed, crowds = _closed(board, s, seat), crowds_of(board, s)
+    closed, crowds = _closed_towns(board, s, seat), neighbour_counts(board, s)
     one = np.float32(1)
     for die in range(1, MAX_DIE + 1):
         by_die = out[_BY_DIE + (die - 1) * _ONE_DIE :]
         if int64(board["face_count"][MERCHANT, die]) > 0:
-            _add_market(board, guide, s, seat, closed, die, one, by_die)
+            _add_merchant_reach(board, tables, s, seat, closed, die, one, by_die)
         if int64(board["face_count"][ARTIST, die]) > 0:
-            _add_areas(board, guide, s, seat, crowds, die, one, by_die)
+            _add_artist_reach(board, tables, s, seat, crowds, die, one, by_die)
     left = int64(s["dice_left"])
     now = out[_NOW:]
     if left >> PILGRIM & 1:
-        _add_station(board, s, seat, int64(s["dice"][PILGRIM]), one, now)
+        _add_pilgrim_reach(board, s, seat, int64(s["dice"][PILGRIM]), one, now)
     for character in (MERCHANT, ARTIST):
         if left >> character & 1:
             by_die = out[_BY_DIE + (int64(s["dice"][character]) - 1) * _ONE_DIE :]
@@ -173,14 +175,16 @@ def _add_offers(board: Row, guide: Row, s: Row, seat: Seat, out: Any) -> None:
 
 
 @kernel
-def _closed(board: Row, s: Row, seat: Seat) -> int:
+def _closed_towns(board: Row, s: Row, seat: Seat) -> int:
     """Return the coastal towns that the merchant of a seat cannot go to (R4.1), as bits."""
     pilgrims = coast_at(board, int64(s["pilgrim"][0])) | coast_at(board, int64(s["pilgrim"][1]))
     return pilgrims | 1 << int64(s["merchant"][1 - seat])
 
 
 @kernel
-def _add_station(board: Row, s: Row, seat: Seat, die: int, times: np.float32, out: Any) -> None:
+def _add_pilgrim_reach(
+    board: Row, s: Row, seat: Seat, die: int, times: np.float32, out: Any
+) -> None:
     """Add where the pilgrim goes by a die, whoever stands there."""
     station = _on_ring(board, int64(s["pilgrim"][seat]) + die)
     out[int64(board["station_kind"][index(station)])] += times
@@ -203,9 +207,9 @@ def _coins_at(board: Row, s: Row, station: int) -> int:
 
 
 @kernel
-def _add_market(
+def _add_merchant_reach(
     board: Row,
-    guide: Row,
+    tables: Row,
     s: Row,
     seat: Seat,
     closed: int,
@@ -227,13 +231,13 @@ def _add_market(
     for ware in range(_WARES):
         out[ware] += times * np.float32(prices >> 4 * ware & 15)
     out[_SALE] += times * np.float32(sale)
-    out[_DRAW] += times * np.float32(int64(guide["most_drawn"][index(die), town]))
+    out[_DRAW] += times * np.float32(int64(tables["most_drawn"][index(die), town]))
 
 
 @kernel
-def _add_areas(
+def _add_artist_reach(
     board: Row,
-    guide: Row,
+    tables: Row,
     s: Row,
     seat: Seat,
     crowds: np.uint64,
@@ -247,14 +251,14 @@ def _add_areas(
         int(s["wave_owner"][ARTIST]) == seat and int(s["wave_side"][ARTIST]) == INSPIRED
     )
     for icon in range(_ICONS):
-        reached = int64(guide["gift_faces"][inspired, index(die), area, index(icon)])
+        reached = int64(tables["gift_faces"][inspired, index(die), area, index(icon)])
         out[_ICON + icon] += times * np.float32(reached != 0)
-    most = largest_crowd(crowds, int64(board["area_reach"][index(die), area]))
+    most = most_neighbours(crowds, int64(board["area_reach"][index(die), area]))
     out[_CROWD] += times * np.float32(most)
 
 
 @kernel
-def _look_ahead(board: Row, s: Row, seat: Seat, out: Any) -> None:
+def _write_stations_ahead(board: Row, s: Row, seat: Seat, out: Any) -> None:
     for step in range(_AHEAD):
         station = _on_ring(board, int64(s["pilgrim"][seat]) + step + 1)
         kind = int64(board["station_kind"][index(station)])
@@ -263,7 +267,7 @@ def _look_ahead(board: Row, s: Row, seat: Seat, out: Any) -> None:
 
 
 @kernel
-def _note_steps(board: Row, s: Row, seat: Seat, out: Any) -> None:
+def _write_track_steps(board: Row, s: Row, seat: Seat, out: Any) -> None:
     """Write what the next steps of the tracks are worth (R9.2), 0 past their ends, and the rest."""
     temple, garden = int64(s["temple"][seat]), int64(s["garden"][seat])
     faith = int64(board["temple"][temple]) * int64(board["garden"][garden])

@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from tokaido_env.agent import Legal, States
 from tokaido_env.agents.eval_tables import N_TERMS, TERMS, load_weights
-from tokaido_env.agents.heuristic import SCRATCH, count_terms, crowds_of, evaluate, quieted
+from tokaido_env.agents.heuristic import SCRATCH, count_terms, evaluate, neighbour_counts, quiescent
 from tokaido_env.agents.lookahead_features import (
-    MOST_SIGHT,
-    N_PROSPECTS,
-    N_SIGHT,
-    SIGHT_HASH,
-    read_prospects,
-    read_sight,
+    LOOKAHEAD_HASH,
+    MAX_LOOKAHEAD,
+    N_LOOKAHEAD,
+    N_REACH,
+    write_lookahead,
+    write_reach,
 )
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
@@ -42,51 +42,51 @@ from tokaido_env.core.observation import (
 from tokaido_env.core.rules import apply, picker
 from tokaido_env.core.state import EFFECT, OVER
 
-MOST_LEGAL = 2 + len(TOWNS) + len(AREAS)
+MAX_LEGAL = 2 + len(TOWNS) + len(AREAS)
 """The most actions that can be legal at once: moves of the pilgrim, to each town and each area."""
 
-OUTLOOK = N_FEATURES + 2 * N_TERMS
+AFTERSTATE_VALUES = N_FEATURES + 2 * N_TERMS
 """Where the outlook begins: before it the observation, my terms, their terms."""
 
-_SIGHT_AT = OUTLOOK + N_ACTIONS
+_SIGHT_AT = AFTERSTATE_VALUES + N_ACTIONS
 
-N_INPUTS = _SIGHT_AT + 2 * N_SIGHT
+N_INPUTS = _SIGHT_AT + 2 * N_LOOKAHEAD
 """Numbers that describe the position: after the outlook of each action my `SIGHT`, and theirs."""
 
-N_RESULT = N_TERMS + N_PROSPECTS
+N_AFTERSTATE = N_TERMS + N_REACH
 """Numbers of a move: my terms less theirs after it, then the mover's prospects."""
 
-WORST = np.float32(-0.5)
+MIN_AFTERSTATE_VALUE = np.float32(-0.5)
 """The least outlook: actions that are worse by more than half a win are alike."""
 
 _TERMS_AT = N_FEATURES
 _LEAST_UNIT = 0.02  # so that terms of little weight in the evaluation are seen too
 
 # What a point of each term is worth, in log odds: the network sees terms by their weight.
-TERM_UNITS = np.maximum(np.abs(load_weights()).max(axis=0), _LEAST_UNIT).astype(np.float32)
-TERM_UNITS.flags.writeable = False
+TERM_SCALES = np.maximum(np.abs(load_weights()).max(axis=0), _LEAST_UNIT).astype(np.float32)
+TERM_SCALES.flags.writeable = False
 
-LARGEST = max(1.0, float(MOST_SIGHT), 2.0**16 * float(TERM_UNITS.max()))
+MAX_INPUT = max(1.0, float(MAX_LOOKAHEAD), 2.0**16 * float(TERM_SCALES.max()))
 """What no input exceeds: terms are 16-bit integers, all but them and the sight lies in [-1, 1]."""
 
 _TERMS_HASH = hashlib.sha256(
-    repr((LAYOUT_HASH, TERMS, load_weights().tolist(), float(WORST))).encode()
+    repr((LAYOUT_HASH, TERMS, load_weights().tolist(), float(MIN_AFTERSTATE_VALUE))).encode()
 ).hexdigest()[:16]
 
-INPUTS_HASH = layout_hash((_TERMS_HASH, SIGHT_HASH))
+INPUTS_HASH = layout_hash((_TERMS_HASH, LOOKAHEAD_HASH))
 """Of all that the inputs follow from: the observation's layout, the terms and their weights, and
 `SIGHT`."""
 
 
 @kernel
-def read_position(
-    board: Row, guide: Row, s: Row, mask: Mask, scratch: Row, trunk: Any, results: Any
+def encode_position(
+    board: Row, tables: Row, s: Row, mask: Mask, scratch: Row, trunk: Any, results: Any
 ) -> None:
     """Write what a network reads of a position.
 
     Args:
         board: a row of `BOARD`.
-        guide: a row of `GUIDE`.
+        tables: a row of `EVAL_TABLES`.
         s: a row of `STATE`, at a decision, or at chance but for the set-up.
         mask: the legal actions as bits, 0 at chance.
         scratch: a row of `SCRATCH`; overwritten.
@@ -95,14 +95,14 @@ def read_position(
         results: float32 (MOST_LEGAL, N_RESULT): the first rows, one for each legal action in their
             order, are overwritten.
     """
-    seat = viewer(s)
+    seat = active_seat(s)
     encode(board, s, seat, FLOAT_QUOTIENTS, trunk[:N_FEATURES])
     terms = scratch["terms"]
-    count_terms(board, guide, quieted(board, s, scratch), terms)
+    count_terms(board, tables, quiescent(board, s, scratch), terms)
     for k in range(N_TERMS):
-        trunk[_TERMS_AT + k] = np.float32(terms[seat, k]) * TERM_UNITS[k]
-        trunk[_TERMS_AT + N_TERMS + k] = np.float32(terms[1 - seat, k]) * TERM_UNITS[k]
-    outlook = trunk[OUTLOOK:_SIGHT_AT]
+        trunk[_TERMS_AT + k] = np.float32(terms[seat, k]) * TERM_SCALES[k]
+        trunk[_TERMS_AT + N_TERMS + k] = np.float32(terms[1 - seat, k]) * TERM_SCALES[k]
+    outlook = trunk[AFTERSTATE_VALUES:_SIGHT_AT]
     outlook[:] = 0.0
     best = np.float32(-2.0)
     row = int64(0)
@@ -110,36 +110,40 @@ def read_position(
     while left != np.uint64(0):
         action = index(lowest_action(left))
         left &= left - np.uint64(1)
-        outlook[action] = _result(board, guide, s, int64(action), scratch, results[index(row)])
+        outlook[action] = _write_afterstate(
+            board, tables, s, int64(action), scratch, results[index(row)]
+        )
         row += 1
         best = max(best, outlook[action])
     while mask != np.uint64(0):
         action = index(lowest_action(mask))
         mask &= mask - np.uint64(1)
-        outlook[action] = max(outlook[action] - best, WORST)
-    read_sight(board, guide, s, seat, trunk[_SIGHT_AT : _SIGHT_AT + N_SIGHT])
-    read_sight(board, guide, s, 1 - seat, trunk[_SIGHT_AT + N_SIGHT :])
+        outlook[action] = max(outlook[action] - best, MIN_AFTERSTATE_VALUE)
+    write_lookahead(board, tables, s, seat, trunk[_SIGHT_AT : _SIGHT_AT + N_LOOKAHEAD])
+    write_lookahead(board, tables, s, 1 - seat, trunk[_SIGHT_AT + N_LOOKAHEAD :])
 
 
 @kernel
-def viewer(s: Row) -> Seat:
+def active_seat(s: Row) -> Seat:
     """Return who sees the position: the player who decides, at chance whose pick it is."""
     player = int64(s["player"])
     return player if player >= 0 else picker(s)
 
 
 @kernel
-def _result(board: Row, guide: Row, s: Row, action: Action, scratch: Row, out: Any) -> np.float32:
+def _write_afterstate(
+    board: Row, tables: Row, s: Row, action: Action, scratch: Row, out: Any
+) -> np.float32:
     """Write what an action and its best effect lead to; return the evaluation there."""
     seat = int64(s["player"])
     sign = np.float32(1 - 2 * seat)
     scratch["states"][0] = s
     after = scratch["states"][0]
     effects = apply(board, after, action)
-    read_prospects(board, guide, after, seat, crowds_of(board, after), out[N_TERMS:])
+    write_reach(board, tables, after, seat, neighbour_counts(board, after), out[N_TERMS:])
     if int(after["phase"]) != EFFECT:
-        value = sign * evaluate(board, guide, after, scratch)
-        _write_result(after, seat, scratch["terms"], out)
+        value = sign * evaluate(board, tables, after, scratch)
+        _write_term_differences(after, seat, scratch["terms"], out)
         return value
     best = np.float32(-2.0)
     while effects != np.uint64(0):
@@ -147,25 +151,25 @@ def _result(board: Row, guide: Row, s: Row, action: Action, scratch: Row, out: A
         final = scratch["states"][1]
         apply(board, final, lowest_action(effects))
         effects &= effects - np.uint64(1)
-        value = sign * evaluate(board, guide, final, scratch)
+        value = sign * evaluate(board, tables, final, scratch)
         if value > best:
             best = value
-            _write_result(final, seat, scratch["terms"], out)
+            _write_term_differences(final, seat, scratch["terms"], out)
     return best
 
 
 @kernel
-def _write_result(after: Row, seat: Seat, terms: Any, out: Any) -> None:
+def _write_term_differences(after: Row, seat: Seat, terms: Any, out: Any) -> None:
     """Write my terms less theirs; when the game is over none are counted, the outlook tells all."""
     counted = int64(int(after["phase"]) != OVER)
     for k in range(N_TERMS):
         ahead = int64(terms[seat, k]) - int64(terms[1 - seat, k])
-        out[k] = np.float32(ahead * counted) * TERM_UNITS[k]
+        out[k] = np.float32(ahead * counted) * TERM_SCALES[k]
 
 
-def read_positions(
+def encode_positions(
     boards: npt.NDArray[np.void],
-    guides: npt.NDArray[np.void],
+    eval_tables: npt.NDArray[np.void],
     which: npt.NDArray[np.int64],
     states: States,
     legal: Legal,
@@ -175,7 +179,7 @@ def read_positions(
 
     Args:
         boards: `BOARD` (b,).
-        guides: `GUIDE` (b,), by `guide.guides_of`.
+        eval_tables: `EVAL_TABLES` (b,), by `eval_tables_of`.
         which: int64 (n,), the board of each position.
         states: `STATE` (n,), at decisions, or at chance but for the set-up.
         legal: uint64 (n,), the legal actions as bits, 0 at chance.
@@ -187,28 +191,28 @@ def read_positions(
     """
     counts = np.bitwise_count(legal).astype(np.int64)
     ends = np.cumsum(counts)
-    trunk = _room(len(states), N_INPUTS, step)
-    results = _room(int(counts.sum()), N_RESULT, step)
+    trunk = _padded(len(states), N_INPUTS, step)
+    results = _padded(int(counts.sum()), N_AFTERSTATE, step)
     begins = ends - counts
-    _read_each(len(states), trunk, results, begins, boards, guides, which, states, legal)
+    _encode_each(len(states), trunk, results, begins, boards, eval_tables, which, states, legal)
     return trunk, results
 
 
-def _room(rows: int, width: int, step: int) -> npt.NDArray[np.float32]:
+def _padded(rows: int, width: int, step: int) -> npt.NDArray[np.float32]:
     out = np.empty((-(-rows // step) * step, width), np.float32)
     out[rows:] = 0.0
     return out
 
 
 @pooled(at_least=64)
-def _read_each(
+def _encode_each(
     first: int,
     last: int,
     trunk: Any,
     results: Any,
     begins: Any,
     boards: Any,
-    guides: Any,
+    eval_tables: Any,
     which: Any,
     states: Any,
     masks: Any,
@@ -216,7 +220,7 @@ def _read_each(
     scratch = np.empty(1, SCRATCH)[0]
     for i in range(first, last):
         on = index(which[i])
-        read_position(
-            *(boards[on], guides[on], states[i], masks[i], scratch, trunk[i]),
+        encode_position(
+            *(boards[on], eval_tables[on], states[i], masks[i], scratch, trunk[i]),
             results[begins[i] :],
         )

@@ -17,16 +17,16 @@ from tokaido_env.agent import Agent, BoardRows
 from tokaido_env.agents.baselines import GreedyAgent, RandomAgent
 from tokaido_env.agents.heuristic import HeuristicAgent, best_action
 from tokaido_env.agents.inference import (
-    FIRST_ROW,
+    SHARED_BIAS,
     Network,
-    Position,
+    PositionRow,
     Workspace,
+    cached_workspaces,
     forward,
-    kept_workspaces,
 )
 from tokaido_env.agents.policy import PolicyAgent
-from tokaido_env.agents.search_tree import Tree, mask_of
-from tokaido_env.agents.selection import note_priors
+from tokaido_env.agents.search_tree import Tree, edge_mask
+from tokaido_env.agents.selection import write_priors
 from tokaido_env.core.bitmask import count_bits, lowest_action
 from tokaido_env.core.bots import GREEDY, NO_BOT, RANDOM, greedy_choices
 from tokaido_env.core.constants import Mask, Row
@@ -47,40 +47,42 @@ class OpponentModel(NamedTuple):
     epsilon: float = 0.0
     """How often it takes a random action instead."""
 
-    def on(self, boards: BoardRows, threads: int) -> Opponents:
+    def for_boards(self, boards: BoardRows, threads: int) -> OpponentArrays:
         """Return it as the kernels read it, with memory for so many threads."""
-        weights, rows = (None, FIRST_ROW) if self.network is None else self.network.on(boards)
-        memory = kept_workspaces(threads, weights)
-        return Opponents(weights, rows, memory, self.temperature, self.bot, self.epsilon)
+        weights, rows = (
+            (None, SHARED_BIAS) if self.network is None else self.network.for_boards(boards)
+        )
+        memory = cached_workspaces(threads, weights)
+        return OpponentArrays(weights, rows, memory, self.temperature, self.bot, self.epsilon)
 
 
-class Opponents(NamedTuple):
+class OpponentArrays(NamedTuple):
     """How an opponent decides in some positions, and with what memory."""
 
     network: Any  # Weights, or None
-    rows: Any  # int64 (1,) or (n,), of the first bias of its network
+    bias_rows: Any  # int64 (1,) or (n,), of the first bias of its network
     workspaces: Workspace  # of several threads
     temperature: float
     bot: int
     epsilon: float
 
-    def part(self, part: slice) -> Opponents:
+    def part(self, part: slice) -> OpponentArrays:
         """Return it for some of the positions."""
-        return self._replace(rows=self.rows[part]) if len(self.rows) > 1 else self
+        return self._replace(bias_rows=self.bias_rows[part]) if len(self.bias_rows) > 1 else self
 
 
-class Opponent(NamedTuple):
+class OpponentRow(NamedTuple):
     """How an opponent decides in one position, and with what memory."""
 
     network: Any  # Weights, or None
-    row: int  # of the first bias
+    bias_row: int  # of the first bias
     workspace: Workspace  # of one thread, the scratch an array
     temperature: float
     bot: int
     epsilon: float
 
 
-def model_of(agent: Agent) -> OpponentModel | None:
+def make_opponent_model(agent: Agent) -> OpponentModel | None:
     """Return how an agent of this package plays, None if nothing compiled tells its replies."""
     if type(agent) is PolicyAgent:
         return OpponentModel(network=agent.network, temperature=float(agent.temperature))
@@ -99,14 +101,14 @@ def opponent_at(opponents: Any, thread: int, i: int) -> Any:
     if opponents is None:
         return None
     own = opponents.workspaces
-    return Opponent(
+    return OpponentRow(
         opponents.network,
-        opponents.rows[i if len(opponents.rows) > 1 else 0],
+        opponents.bias_rows[i if len(opponents.bias_rows) > 1 else 0],
         Workspace(
             own.copy[thread],
             own.scratch[thread],  # not a row: compiled functions cannot return one
             own.layers[thread],
-            own.results[thread],
+            own.afterstates[thread],
             own.units[thread],
             own.values[thread],
             own.logits[thread],
@@ -118,7 +120,7 @@ def opponent_at(opponents: Any, thread: int, i: int) -> Any:
 
 
 @kernel
-def decides(opponent: Any, tree: Tree, node: Row) -> bool:
+def opponent_decides(opponent: Any, tree: Tree, node: Row) -> bool:
     """Return whether a node is the opponent's: the root is not."""
     if opponent is None:
         return False
@@ -126,41 +128,41 @@ def decides(opponent: Any, tree: Tree, node: Row) -> bool:
 
 
 @subroutine
-def note_odds(opponent: Any, position: Position, tree: Tree, at: int) -> None:
+def write_reply_odds(opponent: Any, position: PositionRow, tree: Tree, at: int) -> None:
     """Write with what odds the opponent takes the actions of a node, as the priors of its edges."""
-    mask = mask_of(tree, tree.nodes[at])
-    asked = Position(position.board, position.guide, tree.states[at], mask, opponent.row)
-    _note_answer(opponent.network, opponent, asked, tree, tree.nodes[at])
+    mask = edge_mask(tree, tree.nodes[at])
+    asked = PositionRow(position.board, position.tables, tree.states[at], mask, opponent.bias_row)
+    _write_reply(opponent.network, opponent, asked, tree, tree.nodes[at])
 
 
 @kernel
-def _note_answer(network: Any, opponent: Any, asked: Position, tree: Tree, node: Row) -> None:
+def _write_reply(network: Any, opponent: Any, asked: PositionRow, tree: Tree, node: Row) -> None:
     if network is None:
-        _share_out(tree, node, _choices(opponent, asked), opponent.epsilon)
+        _write_even_odds(tree, node, _bot_choices(opponent, asked), opponent.epsilon)
         return
     if asked.legal & (asked.legal - np.uint64(1)) == np.uint64(0):
-        _share_out(tree, node, asked.legal, 0.0)
+        _write_even_odds(tree, node, asked.legal, 0.0)
         return
     own = opponent.workspace
     logits = own.logits
-    scratch, layers, results = own.scratch[0], own.layers, own.results
+    scratch, layers, results = own.scratch[0], own.layers, own.afterstates
     workspace = Workspace(own.copy, scratch, layers, results, own.units, own.values, logits)
     forward(network, asked, workspace, logits)
     if opponent.temperature > 0:
-        note_priors(tree, node, logits, opponent.temperature)
+        write_priors(tree, node, logits, opponent.temperature)
     else:
-        _share_out(tree, node, _likeliest(asked.legal, logits), 0.0)
+        _write_even_odds(tree, node, _likeliest(asked.legal, logits), 0.0)
 
 
 @kernel
-def _choices(opponent: Any, asked: Position) -> Mask:
+def _bot_choices(opponent: Any, asked: PositionRow) -> Mask:
     """Return the actions that a kernel takes in a position, each as often."""
     scratch = opponent.workspace.scratch[0]
     if opponent.bot == GREEDY:
         return greedy_choices(asked.board, asked.state, asked.legal, scratch["states"])
     if opponent.bot == RANDOM:
         return asked.legal
-    best = best_action(asked.board, asked.guide, asked.state, asked.legal, scratch)
+    best = best_action(asked.board, asked.tables, asked.state, asked.legal, scratch)
     return np.uint64(1) << np.uint64(best)
 
 
@@ -177,7 +179,7 @@ def _likeliest(mask: Mask, logits: Any) -> Mask:
 
 
 @kernel
-def _share_out(tree: Tree, node: Row, choices: Mask, epsilon: float) -> None:
+def _write_even_odds(tree: Tree, node: Row, choices: Mask, epsilon: float) -> None:
     """Give some of a node's actions even odds, but `epsilon` of them to all."""
     first, edges = int64(node["first"]), int64(node["edges"])
     each = (1.0 - epsilon) / count_bits(choices)

@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
-from tokaido_env.agents.inference import Floats, Network, Weights, choose, evaluate_all
-from tokaido_env.agents.network_inputs import INPUTS_HASH, LARGEST, N_INPUTS, N_RESULT
+from tokaido_env.agents.inference import Floats, Network, Weights, choose_actions, evaluate_all
+from tokaido_env.agents.network_inputs import INPUTS_HASH, MAX_INPUT, N_AFTERSTATE, N_INPUTS
 from tokaido_env.core.actions import ACTION_TABLE_VERSION, N_ACTIONS
 from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, str_short
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
@@ -45,17 +45,17 @@ FORMAT = "tokaido-duo-policy"
 VERSION = 4
 
 _MODELS = (".zip", ".pt", ".pth", ".ckpt", ".onnx")  # suffixes of models of other libraries
-MOST_FILE = 96 << 20  # bytes: layers of 4096 units, copied for every thread
-BOARD = "board.weight"  # the tensor that networks have or not
+MAX_FILE_BYTES = 96 << 20  # bytes: layers of 4096 units, copied for every thread
+BOARD_TENSOR = "board.weight"  # the tensor that networks have or not
 
-MOST = 1e30  # far below float32's largest, so that the last sums cannot pass it either
+MAX_ACTIVATION = 1e30  # far below float32's largest, so that the last sums cannot pass it either
 
 
 class PolicyError(AgentError):
     """A policy file that cannot be used here: the message says what was expected."""
 
 
-class Sizes(NamedTuple):
+class LayerSizes(NamedTuple):
     """How wide the layers of a network are."""
 
     first: int = 256
@@ -65,12 +65,14 @@ class Sizes(NamedTuple):
     value_second: int = 64
 
     @classmethod
-    def of_width(cls, width: int) -> Sizes:
+    def of_width(cls, width: int) -> LayerSizes:
         """Return the sizes in proportion to the first layer's, a multiple of 8."""
         return cls(width, width // 4, width // 8, width, width // 4)
 
 
-def shapes_of(sizes: Sizes, sees_board: bool = False) -> dict[str, tuple[int, ...]]:
+def tensor_shapes(
+    sizes: LayerSizes, uses_board_features: bool = False
+) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor of a network, (outputs, inputs) where it is a matrix."""
     units = sizes.first + sizes.value_first
     shapes: dict[str, tuple[int, ...]] = {
@@ -80,7 +82,7 @@ def shapes_of(sizes: Sizes, sees_board: bool = False) -> dict[str, tuple[int, ..
         "trunk.1.bias": (sizes.second,),
         "action.weight": (N_ACTIONS, sizes.second),
         "action.bias": (N_ACTIONS,),
-        "result.weight": (sizes.move, N_RESULT),
+        "result.weight": (sizes.move, N_AFTERSTATE),
         "context.weight": (sizes.move, sizes.second),
         "move.bias": (N_ACTIONS, sizes.move),
         "move.weight": (sizes.move,),
@@ -90,7 +92,7 @@ def shapes_of(sizes: Sizes, sees_board: bool = False) -> dict[str, tuple[int, ..
         "value.1.weight": (1, sizes.value_second),
         "value.1.bias": (1,),
     }
-    return shapes | ({BOARD: (units, N_BOARD_FEATURES)} if sees_board else {})
+    return shapes | ({BOARD_TENSOR: (units, N_BOARD_FEATURES)} if uses_board_features else {})
 
 
 @dataclass(frozen=True)
@@ -106,14 +108,14 @@ class Policy:
     training: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> LayerSizes:
         """How wide its layers are."""
         return _sizes_of(self.tensors)
 
     @property
-    def sees_board(self) -> bool:
+    def uses_board_features(self) -> bool:
         """Whether its network reads the board as a whole."""
-        return BOARD in self.tensors
+        return BOARD_TENSOR in self.tensors
 
     def network(self) -> Network:
         """Return the network for the kernels, with copies for as many threads as there may be."""
@@ -133,12 +135,12 @@ class Policy:
             value_second_bias=t["value.0.bias"],
             value_out=t["value.1.weight"][0],
             value_bias=t["value.1.bias"],
-            results=_transposed(t["result.weight"]),
+            afterstate=_transposed(t["result.weight"]),
             moves=t["move.bias"],
             move_out=t["move.weight"],
-            outlook=t["outlook.weight"],
+            afterstate_factor=t["outlook.weight"],
         )
-        return Network(one, _transposed(t[BOARD]) if self.sees_board else None)
+        return Network(one, _transposed(t[BOARD_TENSOR]) if self.uses_board_features else None)
 
     def evaluate(self, boards: BoardRows, states: States, legal: Legal) -> tuple[Floats, Floats]:
         """Return logits (n, N_ACTIONS), -inf where illegal, and values (n,) for who decides.
@@ -156,10 +158,10 @@ class Policy:
 
         path = Path(path)
         tensors = {name: np.ascontiguousarray(tensor) for name, tensor in self.tensors.items()}
-        header = _header(self.sees_board)
+        header = _header(self.uses_board_features)
         header["training"] = json.dumps(self.training)
         with whole_file(path) as file:
-            file.write(_in_order(save(tensors, header)))
+            file.write(_with_sorted_header(save(tensors, header)))
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
@@ -172,7 +174,7 @@ class Policy:
         if standing(path) == FOLDER:
             path = path / "best"
         where = str_short(path, MAX_PATH_CHARS)
-        header, tensors = _read(path, where)
+        header, tensors = _read_file(path, where)
         training = _check_header(where, header)
         check_tensors(where, tensors, "board" in header)
         return cls(tensors, training)
@@ -199,10 +201,10 @@ class PolicyAgent(Agent):
             raise AgentError(f"policy: temperature: expected 0 to 10, got {temperature}")
         self._begin(Policy.load(path), temperature)
         suffix = f",temperature={str(temperature).removesuffix('.0')}" if temperature else ""
-        self.spec = f"policy:{path_in_spec(str(path))}{suffix}"
+        self.spec = f"policy:{quote_path(str(path))}{suffix}"
 
     @classmethod
-    def of(cls, policy: Policy, spec: str, temperature: float = 0.0) -> PolicyAgent:
+    def from_policy(cls, policy: Policy, spec: str, temperature: float = 0.0) -> PolicyAgent:
         """Make an agent from a policy in memory."""
         agent = cls.__new__(cls)
         agent._begin(policy, temperature)
@@ -213,7 +215,7 @@ class PolicyAgent(Agent):
         """Return actions, as `Agent.act`."""
         logits, _ = evaluate_all(self.network, boards, states, legal)
         actions = np.empty(len(states), np.int64)
-        choose(actions, logits, legal, keys, self.temperature)
+        choose_actions(actions, logits, legal, keys, self.temperature)
         return actions
 
     def judge(
@@ -231,7 +233,7 @@ class PolicyAgent(Agent):
         self.network = policy.network()
 
 
-def path_in_spec(path: str) -> str:
+def quote_path(path: str) -> str:
     """Return a path as it stands in a spec: in double quotes where it would be read otherwise."""
     names = '"', "path=", "temperature=", "sims=", "dice=", "chance="
     ambiguous = "," in path or path.startswith(names)
@@ -241,7 +243,7 @@ def path_in_spec(path: str) -> str:
 # The file
 
 
-def _header(sees_board: bool) -> dict[str, str]:
+def _header(uses_board_features: bool) -> dict[str, str]:
     """Return what the header of a policy says beside its training."""
     known: dict[str, str | int] = {
         "format": FORMAT,
@@ -250,7 +252,7 @@ def _header(sees_board: bool) -> dict[str, str]:
         "actions": ACTION_TABLE_VERSION,
         "inputs": INPUTS_HASH,
     }
-    known |= {"board": BOARD_LAYOUT_HASH} if sees_board else {}
+    known |= {"board": BOARD_LAYOUT_HASH} if uses_board_features else {}
     return {key: str(value) for key, value in known.items()}
 
 
@@ -259,7 +261,7 @@ def _transposed(weight: Floats) -> Floats:
     return np.ascontiguousarray(weight.T)
 
 
-def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
+def _read_file(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
     try:
         from safetensors import SafetensorError, safe_open
     except ModuleNotFoundError as error:
@@ -269,8 +271,8 @@ def _read(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats]]:
         raise PolicyError(f"{where}: no such policy file")
     if found != FILE:
         raise PolicyError(f"{where}: expected a policy file, it is {found}")
-    if path.stat().st_size > MOST_FILE:
-        raise PolicyError(f"{where}: too large: expected at most {MOST_FILE >> 20} MiB")
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise PolicyError(f"{where}: too large: expected at most {MAX_FILE_BYTES >> 20} MiB")
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
@@ -300,19 +302,19 @@ def _check_header(where: str, header: dict[str, str]) -> dict[str, Any]:
     return training if isinstance(training, dict) else {"summary": training}
 
 
-def check_tensors(where: str, tensors: dict[str, Floats], sees_board: bool) -> None:
+def check_tensors(where: str, tensors: dict[str, Floats], uses_board_features: bool) -> None:
     """Check that tensors are those of a network whose numbers are finite in any position.
 
     Args:
         where: they stand, for the message.
         tensors: by their names.
-        sees_board: whether the network reads the board.
+        uses_board_features: whether the network reads the board.
 
     Raises:
         PolicyError: saying what was expected.
     """
     sizes = _sizes_of(tensors)
-    wanted = shapes_of(sizes, sees_board)
+    wanted = tensor_shapes(sizes, uses_board_features)
     if sorted(tensors) != sorted(wanted):
         wrong = ", ".join(sorted(set(tensors) ^ set(wanted)))
         raise PolicyError(f"{where}: tensors missing or unknown: {escape_text(wrong, 200)}")
@@ -326,43 +328,44 @@ def check_tensors(where: str, tensors: dict[str, Floats], sees_board: bool) -> N
             raise PolicyError(
                 f"{where}: {name}: expected finite float32 numbers of shape {shape}, got {got}"
             )
-    if _largest(tensors) > MOST:
+    if _activation_bound(tensors) > MAX_ACTIVATION:
         raise PolicyError(
             f"{where}: weights so large that its numbers could pass float32's: expected at most "
-            f"{MOST:.0e} in a forward pass, up to {_largest(tensors):.0e} are possible"
+            f"{MAX_ACTIVATION:.0e} in a forward pass, up to {_activation_bound(tensors):.0e} are "
+            "possible"
         )
 
 
-def _largest(tensors: dict[str, Floats]) -> float:
+def _activation_bound(tensors: dict[str, Floats]) -> float:
     """Return what no number of a forward pass exceeds: the largest inputs, and no sign."""
     t = {name: np.abs(tensor.astype(np.float64)) for name, tensor in tensors.items()}
-    first = t["trunk.0.weight"].sum(axis=1) * LARGEST + t["trunk.0.bias"]
-    if BOARD in t:
-        first += t[BOARD].sum(axis=1)  # the features of a board lie in [0, 1]
+    first = t["trunk.0.weight"].sum(axis=1) * MAX_INPUT + t["trunk.0.bias"]
+    if BOARD_TENSOR in t:
+        first += t[BOARD_TENSOR].sum(axis=1)  # the features of a board lie in [0, 1]
     own = t["trunk.1.weight"].shape[1]
     second = t["trunk.1.weight"] @ first[:own] + t["trunk.1.bias"]
-    hidden = t["result.weight"].sum(axis=1) * LARGEST + t["context.weight"] @ second
+    hidden = t["result.weight"].sum(axis=1) * MAX_INPUT + t["context.weight"] @ second
     hidden += t["move.bias"].max(axis=0)
     actions = t["action.weight"] @ second + t["action.bias"]
-    logit = actions.max() + t["move.weight"] @ hidden + t["outlook.weight"][0] * LARGEST
+    logit = actions.max() + t["move.weight"] @ hidden + t["outlook.weight"][0] * MAX_INPUT
     last = t["value.0.weight"] @ first[own:] + t["value.0.bias"]
     value = t["value.1.weight"] @ last + t["value.1.bias"]
     return float(max(first.max(), second.max(), last.max(), hidden.max(), logit, value[0]))
 
 
-def _sizes_of(tensors: dict[str, Floats]) -> Sizes:
+def _sizes_of(tensors: dict[str, Floats]) -> LayerSizes:
     """Return the sizes that the tensors tell; where they tell none, the default ones."""
 
     def length(name: str, default: int) -> int:
         known = name in tensors and tensors[name].ndim == 1
         return int(tensors[name].shape[0]) if known else default
 
-    usual = Sizes()
+    usual = LayerSizes()
     weight = tensors.get("value.0.weight")
     known = weight is not None and weight.ndim == 2
     value_first = int(weight.shape[1]) if weight is not None and known else usual.value_first
     units = length("trunk.0.bias", usual.first + usual.value_first)
-    return Sizes(
+    return LayerSizes(
         first=units - value_first,
         second=length("trunk.1.bias", usual.second),
         move=length("move.weight", usual.move),
@@ -371,7 +374,7 @@ def _sizes_of(tensors: dict[str, Floats]) -> Sizes:
     )
 
 
-def _in_order(file: bytes) -> bytes:
+def _with_sorted_header(file: bytes) -> bytes:
     """Sort the header of a safetensors file, whose writer leaves the order to chance.
 
     The format: the header's length in eight bytes, the header as JSON, the tensors.

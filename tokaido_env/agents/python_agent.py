@@ -41,7 +41,7 @@ from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 
 
-class NoAction(ValueError):  # noqa: N818  what an agent has returned
+class InvalidChoice(ValueError):  # noqa: N818  what an agent has returned
     """What an agent returned is no action."""
 
 
@@ -71,7 +71,7 @@ class PerGameAdapter(Agent):
         for i in range(len(states)):
             board = self._board(boards[i if len(boards) > 1 else 0])
             key = int(keys[i])
-            game = GameAt(board, copy_rows(states[i : i + 1]), key & MAX_SEED)
+            game = GameFromState(board, copy_rows(states[i : i + 1]), key & MAX_SEED)
             actions[i] = _action(self.player.choose(game, np.random.default_rng(key)))
         return actions
 
@@ -84,7 +84,7 @@ class PerGameAdapter(Agent):
         return self._boards[wanted]
 
 
-class GameAt(Game):
+class GameFromState(Game):
     """A game that begins from a state, with luck of its own.
 
     Args:
@@ -98,7 +98,7 @@ class GameAt(Game):
         self._started_from_position = True
 
 
-def make_outside(**parameters: str) -> Agent:
+def make_python_agent(**parameters: str) -> Agent:
     """Make the agent of `python:MODULE:CLASS,NAME=VALUE`.
 
     Args:
@@ -185,4 +185,6 @@ def _action(choice: object) -> int:
             return operator.index(choice)  # type: ignore[arg-type]
         except TypeError:
             pass
-    raise NoAction(f"choose: expected the id or the label of an action, got {repr_short(choice)}")
+    raise InvalidChoice(
+        f"choose: expected the id or the label of an action, got {repr_short(choice)}"
+    )

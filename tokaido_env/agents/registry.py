@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.policy import path_in_spec
+from tokaido_env.agents.policy import quote_path
 from tokaido_env.core.arguments import MAX_NAME_CHARS, escape_text, repr_short
 from tokaido_env.files import FOLDER, standing
 
@@ -60,7 +60,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Kind:
+class AgentKind:
     """A kind of agent: where its class is and how its spec string reads."""
 
     module: str
@@ -74,25 +74,25 @@ class Kind:
     """`Agent.cost` by the parameters."""
 
 
-MAX_SIMULATIONS = 1_000_000
-SIMULATIONS = 400  # by default
-NETWORK_SIMULATION = 16  # simulations of `mcts` that take as long as one led by a network
-ANSWERED_SIMULATION = 2 * NETWORK_SIMULATION  # and where a victim answers
+MAX_SIMS = 1_000_000
+DEFAULT_SIMS = 400  # by default
+NETWORK_SIM_COST = 16  # simulations of `mcts` that take as long as one led by a network
+RESPONSE_SIM_COST = 2 * NETWORK_SIM_COST  # and where a victim answers
 EXPECTIMAX_COSTS = (10, 3_000, 500_000, 80_000_000)  # by depth; each pick multiplies it
 
 # What a search by a network divides its logits by, and how it samples chance.
-_LED: dict[str, Parameter] = {
-    "sims": Parameter(int, 1, MAX_SIMULATIONS),
+_NETWORK_SEARCH: dict[str, Parameter] = {
+    "sims": Parameter(int, 1, MAX_SIMS),
     "temperature": Parameter(float, 0.1, 10),
     "dice": Parameter(str, words=("stratified", "drawn")),
     "chance": Parameter(str, words=("judged", "sampled")),
 }
 
 KINDS = {
-    "random": Kind(
+    "random": AgentKind(
         "baselines", "RandomAgent", "random", "each legal action with equal probability", {}
     ),
-    "greedy": Kind(
+    "greedy": AgentKind(
         "baselines",
         "GreedyAgent",
         "greedy[:epsilon=E]",
@@ -100,14 +100,14 @@ KINDS = {
         "probability E (0) a random action",
         {"epsilon": Parameter(float, 0, 1)},
     ),
-    "heuristic": Kind(
+    "heuristic": AgentKind(
         "heuristic",
         "HeuristicAgent",
         "heuristic",
         "the best evaluation after a move, by weights that were tuned in games",
         {},
     ),
-    "expectimax": Kind(
+    "expectimax": AgentKind(
         "expectimax",
         "ExpectimaxAgent",
         "expectimax[:depth=N]",
@@ -115,54 +115,54 @@ KINDS = {
         {"depth": Parameter(int, 1, 4)},
         cost=lambda parameters: EXPECTIMAX_COSTS[parameters.get("depth", 2) - 1],
     ),
-    "mcts": Kind(
+    "mcts": AgentKind(
         "search",
         "MctsAgent",
         "mcts[:sims=N][,rollout=N|full]",
         "Monte Carlo tree search of N simulations a decision (400); a leaf is worth its "
         "evaluation, or that after some rounds of random play",
-        {"sims": Parameter(int, 1, MAX_SIMULATIONS), "rollout": Parameter(int, 0, 399, ("full",))},
-        cost=lambda parameters: int(parameters.get("sims", SIMULATIONS)),
+        {"sims": Parameter(int, 1, MAX_SIMS), "rollout": Parameter(int, 0, 399, ("full",))},
+        cost=lambda parameters: int(parameters.get("sims", DEFAULT_SIMS)),
     ),
-    "champion": Kind(
+    "champion": AgentKind(
         "champion",
         "make_champion",
         "champion[:sims=N[,...]]",
         "the strongest network here, one forward pass a decision; with N, tree search led by it, "
         "T, dice and chance as of policy_search",
-        _LED,
-        cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
+        _NETWORK_SEARCH,
+        cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", 0)),
     ),
-    "generalist": Kind(
+    "generalist": AgentKind(
         "champion",
         "make_generalist",
         "generalist[:sims=N[,...]]",
         "the strongest network here on boards that it has never seen; options as of champion",
-        _LED,
-        cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", 0)),
+        _NETWORK_SEARCH,
+        cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", 0)),
     ),
-    "policy_search": Kind(
+    "policy_search": AgentKind(
         "search",
         "PolicySearchAgent",
         "policy_search:PATH[,sims=N][,temperature=T][,dice=drawn][,chance=sampled]",
         "tree search of N simulations a decision (400) led by a policy file or the best of a run: "
         "its policy proposes, logits divided by T (1.5), its value judges; dice are stratified, "
         "or drawn as in a game; a simulation ends at new chance, or behind a sample of it",
-        {"path": Parameter(str), **_LED},
+        {"path": Parameter(str), **_NETWORK_SEARCH},
         required=True,
-        cost=lambda parameters: NETWORK_SIMULATION * int(parameters.get("sims", SIMULATIONS)),
+        cost=lambda parameters: NETWORK_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
     ),
-    "exploiter": Kind(
+    "exploiter": AgentKind(
         "best_response",
         "ExploiterAgent",
         "exploiter:VICTIM[,sims=N]",
         "tree search of N simulations a decision (400) that knows how the agent VICTIM replies: "
         "random, greedy, heuristic, champion, generalist or policy:PATH",
-        {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMULATIONS)},
+        {"victim": Parameter(str), "sims": Parameter(int, 1, MAX_SIMS)},
         required=True,
-        cost=lambda parameters: ANSWERED_SIMULATION * int(parameters.get("sims", SIMULATIONS)),
+        cost=lambda parameters: RESPONSE_SIM_COST * int(parameters.get("sims", DEFAULT_SIMS)),
     ),
-    "policy": Kind(
+    "policy": AgentKind(
         "policy",
         "PolicyAgent",
         "policy:PATH[,temperature=T]",
@@ -171,9 +171,9 @@ KINDS = {
         {"path": Parameter(str), "temperature": Parameter(float, 0, 10)},
         required=True,
     ),
-    "python": Kind(
+    "python": AgentKind(
         "python_agent",
-        "make_outside",
+        "make_python_agent",
         "python:MODULE:CLASS[,NAME=VALUE...]",
         "your own: a class with act(boards, states, legal, keys), or choose(game, rng) for one "
         "game at a time, made with the parameters given",
@@ -195,7 +195,7 @@ def make(spec: str) -> Agent:
     Raises:
         AgentError: if there is no such kind or parameter, or a value is out of range.
     """
-    kind, parameters = _read(spec)
+    kind, parameters = _parse(spec)
     cost = kind.cost(parameters)
     if VICTIM in parameters:
         parameters[VICTIM] = make(parameters[VICTIM])
@@ -213,18 +213,18 @@ def cost_of(spec: str) -> int:
     """
     if spec.partition(":")[0] not in KINDS:
         return 0
-    kind, parameters = _read(spec)
+    kind, parameters = _parse(spec)
     return kind.cost(parameters)
 
 
-class Entrant(NamedTuple):
+class NamedAgent(NamedTuple):
     """Who plays: what it is called, and its spec."""
 
     name: str
     spec: str
 
 
-def entrant(text: str) -> Entrant:
+def parse_named_agent(text: str) -> NamedAgent:
     """Return whom `NAME=SPEC` stands for; without a name an agent is called by its spec.
 
     Raises:
@@ -232,13 +232,13 @@ def entrant(text: str) -> Entrant:
     """
     name, equals, spec = text.partition("=")
     if not equals or ":" in name or '"' in name or name in KINDS:
-        return Entrant(text, text)
+        return NamedAgent(text, text)
     if not name.strip() or not name.isprintable():
         raise AgentError(f"agent {repr_short(text)}: expected NAME=SPEC with a printable name")
-    return Entrant(name, spec)
+    return NamedAgent(name, spec)
 
 
-def check_names(entrants: Sequence[Entrant]) -> None:
+def check_names(entrants: Sequence[NamedAgent]) -> None:
     """Raise `AgentError` if one name stands for two agents."""
     specs: dict[str, str] = {}
     for name, spec in entrants:
@@ -249,31 +249,31 @@ def check_names(entrants: Sequence[Entrant]) -> None:
             )
 
 
-def is_foreign(spec: str) -> bool:
+def runs_user_code(spec: str) -> bool:
     """Return whether a spec names code that is not this package's.
 
     Raises:
         AgentError: as for `make`.
     """
-    return _read(spec)[0].foreign
+    return _parse(spec)[0].foreign
 
 
-def policy_of(spec: str) -> Path | None:
+def policy_path_of(spec: str) -> Path | None:
     """Return the policy file that an agent, or its victim, plays from; None if from none.
 
     Raises:
         AgentError: as for `make`.
     """
-    _, parameters = _read(spec)
+    _, parameters = _parse(spec)
     if VICTIM in parameters:
-        return policy_of(parameters[VICTIM])
+        return policy_path_of(parameters[VICTIM])
     if PATH not in parameters:
         return None
     path = Path(parameters[PATH])
     return path / "best" if path.is_dir() else path
 
 
-def check_from_file(spec: str, where: str, folder: Path, named: Container[str] = ()) -> str:
+def check_spec_in_file(spec: str, where: str, folder: Path, named: Container[str] = ()) -> str:
     """Return a spec that stands in a file, to be made; refuse what is not safe to make.
 
     Files come from strangers: they may name the kinds of this package, and policies in their own
@@ -291,11 +291,11 @@ def check_from_file(spec: str, where: str, folder: Path, named: Container[str] =
     if spec in named:
         return spec
     try:
-        kind, parameters = _read(spec)
+        kind, parameters = _parse(spec)
     except AgentError as error:
         raise AgentError(f"{where}: {error}") from None
     if VICTIM in parameters:
-        victim = check_from_file(parameters[VICTIM], where, folder, named)
+        victim = check_spec_in_file(parameters[VICTIM], where, folder, named)
         return spec if victim == parameters[VICTIM] else _with(spec, VICTIM, victim)
     if PATH not in parameters and not kind.foreign:
         return spec
@@ -327,7 +327,7 @@ def _with(spec: str, name: str, value: str) -> str:
     kind = KINDS[kind_name]
     named = {part.partition("=")[0]: part for part in _parts(kind, text)}
     others = [part for key, part in named.items() if key in kind.parameters and key != name]
-    return f"{kind_name}:" + ",".join([path_in_spec(value), *others])
+    return f"{kind_name}:" + ",".join([quote_path(value), *others])
 
 
 def describe() -> list[tuple[str, str]]:
@@ -335,7 +335,7 @@ def describe() -> list[tuple[str, str]]:
     return [(kind.usage, kind.meaning) for kind in KINDS.values()]
 
 
-def _read(spec: str) -> tuple[Kind, dict[str, Any]]:
+def _parse(spec: str) -> tuple[AgentKind, dict[str, Any]]:
     if len(spec) > MAX_NAME_CHARS:
         raise AgentError(
             f"agent {repr_short(spec)}: expected at most {MAX_NAME_CHARS} characters, "
@@ -348,7 +348,7 @@ def _read(spec: str) -> tuple[Kind, dict[str, Any]]:
     return KINDS[kind_name], _parameters(spec, KINDS[kind_name], text)
 
 
-def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
+def _parameters(spec: str, kind: AgentKind, text: str) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     where = f"agent {repr_short(spec)}"
     for i, part in enumerate(_parts(kind, text)):
@@ -371,7 +371,7 @@ def _parameters(spec: str, kind: Kind, text: str) -> dict[str, Any]:
     return parameters
 
 
-def _parts(kind: Kind, text: str) -> list[str]:
+def _parts(kind: AgentKind, text: str) -> list[str]:
     """Split the text after a kind at its commas, but for what is in quotes, which loses them."""
     free = _any_text(kind)
     quoted = _IN_QUOTES.match(text) if free else None
@@ -385,11 +385,11 @@ def _parts(kind: Kind, text: str) -> list[str]:
     return [f"{free}={value}", *(rest.split(",") if rest else [])]
 
 
-def _any_text(kind: Kind) -> str:
+def _any_text(kind: AgentKind) -> str:
     """Return the parameter that may hold what divides a spec, empty if there is none."""
     return next((name for name in (PATH, VICTIM) if name in kind.parameters), "")
 
 
-def _is_any_text(kind: Kind, name: str) -> bool:
+def _is_any_text(kind: AgentKind, name: str) -> bool:
     """Return whether what stands before the first equals sign is a part of such a text."""
     return bool(_any_text(kind)) and name not in kind.parameters

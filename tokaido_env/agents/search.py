@@ -1,20 +1,20 @@
-"""Monte Carlo tree search with explicit chance nodes, compiled: one search, two judges.
+"""Monte Carlo tree search with explicit chance nodes, compiled.
 
-One simulation walks from the root to a node that is new, has it judged, and backs its value up. At
-a decision it goes where the bound is highest for the player who decides, each player for itself,
-however often it decides in a row; at chance through samples, as `tree` tells. The search samples
-its own luck from the key of the decision: it never sees the game's.
+A simulation descends from the root to a new node, evaluates this leaf, and backs its value up. At a
+decision it takes the edge with the highest bound for the player who decides; a player may decide
+several times in a row. At chance it takes samples (`search_tree`). The samples come from the key of
+the decision: the search never sees the random numbers of the game.
 
-- Without a network (`MctsAgent`) a new node is worth its evaluation, or that after random play; the
-  bound is UCB1.
-- With one (`PolicySearchAgent`) its policy proposes and its value judges; the bound is PUCT. A
-  simulation goes on through chance, and through decisions that leave no choice, so that each ends
-  where the network was trained.
-- With an opponent that is known (`exploiter`) besides, the tree searches the other player's
-  decisions only: where the opponent decides, simulations take each action by the opponent's odds,
-  and go on. What it finds is a best response, as far as the network and the simulations reach.
+- `MctsAgent` has no network. It evaluates a leaf by `heuristic.evaluate`, with or without a rollout
+  before, and selects by UCB1.
+- `PolicySearchAgent` has a network. Its policy gives the priors and its value evaluates leaves; it
+  selects by PUCT. A simulation continues through chance and through decisions with one legal
+  action, so that it ends where the network was trained.
+- `ExploiterAgent` has a network and an opponent model. Where the opponent decides, simulations take
+  each action by the opponent's odds, and continue. The result approximates a best response.
 
-A kernel is compiled once for each judge: `network is None` and `opponent is None` are known then.
+Numba compiles the kernels once for each of these, because `network is None` and `opponent is None`
+are known at compile time.
 """
 
 from __future__ import annotations
@@ -25,47 +25,52 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Actions, Agent, BoardRows, Keys, Legal, States
-from tokaido_env.agents.eval_tables import guides_of
+from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.heuristic import evaluate, final_result
 from tokaido_env.agents.inference import (
-    FIRST_ROW,
+    SHARED_BIAS,
     Network,
-    Position,
-    Positions,
+    PositionBatch,
+    PositionRow,
     Workspace,
+    cached_workspaces,
     forward,
-    kept_workspaces,
     value_at_chance,
 )
-from tokaido_env.agents.network_inputs import viewer
-from tokaido_env.agents.opponent_model import OpponentModel, decides, note_odds, opponent_at
-from tokaido_env.agents.policy import Policy, path_in_spec
+from tokaido_env.agents.network_inputs import active_seat
+from tokaido_env.agents.opponent_model import (
+    OpponentModel,
+    opponent_at,
+    opponent_decides,
+    write_reply_odds,
+)
+from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.search_config import (
     FULL,
     JUDGED,
     STRATIFIED,
     TEMPERATURE,
     SearchConfig,
-    in_spec,
-    led_plan,
+    config_to_spec,
+    network_search_config,
 )
 from tokaido_env.agents.search_tree import (
     Tree,
     back_up,
-    begin_tree,
-    follow,
-    kept_trees,
-    mask_of,
-    mean_value,
+    cached_trees,
+    edge_mask,
+    expand,
     most_visited,
-    note_visits,
+    reset_tree,
+    root_value,
     sample_chance,
+    write_visits,
 )
 from tokaido_env.agents.selection import (
-    note_priors,
-    select_by_odds,
-    select_by_policy,
-    select_by_value,
+    select_by_probability,
+    select_puct,
+    select_ucb1,
+    write_priors,
 )
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.bitmask import lowest_action
@@ -77,78 +82,79 @@ from tokaido_env.core.rules import apply, legal
 from tokaido_env.core.state import NO_PLAYER, OVER
 from tokaido_env.core.threads import fetch_add
 
-_PLAYOUT, _PICK = 21, 22  # purposes of random numbers
+_ROLLOUT, _ROLLOUT_ACTION = 21, 22  # purposes of random numbers
 
-# With a network a new decision, often the chance before it, and what forced decisions take, or the
-# opponent's that is known: a simulation goes through those only while two nodes remain for each
-# simulation to come.
-_NODES_PER_SIM, _NODES_PER_LED_SIM, _NODES_PER_RESPONSE = 1, 3, 6
+# A network's simulation adds a decision and often the chance before it. It continues through forced
+# decisions, or the modelled opponent's, while two nodes remain for each simulation to come.
+_NODES_PER_SIM, _NODES_PER_NETWORK_SIM, _NODES_PER_RESPONSE_SIM = 1, 3, 6
 
-_SIMS_AT_ONCE, _LED_SIMS_AT_ONCE = 1 << 20, 1 << 17  # in one call, so that Ctrl-C is heard
-_SIMS_OF_MATCH, _LED_SIMS_OF_MATCH = 1 << 18, 1 << 17  # in one round of decisions of all its games
+# Ctrl-C takes effect between calls of a kernel.
+_SIMS_PER_CALL, _NETWORK_SIMS_PER_CALL = 1 << 20, 1 << 17
+# In one round of decisions of all games of a match.
+_SIMS_PER_ROUND, _NETWORK_SIMS_PER_ROUND = 1 << 18, 1 << 17
 
 
-class Found(NamedTuple):
-    """What a search tells of n positions."""
+class SearchResult(NamedTuple):
+    """The results of searches of n positions."""
 
     actions: npt.NDArray[np.int64]
-    """The most visited, (n,)."""
+    """The most visited actions, (n,)."""
     values: npt.NDArray[np.float32]
-    """The results that player_0 can expect, (n,), in [-1, 1]."""
+    """The expected results of player_0, (n,), in [-1, 1]."""
     visits: npt.NDArray[np.int32]
-    """How often each action was visited, (n, N_ACTIONS)."""
+    """The visit counts of the actions, (n, N_ACTIONS)."""
 
-    def part(self, part: slice) -> Found:
-        """Return what is told of some of them, to read or to write."""
-        return Found(self.actions[part], self.values[part], self.visits[part])
+    def part(self, part: slice) -> SearchResult:
+        """Return views of a slice of the results."""
+        return SearchResult(self.actions[part], self.values[part], self.visits[part])
 
 
 class SearchAgent(Agent):
     """An agent that searches.
 
     Attributes:
-        plan: how.
-        network: that leads the search, None to search by the evaluation.
-        opponent: how the other player plays, if that is known.
+        config: the settings of the search.
+        network: the network for priors and values, None for the heuristic's evaluation.
+        opponent: the model of the opponent, None where the search plays for both players.
     """
 
     spec: str
     games_at_once: int
     may_fail = False
-    plan: SearchConfig
+    config: SearchConfig
     network: Network | None = None
     opponent: OpponentModel | None = None
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`."""
-        return self.search(boards, guides_of(boards), states, legal, keys).actions
+        return self.search(boards, eval_tables_of(boards), states, legal, keys).actions
 
     def judge(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the shares of the visits and the value, as `Agent.judge`."""
-        _, values, visits = self.search(boards, guides_of(boards), states, legal, keys)
+        """Return the shares of the visits and the values, as `Agent.judge`."""
+        _, values, visits = self.search(boards, eval_tables_of(boards), states, legal, keys)
         return np.asarray(visits / visits.sum(axis=1, keepdims=True), np.float32), values
 
     def search(
         self,
         boards: BoardRows,
-        guides: npt.NDArray[np.void],
+        eval_tables: npt.NDArray[np.void],
         states: States,
         legal: Legal,
         keys: Keys,
-    ) -> Found:
+    ) -> SearchResult:
         """Search n positions.
 
         Args:
-            boards: `BOARD` (1,) for all, or (n,).
-            guides: `GUIDE`, as many.
-            states: `STATE` (n,), with a decision to take.
-            legal: uint64 (n,), not 0.
-            keys: uint64 (n,).
+            boards: `BOARD` (1,) for all positions, or (n,).
+            eval_tables: `EVAL_TABLES`, one for each board.
+            states: `STATE` (n,), at decisions.
+            legal: uint64 (n,), the legal actions as bits, not 0.
+            keys: uint64 (n,), the seeds of the searches.
         """
-        positions = Positions(boards, guides, states, legal)
-        return search(self.network, self.plan, positions, keys, self.opponent)
+        positions = PositionBatch(boards, eval_tables, states, legal)
+        return search(self.network, self.config, positions, keys, self.opponent)
 
 
 class MctsAgent(SearchAgent):
@@ -156,25 +162,26 @@ class MctsAgent(SearchAgent):
 
     Args:
         sims: simulations for a decision, from 1.
-        rollout: what a new node is worth: 0 its evaluation, n that after n rounds of random play,
-            "full" the end of a random game.
+        rollout: rounds of random play from a leaf before its evaluation; "full" plays to the end
+            of the game.
     """
 
     def __init__(self, sims: int = 400, rollout: int | str = 0) -> None:
-        self.plan = SearchConfig(sims, FULL if rollout == "full" else int(rollout))
-        self.spec = f"mcts:sims={sims}" + (f",rollout={rollout}" if self.plan.rollout else "")
-        self.games_at_once = _games_at_once(_SIMS_OF_MATCH, sims)
+        self.config = SearchConfig(sims, FULL if rollout == "full" else int(rollout))
+        self.spec = f"mcts:sims={sims}" + (f",rollout={rollout}" if self.config.rollout else "")
+        self.games_at_once = games_per_round(sims, network=False)
 
 
 class PolicySearchAgent(SearchAgent):
-    """Tree search by a policy file.
+    """Tree search with the network of a policy file.
 
     Args:
-        path: a policy file, or a run folder for its best.
+        path: a policy file, or a run folder for its best policy.
         sims: simulations for a decision, from 1.
-        temperature: what logits are divided by before they propose, more than 0.
-        dice: "stratified", or "drawn" for samples of chance as a game draws its own.
-        chance: "judged" where the network can, or "sampled" before it judges.
+        temperature: a number above 0 that divides the logits; the softmax then gives the priors.
+        dice: "stratified" (`search_tree`), or "drawn" to sample rolls as a game does.
+        chance: "judged" to evaluate a new chance node by the network, or "sampled" to continue to
+            the decision after a sample.
     """
 
     def __init__(
@@ -185,70 +192,71 @@ class PolicySearchAgent(SearchAgent):
         dice: str = STRATIFIED,
         chance: str = JUDGED,
     ) -> None:
-        plan = led_plan(sims, temperature, dice, chance)
-        self._begin(Policy.load(path), f"policy_search:{path_in_spec(path)},{in_spec(plan)}", plan)
+        config = network_search_config(sims, temperature, dice, chance)
+        spec = f"policy_search:{quote_path(path)},{config_to_spec(config)}"
+        self._begin(Policy.load(path), spec, config)
 
     @classmethod
-    def of(cls, policy: Policy, spec: str, plan: int | SearchConfig) -> PolicySearchAgent:
-        """Make an agent from a policy in memory, by a plan or by so many simulations."""
+    def from_policy(
+        cls, policy: Policy, spec: str, config: int | SearchConfig
+    ) -> PolicySearchAgent:
+        """Make an agent from a policy in memory; an integer `config` is a number of simulations."""
         agent = cls.__new__(cls)
-        agent._begin(policy, spec, led_plan(plan) if isinstance(plan, int) else plan)
+        if isinstance(config, int):
+            config = network_search_config(config)
+        agent._begin(policy, spec, config)
         return agent
 
-    def _begin(self, policy: Policy, spec: str, plan: SearchConfig) -> None:
+    def _begin(self, policy: Policy, spec: str, config: SearchConfig) -> None:
         self.policy = policy
         self.network = policy.network()
         self.spec = spec
-        self.plan = plan
-        self.games_at_once = led_games_at_once(plan.sims)
+        self.config = config
+        self.games_at_once = games_per_round(config.sims, network=True)
 
 
-def led_games_at_once(sims: int) -> int:
-    """Return the `Agent.games_at_once` of a search by a network."""
-    return _games_at_once(_LED_SIMS_OF_MATCH, sims)
-
-
-def _games_at_once(sims_of_match: int, sims: int) -> int:
-    return max(16, min(1024, sims_of_match // sims // 2 * 2))
+def games_per_round(sims: int, *, network: bool) -> int:
+    """Return the `Agent.games_at_once` of a search with so many simulations for a decision."""
+    most = _NETWORK_SIMS_PER_ROUND if network else _SIMS_PER_ROUND
+    return max(16, min(1024, most // sims // 2 * 2))
 
 
 def search(
     network: Network | None,
-    plan: SearchConfig,
-    positions: Positions,
+    config: SearchConfig,
+    positions: PositionBatch,
     keys: Keys,
     opponent: OpponentModel | None = None,
-) -> Found:
-    """Search n positions; the same positions and keys give the same bytes on any threads.
+) -> SearchResult:
+    """Search n positions; the same positions and keys give the same bytes on any number of threads.
 
     Args:
-        network: that leads the search, None to search by the evaluation.
-        plan: how to search.
-        positions: with a decision to take.
-        keys: uint64 (n,).
-        opponent: how whoever does not decide in these positions plays, if that is known; only with
-            a network.
+        network: the network for priors and values, None for the heuristic's evaluation.
+        config: the settings of the search.
+        positions: positions at decisions.
+        keys: uint64 (n,), the seeds of the searches.
+        opponent: the model of the players who do not decide in these positions; needs a network.
     """
-    n, sims = len(keys), plan.sims
-    weights, rows = (None, FIRST_ROW) if network is None else network.on(positions.boards)
-    positions = positions._replace(rows=rows)
-    found = Found(
+    n, sims = len(keys), config.sims
+    weights, rows = (None, SHARED_BIAS) if network is None else network.for_boards(positions.boards)
+    positions = positions._replace(bias_rows=rows)
+    found = SearchResult(
         actions=np.empty(n, np.int64),
         values=np.empty(n, np.float32),
         visits=np.zeros((n, N_ACTIONS), np.int32),
     )
     nodes = _nodes_per_sim(network, opponent) * sims + 2
-    at_once = _SIMS_AT_ONCE if network is None else _LED_SIMS_AT_ONCE
+    per_call = _SIMS_PER_CALL if network is None else _NETWORK_SIMS_PER_CALL
     threads = threads_for(n)
-    trees = kept_trees(threads, nodes, priors=network is not None)
-    workspaces = kept_workspaces(threads, weights)
-    opponents = None if opponent is None else opponent.on(positions.boards, threads)
-    step = max(1, threads, at_once // sims)
+    trees = cached_trees(threads, nodes, priors=network is not None)
+    workspaces = cached_workspaces(threads, weights)
+    opponents = None if opponent is None else opponent.for_boards(positions.boards, threads)
+    step = max(1, threads, per_call // sims)
     for first in range(0, n, step):
         part = slice(first, first + step)
         taken = np.zeros(1, np.int64)
         _search_each(
-            *(threads, keys[part], positions.part(part), found.part(part), weights, plan),
+            *(threads, keys[part], positions.part(part), found.part(part), weights, config),
             *(trees, workspaces, None if opponents is None else opponents.part(part), taken),
         )
     return found
@@ -256,8 +264,8 @@ def search(
 
 def _nodes_per_sim(network: Network | None, opponent: OpponentModel | None) -> int:
     if opponent is not None:
-        return _NODES_PER_RESPONSE
-    return _NODES_PER_SIM if network is None else _NODES_PER_LED_SIM
+        return _NODES_PER_RESPONSE_SIM
+    return _NODES_PER_SIM if network is None else _NODES_PER_NETWORK_SIM
 
 
 @pooled(at_least=2)
@@ -265,16 +273,16 @@ def _search_each(
     first: int,
     last: int,
     keys: Any,
-    positions: Positions,
-    found: Found,
+    positions: PositionBatch,
+    found: SearchResult,
     network: Any,
-    plan: SearchConfig,
+    config: SearchConfig,
     trees: Tree,
     workspaces: Workspace,
     opponents: Any,
     taken: Any,
 ) -> None:
-    """Search the positions that no other thread has taken, in the trees from `first` to `last`."""
+    """Search the positions that no other thread has taken, with the trees `first` to `last` - 1."""
     for w in range(first, last):
         tree = Tree(
             trees.size[w, 0],
@@ -289,43 +297,43 @@ def _search_each(
             workspaces.copy[w],
             workspaces.scratch[w, 0],
             workspaces.layers[w],
-            workspaces.results[w],
+            workspaces.afterstates[w],
             workspaces.units[w],
             workspaces.values[w],
             workspaces.logits[w],
         )
-        _search_share(
-            *(keys, positions, found, network, plan, tree, workspace, opponents, w, taken),
+        _search_until_done(
+            *(keys, positions, found, network, config, tree, workspace, opponents, w, taken),
         )
 
 
 @subroutine
-def _search_share(
+def _search_until_done(
     keys: Any,
-    positions: Positions,
-    found: Found,
+    positions: PositionBatch,
+    found: SearchResult,
     network: Any,
-    plan: SearchConfig,
+    config: SearchConfig,
     tree: Tree,
     workspace: Workspace,
     opponents: Any,
     thread: int,
     taken: Any,
 ) -> None:
-    """Search positions that no other thread has taken, one after the other."""
+    """Search one position after another until the threads have taken all."""
     i = fetch_add(taken, 1)
     while i < len(keys):
         which = i if len(positions.boards) > 1 else 0
-        position = Position(
+        position = PositionRow(
             positions.boards[which],
-            positions.guides[which],
+            positions.eval_tables[which],
             positions.states[i],
             positions.legal[i],
-            positions.rows[i if len(positions.rows) > 1 else 0],
+            positions.bias_rows[i if len(positions.bias_rows) > 1 else 0],
         )
         opponent = opponent_at(opponents, thread, i)
         found.actions[i], found.values[i] = _search(
-            network, opponent, plan, position, keys[i], tree, workspace, found.visits[i]
+            network, opponent, config, position, keys[i], tree, workspace, found.visits[i]
         )
         i = fetch_add(taken, 1)
 
@@ -334,72 +342,75 @@ def _search_share(
 def _search(
     network: Any,
     opponent: Any,
-    plan: SearchConfig,
-    position: Position,
+    config: SearchConfig,
+    position: PositionRow,
     key: np.uint64,
     tree: Tree,
     workspace: Workspace,
     visits: Any,
 ) -> tuple[int, np.float32]:
-    """Return the action of the root that was visited most, and the root's value for player_0.
+    """Return the most visited action of the root, and the root's value for player_0.
 
     Ties go to the lowest id. A single legal action is not searched.
     """
-    begin_tree(tree, position.state, position.legal)
+    reset_tree(tree, position.state, position.legal)
     root = tree.nodes[0]
-    root["visits"] = int64(network is not None)  # of PUCT the first has begun with the root
-    root["value"] = _judge(network, opponent, plan, position, tree, 0, workspace)
+    root["visits"] = int64(network is not None)  # PUCT counts the root's evaluation as a visit
+    root["value"] = _evaluate_leaf(network, opponent, config, position, tree, 0, workspace)
     if int64(root["edges"]) == 1:
-        visits[lowest_action(position.legal)] = plan.sims
+        visits[lowest_action(position.legal)] = config.sims
         return lowest_action(position.legal), root["value"]
-    for sim in range(plan.sims):
-        free = len(tree.nodes) - 2 * (plan.sims - 1 - sim)
-        leaf, depth = _walk(network, opponent, plan, position, key, tree, free)
+    for sim in range(config.sims):
+        free = len(tree.nodes) - 2 * (config.sims - 1 - sim)
+        leaf, depth = _select_leaf(network, opponent, config, position, key, tree, free)
         node = tree.nodes[leaf]
         if int64(node["visits"]) == 0:
-            if plan.rollout == 0:
-                node["value"] = _judge(network, opponent, plan, position, tree, leaf, workspace)
+            if config.rollout == 0:
+                node["value"] = _evaluate_leaf(
+                    network, opponent, config, position, tree, leaf, workspace
+                )
             else:
-                bits = hash_bits(key, _PLAYOUT, 0, sim)
-                node["value"] = _play_out(position, tree, leaf, plan.rollout, bits, workspace)
+                bits = hash_bits(key, _ROLLOUT, 0, sim)
+                node["value"] = _rollout(position, tree, leaf, config.rollout, bits, workspace)
         node["visits"] += 1
         back_up(tree, depth, node["value"])
-    note_visits(tree, visits)
-    return most_visited(tree), mean_value(tree)
+    write_visits(tree, visits)
+    return most_visited(tree), root_value(tree)
 
 
 @subroutine
-def _judge(
+def _evaluate_leaf(
     network: Any,
     opponent: Any,
-    plan: SearchConfig,
-    position: Position,
+    config: SearchConfig,
+    position: PositionRow,
     tree: Tree,
     at: int,
     workspace: Workspace,
 ) -> np.float32:
-    """Return the value of a node for player_0; a network notes the priors of its edges."""
+    """Return the value of a node for player_0; with a network, write the priors of its edges."""
     s = tree.states[at]
     if network is None:
-        return evaluate(position.board, position.guide, s, workspace.scratch)
+        return evaluate(position.board, position.tables, s, workspace.scratch)
     node = tree.nodes[at]
     if int(node["over"]):
         return final_result(position.board, s)
     if int(node["player"]) == NO_PLAYER:
-        asked = Position(position.board, position.guide, s, np.uint64(0), position.row)
-        return np.float32(1 - 2 * viewer(s)) * value_at_chance(network, asked, workspace)
-    asked = Position(position.board, position.guide, s, mask_of(tree, node), position.row)
-    value = forward(network, asked, workspace, workspace.logits)
-    if not decides(opponent, tree, node):
-        note_priors(tree, node, workspace.logits, np.float32(plan.temperature))
+        leaf = PositionRow(position.board, position.tables, s, np.uint64(0), position.bias_row)
+        return np.float32(1 - 2 * active_seat(s)) * value_at_chance(network, leaf, workspace)
+    mask = edge_mask(tree, node)
+    leaf = PositionRow(position.board, position.tables, s, mask, position.bias_row)
+    value = forward(network, leaf, workspace, workspace.logits)
+    if not opponent_decides(opponent, tree, node):
+        write_priors(tree, node, workspace.logits, np.float32(config.temperature))
     return np.float32(1 - 2 * int64(node["player"])) * value
 
 
 @subroutine
-def _play_out(
-    position: Position, tree: Tree, at: int, rollout: int, bits: np.uint64, workspace: Workspace
+def _rollout(
+    position: PositionRow, tree: Tree, at: int, rollout: int, bits: np.uint64, workspace: Workspace
 ) -> np.float32:
-    """Return the evaluation, for player_0, after some rounds of random play from a node."""
+    """Return the evaluation for player_0 after `rollout` rounds of random play from a node."""
     board = position.board
     s = workspace.scratch["states"][0]
     workspace.scratch["states"][0] = tree.states[at]
@@ -411,26 +422,27 @@ def _play_out(
         mask = resolve_chance(board, s, luck, legal(board, s))
     number = 0
     while mask != np.uint64(0) and (int64(s["round"]) <= last or rollout == FULL):
-        action = random_action(mask, hash_bits(bits, _PICK, 0, number))
+        action = random_action(mask, hash_bits(bits, _ROLLOUT_ACTION, 0, number))
         mask = resolve_chance(board, s, luck, apply(board, s, action))
         number += 1
-    return evaluate(board, position.guide, s, workspace.scratch)
+    return evaluate(board, position.tables, s, workspace.scratch)
 
 
 @kernel
-def _walk(
+def _select_leaf(
     network: Any,
     opponent: Any,
-    plan: SearchConfig,
-    position: Position,
+    config: SearchConfig,
+    position: PositionRow,
     key: np.uint64,
     tree: Tree,
     free: int,
 ) -> tuple[int, int]:
-    """Go from the root to a new node or an end; return it and the number of decisions before.
+    """Descend from the root to a leaf; return the leaf and the number of edges of the path.
 
-    With a network to a new decision, which leaves no choice, or is the opponent's, only when the
-    tree would have more than `free` nodes.
+    Args:
+        free: the number of nodes up to which a simulation continues through forced decisions and
+            the opponent's.
     """
     board = position.board
     at = 0
@@ -440,47 +452,47 @@ def _walk(
         visits = int64(node["visits"])
         new = at > 0 and visits == 0
         if new:
-            _ask(opponent, position, tree, at)
-        if int(node["over"]) or (new and _ends_walk(network, opponent, plan, tree, node, free)):
+            _write_reply_odds(opponent, position, tree, at)
+        if int(node["over"]) or (new and _is_leaf(network, opponent, config, tree, node, free)):
             return at, depth
         node["visits"] = visits + 1
         if int(node["player"]) == NO_PLAYER:
-            at = sample_chance(board, key, tree, at, visits, plan.stratified)
+            at = sample_chance(board, key, tree, at, visits, config.stratified)
             continue
-        edge = _select(network, opponent, tree, node, visits)
+        edge = _select_edge(network, opponent, tree, node, visits)
         tree.path[depth] = edge
         depth += 1
-        at = follow(board, tree, at, tree.edges[edge])
+        at = expand(board, tree, at, tree.edges[edge])
 
 
 @kernel
-def _ask(opponent: Any, position: Position, tree: Tree, at: int) -> None:
-    """Note the odds of a node where the opponent decides, if it is known."""
+def _write_reply_odds(opponent: Any, position: PositionRow, tree: Tree, at: int) -> None:
+    """Write the odds of a new node's edges, if the modelled opponent decides there."""
     if opponent is None:
         return
-    if decides(opponent, tree, tree.nodes[at]):
-        note_odds(opponent, position, tree, at)
+    if opponent_decides(opponent, tree, tree.nodes[at]):
+        write_reply_odds(opponent, position, tree, at)
 
 
 @kernel
-def _ends_walk(
-    network: Any, opponent: Any, plan: SearchConfig, tree: Tree, node: Row, free: int
+def _is_leaf(
+    network: Any, opponent: Any, config: SearchConfig, tree: Tree, node: Row, free: int
 ) -> bool:
-    """Return whether a simulation that has come to a new node ends there."""
+    """Return whether a simulation ends at a new node."""
     if network is None:
         return True
     if int(node["player"]) == NO_PLAYER:
-        return plan.judges_chance
-    passed = int64(node["edges"]) == 1 or decides(opponent, tree, node)
+        return config.evaluates_chance
+    passed = int64(node["edges"]) == 1 or opponent_decides(opponent, tree, node)
     room = int64(tree.size["nodes"]) + 2 <= free
     return not (passed and room)
 
 
 @kernel
-def _select(network: Any, opponent: Any, tree: Tree, node: Row, visits: int) -> int:
-    """Return the edge that a simulation takes from a decision."""
+def _select_edge(network: Any, opponent: Any, tree: Tree, node: Row, visits: int) -> int:
+    """Return the edge that a simulation takes from a decision node."""
     if network is None:
-        return select_by_value(tree, node, visits)
-    if decides(opponent, tree, node):
-        return select_by_odds(tree, node, visits)
-    return select_by_policy(tree, node, visits)
+        return select_ucb1(tree, node, visits)
+    if opponent_decides(opponent, tree, node):
+        return select_by_probability(tree, node, visits)
+    return select_puct(tree, node, visits)

@@ -38,11 +38,11 @@ class SearchConfig(NamedTuple):
     """What a network's logits are divided by before they propose."""
     stratified: bool = False
     """Whether samples of chance are stratified, as `tree` tells."""
-    judges_chance: bool = True
+    evaluates_chance: bool = True
     """Whether a simulation ends at chance."""
 
 
-def led_plan(
+def network_search_config(
     sims: int,
     temperature: float = TEMPERATURE,
     dice: str = STRATIFIED,
@@ -67,14 +67,14 @@ def led_plan(
         sims,
         temperature=float(temperature),
         stratified=dice == STRATIFIED,
-        judges_chance=chance == JUDGED,
+        evaluates_chance=chance == JUDGED,
     )
 
 
-def in_spec(plan: SearchConfig) -> str:
-    """Return a plan by a network as it stands in a spec: what is as by default is left out."""
-    temperature = str(plan.temperature).removesuffix(".0")
-    parts = [f"sims={plan.sims}"]
-    parts += [f"temperature={temperature}"] * (plan.temperature != TEMPERATURE)
-    parts += [f"dice={DRAWN}"] * (not plan.stratified)
-    return ",".join(parts + [f"chance={SAMPLED}"] * (not plan.judges_chance))
+def config_to_spec(config: SearchConfig) -> str:
+    """Return a config by a network as it stands in a spec: what is as by default is left out."""
+    temperature = str(config.temperature).removesuffix(".0")
+    parts = [f"sims={config.sims}"]
+    parts += [f"temperature={temperature}"] * (config.temperature != TEMPERATURE)
+    parts += [f"dice={DRAWN}"] * (not config.stratified)
+    return ",".join(parts + [f"chance={SAMPLED}"] * (not config.evaluates_chance))

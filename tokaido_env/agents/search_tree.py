@@ -106,23 +106,23 @@ def make_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
     )
 
 
-def kept_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
+def cached_trees(threads: int, nodes: int, *, priors: bool) -> Tree:
     """Return `make_trees`, the same memory each time that a thread of Python asks for as much.
 
     The system hands out fresh memory page by page, which can take longer than a short search.
     """
     if threads * nodes > _KEPT_NODES:
         return make_trees(threads, nodes, priors=priors)
-    return _kept_trees(threading.get_ident(), threads, nodes, priors)
+    return _cached_trees(threading.get_ident(), threads, nodes, priors)
 
 
 @functools.lru_cache(maxsize=4)
-def _kept_trees(python_thread: int, threads: int, nodes: int, priors: bool) -> Tree:
+def _cached_trees(python_thread: int, threads: int, nodes: int, priors: bool) -> Tree:
     return make_trees(threads, nodes, priors=priors)
 
 
 @kernel
-def begin_tree(tree: Tree, position: Row, mask: Mask) -> None:
+def reset_tree(tree: Tree, position: Row, mask: Mask) -> None:
     """Begin anew with a position as the root."""
     tree.size["nodes"] = 0
     tree.size["edges"] = 0
@@ -131,7 +131,7 @@ def begin_tree(tree: Tree, position: Row, mask: Mask) -> None:
 
 
 @kernel
-def follow(board: Row, tree: Tree, at: int, edge: Row) -> int:
+def expand(board: Row, tree: Tree, at: int, edge: Row) -> int:
     """Return the node behind an action, made if it is new."""
     if int64(edge["node"]) == NO_NODE:
         new = int64(tree.size["nodes"])
@@ -150,20 +150,20 @@ def sample_chance(
     node = tree.nodes[at]
     samples = int64(node["edges"])
     wanted = samples < len(_VISITS_OF_SAMPLE) and visits >= _VISITS_OF_SAMPLE[samples]
-    if not wanted or not _has_room(tree, node):
+    if not wanted or not _make_room(tree, node):
         return int64(tree.edges[int64(node["first"]) + visits % samples]["node"])
     new = int64(tree.size["nodes"])
     tree.states[new] = tree.states[at]
     luck = tree.luck
     init_luck(luck, hash_bits(key, _SEARCH, int64(tree.states[at]["round"]), samples))
     if stratified:
-        mask = _settle_stratified(board, tree.states[new], luck, key, samples)
+        mask = _resolve_chance_stratified(board, tree.states[new], luck, key, samples)
     else:
         mask = resolve_chance(board, tree.states[new], luck, np.uint64(0))
     node["edges"] = samples + 1
     edge = tree.edges[int64(node["first"]) + samples]
-    edge["move"] = _hash(tree.states[new])
-    edge["node"] = _sampled_before(tree, node, edge)
+    edge["move"] = _chance_hash(tree.states[new])
+    edge["node"] = _node_of_same_sample(tree, node, edge)
     if int64(edge["node"]) == NO_NODE:
         edge["node"] = new
         add_node(tree, mask)
@@ -171,7 +171,9 @@ def sample_chance(
 
 
 @subroutine
-def _settle_stratified(board: Row, s: Row, luck: Row, key: np.uint64, sample_number: int) -> Mask:
+def _resolve_chance_stratified(
+    board: Row, s: Row, luck: Row, key: np.uint64, sample_number: int
+) -> Mask:
     """Sample chance until a decision or the end, with stratified dice.
 
     Args:
@@ -223,7 +225,7 @@ def _face_in_turn(order: int, turn: int) -> int:
 
 
 @kernel
-def _sampled_before(tree: Tree, node: Row, edge: Row) -> int:
+def _node_of_same_sample(tree: Tree, node: Row, edge: Row) -> int:
     """Return the node that an earlier sample led to by the same outcomes, or NO_NODE."""
     first = int64(node["first"])
     for k in range(first, first + int64(node["edges"]) - 1):
@@ -233,7 +235,7 @@ def _sampled_before(tree: Tree, node: Row, edge: Row) -> int:
 
 
 @kernel
-def _has_room(tree: Tree, node: Row) -> bool:
+def _make_room(tree: Tree, node: Row) -> bool:
     """Return whether a chance node can take one more sample; move it to a larger place if need be.
 
     What decisions may still need is left alone.
@@ -280,7 +282,7 @@ def add_node(tree: Tree, mask: Mask) -> None:
 
 
 @kernel
-def mask_of(tree: Tree, node: Row) -> Mask:
+def edge_mask(tree: Tree, node: Row) -> Mask:
     """Return the actions of a node's edges as bits."""
     mask = np.uint64(0)
     first = int64(node["first"])
@@ -311,7 +313,7 @@ def most_visited(tree: Tree) -> Action:
 
 
 @kernel
-def note_visits(tree: Tree, out: Any) -> None:
+def write_visits(tree: Tree, out: Any) -> None:
     """Write how often each action of the root was visited, (N_ACTIONS,)."""
     first = int64(tree.nodes[0]["first"])
     for k in range(first, first + int64(tree.nodes[0]["edges"])):
@@ -319,7 +321,7 @@ def note_visits(tree: Tree, out: Any) -> None:
 
 
 @kernel
-def mean_value(tree: Tree) -> np.float32:
+def root_value(tree: Tree) -> np.float32:
     """Return the mean of the values behind the root, for player_0."""
     total = np.float32(0.0)
     visits = 0
@@ -331,7 +333,7 @@ def mean_value(tree: Tree) -> np.float32:
 
 
 @kernel
-def _hash(s: Row) -> int:
+def _chance_hash(s: Row) -> int:
     """Return a hash of what chance can change, 0 to 2**31 - 1."""
     dice = (
         int64(s["dice"][PILGRIM]) | int64(s["dice"][MERCHANT]) << 3 | int64(s["dice"][ARTIST]) << 6

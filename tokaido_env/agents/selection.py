@@ -18,24 +18,24 @@ from tokaido_env.core.constants import Row
 from tokaido_env.core.jit import int64, kernel
 
 # UCB1.
-_EXPLORATION = np.float32(0.2)
+UCB_C = np.float32(0.2)
 _TABLE = 4096
-_ROOT_OF_LOG = np.sqrt(np.log(np.arange(1, _TABLE + 1))).astype(np.float32)
+_SQRT_LOG = np.sqrt(np.log(np.arange(1, _TABLE + 1))).astype(np.float32)
 
 # PUCT.
-_TRUST = np.float32(0.6)  # in the policy's probabilities
-_FIRST_PLAY = np.float32(0.1)  # what an action not tried yet is worth less than its node
+C_PUCT = np.float32(0.6)  # in the policy's probabilities
+FPU_REDUCTION = np.float32(0.1)  # what an action not tried yet is worth less than its node
 
 
 @kernel
-def select_by_value(tree: Tree, node: Row, visits: int) -> int:
+def select_ucb1(tree: Tree, node: Row, visits: int) -> int:
     """Return the edge of UCB1.
 
     An edge not visited yet counts as if its first value had been the node's own.
     """
     sign = np.float32(1 - 2 * int64(node["player"]))
     own = sign * node["value"]
-    explore = _EXPLORATION * _root_of_log(visits)
+    explore = UCB_C * _sqrt_log(visits)
     first = int64(node["first"])
     choice = first
     best = np.float32(-np.inf)
@@ -52,22 +52,22 @@ def select_by_value(tree: Tree, node: Row, visits: int) -> int:
 
 
 @kernel
-def _root_of_log(visits: int) -> np.float32:
+def _sqrt_log(visits: int) -> np.float32:
     """Return the square root of log(visits + 1)."""
     if visits < _TABLE:
-        return np.float32(_ROOT_OF_LOG[visits])
+        return np.float32(_SQRT_LOG[visits])
     return np.float32(np.sqrt(np.log(np.float64(visits + 1))))
 
 
 @kernel
-def select_by_policy(tree: Tree, node: Row, visits: int) -> int:
+def select_puct(tree: Tree, node: Row, visits: int) -> int:
     """Return the edge of PUCT."""
     first = int64(node["first"])
     if int64(node["edges"]) == 1:
         return first
     sign = np.float32(1 - 2 * int64(node["player"]))
-    untried = sign * node["value"] - _FIRST_PLAY
-    explore = _TRUST * np.sqrt(np.float32(visits))
+    untried = sign * node["value"] - FPU_REDUCTION
+    explore = C_PUCT * np.sqrt(np.float32(visits))
     choice = first
     best = np.float32(-np.inf)
     for k in range(first, first + int64(node["edges"])):
@@ -84,7 +84,7 @@ def select_by_policy(tree: Tree, node: Row, visits: int) -> int:
 
 
 @kernel
-def select_by_odds(tree: Tree, node: Row, visits: int) -> int:
+def select_by_probability(tree: Tree, node: Row, visits: int) -> int:
     """Return the edge that is furthest behind its odds; one without odds never is."""
     first = int64(node["first"])
     choice = first
@@ -98,7 +98,7 @@ def select_by_odds(tree: Tree, node: Row, visits: int) -> int:
 
 
 @kernel
-def note_priors(tree: Tree, node: Row, logits: Any, temperature: np.float32) -> None:
+def write_priors(tree: Tree, node: Row, logits: Any, temperature: np.float32) -> None:
     """Write softmax(logits / temperature) of a node's actions as the priors of its edges."""
     priors = tree.priors
     first = int64(node["first"])

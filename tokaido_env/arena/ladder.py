@@ -19,7 +19,7 @@ import numpy.typing as npt
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from tokaido_env.agents.registry import check_from_file, cost_of
+from tokaido_env.agents.registry import check_spec_in_file, cost_of
 from tokaido_env.arena.intervals import score_interval
 from tokaido_env.arena.match import MAX_GAMES, Match
 from tokaido_env.arena.rating_models import RATING_MODELS, model_named
@@ -164,7 +164,7 @@ class Ladder:
             board: the board or pool that its games were played on, needed when it is a file. Of a
                 ladder on boards of the family it may be any others of them: it is for all.
             named: specs that the user has named; of the other agents only those that a file may
-                name can stand on it, see `registry.check_from_file`.
+                name can stand on it, see `registry.check_spec_in_file`.
 
         Raises:
             LadderError: if the file is cut or changed, or made for other rules or another board.
@@ -174,7 +174,7 @@ class Ladder:
         where = Source(path, None, LadderError).name
         names = [name for match in ladder.matches for name in (match.a, match.b)]
         for spec in dict.fromkeys([*(rating.agent for rating in ladder.agents), *names]):
-            if check_from_file(spec, where, Path(path).parent, named) != spec:
+            if check_spec_in_file(spec, where, Path(path).parent, named) != spec:
                 raise LadderError(
                     f"{where}: {repr_short(spec)}: a ladder names policies by their paths from "
                     "where the command runs: there is none in its folder"

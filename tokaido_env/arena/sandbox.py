@@ -31,7 +31,7 @@ import numba
 import numpy as np
 
 from tokaido_env.agent import Actions, Agent, AgentError, BoardRows, Keys, Legal, States
-from tokaido_env.agents.registry import is_foreign, make
+from tokaido_env.agents.registry import make, runs_user_code
 from tokaido_env.arena.sandbox_process import serve
 from tokaido_env.boards.board import Board
 
@@ -75,7 +75,7 @@ def make_sandboxed(spec: str, limits: Limits) -> Agent:
     Raises:
         AgentError: if it cannot be made.
     """
-    if not is_foreign(spec):
+    if not runs_user_code(spec):
         return make(spec)
     if not CAN_FORK:
         raise AgentError(f"agent {spec!r}: this system cannot fork: let it play in this process")

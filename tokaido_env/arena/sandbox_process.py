@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tokaido_env.agent import AgentError
-from tokaido_env.agents.python_agent import NoAction
+from tokaido_env.agents.python_agent import InvalidChoice
 from tokaido_env.agents.registry import make
 from tokaido_env.batch_validation import checked_moves
 from tokaido_env.boards.board import Board
@@ -59,7 +59,7 @@ def _answer(agent: _Served, what: str, given: Any) -> dict[str, Any]:
         return {"answer": getattr(agent, what)(*given)}
     except MemoryError:
         reason, detail = "memory", f"it needs more than {agent.memory} MiB"
-    except NoAction as error:
+    except InvalidChoice as error:
         reason, detail = "illegal", str(error)
     except SystemExit as error:
         reason, detail = "exit", f"it wants to end the command: {format_error(error)}"
@@ -95,7 +95,7 @@ class _Served:
         try:
             return [int(move) for move in checked_moves(moves, len(asked[1]))]
         except ValueError as error:
-            raise NoAction(str(error)) from None
+            raise InvalidChoice(str(error)) from None
 
 
 def _end_with(lifeline: int) -> None:

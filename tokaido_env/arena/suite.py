@@ -22,7 +22,7 @@ import numpy.typing as npt
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from tokaido_env.agents.registry import check_from_file
+from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.intervals import Estimate, interquartile_mean, percentile_interval
 from tokaido_env.arena.ladder import content_hash, load_boards
 from tokaido_env.arena.match import MAX_GAMES, Match
@@ -111,7 +111,7 @@ class Suite(Struct, frozen=True):
         once = len(set(opponents)) == len(opponents)
         source.expect(once, "opponents", "specs of agents, each once", opponents)
         for spec in opponents:
-            check_from_file(spec, source.name, path.parent)
+            check_spec_in_file(spec, source.name, path.parent)
         for key, part in ((DEFAULT, suite.default), (TEST, suite.test)):
             places = f"{key}.boards", f"{key}.hash"
             pool = load_boards(source, places, part.boards, part.hash)

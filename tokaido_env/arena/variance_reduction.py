@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.heuristic import SCRATCH, balance, evaluate, result_of, value_of_action
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.heuristic import SCRATCH, action_value, evaluate, expected_result, log_odds
 from tokaido_env.core.actions import (
     ARTIST_STAY,
     MOVE_ARTIST,
@@ -52,7 +52,7 @@ def store_luck(
     boards, outcomes = played.board.record, played.outcomes
     outcomes[played.states["phase"] == SETUP] = NO_ACTION
     _note_luck(
-        len(played), played.offsets, boards, guides_of(boards), played.states, outcomes, each
+        len(played), played.offsets, boards, eval_tables_of(boards), played.states, outcomes, each
     )
     luck = np.bincount(played.games, each, len(played))  # of player_0
     games["luck"][some] = np.where(games["seat_of_a"][some] == 0, luck, -luck)
@@ -64,7 +64,7 @@ def _note_luck(
     last: int,
     offsets: Any,
     boards: Any,
-    guides: Any,
+    eval_tables: Any,
     states: Any,
     outcomes: Any,
     luck: Any,
@@ -77,25 +77,25 @@ def _note_luck(
         outcome = int64(outcomes[row])
         if outcome >= 0:
             s = states[row]
-            found = _surprise(boards[0], guides[0], s, outcome, room, balances, scratch)
+            found = _surprise(boards[0], eval_tables[0], s, outcome, room, balances, scratch)
             luck[row] = found / 2.0
 
 
 @subroutine
 def _surprise(
-    board: Row, guide: Row, s: Row, outcome: int, room: Any, balances: Any, scratch: Row
+    board: Row, tables: Row, s: Row, outcome: int, room: Any, balances: Any, scratch: Row
 ) -> float:
     """Return by how much an outcome is better for player_0 than the mean, in values."""
     odds, values = room
     outcomes = outcome_weights(board, s, odds)
     if int(s["phase"]) == ROLL:
-        _note_rolls(board, guide, s, odds, values, balances, scratch)
+        _note_rolls(board, tables, s, odds, values, balances, scratch)
     else:
         for other in range(outcomes):
             if odds[other] > 0:
                 scratch["states"][2] = s
                 apply_outcome(board, scratch["states"][2], other)
-                values[other] = _outlook(board, guide, scratch["states"][2], scratch)
+                values[other] = _outlook(board, tables, scratch["states"][2], scratch)
     weights = 0
     mean = 0.0
     for other in range(outcomes):
@@ -107,7 +107,7 @@ def _surprise(
 
 @subroutine
 def _note_rolls(
-    board: Row, guide: Row, s: Row, odds: Any, values: Any, balances: Any, scratch: Row
+    board: Row, tables: Row, s: Row, odds: Any, values: Any, balances: Any, scratch: Row
 ) -> None:
     """Write the value of each roll for player_0, after the best decision.
 
@@ -129,14 +129,14 @@ def _note_rolls(
                 while mask != np.uint64(0):
                     action = lowest_action(mask)
                     mask &= mask - np.uint64(1)
-                    _note_action(board, guide, die, action, values, balances, scratch)
+                    _note_action(board, tables, die, action, values, balances, scratch)
     for outcome in range(MAX_OUTCOMES):
         values[outcome] *= np.float32(1 - 2 * int64(s["lead"]))
 
 
 @subroutine
 def _note_action(
-    board: Row, guide: Row, die: int, action: int, values: Any, balances: Any, scratch: Row
+    board: Row, tables: Row, die: int, action: int, values: Any, balances: Any, scratch: Row
 ) -> None:
     """Let an action, with each of its effects, count for all rolls with this value of its die."""
     offset = (int64(scratch["states"][2]["dice"][die]) - 1) * _UNITS[die]
@@ -144,19 +144,19 @@ def _note_action(
     after = scratch["states"][0]
     effects = apply(board, after, action)
     if int(after["phase"]) != EFFECT:
-        _note_leaf(board, guide, after, die, offset, values, balances, scratch)
+        _note_leaf(board, tables, after, die, offset, values, balances, scratch)
         return
     while effects != np.uint64(0):
         scratch["states"][1] = after
         apply(board, scratch["states"][1], lowest_action(effects))
         effects &= effects - np.uint64(1)
-        _note_leaf(board, guide, scratch["states"][1], die, offset, values, balances, scratch)
+        _note_leaf(board, tables, scratch["states"][1], die, offset, values, balances, scratch)
 
 
 @subroutine
 def _note_leaf(
     board: Row,
-    guide: Row,
+    tables: Row,
     leaf: Row,
     die: int,
     offset: int,
@@ -174,7 +174,7 @@ def _note_leaf(
         for face in range(6):
             if int(faces[other, face + 1]) > 0:
                 leaf["dice"][other] = face + 1
-                balances[k, face] = balance(board, guide, leaf, scratch)
+                balances[k, face] = log_odds(board, tables, leaf, scratch)
         leaf["dice"][other] = shown
         here = balances[k, shown - 1]
     sign = np.float32(1 - 2 * int64(leaf["lead"]))
@@ -182,19 +182,19 @@ def _note_leaf(
         for j in range(6):
             if int(faces[one, i + 1]) > 0 and int(faces[two, j + 1]) > 0:
                 roll = offset + i * _UNITS[one] + j * _UNITS[two]
-                value = sign * result_of(balances[0, i] + balances[1, j] - here)
+                value = sign * expected_result(balances[0, i] + balances[1, j] - here)
                 values[roll] = max(values[roll], value)
 
 
 @subroutine
-def _outlook(board: Row, guide: Row, s: Row, scratch: Row) -> np.float32:
+def _outlook(board: Row, tables: Row, s: Row, scratch: Row) -> np.float32:
     """Return the value for player_0, after the best decision if one is to be taken."""
     mask = legal(board, s)
     if mask == np.uint64(0):
-        return evaluate(board, guide, s, scratch)
+        return evaluate(board, tables, s, scratch)
     sign = np.float32(1 - 2 * int64(s["player"]))
     best = np.float32(-2.0)
     while mask != np.uint64(0):
-        best = max(best, value_of_action(board, guide, s, lowest_action(mask), scratch))
+        best = max(best, action_value(board, tables, s, lowest_action(mask), scratch))
         mask &= mask - np.uint64(1)
     return sign * best

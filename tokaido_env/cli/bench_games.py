@@ -103,14 +103,14 @@ def searching(spec: str) -> Callable[[], Done]:
         return agent, batch, np.flatnonzero(several)
 
     def measure() -> Done:
-        from tokaido_env.agents.eval_tables import guides_of
+        from tokaido_env.agents.eval_tables import eval_tables_of
         from tokaido_env.agents.search import SearchAgent
 
         agent, batch, games = begun()
         states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
         began = time.perf_counter()
         if isinstance(agent, SearchAgent):
-            guides = guides_of(batch.boards)
+            guides = eval_tables_of(batch.boards)
             found = agent.search(batch.boards, guides, states, legal, keys).visits
             return Done(int(found.sum()), time.perf_counter() - began)
         actions = agent.act(batch.boards, states, legal, keys)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from tokaido_env.agents import make
-from tokaido_env.agents.registry import policy_of
+from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.boards.board import Board
 from tokaido_env.cli.cli_options import (
     add_agents,
@@ -30,7 +30,7 @@ def calibrate_agent(arguments: Sequence[str]) -> int:
     `champion`, longer for an agent that searches.
     """
     options = _parser().parse_args(arguments)
-    read = [options.board, policy_of(options.agent)]
+    read = [options.board, policy_path_of(options.agent)]
     check_run(options, options.json, read=read, folder=options.plots)
     plan = Plan(options.games, options.positions, options.rollouts, options.seed)
     agent, board = make(options.agent), Board.load(options.board)

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokaido_env.agents import Agent, describe, make
-from tokaido_env.agents.registry import KINDS, check_names, entrant, policy_of
+from tokaido_env.agents.registry import KINDS, check_names, parse_named_agent, policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.match import Match
 from tokaido_env.arena.match_series import MatchResult
@@ -106,7 +106,7 @@ def _evaluate(arguments: list[str]) -> int:
         _check_subcommand(options.agents[0])
     if len(options.agents) < 2:
         parser.error(f"expected two or more agents, as: {program('evaluate')} greedy random")
-    entrants = [entrant(text) for text in options.agents]
+    entrants = [parse_named_agent(text) for text in options.agents]
     check_names(entrants)
     options.names, options.agents = map(list, zip(*entrants, strict=True))
     return _play(options)
@@ -254,7 +254,7 @@ def _check(options: argparse.Namespace) -> None:
     options.error = check_error_rate(ERROR if options.error is None else options.error)
     # The file that a symbolic link names is appended to, so that the link stays.
     records = None if options.records is None else options.records.resolve()
-    read = [options.board, *map(policy_of, options.agents)]
+    read = [options.board, *map(policy_path_of, options.agents)]
     check_run(options, options.json, options.report, records, read=read, folder=options.plots)
     check_replays(options.replays, options.report)
     if options.report is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tokaido_env.agents import make
-from tokaido_env.agents.registry import policy_of
+from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena import placement
 from tokaido_env.arena.ladder import (
     Ladder,
@@ -133,7 +133,7 @@ def place_agent(arguments: list[str]) -> int:
     )
     options, board = _parse(parser, arguments)
     options.ladder = options.ladder or ladder_for(board)
-    read = [options.ladder, options.board, policy_of(options.agent)]
+    read = [options.ladder, options.board, policy_path_of(options.agent)]
     check_run(options, options.json, read=read)
     spec = make(options.agent).spec
     allowed = [spec, options.agent, *options.allow_python_agents]
@@ -174,7 +174,7 @@ def build_ladder(arguments: list[str]) -> int:
     add_shared(parser, "--markdown", "--rating-model")
     options, board = _parse(parser, arguments)
     outputs = options.json, options.markdown, options.ladder
-    check_run(options, *outputs, read=[options.board, *map(policy_of, options.agents)])
+    check_run(options, *outputs, read=[options.board, *map(policy_path_of, options.agents)])
     specs = [make(spec).spec for spec in options.agents]
     if options.anchor is not None:
         check_choice("--anchor", options.anchor, specs)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tokaido_env.agents.registry import check_from_file
+from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.cli.command import CommandParser, reports_errors
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.arguments import Chance
@@ -109,7 +109,7 @@ def _resumed(file: Path, options: argparse.Namespace) -> Session:
         raise RecordError(f"{file}: expected a game to go on with, got none")
     *earlier, record = records  # the earlier ones may be of other boards, and are kept as they are
     named = [
-        name if name == HUMAN else check_from_file(name, str(file), file.parent)
+        name if name == HUMAN else check_spec_in_file(name, str(file), file.parent)
         for name in record.players
     ]
     session = Session.resumed(record, named, options.board)

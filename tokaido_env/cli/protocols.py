@@ -15,7 +15,7 @@ import numpy as np
 
 from tokaido_env.agent import Agent
 from tokaido_env.agents import make
-from tokaido_env.agents.registry import policy_of
+from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.arena import records as match_records
 from tokaido_env.arena.generalisation import Generalisation
 from tokaido_env.arena.suite import RecordsEntry, Submission, SubmissionError, Suite
@@ -81,7 +81,7 @@ def _check(
     """
     # The file that a symbolic link names is appended to, so that the link stays.
     records = None if options.records is None else options.records.resolve()
-    policy = None if options.agent is None else policy_of(options.agent)
+    policy = None if options.agent is None else policy_path_of(options.agent)
     check_run(
         *(options, options.json, records, options.markdown, *outputs),
         read=[policy, *read, *options.compare],
@@ -259,7 +259,7 @@ def generalise(arguments: Sequence[str]) -> int:
     add("--train", type=int, metavar="N", help=train)
     add_shared(parser, "--seed", "--plots")
     options = parser.parse_args(arguments)
-    _check(options, read=[policy_of(options.opponent)], folder=options.plots)
+    _check(options, read=[policy_path_of(options.opponent)], folder=options.plots)
     if options.compare:
         results = {str(path): Generalisation.load(path) for path in options.compare}
         report.check_comparable(results)

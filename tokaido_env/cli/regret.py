@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tokaido_env.agents import make
-from tokaido_env.agents.registry import policy_of
+from tokaido_env.agents.registry import policy_path_of
 from tokaido_env.cli.cli_options import (
     add_agents,
     add_executor,
@@ -71,6 +71,6 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     add_executor(parser, "serial")
     options = parser.parse_args(arguments)
     options.set = options.set or SHIPPED
-    policies = map(policy_of, options.agents)
+    policies = map(policy_path_of, options.agents)
     check_run(options, options.json, options.markdown, read=[options.set, *policies])
     return options

@@ -25,8 +25,8 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.policy import Policy, path_in_spec
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.policy import Policy, quote_path
 from tokaido_env.agents.registry import make
 from tokaido_env.arena.executors import policy_sha256
 from tokaido_env.arena.ladder import match_seed
@@ -131,7 +131,7 @@ class AlphaZeroTrainer:
         settings, player = self.settings, self.players[number - 1]
         spec = f"mcts:sims={settings.first_sims}"
         if player or settings.start_from:
-            path = path_in_spec(str(self._path_of(player)))
+            path = quote_path(str(self._path_of(player)))
             spec = make(f"policy_search:{path},sims={settings.sims}").spec
         round_seed = int(arena_seed(settings.seed, number))
         return SelfPlayGames(
@@ -182,7 +182,7 @@ class AlphaZeroTrainer:
         if not (incumbent or settings.start_from) or not settings.promotion_games:
             return {"promoted": True}
         paths = self.run.snapshot(number), self._path_of(incumbent)
-        a, b = (make(f"policy:{path_in_spec(str(path))}") for path in paths)
+        a, b = (make(f"policy:{quote_path(str(path))}") for path in paths)
         seed = match_seed(settings.seed, "alphazero", "promotion", str(number))
         match_state = MatchState(a.spec, b.spec, settings.promotion_games, seed, self.run.pool)
         results, stopped = play_series(
@@ -236,7 +236,7 @@ def _losses(
     network: PolicyNetwork, boards: npt.NDArray[np.void], samples: Samples
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the cross-entropy to the visits, and that of the value at decisions and chance."""
-    which, guides = samples.boards.astype(np.int64), guides_of(boards)
+    which, guides = samples.boards.astype(np.int64), eval_tables_of(boards)
     judged = judge(network, boards, guides, which, samples.states, samples.legal)
     movers = samples.states["player"].astype(np.int64)
     after = copy_rows(samples.states)

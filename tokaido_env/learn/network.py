@@ -17,8 +17,8 @@ import torch
 from torch import nn
 from torch.nn.functional import linear
 
-from tokaido_env.agents.network_inputs import N_INPUTS, N_RESULT, OUTLOOK
-from tokaido_env.agents.policy import Policy, Sizes
+from tokaido_env.agents.network_inputs import AFTERSTATE_VALUES, N_AFTERSTATE, N_INPUTS
+from tokaido_env.agents.policy import LayerSizes, Policy
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.board_features import N_BOARD_FEATURES, board_blocks
 from tokaido_env.learn.settings_schema import RunError
@@ -40,7 +40,7 @@ class Moves(NamedTuple):
     """The legal actions of n positions, k in all, in their order."""
 
     results: torch.Tensor
-    """(k, N_RESULT), what each leads to."""
+    """(k, N_AFTERSTATE), what each leads to."""
     position: torch.Tensor
     """int64 (k,), whose it is."""
     action: torch.Tensor
@@ -62,7 +62,7 @@ class PolicyNetwork(nn.Module):
 
     def __init__(
         self,
-        sizes: Sizes,
+        sizes: LayerSizes,
         boards: npt.NDArray[np.void] | None = None,
         dtype: torch.dtype = torch.float32,
         *,
@@ -79,7 +79,7 @@ class PolicyNetwork(nn.Module):
             ]
         )
         self.action = nn.Linear(sizes.second, N_ACTIONS)
-        self.result = nn.Linear(N_RESULT, sizes.move, bias=False)
+        self.result = nn.Linear(N_AFTERSTATE, sizes.move, bias=False)
         self.context = nn.Linear(sizes.second, sizes.move, bias=False)
         self.move = nn.ParameterDict(
             {
@@ -159,7 +159,7 @@ class PolicyNetwork(nn.Module):
         scores: torch.Tensor = torch.relu(unit).float() @ self.move["weight"]
         of_actions = self._through(self.action, hidden).float()
         scores = scores + of_actions[position, action]
-        outlook = inputs[position, OUTLOOK + action].float()
+        outlook = inputs[position, AFTERSTATE_VALUES + action].float()
         return torch.add(scores, self.outlook["weight"] * outlook)
 
     def _first(
@@ -261,7 +261,7 @@ def load_weights(network: PolicyNetwork, policy: Policy) -> None:
             f"start_from: expected at most {network.sizes}, the policy has {policy.sizes}: make "
             "width, second and move as large"
         )
-    if network.board is None and policy.sees_board:
+    if network.board is None and policy.uses_board_features:
         raise RunError(
             "start_from: the policy reads the board, this run does not: expected see_board = yes, "
             "or another policy"

@@ -156,7 +156,7 @@ class PpoTrainer:
         """Let the games meet those who are seated, the learner as it is now among them."""
         names = dict.fromkeys(name for name in self.pool.seated if name != LATEST)
         self._agents = {name: self._agents.get(name) or self._opponent(name) for name in names}
-        latest = PolicyAgent.of(self.policy(), LATEST, OPPONENT_TEMPERATURE)
+        latest = PolicyAgent.from_policy(self.policy(), LATEST, OPPONENT_TEMPERATURE)
         self.env.assign([self._agents.get(name, latest) for name in self.pool.seated])
         itself = np.array([name == LATEST for name in self.pool.seated])
         self.env.self_play[:] = np.resize(itself, self.env.num_envs)  # slot after slot, as above
@@ -165,7 +165,7 @@ class PpoTrainer:
         if not name.isdigit():
             return make(self.run.specs[name])
         path = self.run.snapshot(int(name))
-        return PolicyAgent.of(Policy.load(path), f"policy:{path}", OPPONENT_TEMPERATURE)
+        return PolicyAgent.from_policy(Policy.load(path), f"policy:{path}", OPPONENT_TEMPERATURE)
 
     def _observe(self) -> None:
         """Let the learner see whom each game meets from now on."""

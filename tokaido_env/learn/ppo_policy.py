@@ -12,8 +12,8 @@ from gymnasium import spaces
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from torch import nn
 
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.network_inputs import MOST_LEGAL, N_INPUTS, N_RESULT, read_positions
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.network_inputs import MAX_LEGAL, N_AFTERSTATE, N_INPUTS, encode_positions
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.learn.network import Moves, PolicyNetwork
@@ -21,7 +21,7 @@ from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
 from tokaido_env.single_agent import Ended, Opponents
 
-RESULTS = slice(N_INPUTS, N_INPUTS + MOST_LEGAL * N_RESULT)
+RESULTS = slice(N_INPUTS, N_INPUTS + MAX_LEGAL * N_AFTERSTATE)
 LEGAL = slice(RESULTS.stop, RESULTS.stop + N_ACTIONS)
 BOARD_AT = LEGAL.stop
 SELF_PLAY_AT = BOARD_AT + 1
@@ -48,7 +48,7 @@ class LearnerEnv(TokaidoVecEnv):
     def __init__(self, settings: PpoSettings, opponents: Opponents = "random") -> None:
         pool = settings.pool
         super().__init__(settings.games, opponents, settings.seed, pool)
-        self._boards, self._guides = pool.records, guides_of(pool.records)
+        self._boards, self._guides = pool.records, eval_tables_of(pool.records)
         self.observation_space = spaces.Box(-np.inf, np.inf, (N_SEEN,), np.float32)
         self.self_play = np.zeros(self.num_envs, np.bool_)
 
@@ -56,13 +56,13 @@ class LearnerEnv(TokaidoVecEnv):
         """Return what the learner sees now: float32 (n, N_SEEN)."""
         batch = self.games.batch
         board, masks = batch.episode_info["board"].astype(np.int64), self.action_masks()
-        inputs, results = read_positions(
+        inputs, results = encode_positions(
             self._boards, self._guides, board, batch.states, batch.legal
         )
         seen = np.zeros((self.num_envs, N_SEEN), np.float32)
         seen[:, :N_INPUTS] = inputs
-        moves = seen[:, RESULTS].reshape(-1, MOST_LEGAL, N_RESULT)
-        moves[np.arange(MOST_LEGAL) < masks.sum(axis=1, keepdims=True)] = results
+        moves = seen[:, RESULTS].reshape(-1, MAX_LEGAL, N_AFTERSTATE)
+        moves[np.arange(MAX_LEGAL) < masks.sum(axis=1, keepdims=True)] = results
         seen[:, LEGAL] = masks
         seen[:, BOARD_AT] = board
         seen[:, SELF_PLAY_AT] = self.self_play
@@ -112,8 +112,8 @@ class _Extractor(nn.Module):
         """Return logits (n, N_ACTIONS), 0 where illegal, and values (n, 1)."""
         legal = observation[:, LEGAL] > 0
         position, action = legal.nonzero(as_tuple=True)
-        rows = torch.arange(MOST_LEGAL) < legal.sum(dim=1, keepdim=True)
-        results = observation[:, RESULTS].reshape(-1, MOST_LEGAL, N_RESULT)[rows]
+        rows = torch.arange(MAX_LEGAL) < legal.sum(dim=1, keepdim=True)
+        results = observation[:, RESULTS].reshape(-1, MAX_LEGAL, N_AFTERSTATE)[rows]
         board, self_play = observation[:, BOARD_AT].long(), observation[:, SELF_PLAY_AT] > 0
         scores, values, _ = self.network(
             observation[:, :N_INPUTS], Moves(results, position, action), board, self_play

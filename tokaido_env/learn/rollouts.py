@@ -14,9 +14,9 @@ import numpy.typing as npt
 import torch
 
 from tokaido_env.agent import Keys, Legal, States
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.inference import choose
-from tokaido_env.agents.network_inputs import read_positions, viewer
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.inference import choose_actions
+from tokaido_env.agents.network_inputs import active_seat, encode_positions
 from tokaido_env.arena.match import GAME, store_ends
 from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import BoardPool
@@ -39,7 +39,7 @@ class Decisions(NamedTuple):
     inputs: torch.Tensor
     """(n, N_INPUTS)."""
     results: torch.Tensor
-    """(k, N_RESULT), of the legal actions of all, in their order."""
+    """(k, N_AFTERSTATE), of the legal actions of all, in their order."""
     legal: npt.NDArray[np.uint64]
     """(n,), as bits."""
     board: npt.NDArray[np.int64]
@@ -130,7 +130,7 @@ class _Notes:
 
     def __init__(self, network: PolicyNetwork, pool: BoardPool) -> None:
         self._network = network
-        self._boards, self._guides = pool.records, guides_of(pool.records)
+        self._boards, self._guides = pool.records, eval_tables_of(pool.records)
         self._decisions: list[Decisions] = []
         self._chances: list[ChanceNodes] = []
         self._count = 0
@@ -148,7 +148,7 @@ class _Notes:
         judged = judge(network, self._boards, self._guides, which, states, legal)
         logits, values, inputs, results = judged
         actions = np.empty(len(legal), np.int64)
-        choose(actions, logits.cpu().numpy(), legal, keys, 1.0)
+        choose_actions(actions, logits.cpu().numpy(), legal, keys, 1.0)
         rows = network.tensor(actions)[:, None]
         log_odds = torch.log_softmax(logits, 1).gather(1, rows)[:, 0].cpu().numpy()
         mover = states["player"].copy()
@@ -202,7 +202,7 @@ class Judged(NamedTuple):
     inputs: torch.Tensor
     """(n, N_INPUTS)."""
     results: torch.Tensor
-    """(k, N_RESULT), of the legal actions of all, in their order."""
+    """(k, N_AFTERSTATE), of the legal actions of all, in their order."""
 
 
 def judge(
@@ -213,8 +213,8 @@ def judge(
     states: States,
     legal: Legal,
 ) -> Judged:
-    """Ask a network what it says of positions; takes what `read_positions` takes."""
-    trunk, moves = read_positions(boards, guides, which, states, legal, STEP)
+    """Ask a network what it says of positions; takes what `encode_positions` takes."""
+    trunk, moves = encode_positions(boards, guides, which, states, legal, STEP)
     n, k = len(legal), int(np.bitwise_count(legal).sum())
     inputs, results = (network.tensor(array, network.dtype) for array in (trunk, moves))
     board = padded(network.tensor(which), len(inputs))
@@ -231,13 +231,13 @@ def judge_chance(
     which: npt.NDArray[np.int64],
     states: States,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ask a network what positions at chance are worth; takes what `read_positions` takes.
+    """Ask a network what positions at chance are worth; takes what `encode_positions` takes.
 
     Returns:
         The inputs (n, N_INPUTS), and the values (n,), as log odds / 2 for who sees the position.
     """
     n = len(states)
-    trunk, _ = read_positions(boards, guides, which, states, np.zeros(n, np.uint64), STEP)
+    trunk, _ = encode_positions(boards, guides, which, states, np.zeros(n, np.uint64), STEP)
     inputs = network.tensor(trunk, network.dtype)
     board = padded(network.tensor(which), len(inputs))
     return inputs[:n], network.values(inputs, board)[0][:n]
@@ -298,4 +298,4 @@ def _apply_each(seats: Any, boards: Any, which: Any, states: Any, actions: Any) 
     for i in range(len(seats)):
         apply(boards[index(which[i])], states[i], actions[i])
         if is_chance(states[i]):
-            seats[i] = viewer(states[i])
+            seats[i] = active_seat(states[i])

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from tokaido_env.agents.policy import Policy, PolicyAgent
-from tokaido_env.agents.registry import check_from_file
+from tokaido_env.agents.registry import check_spec_in_file
 from tokaido_env.arena.executors import Executor, SerialExecutor
 from tokaido_env.arena.ratings import Rating
 from tokaido_env.boards.board_pool import BoardPool
@@ -142,7 +142,7 @@ class Run:
         folder: of the run.
         settings: of the run.
         named: specs that the user has named now; of the run's other agents only those are made
-            that a file may name, see `registry.check_from_file`.
+            that a file may name, see `registry.check_spec_in_file`.
         executor: who plays games apart from the learner, in `alphazero`.
 
     Attributes:
@@ -159,7 +159,7 @@ class Run:
         self.folder, self.settings, self.executor = folder, settings, executor
         where = f"{folder / CONFIG}: agents"
         self.specs = {
-            spec: check_from_file(spec, where, folder, named) for spec in agents_of(settings)
+            spec: check_spec_in_file(spec, where, folder, named) for spec in agents_of(settings)
         }
         self.pool = settings.pool
         self.rating: Rating | None = None
@@ -213,7 +213,7 @@ class Run:
         """
         if self._ladder is None:
             return {}, False
-        agent = PolicyAgent.of(policy, "learner")
+        agent = PolicyAgent.from_policy(policy, "learner")
         self.rating = place(agent, self._ladder, self.settings.rating_games, self.settings.seed)
         is_best = self.best_elo is None or self.rating.elo > self.best_elo
         if is_best:

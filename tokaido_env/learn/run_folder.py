@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokaido_env.agents.network_inputs import INPUTS_HASH
-from tokaido_env.agents.registry import check_from_file, make
+from tokaido_env.agents.registry import check_spec_in_file, make
 from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.arguments import MAX_VALUE_CHARS, repr_short
@@ -69,7 +69,7 @@ def read_config(path: str | Path, method: str | None = None, given: Iterable[str
 
     Raises:
         RunError: naming what is unknown, and the nearest that is known, or of the wrong type.
-        AgentError: if it names an agent that a file may not name: `registry.check_from_file`.
+        AgentError: if it names an agent that a file may not name: `registry.check_spec_in_file`.
             A policy may lie beside the file.
     """
     path = Path(path)
@@ -77,7 +77,7 @@ def read_config(path: str | Path, method: str | None = None, given: Iterable[str
     settings = {name: value for name, value in found.settings.items() if name not in given}
     if "agents" in settings:
         settings["agents"] = join_specs(
-            check_from_file(spec, f"{path}: agents", path.parent)
+            check_spec_in_file(spec, f"{path}: agents", path.parent)
             for spec in split_specs(settings["agents"])
         )
     return found._replace(settings=settings)

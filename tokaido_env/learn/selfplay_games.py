@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.eval_tables import guides_of
-from tokaido_env.agents.inference import Positions, evaluate_all
-from tokaido_env.agents.search import Found, SearchAgent, search
+from tokaido_env.agents.eval_tables import eval_tables_of
+from tokaido_env.agents.inference import PositionBatch, evaluate_all
+from tokaido_env.agents.search import SearchAgent, SearchResult, search
 from tokaido_env.arena.executors import AgentFactory
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.batch import Batch
@@ -69,7 +69,7 @@ class SelfPlayGames(NamedTuple):
         while len(running):
             boards, states = batch.boards_of(running), copy_rows(batch.states, running)
             legal, keys = batch.legal[running], batch.keys(running)
-            positions = Positions(boards, guides_of(boards), states, legal)
+            positions = PositionBatch(boards, eval_tables_of(boards), states, legal)
             found, is_full = self._searched(expert, positions, keys, rng)
             visits = np.where(is_full[:, None], found.visits, 0)
             which = batch.episode_info["board"][running]
@@ -85,23 +85,23 @@ class SelfPlayGames(NamedTuple):
     def _searched(
         self,
         expert: SearchAgent,
-        positions: Positions,
+        positions: PositionBatch,
         keys: npt.NDArray[np.uint64],
         rng: np.random.Generator,
-    ) -> tuple[Found, npt.NDArray[np.bool_]]:
+    ) -> tuple[SearchResult, npt.NDArray[np.bool_]]:
         """Search positions; return which of them in full (Wu 2019, playout cap randomization)."""
-        network, plan, theirs = expert.network, expert.plan, expert.opponent
+        network, config, theirs = expert.network, expert.config, expert.opponent
         if not self.cheap_sims:
-            found = search(network, plan, positions, keys, theirs)
+            found = search(network, config, positions, keys, theirs)
             return found, np.ones(len(keys), np.bool_)
         is_full = rng.random(len(keys)) < self.full
-        found = search(network, plan._replace(sims=self.cheap_sims), positions, keys, theirs)
+        found = search(network, config._replace(sims=self.cheap_sims), positions, keys, theirs)
         if network is not None:
             logits, _ = evaluate_all(network, positions.boards, positions.states, positions.legal)
             is_full |= found.actions != logits.argmax(axis=1)
         rows = np.flatnonzero(is_full)
         if len(rows):
-            in_full = search(network, plan, positions.part(rows), keys[rows], theirs)
+            in_full = search(network, config, positions.part(rows), keys[rows], theirs)
             for column, own in zip(found, in_full, strict=True):
                 np.asarray(column)[rows] = own
         return found, is_full

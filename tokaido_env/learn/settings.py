@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.policy import Sizes
+from tokaido_env.agents.policy import LayerSizes
 from tokaido_env.agents.registry import Parameter
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.arguments import check_seed, repr_short
@@ -103,9 +103,9 @@ class RunSettings(Settings):
         return length
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> LayerSizes:
         """The widths of the network's layers."""
-        sizes = Sizes.of_width(self.width)
+        sizes = LayerSizes.of_width(self.width)
         second = self.second_width or sizes.second
         return sizes._replace(
             second=second, value_second=second, move=self.move_width or sizes.move

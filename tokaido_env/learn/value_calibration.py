@@ -25,10 +25,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agents.eval_tables import guides_of
+from tokaido_env.agents.eval_tables import eval_tables_of
 from tokaido_env.agents.inference import Floats
-from tokaido_env.agents.network_inputs import read_positions
-from tokaido_env.agents.policy import BOARD, Policy, PolicyAgent
+from tokaido_env.agents.network_inputs import encode_positions
+from tokaido_env.agents.policy import BOARD_TENSOR, Policy, PolicyAgent
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.arena.ladder import match_seed
 from tokaido_env.arena.match import MAX_GAMES
@@ -161,7 +161,7 @@ def self_play(
 ) -> Positions:
     """Let a policy play both sides of games, board after board; return decisions of them."""
     chosen = range(0, len(pool), -(-len(pool) // MOST_BOARDS))
-    agent, each, parts = PolicyAgent.of(policy, "policy"), -(-games // len(chosen)), []
+    agent, each, parts = PolicyAgent.from_policy(policy, "policy"), -(-games // len(chosen)), []
     for number, index in enumerate(chosen):
         board = pool[index]
         seeds = pair_seeds(match_seed(seed, "refit", board.name), each)
@@ -205,10 +205,10 @@ def units_of(
     """
     t = policy.tensors
     bias = t["trunk.0.bias"]
-    if policy.sees_board:
-        bias = bias + board_blocks(board.record)[0] @ t[BOARD].T
+    if policy.uses_board_features:
+        bias = bias + board_blocks(board.record)[0] @ t[BOARD_TENSOR].T
     here = np.zeros(len(states), np.int64)
-    inputs, _ = read_positions(board.record, guides_of(board.record), here, states, legal)
+    inputs, _ = encode_positions(board.record, eval_tables_of(board.record), here, states, legal)
     weight = t["value.0.weight"]
     first = np.maximum(inputs @ t["trunk.0.weight"].T + bias, 0)[:, -weight.shape[1] :]
     units: Floats = np.maximum(first @ weight.T + t["value.0.bias"], 0)

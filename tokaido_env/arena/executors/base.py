@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.agent import Agent, AgentError
-from tokaido_env.agents.registry import make, policy_of
+from tokaido_env.agents.registry import make, policy_path_of
 from tokaido_env.arena.game_runner import AgentFailed, Numbers, interrupts_deferred
 from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.core.arguments import IllegalMove, repr_short
@@ -249,7 +249,7 @@ def _make_verified(spec: str, sha256: str, limits: Limits | None) -> Agent:
 def policy_sha256(spec: str) -> str:
     """Return the SHA-256 of the policy file that an agent plays from, "" if there is none."""
     try:
-        path = policy_of(spec)
+        path = policy_path_of(spec)
         return "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
     except (AgentError, OSError):  # of an agent that no spec makes, or whose file is gone since
         return ""
