@@ -1,4 +1,4 @@
-"""`tokaido play --terminal`: whole games typed in, saved after every move, and what is refused."""
+"""Tests of `tokaido play --terminal`: typed games, saved games, and refused input."""
 
 import io
 import time
@@ -10,7 +10,7 @@ import pytest
 
 from tokaido_env import Game, record
 from tokaido_env.__main__ import main
-from tokaido_env.cli.play import _saying
+from tokaido_env.cli.play import _notice
 from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.actions import IDS
 from tokaido_env.web.game_session import HUMAN, Session
@@ -19,7 +19,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def reader(lines: Iterable[str]) -> Callable[[str], str]:
-    """What reads lines that are typed, then the end of input."""
+    """Return a function that returns the lines in turn, then raises the end of input."""
     left = iter(lines)
 
     def read(prompt: str) -> str:
@@ -36,7 +36,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, lines: Iterable[str]) -> None:
 
 
 def shown(session: Session, lines: Iterable[str], ask_forced: bool = False) -> str:
-    """What a terminal shows while lines are typed."""
+    """Return the output of a terminal after some typed lines."""
     out = io.StringIO()
     read = reader(lines)
     terminal = Terminal(session, advisor="greedy", ask_forced=ask_forced, out=out, read=read)
@@ -44,15 +44,14 @@ def shown(session: Session, lines: Iterable[str], ask_forced: bool = False) -> s
     return out.getvalue()
 
 
-def test_a_whole_game_is_played_by_numbers_and_kept(
+def test_play__saves_a_game_typed_as_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     file = tmp_path / "game.jsonl"
     asked = ["play", "--terminal", "--opponent", "greedy", "--save", str(file)]
     typed(monkeypatch, ["1"] * 1000)
     assert main([*asked, "--seed", "4"]) == 0
-    told = capsys.readouterr().out
-    assert "greedy wins" in told
+    assert "greedy wins" in capsys.readouterr().out
     (kept,) = record.load(file)
     assert (kept.seed, kept.players, kept.end) == (4, (HUMAN, "greedy"), "triggers")
     game = Game(seed=4)
@@ -64,14 +63,14 @@ def test_a_whole_game_is_played_by_numbers_and_kept(
     assert game.is_over
 
 
-def test_a_game_goes_on_where_it_was_left(
+def test_play__resumes_the_saved_game(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     file = tmp_path / "game.jsonl"
     asked = ["play", "--terminal", "--save", str(file)]
     typed(monkeypatch, ["1", "1", "1"])
     assert main([*asked, "--opponent", "greedy", "--seat", "1", "--seed", "4"]) == 0
-    assert "the same command goes on" in capsys.readouterr().out
+    assert "the same command resumes the game" in capsys.readouterr().out
     (first,) = record.load(file)
     assert first.players == ("greedy", HUMAN)
     typed(monkeypatch, ["1", "1"])
@@ -81,37 +80,35 @@ def test_a_game_goes_on_where_it_was_left(
     assert second.events[: len(first.events)] == first.events
     capsys.readouterr()
     assert main([*asked, "--seed", "4"]) == 1
-    assert capsys.readouterr().err == (
-        f"play: {file}: has a game, which goes on: --seed is for a new one\n"
-    )
+    assert f"play: --seed: expected for a new game only, {file} has" in capsys.readouterr().err
     assert record.load(file) == [second]
 
 
-def test_choices_say_what_they_do() -> None:
-    told = shown(Session((HUMAN, "greedy"), seed=7), ["1"])
-    assert "   1  pilgrim         takes the pilgrim's 3 to C2\n" in told
-    assert "   2  visit           gains 2 coins at C2\n" in told
-    assert "human takes the pilgrim's 3 to C2" in told
+def test_terminal__describes_each_choice() -> None:
+    out = shown(Session((HUMAN, "greedy"), seed=7), ["1"])
+    assert "   1  pilgrim         takes the pilgrim's 3 to C2\n" in out
+    assert "   2  visit           gains 2 coins at C2\n" in out
+    assert "human takes the pilgrim's 3 to C2" in out
 
 
-def test_advice_odds_and_the_board_leave_the_game_as_it_is() -> None:
+def test_terminal__prints_advice_and_errors_without_changing_the_game() -> None:
     session = Session((HUMAN, "greedy"), seed=7)
     events = session.game.events()
-    told = shown(session, ["?", "o", "b", "h", "", "u", "merchant:X", "99", "0"])
+    out = shown(session, ["?", "o", "b", "h", "", "u", "merchant:X", "99", "0"])
     assert session.game.events() == events
     for line in (
         ": 100% of the choice\n",
         "  pilgrim   1 2 2 3 3 4\n",
-        "take back your last choice",
-        "there is nothing to take back",
+        "undo your last choice",
+        "there is nothing to undo",
         "illegal action 'merchant:X': legal are",
         "illegal action '99'",
     ):
-        assert line in told
-    assert told.count("Tokaido Duo · round 1") == 2
+        assert line in out
+    assert out.count("Tokaido Duo · round 1") == 2
 
 
-def test_a_choice_is_taken_back_and_a_game_begun_anew() -> None:
+def test_terminal__undoes_choices_and_starts_a_new_game() -> None:
     session = Session((HUMAN, "greedy"), seed=7)
     events = session.game.events()
     shown(session, ["1", "2", "u", "u"])
@@ -122,17 +119,17 @@ def test_a_choice_is_taken_back_and_a_game_begun_anew() -> None:
     assert session.game.events() != events
 
 
-def test_a_table_brings_its_own_luck() -> None:
+def test_terminal__asks_for_the_outcomes_of_a_physical_game() -> None:
     session = Session((HUMAN, HUMAN), chance="explicit")
-    told = shown(session, ["o", "boutique:C1=fan/2", "?", *["1"] * 11, "roll:1/2/3"])
+    out = shown(session, ["o", "boutique:C1=fan/2", "?", *["1"] * 11, "roll:1/2/3"])
     assert session.game.events()[0] == "boutique:C1=fan/2"
     assert session.game.phase.name == "MOVE"
-    assert "advice is for decisions" in told
-    assert "  30.8%  boutique:C1=" in told or "%  boutique:C1=fan/2" in told
-    assert "such as roll:1/1/1" in told
+    assert "advice is for decisions" in out
+    assert "%  boutique:C1=fan/2" in out
+    assert "such as roll:1/1/1" in out
 
 
-def test_every_decision_is_asked_for_if_wanted() -> None:
+def test_terminal__asks_for_forced_moves_on_request() -> None:
     chosen, asked = [], 0
     session, rng = Session((HUMAN, HUMAN), seed=3), np.random.default_rng(0)
     while not session.game.is_over:
@@ -159,15 +156,17 @@ def test_every_decision_is_asked_for_if_wanted() -> None:
         (["--save", "no/such/folder.jsonl"], "there is no folder"),
     ],
 )
-def test_what_cannot_be_is_told_in_a_line(options: list[str], error: str, capsys: Output) -> None:
+def test_play__refuses_wrong_options_in_one_line(
+    options: list[str], error: str, capsys: Output
+) -> None:
     assert main(["play", "--terminal", *options]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("play: ")
-    assert error in told
-    assert told.count("\n") == 1
+    err = capsys.readouterr().err
+    assert err.startswith("play: ")
+    assert error in err
+    assert err.count("\n") == 1
 
 
-def test_a_record_names_no_code_to_run(tmp_path: Path, capsys: Output) -> None:
+def test_play__runs_no_code_named_in_a_record(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "game.jsonl"
     asked = ["play", "--terminal", "--save", str(file)]
     record.save([Game(seed=1).record((HUMAN, "python:os:system"))], file)
@@ -175,14 +174,14 @@ def test_a_record_names_no_code_to_run(tmp_path: Path, capsys: Output) -> None:
     assert "python:os:system" in capsys.readouterr().err
     record.save([], file)
     assert main(asked) == 1
-    assert "expected a game to go on with, got none" in capsys.readouterr().err
+    assert "expected a game to resume, got none" in capsys.readouterr().err
     file.write_text("{}\n")
     assert main(asked) == 1
     assert "line 1" in capsys.readouterr().err
     assert file.read_text() == "{}\n"
 
 
-def test_games_stay_in_the_file_and_the_last_goes_on(
+def test_play__keeps_earlier_games_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     file = tmp_path / "game.jsonl"
@@ -198,9 +197,9 @@ def test_games_stay_in_the_file_and_the_last_goes_on(
     assert record.load(file)[:2] == [first, second]
 
 
-def test_what_takes_long_is_told(capsys: Output) -> None:
-    with _saying("soon", after=0.0):
+def test_notice__is_printed_only_after_the_delay(capsys: Output) -> None:
+    with _notice("soon", after=0.0):
         time.sleep(0.1)
-    with _saying("never", after=60.0):
+    with _notice("never", after=60.0):
         pass
     assert capsys.readouterr().err == "soon\n"

@@ -80,7 +80,7 @@ def test_a_page_of_too_many_games_says_how_to_choose(
         (["--html", "nowhere/games.html"], "nowhere/games.html: there is no folder"),
         (["--html", "x.html", "--board", "honshu"], "unknown board 'honshu'"),
         (["--html", "x.html", "--agent", "genius"], "genius"),
-        (["--agent", "greedy"], "--agent: expected with --html"),
+        (["--agent", "greedy"], "--agent: expected together with --html"),
     ],
 )
 def test_what_cannot_be_shown_is_one_line_and_leaves_nothing(

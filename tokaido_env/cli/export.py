@@ -1,4 +1,8 @@
-"""Write recorded games as a dataset."""
+"""Export recorded games as a dataset.
+
+tokaido export games.jsonl games.parquet
+tokaido export games.jsonl games.npz --rows games
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,17 @@ from tokaido_env.cli.minari_dataset import PREFIX
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the dataset; return the exit status."""
     parser = CommandParser("export", __doc__)
-    parser.add_argument("file", help="a record file, JSON Lines")
-    parser.add_argument("out", help="the dataset to write: .parquet, .npz, or minari:NAME-v0")
-    parser.add_argument(
-        "--board", help="the board file of the games, if neither built in nor of the family"
-    )
+    parser.add_argument("file", help="record file, JSON Lines")
+    parser.add_argument("out", help="dataset to write: .parquet, .npz, or minari:NAME-v0")
+    board = "board file of the games (default: the built-in or procedural board that they name)"
+    parser.add_argument("--board", help=board)
     parser.add_argument(
         "--rows",
         choices=("decisions", "games"),
         default="decisions",
-        help="what a row is; docs/records.md has the columns (default: decisions)",
+        help="content of a row; docs/records.md lists the columns",
     )
-    parser.add_argument("--uint8", action="store_true", help="observations as raw values")
+    parser.add_argument("--uint8", action="store_true", help="write observations as raw values")
     options = parser.parse_args(arguments)
     if options.rows == "games":
         count = games_table.export(options.file, options.out, options.board)

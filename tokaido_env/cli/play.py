@@ -1,4 +1,4 @@
-"""Play: against an agent, against each other, or beside the game on the table.
+"""Play against an agent or another person, or follow a physical game.
 
 tokaido play
 tokaido play --terminal
@@ -26,7 +26,7 @@ from tokaido_env.files import check_outputs
 from tokaido_env.record import RecordError, records_of
 from tokaido_env.web.game_session import HUMAN, Session
 
-_LONG = 3.0  # seconds after which it is said why nothing is there yet
+_NOTICE_AFTER = 3.0  # seconds
 
 
 @reports_errors("play")
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
     check_outputs(options.save)
-    with _saying("compiling: once, up to a minute", after=_LONG):
+    with _notice("compiling: once, up to a minute", after=_NOTICE_AFTER):
         session = _session(options)
     if not options.terminal:
         return _serve(session, options)
@@ -42,9 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _saying(what: str, after: float) -> Iterator[None]:
-    """Say on stderr why it takes long, once it has."""
-    timer = threading.Timer(after, print, (what,), {"file": sys.stderr, "flush": True})
+def _notice(text: str, after: float) -> Iterator[None]:
+    """Print a text on standard error if the block takes longer than some seconds."""
+    timer = threading.Timer(after, print, (text,), {"file": sys.stderr, "flush": True})
     timer.start()
     try:
         yield
@@ -55,18 +55,23 @@ def _saying(what: str, after: float) -> Iterator[None]:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser("play", __doc__)
     add = parser.add_argument
-    add("--terminal", action="store_true", help="play in this terminal, not in a browser")
-    add("--port", type=int, default=0, help="of the page (one that is free)")
-    add("--no-browser", action="store_true", help="print the address of the page, open nothing")
-    add("--opponent", metavar="SPEC", help="an agent, or human (champion)")
-    add("--player", metavar="SPEC", help="an agent in your place (human)")
-    add("--seat", type=int, choices=(0, 1), help="yours: 0 or 1 (0)")
-    add("--board", help="a built-in board, a file, family:NUMBER or a pool (shikoku)")
-    add("--seed", type=int, help="of the luck (drawn)")
-    add("--physical", action="store_true", help="you tell what dice and bag bring")
-    add("--save", metavar="FILE", help="keep games in a record file; go on with its last")
-    add("--advice", default="champion:sims=400", metavar="SPEC", help="(champion:sims=400)")
-    add("--ask-forced", action="store_true", help="in a terminal: ask where there is no choice too")
+    add("--terminal", action="store_true", help="play in this terminal instead of a browser")
+    add("--port", type=int, default=0, help="port of the page; 0 takes a free one")
+    no_browser = "print the address of the page without opening a browser"
+    add("--no-browser", action="store_true", help=no_browser)
+    add("--opponent", metavar="SPEC", help="the opponent, an agent or human (default: champion)")
+    add("--player", metavar="SPEC", help="the player in your seat (default: human)")
+    add("--seat", type=int, choices=(0, 1), help="your seat (default: 0)")
+    board = "a built-in board, a board file, family:NUMBER or a pool (default: shikoku)"
+    add("--board", help=board)
+    add("--seed", type=int, help="random seed, 0 to 2**53 - 1 (default: random)")
+    physical = "enter the rolls and draws of a physical game yourself"
+    add("--physical", action="store_true", help=physical)
+    save = "save games to this record file, and resume its last game (default: none)"
+    add("--save", metavar="FILE", help=save)
+    add("--advice", default="champion:sims=400", metavar="SPEC", help="agent that gives advice")
+    forced = "in a terminal, ask for moves with a single legal action too"
+    add("--ask-forced", action="store_true", help=forced)
     return parser
 
 
@@ -75,22 +80,22 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
     try:
         from tokaido_env.web.server import address, listen, new_token, serve
     except ModuleNotFoundError as error:
-        raise extra_error("--terminal needs nothing, the page needs", error.name, "play") from None
+        raise extra_error("the page (without --terminal) needs", error.name, "play") from None
     from tokaido_env.web.live_game import LiveGame
 
     listener, token = listen(options.port), new_token()
     file = None if options.save is None else Path(options.save)
-    table = LiveGame(session, file, options.advice)
+    game = LiveGame(session, file, options.advice)
     page = address(listener.getsockname()[1], token)
-    print(f"{page}\nCtrl-C ends it", flush=True)
+    print(f"{page}\nCtrl-C stops the server", flush=True)
     if not options.no_browser and not webbrowser.open(page):
-        print("no browser was found: open the address yourself", file=sys.stderr)
-    serve(table, listener, token)
+        print("found no browser: open the address yourself", file=sys.stderr)
+    serve(game, listener, token)
     return 0
 
 
 def _session(options: argparse.Namespace) -> Session:
-    """Return the game to play: a new one, or the last of the file."""
+    """Return a new game, or the last one of the file to save to."""
     if options.save is not None and Path(options.save).exists():
         return _resumed(Path(options.save), options)
     you, other = options.player or HUMAN, options.opponent or "champion"
@@ -100,14 +105,16 @@ def _session(options: argparse.Namespace) -> Session:
 
 
 def _resumed(file: Path, options: argparse.Namespace) -> Session:
-    """Return the last game of a file, played by those that it names."""
+    """Return the last game of a file, with the players that it names."""
     for name in ("opponent", "player", "seat", "seed", "physical"):
         if getattr(options, name) not in (None, False):
-            raise RecordError(f"{file}: has a game, which goes on: --{name} is for a new one")
+            raise RecordError(
+                f"--{name}: expected for a new game only, {file} has one: name another file"
+            )
     records = [record for _, record in records_of(file)]
     if not records:
-        raise RecordError(f"{file}: expected a game to go on with, got none")
-    *earlier, record = records  # the earlier ones may be of other boards, and are kept as they are
+        raise RecordError(f"{file}: expected a game to resume, got none")
+    *earlier, record = records  # earlier games may be on other boards
     named = [
         name if name == HUMAN else check_spec_in_file(name, str(file), file.parent)
         for name in record.players

@@ -1,4 +1,8 @@
-"""Print recorded games move by move, verified: as text, as a page or as a GIF."""
+"""Verify recorded games and print them move by move, or write them as a page or a GIF.
+
+tokaido replay games.jsonl --game 4
+tokaido replay games.jsonl --html games.html --agent champion
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,9 @@ from tokaido_env.files import check_outputs, write_text
 from tokaido_env.record import Record, RecordError, load, replay
 
 Games = dict[int, Record]
-"""Records by their lines, from 1."""
+"""Records by line number, from 1."""
 
-_SHOWN = 10  # names in an error
+_MOST_NAMES = 10  # in an error
 
 
 @reports_errors("replay")
@@ -27,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     check_outputs(options.html, options.gif, read=[options.file, options.board])
     if options.agent is not None and options.html is None:
-        raise RecordError("--agent: expected with --html")
+        raise RecordError("--agent: expected together with --html")
     games = _chosen(load(options.file, options.board), options)
     if options.gif is not None:
         return _animate(games, options)
@@ -41,22 +45,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser("replay", __doc__)
     add = parser.add_argument
-    add("file", help="a record file, JSON Lines")
-    add("--board", help="the board file of the games, if neither built in nor of the family")
+    add("file", help="record file, JSON Lines")
+    board = "board file of the games (default: the built-in or procedural board that they name)"
+    add("--board", help=board)
     some = parser.add_mutually_exclusive_group()
-    some.add_argument("--game", type=int, help="only the game on this line, from 1")
-    some.add_argument("--games", metavar="A-B", help="only the games on these lines")
-    add("--lost-by", metavar="NAME", help="only games that this player has lost")
-    add("--quiet", action="store_true", help="verify and print results only")
+    game = "replay only the game on this line, from 1 (default: all)"
+    some.add_argument("--game", type=int, help=game)
+    some.add_argument(
+        "--games", metavar="A-B", help="replay only the games on these lines (default: all)"
+    )
+    lost = "replay only the games that this player lost (default: all)"
+    add("--lost-by", metavar="NAME", help=lost)
+    add("--quiet", action="store_true", help="print only the results")
     written = parser.add_mutually_exclusive_group()
-    written.add_argument("--gif", metavar="OUT", help="write a game as an animated GIF instead")
-    written.add_argument("--html", metavar="OUT", help="write a page to step through instead")
-    add("--agent", metavar="SPEC", help="an agent: the page shows its judgement")
+    gif = "write one game as an animated GIF instead of text (default: none)"
+    written.add_argument("--gif", metavar="OUT", help=gif)
+    html = "write a page to step through instead of text (default: none)"
+    written.add_argument("--html", metavar="OUT", help=html)
+    agent = "agent whose estimates the page shows (default: none)"
+    add("--agent", metavar="SPEC", help=agent)
     return parser
 
 
 def _chosen(records: Sequence[Record], options: argparse.Namespace) -> Games:
-    """Return the games that were asked for, by their lines from 1."""
+    """Return the chosen games."""
     first, last = 1, len(records)
     if options.game is not None:
         first = last = options.game
@@ -69,7 +81,7 @@ def _chosen(records: Sequence[Record], options: argparse.Namespace) -> Games:
         return games
     names = sorted({name for record in records for name in record.players})
     if options.lost_by not in names:
-        listed = ", ".join(escape_text(name) for name in names[:_SHOWN])
+        listed = ", ".join(escape_text(name) for name in names[:_MOST_NAMES])
         raise RecordError(f"--lost-by: expected one of {listed}, got {repr_short(options.lost_by)}")
     return {number: one for number, one in games.items() if _loser(one) == options.lost_by}
 
@@ -127,7 +139,7 @@ def _print_game(number: int, record: Record, options: argparse.Namespace) -> Non
 
 
 def _line(state: np.void, event: str) -> str:
-    """Return an event with its round and who did it; chance is indented less far."""
+    """Return an event with its round and its actor, as a line."""
     rounds = int(state["round"])
     if state["phase"] in CHANCE_PHASES:
         return f"{rounds + (state['phase'] == Phase.ROLL):>3}  {'chance':<9} {event}"

@@ -1,4 +1,4 @@
-"""A game in a terminal: the board as text, choices by number, advice when asked for."""
+"""Game in a terminal: the board as text, numbered choices, and advice."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from tokaido_env.render.scene import story_of
 from tokaido_env.web.game_session import Session
 
 _MOST_LISTED = 30  # outcomes of chance
-_ELSEWHERE = ("u", "n", "resign")  # commands after which the game stands elsewhere
+_MOVING = ("u", "n", "resign")  # commands that change the position
 
 _HELP = """\
-  a number or a label   decide so
+  a number or a label   make this choice
   ?                     advice
-  o                     what chance may bring next
-  u                     take back your last choice
-  b                     the board again
-  resign                give the game up
-  n                     a new game
-  q                     stop"""
+  o                     probabilities of the next roll or draw
+  u                     undo your last choice
+  b                     show the board
+  resign                resign the game
+  n                     start a new game
+  q                     quit"""
 
 
 class Terminal:
-    """Shows a session, asks, and saves after every move.
+    """Text interface of a session, which saves after every move.
 
     Args:
-        session: to play.
-        file: of the record; None keeps none.
-        advisor: spec of the agent that advises.
+        session: the game to play.
+        file: record file to save to; None saves nothing.
+        advisor: spec of the agent that gives advice.
         ask_forced: whether to ask for decisions with a single legal action.
-        out: where to write.
-        read: returns a line that was typed, as `input`, which it is by default.
+        out: text stream to write to; None is standard output.
+        read: takes a prompt and returns a typed line; None is `input`.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Terminal:
         self._file = None if file is None else Path(file)
         self._advisor: str | Agent = advisor
         self._out, self._read = out or sys.stdout, read or input
-        self._told = len(session.happened)  # events that were told
+        self._n_printed = len(session.happened)  # events
 
     def run(self) -> int:
-        """Play until the game is over or its players stop; return the exit status."""
+        """Play until the game is over or the user quits; return the exit status."""
         self._board()
         try:
             while self.session.waits_for != "nobody":
-                if not self._go_on():
+                if not self._advance():
                     break
         except (EOFError, KeyboardInterrupt):
             self._print()
@@ -71,11 +71,11 @@ class Terminal:
             self._board()
             self._print(self.session.story())
         elif self._file is not None:
-            self._print(f"saved in {self._file}: the same command goes on")
+            self._print(f"saved in {self._file}: the same command resumes the game")
         return 0
 
-    def _go_on(self) -> bool:
-        """Let whoever is to go on do so; return False to stop."""
+    def _advance(self) -> bool:
+        """Make the next move or ask for it; return False to quit."""
         session = self.session
         if session.waits_for == "agent":
             session.reply()
@@ -83,19 +83,24 @@ class Terminal:
             session.play(session.game.legal_labels()[0])
         else:
             return self._ask(self._choices())
-        self._tell()
+        self._print_events()
         return True
 
     def _ask(self, labels: list[str]) -> bool:
-        """Ask for a decision or an outcome until there is one; return False to stop."""
+        """Ask until the position changes; return False to quit."""
         while (line := self._read("> ").strip()) != "q":
             if self._answer(line, labels):
                 return True
         return False
 
     def _answer(self, line: str, labels: list[str]) -> bool:
-        """Do what was typed; return whether the game stands elsewhere now."""
-        commands = {"u": self._undo, "n": self._anew, "?": self._advise, "o": self._odds}
+        """Run a typed command or make a typed choice; return whether the position changed."""
+        commands = {
+            "u": self._undo,
+            "n": self._new_game,
+            "?": self._advise,
+            "o": self._probabilities,
+        }
         commands |= {"resign": self.session.resign, "b": self._board}
         commands |= dict.fromkeys(("h", ""), lambda: self._print(_HELP))
         numbers = {str(number): label for number, label in enumerate(labels, start=1)}
@@ -104,18 +109,18 @@ class Terminal:
                 commands[line]()
             else:
                 self.session.play(numbers.get(line, line))
-                self._tell()
+                self._print_events()
         except IllegalMove as error:
             self._print(f"  {error}")
             return False
-        return line in _ELSEWHERE or line not in commands
+        return line in _MOVING or line not in commands
 
     def _choices(self) -> list[str]:
-        """Print what there is to choose from; return the labels."""
+        """Print the legal actions or outcomes; return their labels."""
         game = self.session.game
         if self.session.waits_for == "chance":
             labels = [label for label, _ in game.outcomes()]
-            self._print(f"What did chance bring? ({game.phase.name.lower()})")
+            self._print(f"Enter the outcome ({game.phase.name.lower()})")
             if len(labels) > _MOST_LISTED:
                 self._print(f"  such as {labels[0]}")
                 return labels
@@ -130,26 +135,26 @@ class Terminal:
     def _board(self) -> None:
         self._print(draw(self.session.scenes[-1], color=has_colors(self._out)))
 
-    def _tell(self) -> None:
-        """Tell in words what has happened since the last time; save."""
-        for happened in self.session.happened[self._told :]:
+    def _print_events(self) -> None:
+        """Print the events since the last call in words; save."""
+        for happened in self.session.happened[self._n_printed :]:
             self._print(f"  {happened.sentence}")
             if happened.event.startswith("roll") and self.session.waits_for != "agent":
                 self._board()
-        self._told = len(self.session.happened)
+        self._n_printed = len(self.session.happened)
         self._save()
 
     def _undo(self) -> None:
         if not self.session.undo():
-            raise IllegalMove("there is nothing to take back")
-        self._show_anew()
+            raise IllegalMove("there is nothing to undo")
+        self._show()
 
-    def _anew(self) -> None:
+    def _new_game(self) -> None:
         self.session.restart()
-        self._show_anew()
+        self._show()
 
-    def _show_anew(self) -> None:
-        self._told = len(self.session.happened)
+    def _show(self) -> None:
+        self._n_printed = len(self.session.happened)
         self._save()
         self._board()
 
@@ -161,11 +166,11 @@ class Terminal:
         for move in advice.moves:
             self._print(f"  {move.words()}")
 
-    def _odds(self) -> None:
-        """Print what chance may bring here or, at a decision, in the next roll."""
+    def _probabilities(self) -> None:
+        """Print the probabilities of outcomes or, at a decision, the faces of the next roll."""
         outcomes = self.session.game.outcomes()
         if not outcomes:
-            self._print("  the faces of the dice, of which the next roll shows one each:")
+            self._print("  the faces of each die:")
             for character, faces in zip(CHARACTERS, self.session.game.board.faces, strict=True):
                 self._print(f"  {character:<10}{' '.join(map(str, faces))}")
         for label, odds in sorted(outcomes, key=lambda one: -one[1])[:_MOST_LISTED]:
