@@ -145,7 +145,7 @@ def _learner(name: str, settings: Any) -> Any:
     network = PolicyNetwork(settings.sizes, against_others=True)
     model = new_learner(env, settings, network)
     if name == "pool":
-        env.assign(_pool(network))
+        env.set_opponents(_pool(network))
     return model
 
 

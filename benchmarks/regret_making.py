@@ -35,7 +35,7 @@ from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import legal_mask
 from tokaido_env.core.state import Phase, copy_rows
 from tokaido_env.study.regret_set import NOT_ROLLED, PHASES, RegretSet
-from tokaido_env.trajectory import in_parts
+from tokaido_env.trajectory import replay_chunks
 
 SOURCES = ("champion", "heuristic")
 """Who plays the games that positions are from."""
@@ -106,7 +106,7 @@ def _choices_of(a: Agent, b: Agent, boards: BoardPool, games: int, seed: int) ->
         moves = played.actions
         actions = pad_columns(actions, moves.shape[1])
         actions[played.numbers, : moves.shape[1]] = moves
-    for some, told in in_parts(boards, seeds, actions, which):
+    for some, told in replay_chunks(boards, seeds, actions, which):
         rows = np.flatnonzero(told.legal & (told.legal - np.uint64(1)))
         states = copy_rows(told.states, rows)
         yield Choices(states, which[some][told.games[rows]], _strata(states))

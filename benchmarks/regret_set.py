@@ -29,7 +29,7 @@ from regret_agreement import agreement
 from tokaido_env.arena.executors import EXECUTORS, Executor, check_executor, open_executor
 from tokaido_env.arena.game_runner import AgentFailed
 from tokaido_env.core.arguments import check_seed
-from tokaido_env.files import check_outputs, locked, whole_file
+from tokaido_env.files import atomic_write, check_outputs, locked
 from tokaido_env.study.regret_set import BLOCK, SHIPPED, RegretSet
 
 PART = 20  # positions between two looks at what is done
@@ -98,7 +98,7 @@ def _rolled(plan: RegretSet, policy: str, work: Path, executor: Executor) -> npt
 
     def take(number: int, part: npt.NDArray[np.int8]) -> None:
         nonlocal rollouts
-        with whole_file(files[missing[number]]) as file:
+        with atomic_write(files[missing[number]]) as file:
             np.save(file, part)
         rollouts += int((part != making.NOT_ROLLED).sum()) * BLOCK
         speed = rollouts / (time.perf_counter() - began)

@@ -29,7 +29,7 @@ from tokaido_env.arena.records import records_of
 from tokaido_env.arena.tournament import MatchState, play_remaining
 from tokaido_env.cli.review_columns import review_file
 from tokaido_env.files import read_json, write_text
-from tokaido_env.record import Record, read_each, save
+from tokaido_env.record import Record, read_verified, save
 from tokaido_env.report.tables import Table, markdown, print_table
 from tokaido_env.study.batch_review import Asked, review_each
 from tokaido_env.study.estimates import Figure, mean_of
@@ -147,7 +147,7 @@ def _reviewed(games: Path, judge: str, executor: Executor) -> Path:
     begun: list[Record] = []
 
     def each() -> Iterator[Any]:
-        for _, record, played in read_each(games):
+        for _, record, played in read_verified(games):
             begun.append(record)
             yield played
 

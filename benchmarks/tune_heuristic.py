@@ -145,7 +145,7 @@ def _play_batch(board: Board, weights: Weights, games: int, sims: int, seed: int
     seen: list[tuple[npt.NDArray[Any], ...]] = []
     while not batch.over.all():
         deciding = np.flatnonzero(batch.legal)
-        moves = batch.sample()
+        moves = batch.sample_outcomes()
         if len(deciding):
             moves[deciding], expected[deciding] = _choose(agent, batch, deciding, rng)
         running = np.flatnonzero(~batch.over & (batch.states["round"] > 0))

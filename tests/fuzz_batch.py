@@ -118,7 +118,7 @@ def _moves(batch: Batch, games: Any = None) -> np.ndarray[Any, Any]:
     """A move on offer in each game."""
     offered = batch.masks(batch.all_games).argmax(axis=1)
     if batch._begun and not batch.legal.all():
-        offered = np.where(batch.legal != 0, offered, batch.weights().argmax(axis=1))
+        offered = np.where(batch.legal != 0, offered, batch.outcome_weights().argmax(axis=1))
     with_size = N if games is None else size(games)
     right = isinstance(games, np.ndarray) and games.dtype.kind == "i" and (games < N).all()
     return np.resize(offered[games] if right else offered, with_size)
@@ -177,14 +177,14 @@ def _observe(batch: Batch, give: Give) -> None:
 def _seat(batch: Batch, give: Give) -> None:
     games = some(give)
     bots = give.rng.choice(([NO_BOT, RANDOM], [GREEDY, NO_BOT], [NO_BOT, NO_BOT]))
-    batch.seat_bots(games, give(np.array([bots] * size(games))))
+    batch.set_bots(games, give(np.array([bots] * size(games))))
 
 
 def _refuse(batch: Batch, give: Give) -> None:
     """Say what is wrong with moves that are none."""
     try:
         games = some(give)
-        batch.refuse(games, give(np.full(size(games), 48)))
+        batch.raise_illegal(games, give(np.full(size(games), 48)))
     except ValueError as error:
         if " 48 " not in str(error):
             raise
@@ -196,14 +196,16 @@ BATCH: dict[str, Callable[[Any, Give], Any]] = {
     ),
     "step": lambda batch, give: batch.step(give(_moves(batch))),
     "play": lambda batch, give: batch.play(give("random")),
-    "weights": lambda batch, give: batch.weights(),
-    "sample": lambda batch, give: batch.sample(),
+    "weights": lambda batch, give: batch.outcome_weights(),
+    "sample": lambda batch, give: batch.sample_outcomes(),
     "begin": lambda batch, give: batch.begin(some(give), give(7)),
-    "place": lambda batch, give: batch.place(give(batch.all_games), give(7), starts(batch, give)),
-    "settle": lambda batch, give: batch.settle(some(give)),
+    "place": lambda batch, give: batch.initialize(
+        give(batch.all_games), give(7), starts(batch, give)
+    ),
+    "settle": lambda batch, give: batch.advance_to_decision(some(give)),
     "seat_bots": _seat,
     "advance": _advance,
-    "illegal": lambda batch, give: batch.illegal(batch.all_games, give(_moves(batch))),
+    "illegal": lambda batch, give: batch.find_illegal(batch.all_games, give(_moves(batch))),
     "refuse": _refuse,
     "keys": lambda batch, give: batch.keys(some(give)),
     "observe": _observe,
@@ -298,7 +300,7 @@ def _legal(versus: SingleAgentBatch) -> np.ndarray[Any, Any]:
 
 
 def _finish_versus(versus: SingleAgentBatch, give: Give) -> None:
-    versus.assign("random")
+    versus.set_opponents("random")
     versus.reset(0)
     for _ in range(3):
         versus.step(_legal(versus))
@@ -315,8 +317,8 @@ def _contents_of_versus(versus: SingleAgentBatch) -> Any:
 VERSUS: dict[str, Callable[[Any, Give], Any]] = {
     "reset": lambda versus, give: versus.reset(give(5), start(give)),
     "step": lambda versus, give: versus.step(give(_legal(versus))),
-    "assign": lambda versus, give: versus.assign(give(_opponents(give))),
-    "assign some": lambda versus, give: versus.assign(_opponents(give), some(give)),
+    "assign": lambda versus, give: versus.set_opponents(give(_opponents(give))),
+    "assign some": lambda versus, give: versus.set_opponents(_opponents(give), some(give)),
     "reset some": lambda versus, give: versus.reset(give(5), None, some(give)),
     "restore": lambda versus, give: versus.restore(give(spoilt(give, versus.snapshot()))),
     "observe": lambda versus, give: versus.observe(),
@@ -432,7 +434,7 @@ SB3: dict[str, Callable[[Any, Give], Any]] = {
     "seed": lambda made, give: made.seed(give(5)),
     "reset": lambda made, give: made.reset(),
     "step": _step_sb3,
-    "assign": lambda made, give: made.assign(_opponents(give), give([0, 2])),
+    "assign": lambda made, give: made.set_opponents(_opponents(give), give([0, 2])),
     "set_attr": lambda made, give: made.set_attr("opponent", "greedy", give(np.array([1]))),
     "get_attr": lambda made, give: made.get_attr(give("opponent"), give([0])),
     "seats": lambda made, give: made.get_attr("seat", give(np.array([1]))),

@@ -42,7 +42,7 @@ def offered(batch: Batch, rng: np.random.Generator) -> Ints:
     odds = np.zeros((len(batch), 256))
     odds[:, :49] = batch.masks(np.arange(len(batch)))
     if batch.explicit:  # type: ignore[attr-defined]
-        odds[:, :216] += batch.weights() > 0
+        odds[:, :216] += batch.outcome_weights() > 0
     return (odds * rng.random(odds.shape)).argmax(axis=1)
 
 
@@ -79,12 +79,12 @@ def fuzz(chance: Any, autoreset: bool, boards: list[Any], plies: int, seed: int)
     twin = Batch(N, boards, **options)
     for each in (batch, twin):
         each.explicit = chance == "explicit"  # type: ignore[attr-defined]
-        each.seat_bots(np.arange(2), np.array([[0, 1], [2, 0]]))
+        each.set_bots(np.arange(2), np.array([[0, 1], [2, 0]]))
         each.reset(seed=seed)
     ignored = 0
     for ply in range(plies):
         moves = garbage(rng, offered(twin, rng))
-        wrong = twin.illegal(np.arange(N), moves)
+        wrong = twin.find_illegal(np.arange(N), moves)
         ignored += int(wrong.sum())
         players, ignored_here = batch.states["player"].copy(), wrong & ~batch.over
         turn = batch.step(moves)

@@ -13,7 +13,7 @@ from tokaido_env.arena.match import Match
 from tokaido_env.arena.records import RecordFile
 from tokaido_env.arena.tournament import MatchState, games_as_completed, play_remaining
 from tokaido_env.core.rng import agent_keys
-from tokaido_env.trajectory import in_parts
+from tokaido_env.trajectory import replay_chunks
 
 
 def play_recorded(records: RecordFile, match_state: MatchState, a: Agent, b: Agent) -> None:
@@ -27,7 +27,7 @@ def finished(match_state: MatchState, numbers: Numbers | None = None) -> Finishe
     numbers = np.arange(len(match_state)) if numbers is None else numbers
     games, actions = match_state.games[numbers], match_state.actions[numbers]
     events = np.full((len(numbers), 0), -1, np.int16)
-    for some, played in in_parts(match_state.pool, games["seed"], actions, games["board"]):
+    for some, played in replay_chunks(match_state.pool, games["seed"], actions, games["board"]):
         found = played.events_by_game
         events = pad_columns(events, found.shape[1])
         events[some, : found.shape[1]] = found

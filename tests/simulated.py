@@ -63,8 +63,8 @@ def given(n: int, steps: int, **options: Any) -> None:
     rng = np.random.default_rng(0)
     for _ in range(steps):
         if options.get("chance") == "explicit":
-            weights = cpu.weights()
-            assert np.array_equal(gpu.weights().copy_to_host(), weights)
+            weights = cpu.outcome_weights()
+            assert np.array_equal(gpu.outcome_weights().copy_to_host(), weights)
         moves = [
             rng.choice(np.flatnonzero(mask if mask.any() else weights[i]))
             for i, mask in enumerate(cpu.masks(cpu.all_games))
@@ -86,8 +86,8 @@ def with_bots() -> None:
     same_games(gpu, cpu)
     bots = np.array([[0, 2], [1, 0], [0, 1]])
     same(gpu.reset(), cpu.reset())
-    gpu.seat_bots(bots)
-    cpu.seat_bots(cpu.all_games, bots)
+    gpu.set_bots(bots)
+    cpu.set_bots(cpu.all_games, bots)
     for _ in range(5):
         moves = [int(mask.argmax()) for mask in cpu.masks(cpu.all_games)]
         same(gpu.step(moves), cpu.step(moves))
@@ -116,8 +116,8 @@ def luck_and_positions() -> None:
     gpu.reset(seed=1)
     cpu.reset(seed=1)
     for _ in range(25):
-        drawn = cpu.sample()
-        assert np.array_equal(gpu.sample().copy_to_host(), drawn)
+        drawn = cpu.sample_outcomes()
+        assert np.array_equal(gpu.sample_outcomes().copy_to_host(), drawn)
         moves = np.where(drawn >= 0, drawn, [m.argmax() for m in cpu.masks(cpu.all_games)])
         same(gpu.step(moves), cpu.step(moves))
     kept = cpu.snapshot()

@@ -160,7 +160,7 @@ def some_actions(rng: random.Random, turn: TimeStep) -> Ints:
 
 def some_moves(rng: random.Random, batch: Batch, turn: TimeStep) -> Ints:
     """An action or, at chance, an outcome for each game; -1 where it is over."""
-    weights = batch.weights()
+    weights = batch.outcome_weights()
     possible = [actions_of(int(mask)) for mask in turn.legal]
     each = zip(possible, weights, strict=True)
     return np.array([rng.choice(p or np.flatnonzero(w).tolist() or [-1]) for p, w in each])
@@ -231,7 +231,7 @@ def test_each_game_tells_what_the_game_of_its_seed_tells_and_its_successors_do(
         assert batch.episode_info["episode"].tolist() == alone.episodes
         paid = np.array([reward_of(game, margin) for game in alone.games], np.float32)
         assert np.array_equal(batch.rewards(all_of(batch)), paid)
-        for game, weights in zip(alone.games, batch.weights(), strict=True):
+        for game, weights in zip(alone.games, batch.outcome_weights(), strict=True):
             odds = weights[weights > 0] / max(weights.sum(), 1)
             assert odds.tolist() == pytest.approx([p for _, p in game.outcomes()])
         facts["triggers"] += turn.terminated.sum()
@@ -351,10 +351,10 @@ def test_some_games_begin_anew() -> None:
 
 def test_games_are_placed_before_chance_is_played() -> None:
     batch = Batch(3)
-    batch.place(all_of(batch), 5)
+    batch.initialize(all_of(batch), 5)
     assert (batch.states["phase"] == Phase.SETUP).all()
     assert (batch.states["player"] == -1).all()
-    batch.settle(np.array([1]))
+    batch.advance_to_decision(np.array([1]))
     assert batch.states[1].tobytes() == Game(seed=6).states.tobytes()
     assert batch.states["phase"].tolist() == [Phase.SETUP, Phase.MOVE, Phase.SETUP]
 
@@ -413,7 +413,7 @@ def played(n: int, decisions: int, seed: int = 0) -> dict[str, npt.NDArray[Any]]
     explicit.reset(seed)
     for _ in range(decisions):
         turns["chance"] = explicit.play("random")
-    told |= {"weights": explicit.weights(), "outcomes": explicit.sample()}
+    told |= {"weights": explicit.outcome_weights(), "outcomes": explicit.sample_outcomes()}
     for batched in (batch, explicit):
         told |= {f"{batched is batch} {name}": x for name, x in batched.snapshot().items()}
         told[f"{batched is batch} masks"] = batched.masks(every)
@@ -578,7 +578,7 @@ def test_a_seated_bot_answers_within_the_step() -> None:
     n, ends = 2 * FEW, 0
     bots = np.resize(np.array(kinds), (n, 2))
     inside, outside, rng = Batch(n), Batch(n), random.Random(0)
-    inside.seat_bots(all_of(inside), bots)
+    inside.set_bots(all_of(inside), bots)
     turn, _ = inside.reset(seed=0), outside.reset(seed=0)
     answers(outside, bots)
     for _ in range(20 if INTERPRETED else 300):
@@ -601,13 +601,13 @@ def test_a_seated_bot_answers_within_the_step() -> None:
 def test_bots_are_seated_in_some_games_and_leave_again() -> None:
     batch, plain = Batch(4), Batch(4)
     batch.reset(seed=0), plain.reset(seed=0)
-    batch.seat_bots(np.array([2]), np.array([[NO_BOT, RANDOM]]))
+    batch.set_bots(np.array([2]), np.array([[NO_BOT, RANDOM]]))
     for _ in range(30):
         for each in (batch, plain):
             each.step(own_actions(each, all_of(each)))
     same = batch.states == plain.states
     assert same.tolist() == [True, True, False, True]
-    batch.seat_bots(np.array([2]), np.array([[NO_BOT, NO_BOT]]))
+    batch.set_bots(np.array([2]), np.array([[NO_BOT, NO_BOT]]))
     batch.reset(seed=0), plain.reset(seed=0)
     for each in (batch, plain):
         for _ in range(30):
@@ -623,9 +623,9 @@ def test_outcomes_that_are_sampled_are_those_of_sampled_chance() -> None:
     batch.reset(seed=3)
     games = [Game(seed=3 + i) for i in range(FEW)]
     while not batch.over.all():
-        moves = batch.sample()
+        moves = batch.sample_outcomes()
         at_chance = moves >= 0
-        assert np.array_equal(at_chance, batch.weights().any(axis=1))
+        assert np.array_equal(at_chance, batch.outcome_weights().any(axis=1))
         decided = running(batch)[~at_chance[running(batch)]]
         for i in decided:
             assert batch.states[i].tobytes() == games[i].states.tobytes()
@@ -634,8 +634,8 @@ def test_outcomes_that_are_sampled_are_those_of_sampled_chance() -> None:
             games[i].play(int(moves[i]))
         batch.advance(running(batch), moves[running(batch)])
     assert batch.states.tobytes() == b"".join(game.states.tobytes() for game in games)
-    assert (batch.sample() == -1).all()
-    assert not batch.weights().any()
+    assert (batch.sample_outcomes() == -1).all()
+    assert not batch.outcome_weights().any()
 
 
 @pytest.mark.parametrize("bot", BOTS)
@@ -664,7 +664,7 @@ def test_an_outcome_may_end_a_game(autoreset: bool) -> None:
     games = [Game.from_dict(place, chance="explicit") for place in places]
     alone = Singles(games, range(3), autoreset=autoreset)
     assert_same(batch.reset(0, places), alone.begun())
-    moves = batch.sample()
+    moves = batch.sample_outcomes()
     moves[2] = Game.from_dict(places[2]).legal_actions()[0]
     turn = batch.step(moves)
     assert_same(turn, alone.step(moves))
@@ -687,7 +687,10 @@ def test_an_outcome_that_is_not_possible_names_the_phase(phase: Phase) -> None:
     batch = Batch(2, chance="explicit")
     batch.reset(seed=0, positions=[position(), game.to_dict()])
     before, possible = contents(batch), game.outcomes()[0][0]
-    first, zero = np.flatnonzero(batch.weights()[1])[0], np.flatnonzero(batch.weights()[1] == 0)[-1]
+    first, zero = (
+        np.flatnonzero(batch.outcome_weights()[1])[0],
+        np.flatnonzero(batch.outcome_weights()[1] == 0)[-1],
+    )
     for outcome in (int(zero), -1, 216, ANOTHER):
         with pytest.raises(IllegalMove) as error:
             batch.step([0, outcome])
@@ -873,7 +876,7 @@ def test_a_restored_game_begins_its_own_next_episode() -> None:
 
 def test_seated_bots_are_restored() -> None:
     batch, plain = Batch(2), in_the_middle(2)
-    batch.seat_bots(all_of(batch), np.array([[NO_BOT, GREEDY]] * 2))
+    batch.set_bots(all_of(batch), np.array([[NO_BOT, GREEDY]] * 2))
     batch.reset(seed=0)
     plain.restore(batch.snapshot())
     for _ in range(20):
@@ -896,7 +899,7 @@ def test_a_snapshot_of_another_board_is_refused(tmp_path: Path) -> None:
     batch, other = in_the_middle(3), in_the_middle(3, seed=9, board=boards)
     before = contents(other)
     for snapshot in (batch.snapshot(), batch.snapshot(np.array([0]))):
-        with pytest.raises(ValueError, match="taken on another board than game 1 is played"):
+        with pytest.raises(ValueError, match="taken on another board than that of game 1"):
             other.restore(snapshot)
     assert contents(other) == before
     other.restore(batch.snapshot(np.array([1])), np.array([0]))
@@ -913,7 +916,7 @@ def test_games_that_were_not_restored_have_still_to_begin() -> None:
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))])
 def test_a_copied_batch_goes_on_alone(how: Callable[[Batch], Batch]) -> None:
     batch = in_the_middle(3, copy=False)
-    batch.seat_bots(np.array([1]), np.array([[NO_BOT, RANDOM]]))
+    batch.set_bots(np.array([1]), np.array([[NO_BOT, RANDOM]]))
     again = how(batch)
     before = contents(batch)
     turns = [again.play("random") for _ in range(10)]
@@ -1040,7 +1043,7 @@ def test_wrong_bots_are_not_seated() -> None:
         ([[7, NO_BOT]] * 2, "bots: expected 0 or one of"),
     ):
         with pytest.raises(ValueError, match=message):
-            batch.seat_bots(all_of(batch), np.array(bots))
+            batch.set_bots(all_of(batch), np.array(bots))
     assert (batch.episode_info["bot"] == NO_BOT).all()
 
 

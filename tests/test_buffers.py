@@ -85,11 +85,11 @@ def test_a_turn_is_read_after_games_began(copied: bool) -> None:
     batch, other = Batch(6, copy=copied), Batch(6)
     told = other.reset(seed=4)
     batch.begin(batch.all_games, 4)
-    for one, same in zip(batch.turn(), told, strict=True):
+    for one, same in zip(batch.timestep(), told, strict=True):
         assert np.array_equal(one, same)
     some = np.array([1, 4])
     batch.begin(some)
-    turn = batch.turn()
+    turn = batch.timestep()
     assert np.array_equal(turn.mask.astype(bool), batch.masks(batch.all_games))
     assert (turn.observation[some] != told.observation[some]).any()
 

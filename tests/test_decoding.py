@@ -84,10 +84,10 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_version_is_looked_at_first() -> None:
-    Source("f", {"version": 1, "more": None}, FileError).check_known(version=1)
+    Source("f", {"version": 1, "more": None}, FileError).check_versions(version=1)
     for data in ({"version": 2}, {"version": True}, {"version": "1"}, {}, [1], None):
         with pytest.raises(FileError, match=r"f: version: expected 1, got .*: make it again"):
-            Source("f", data, FileError).check_known("make it again", version=1)
+            Source("f", data, FileError).check_versions("make it again", version=1)
 
 
 def test_what_types_cannot_say_is_expected_by_hand() -> None:

@@ -22,13 +22,13 @@ from tokaido_env.core.arguments import escape_text, repr_short, str_short
 from tokaido_env.files import (
     InUseError,
     OutputError,
+    atomic_write,
     check_outputs,
     lock,
     locked,
     parse_json,
     read_json,
     read_toml,
-    whole_file,
     write_text,
 )
 
@@ -149,7 +149,7 @@ def test_a_link_in_the_place_of_the_unfinished_file_is_not_followed(tmp_path: Pa
 def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "a"
     write_text(path, "before")
-    writing = whole_file(path)
+    writing = atomic_write(path)
     writing.__enter__().write(b"half")
     assert not writing.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert [one.name for one in tmp_path.iterdir()] == ["a"]

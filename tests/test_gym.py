@@ -301,7 +301,7 @@ def test_wrong_options_of_vector_environments_are_refused() -> None:
         TokaidoDuoVectorEnv(2, autoreset_mode="Never")
     with pytest.raises(ValueError, match="render_mode"):
         TokaidoDuoVectorEnv(2, render_mode="ansi")
-    with pytest.raises(ValueError, match=r"one game or more, .*got 0"):
+    with pytest.raises(ValueError, match=r"n: expected 1 to .* games, got 0"):
         TokaidoDuoVectorEnv(0)
 
 

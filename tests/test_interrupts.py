@@ -166,7 +166,7 @@ def test_a_step_is_taken_or_not(options: dict[str, Any]) -> None:
 
     def step(batch: Batch) -> None:
         moves = [int(mask).bit_length() - 1 for mask in batch.legal]
-        outcomes = batch.sample() if options.get("chance") else moves
+        outcomes = batch.sample_outcomes() if options.get("chance") else moves
         chosen = np.where(batch.legal == 0, outcomes, moves)
         batch.step(chosen)
 
@@ -174,7 +174,7 @@ def test_a_step_is_taken_or_not(options: dict[str, Any]) -> None:
         told = {"masks": batch.masks(batch.all_games).tobytes(), "over": batch.over.tobytes()}
         told["seen"] = batch.observe(batch.all_games, batch.states["player"]).tobytes()
         held = {name: array.tobytes() for name, array in batch.snapshot().items()}
-        return held | told | {"words": batch._words.tobytes()}
+        return held | told | {"words": batch._mask_words.tobytes()}
 
     count, late = everywhere(make, step, contents)
     assert count > 50

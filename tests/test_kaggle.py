@@ -13,7 +13,7 @@ import pytest
 from tokaido_env import Game
 from tokaido_env.kaggle import TextHarness, generate_prompt, get_legal_moves, parse_response
 from tokaido_env.position import PositionError
-from tokaido_env.text import RULES, TextFormat, prompt_of
+from tokaido_env.text import RULES, TextFormat, make_prompt
 
 
 def observed(game: Game, seat: int) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def test_a_game_by_the_three_functions() -> None:
         legal = get_legal_moves(seen)
         assert legal == dict(zip(game.legal_actions(), game.legal_labels(), strict=True))
         prompt = generate_prompt(seen, moves)
-        assert prompt.endswith(prompt_of(game, TextFormat(history=0)))
+        assert prompt.endswith(make_prompt(game, TextFormat(history=0)))
         assert prompt.startswith(f"Your last moves: {', '.join(moves[-12:])}" if moves else RULES)
         label = list(legal.values())[-1]
         answer = f'Well. {{"action": "{label.upper()}"}}'

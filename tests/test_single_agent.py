@@ -18,7 +18,7 @@ from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import FEATURES
 from tokaido_env.core.rng import episode_seed
 from tokaido_env.core.state import NO_PLAYER
-from tokaido_env.single_agent import Ended, SingleAgentBatch
+from tokaido_env.single_agent import EndedGames, SingleAgentBatch
 
 SEAT = next(feature.start for feature in FEATURES if feature.name == "seat")
 SIX_WARES = {"fan": 4, "doll": 2}
@@ -31,7 +31,7 @@ OPPONENTS: dict[str, Callable[[], list[Agent]]] = {
 }
 
 
-def walk(versus: SingleAgentBatch, steps: int, seed: int = 0) -> Iterator[tuple[Ints, Ended]]:
+def walk(versus: SingleAgentBatch, steps: int, seed: int = 0) -> Iterator[tuple[Ints, EndedGames]]:
     """Play at random; yield the actions and what ended in each step."""
     rng = np.random.default_rng(seed)
     for _ in range(steps):
@@ -49,7 +49,7 @@ def results(versus: SingleAgentBatch) -> tuple[Any, ...]:
     return versus.reward, versus.terminated, versus.truncated
 
 
-def plain(ended: Ended) -> list[Any]:
+def plain(ended: EndedGames) -> list[Any]:
     """What was told of the games that ended, in their order."""
     order = np.argsort(ended.games)
     return [array[order].tolist() for array in ended]
@@ -74,7 +74,7 @@ def check_game(versus: SingleAgentBatch, i: int, alone: Alone) -> None:
     assert np.flatnonzero(versus.masks()[i]).tolist() == alone.game.legal_actions()
 
 
-def check_end(ended: Ended, j: int, alone: Alone) -> None:
+def check_end(ended: EndedGames, j: int, alone: Alone) -> None:
     """What was told of the `j`-th game that ended is what the game played alone tells."""
     assert alone.game.is_over
     assert ended.observation[j].tolist() == alone.observation()
@@ -349,10 +349,10 @@ def test_opponents_are_handed_out_in_turn() -> None:
     assert [opponent.spec for opponent in versus.opponents] == [
         *["random", "greedy", "random", "greedy", "random"]
     ]
-    versus.assign("greedy")
+    versus.set_opponents("greedy")
     assert [opponent.spec for opponent in versus.opponents] == ["greedy"] * 5
     first, second = Recorder(), Recorder()
-    versus.assign([first, second], np.array([4, 1, 0]))
+    versus.set_opponents([first, second], np.array([4, 1, 0]))
     assert [versus.opponents[i] for i in (4, 1, 0)] == [first, second, first]
     assert [versus.opponents[i].spec for i in (2, 3)] == ["greedy"] * 2
 
@@ -373,7 +373,7 @@ def test_opponents_change_while_games_run() -> None:
         if step in changes:
             before = versus.observe()
             opponents, chosen = changes[step]
-            versus.assign(opponents, np.array(chosen))
+            versus.set_opponents(opponents, np.array(chosen))
             assert np.array_equal(versus.observe(), before)
             for j, i in enumerate(chosen):
                 games[i].opponent = opponents[j % len(opponents)]
@@ -414,7 +414,7 @@ FAULTS: list[tuple[Callable[[Ints], Any], type[Exception], str]] = [
 ]
 
 
-def attempt(versus: SingleAgentBatch, actions: Ints) -> tuple[Ended | None, Exception | None]:
+def attempt(versus: SingleAgentBatch, actions: Ints) -> tuple[EndedGames | None, Exception | None]:
     try:
         return versus.step(actions), None
     except Exception as error:
@@ -445,7 +445,7 @@ def test_an_opponent_that_fails_leaves_all_games_as_they_were(
                 assert re.search(message, str(failure))
                 assert contents(versus) == before
                 failures += 1
-                versus.assign("random", np.array([0, 4, 8]))
+                versus.set_opponents("random", np.array([0, 4, 8]))
                 ended = versus.step(actions)
             assert ended is not None
             assert (plain(ended), facts(versus)) == expected
@@ -460,11 +460,11 @@ def test_an_opponent_that_fails_in_a_reset_leaves_all_games_as_they_were() -> No
             versus.reset(0)
         with pytest.raises(RuntimeError, match="game 0 has ended or not begun: reset it"):
             versus.step([0, 0])
-    versus.assign("random")
+    versus.set_opponents("random")
     versus.reset(0)
     for _ in walk(versus, 5):
         pass
-    versus.assign(Breaking(give_up, 0))
+    versus.set_opponents(Breaking(give_up, 0))
     before, told = contents(versus), facts(versus)
     with pytest.raises(OverflowError, match="out of ideas"):
         versus.reset()
@@ -477,9 +477,9 @@ def test_wrong_opponents_are_refused_and_nothing_changes() -> None:
     before = versus.opponents.copy()
     for games in (None, np.array([1])):
         with pytest.raises(ValueError, match="opponents: expected one or more, got none"):
-            versus.assign([], games)
+            versus.set_opponents([], games)
         with pytest.raises(AgentError, match="unknown agent 'grumpy'"):
-            versus.assign(["random", "grumpy"], games)
+            versus.set_opponents(["random", "grumpy"], games)
     assert versus.opponents == before
 
 
@@ -534,7 +534,7 @@ def test_stepping_before_the_first_reset_is_refused() -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"n: expected one game or more, .*got 0"):
+    with pytest.raises(ValueError, match=r"n: expected 1 to .* games, got 0"):
         SingleAgentBatch(0, "random")
     with pytest.raises(ValueError, match="illegal: expected one of 'raise', 'terminate'"):
         SingleAgentBatch(1, "random", illegal="ignore")  # type: ignore[arg-type]

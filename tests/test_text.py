@@ -18,9 +18,9 @@ from tokaido_env.text import (
     TextAgent,
     TextFormat,
     TextPlayer,
-    parse,
+    make_prompt,
+    parse_answer,
     play_by_text,
-    prompt_of,
 )
 
 LEGAL_FORMS = ("listed", "unlisted")
@@ -102,28 +102,28 @@ def test_a_prompt_tells_what_is_asked() -> None:
         game.play(game.legal_actions()[-1])
         if game.rounds % 4 or game.is_over:
             continue
-        prompt = prompt_of(game)
+        prompt = make_prompt(game)
         assert listed(prompt) == game.legal_labels()
         assert prompt.startswith(RULES)
         assert str(game) in prompt
         assert f"You are player_{game.player}." in prompt
-        bare = prompt_of(game, TextFormat("unlisted", rules=False, history=0), "no such place")
+        bare = make_prompt(game, TextFormat("unlisted", rules=False, history=0), "no such place")
         assert "Legal actions" not in bare
         assert RULES not in bare
         assert "What has happened" not in bare
         assert "Your last answer was refused: no such place" in bare
     assert {"MOVE", "EFFECT"} <= phases
     with pytest.raises(ValueError, match="expected one at a decision, it is at OVER"):
-        prompt_of(game)
+        make_prompt(game)
 
 
 def test_history_is_what_happened_last() -> None:
     game = Game(seed=3)
     for _ in range(20):
         game.play(game.legal_actions()[-1])
-    told = prompt_of(game, TextFormat(history=5)).split("happened last:\n")[1].split("\n\n")[0]
+    told = make_prompt(game, TextFormat(history=5)).split("happened last:\n")[1].split("\n\n")[0]
     assert told.count("- ") == 5
-    everything = prompt_of(game, TextFormat(history=1000)).split("happened last:\n")[1]
+    everything = make_prompt(game, TextFormat(history=1000)).split("happened last:\n")[1]
     assert everything.split("\n\n")[0].count("\n- ") + 1 == len(game.events())
     assert everything.split("\n\n")[0].endswith(told)
 
@@ -159,7 +159,7 @@ def test_history_is_what_happened_last() -> None:
     ],
 )
 def test_an_answer_is_read_as_documented(answer: object, label: str | None) -> None:
-    parsed = parse(answer, LEGAL)
+    parsed = parse_answer(answer, LEGAL)
     assert parsed.label == label
     assert (parsed.error == "") == (label is not None)
     assert len(parsed.error) < 400
@@ -171,7 +171,7 @@ def test_damaged_answers_never_crash() -> None:
     parts = ['{"action": "', "pilgrim", '"}', *'{}"\\\x00\ud800é\n', "9" * 50]
     for _ in range(3000):
         answer = "".join(rng.choice(parts, rng.integers(0, 12)))
-        parsed = parse(answer, LEGAL)
+        parsed = parse_answer(answer, LEGAL)
         assert parsed.label is None or parsed.label in LABELS
 
 

@@ -45,7 +45,7 @@ def test_a_rollout_is_the_games_of_a_batch() -> None:
         ended += len(done)
         if len(done):
             batch.begin(done)
-            turn = batch.turn()
+            turn = batch.timestep()
     assert ended > 3
 
 
@@ -79,5 +79,5 @@ def test_what_cannot_be_is_refused() -> None:
         env.step(data)
     with pytest.raises(SeedError):
         env.set_seed(-1)
-    with pytest.raises(ValueError, match="n: expected one game or more"):
+    with pytest.raises(ValueError, match="n: expected 1 to"):
         TokaidoDuoEnv(0)

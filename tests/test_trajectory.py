@@ -11,7 +11,7 @@ from positions import other_board_data, position, shikoku_data, write_board
 from tokaido_env import ACTIONS, Board, Game, IllegalMove
 from tokaido_env.core.actions import IDS, NO_ACTION
 from tokaido_env.core.state import STATE
-from tokaido_env.trajectory import Trajectory, in_parts, of_events, of_moves
+from tokaido_env.trajectory import Trajectory, replay_actions, replay_chunks, replay_labels
 
 Actions = npt.NDArray[np.int8]
 
@@ -63,7 +63,7 @@ def assert_plays(again: Game, one: Trajectory, game: int = 0) -> None:
 
 def test_rows_are_what_a_game_plays(board: Board) -> None:
     games = [played(seed, board) for seed in (3, 4, 5)]
-    one = of_moves(board, np.array([3, 4, 5]), decisions(*games))
+    one = replay_actions(board, np.array([3, 4, 5]), decisions(*games))
     assert len(one) == 3
     assert one.states.dtype == STATE
     assert one.games.tolist() == np.repeat([0, 1, 2], np.diff(one.offsets)).tolist()
@@ -80,8 +80,8 @@ def same(one: Trajectory, other: Trajectory) -> bool:
 
 def test_events_moves_and_the_game_itself_give_the_same(board: Board) -> None:
     game = played(7, board)
-    from_moves = of_moves(board, np.array([7]), decisions(game))
-    assert same(of_events(board, game.events()), from_moves)
+    from_moves = replay_actions(board, np.array([7]), decisions(game))
+    assert same(replay_labels(board, game.events()), from_moves)
     assert same(game.trajectory(), from_moves)
 
 
@@ -100,7 +100,7 @@ def test_an_unfinished_game_ends_where_its_moves_do() -> None:
     whole = played(9)
     actions = decisions(whole)
     actions[0, 20:] = -1
-    one = of_moves(whole.board, np.array([9]), actions)
+    one = replay_actions(whole.board, np.array([9]), actions)
     assert one.decided.sum() == 20
     assert one.legal[-1] != 0
     assert one.labels() == tuple(whole.events()[: len(one.states) - 1])
@@ -112,7 +112,7 @@ def test_moves_end_before_one_that_is_not_legal_or_comes_too_late() -> None:
     actions[0, 5] = IDS["discard:fan"]
     actions[1, 5] = 100  # no action at all
     actions[2, (actions[2] >= 0).sum()] = IDS["pass"]  # after the end
-    one = of_moves(whole.board, np.full(3, 9), actions)
+    one = replay_actions(whole.board, np.full(3, 9), actions)
     assert [int(one.decided[one.rows(game)].sum()) for game in range(2)] == [5, 5]
     assert one.labels(2) == tuple(whole.events())
 
@@ -120,8 +120,8 @@ def test_moves_end_before_one_that_is_not_legal_or_comes_too_late() -> None:
 def test_parts_are_the_whole() -> None:
     games = [played(seed) for seed in range(20)]
     seeds, actions = np.arange(20), decisions(*games)
-    whole = of_moves(Board.load(), seeds, actions)
-    for some, part in in_parts(Board.load(), seeds, actions, size=8):
+    whole = replay_actions(Board.load(), seeds, actions)
+    for some, part in replay_chunks(Board.load(), seeds, actions, size=8):
         for number, game in enumerate(some.tolist()):
             assert part.states[part.rows(number)].tobytes() == (
                 whole.states[whole.rows(game)].tobytes()
@@ -131,8 +131,8 @@ def test_parts_are_the_whole() -> None:
 
 def test_no_game_and_no_event() -> None:
     board = Board.load()
-    assert len(of_moves(board, np.zeros(0, np.int64), np.zeros((0, 3), np.int8))) == 0
-    one = of_events(board, [])
+    assert len(replay_actions(board, np.zeros(0, np.int64), np.zeros((0, 3), np.int8))) == 0
+    one = replay_labels(board, [])
     assert (len(one), len(one.states), one.labels()) == (1, 1, ())
 
 
@@ -156,7 +156,7 @@ def test_an_event_that_cannot_be_is_named_with_what_could(
 ) -> None:
     events = changed(played(1).events(), number, label)
     with pytest.raises(IllegalMove, match=rf"^event {number} of {len(events)}: {told}"):
-        of_events(Board.load(), events)
+        replay_labels(Board.load(), events)
 
 
 def test_an_event_after_the_end_is_named(tmp_path: Path) -> None:
@@ -164,4 +164,4 @@ def test_an_event_after_the_end_is_named(tmp_path: Path) -> None:
     events = [*played(2, short).events(), "roll:1/1/1"]
     number = len(events)
     with pytest.raises(IllegalMove, match=rf"^event {number} of {number}: .*the game is over$"):
-        of_events(short, events)
+        replay_labels(short, events)

@@ -39,7 +39,7 @@ class Agent(Protocol):
     """Chooses actions for many games at once.
 
     What inherits from it needs `spec` and `act` only. Its `act` and `judge` say which argument is
-    wrong where they are called with others than they take: `check_asked`.
+    wrong where they are called with others than they take: `check_agent_arguments`.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -133,7 +133,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
         self: Any, boards: Any, states: Any = None, legal: Any = None, keys: Any = None
     ) -> Any:
         if not _is_usual(boards, states, legal, keys):
-            check_asked(boards, states, legal, keys)
+            check_agent_arguments(boards, states, legal, keys)
         return method(self, boards, states, legal, keys)
 
     return asked
@@ -154,7 +154,7 @@ def _is_usual(boards: Any, states: Any, legal: Any, keys: Any) -> bool:
         return False
 
 
-def check_asked(boards: Any, states: Any, legal: Any, keys: Any) -> None:
+def check_agent_arguments(boards: Any, states: Any, legal: Any, keys: Any) -> None:
     """Check that an agent can be asked this, as `Agent.act` tells.
 
     Raises:

@@ -1,11 +1,11 @@
-"""`Batch`: many games as one array, played in compiled loops.
+"""`Batch`: many games as arrays, stepped in compiled loops.
 
     batch = Batch(4096)
-    turn = batch.reset(seed=0)
+    timestep = batch.reset(seed=0)
     while True:
-        turn = batch.step(policy(turn.observation, turn.mask))
+        timestep = batch.step(policy(timestep.observation, timestep.mask))
 
-Game `i` with seed `s` is `Game(seed=s + i)`, whatever the number of games and of threads.
+Game `i` of seed `s` equals `Game(seed=s + i)`, for any number of games and threads.
 """
 
 from __future__ import annotations
@@ -39,54 +39,52 @@ from tokaido_env.core.rng import LUCK, entropy_seed, episode_seeds
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import NOT_ENDED, Phase, copy_rows, initial_states, put_rows
 from tokaido_env.core.stepping import EPISODE_INFO, STEP_OPTIONS
-from tokaido_env.observers import Observation, Observer, aligned_zeros
-from tokaido_env.timestep import TimeStep, copied_turn
+from tokaido_env.observers import ObservationFormat, Observer, aligned_zeros
+from tokaido_env.timestep import TimeStep, copy_timestep
 
 Seeds = int | npt.ArrayLike | None
 
-_MOST_SPEC = 60  # characters of an agent's name, in an error
+_MAX_SPEC = 60  # characters of an agent's spec in an error
 
 
 class Batch:
-    """N games side by side.
+    """N games that are stepped together.
 
-    All games are stepped together (`reset`, `step`, `play`, `finish`, which return a `TimeStep`),
-    or some of them, given by the integers (k,) that are their indices (`begin`, `advance`,
-    `observe`, …): `IndexError` if there is no such game; `ValueError` for anything else and, where games are
-    changed, if one is named twice. One batch must not be used by two Python threads at once;
-    different batches may.
+    `reset`, `step`, `play` and `finish` act on all games and return a `TimeStep`. Methods with an
+    argument `games` act on some: integers (k,), the indices of the games. They raise `IndexError`
+    for an unknown index and `ValueError` for anything else that is no array of indices; methods
+    that change games also refuse an index that occurs twice.
+
+    Different threads may use different batches at the same time, but not the same batch.
 
     Args:
-        n: how many games.
-        board: as for `Game`; a pool such as "family:train/1000" gives each episode the board that
-            its seed draws; of a sequence of boards, game `i` is played on `board[i % len(board)]`.
-        chance: "sampled": chance resolves itself; "explicit": games stop at chance phases, where
-            a step plays an outcome (`weights`, `sample`).
-        autoreset: a finished game begins its next episode within the step that ended it.
-        reward: "win" or "margin" (`rules.reward`).
-        observation: "float32" in [0, 1], "uint8" for the raw values (`observation.SCALES`),
-            "entities" for arrays by name (`entities.ENTITY_SHAPES`), None.
-        see_board: the block of its board stands behind the observation of each game
-            (`board_features`), which then has N_FEATURES + N_BOARD_FEATURES numbers.
-        check: refuse illegal moves before anything is played. Without it an illegal move, any
-            integer, is ignored: that game stays where it is and nobody has decided in it (`player`
-            of the turn is -1). Who plays nothing else will wait for its end in vain.
-        copy: give turns arrays of their own, which the caller may keep and write to; observations
-            in memory of earlier ones that nobody holds any more. Without it turns hand out the
-            batch's buffers, which the next step overwrites, what tells of a board only if it is
-            another: do not write. `legal` and `padded_mask` are contiguous then, and begin at
-            multiples of 64 bytes, as observations do either way: DLPack hands them on without a
-            copy, and they change under whoever holds them.
+        n: number of games.
+        board: as for `Game`. A pool such as "family:train/1000" draws the board of each episode
+            from its seed; of a sequence of boards, game `i` uses `board[i % len(board)]`.
+        chance: "sampled": dice and draws follow from the seed; "explicit": games stop at chance
+            phases, where `step` takes an outcome (see `outcome_weights` and `sample_outcomes`).
+        autoreset: start a finished game's next episode within the step that ended it.
+        reward: "win" for +1, -1 and 0, or "margin" for the score margin / 100, clipped to [-1, 1].
+        observation: "float32" in [0, 1], "uint8" for unscaled values (`observation.SCALES`),
+            "entities" for a dict of arrays (`entities.ENTITY_SHAPES`), or None for no observation.
+        see_board: append the board features to each observation (`board_features`), which then
+            has N_FEATURES + N_BOARD_FEATURES values.
+        check: raise `IllegalMove` before an illegal move is played. With False, a game ignores an
+            illegal move and keeps its position, and `TimeStep.player` is -1.
+        copy: return new arrays, which the caller may keep and change. With False, time steps
+            hold the batch's own buffers, which the next step overwrites; do not write to them.
+            All observations, and with `copy=False` also `legal` and `padded_mask`, are contiguous
+            and aligned to 64 bytes, so that DLPack passes them on without a copy.
 
     Attributes:
-        pool: the boards in use, `episode_info["board"]` tells which of them each game is played on.
-        boards: `BOARD` (b,), the same for kernels.
-        states: `STATE` (n,), the positions. Live: do not write.
-        luck: `LUCK` (n,), never handed to agents.
-        legal: uint64 (n,), the legal actions as bits; 0 at chance and when over.
-        episode_info: `EPISODE_INFO` (n,): seeds, episodes, decisions, results of the last step.
-        options: `STEP_OPTIONS` (1,): chance, autoreset, reward and bots of each step.
-        all_games: int64 (n,), the indices of all games; this very array is not looked through.
+        pool: the boards in use; `episode_info["board"]` has the index of each game's board.
+        boards: `BOARD` (b,), the same boards for kernels.
+        states: `STATE` (n,), the positions. Read only.
+        luck: `LUCK` (n,), the random number states, which agents never receive.
+        legal: uint64 (n,), the legal actions as bits; 0 at chance and at the end.
+        episode_info: `EPISODE_INFO` (n,), seeds, episodes, decisions and results of the last step.
+        options: `STEP_OPTIONS` (1,), the options of a step: chance, autoreset, reward, bots.
+        all_games: int64 (n,), the indices of all games. Passing this very array skips checks.
     """
 
     def __init__(
@@ -97,7 +95,7 @@ class Batch:
         chance: Chance = "sampled",
         autoreset: bool = True,
         reward: Literal["win", "margin"] = "win",
-        observation: Observation | None = "float32",
+        observation: ObservationFormat | None = "float32",
         see_board: bool = False,
         check: bool = True,
         copy: bool = True,
@@ -120,102 +118,115 @@ class Batch:
         self.episode_info["base_seed"] = -1
         self._check = check
         self._copy = copy
-        self.options = _step_options(chance == "sampled", bool(autoreset), reward == "margin")
-        self.options["pool"] = len(self.pool) if self.pool.drawn else 0
+        self.options = options = np.zeros(1, STEP_OPTIONS)
+        options["sampled"], options["autoreset"] = chance == "sampled", bool(autoreset)
+        options["margin"], options["bot"] = reward == "margin", NO_BOT
+        options["pool"] = len(self.pool) if self.pool.drawn else 0
         self.all_games = np.arange(n)
-        self._met = np.zeros(n, np.bool_)
-        self._words = aligned_zeros((n, MASK_BYTES // 8), np.uint64)
-        self._turns = self._views()
+        self._scratch = np.zeros(n, np.bool_)
+        self._mask_words = aligned_zeros((n, MASK_BYTES // 8), np.uint64)
+        self._live = self._views()
         self._begun = False
 
     def __len__(self) -> int:
         return len(self.states)
 
-    # All games
+    # Methods on all games
 
     def reset(self, seed: Seeds = None, positions: Positions | None = None) -> TimeStep:
-        """Begin all games.
+        """Start an episode of every game.
 
         Args:
-            seed: game `i` plays the episodes of `seed + i`, or of `seed[i]`. None begins the next
-                episode of each game, the first ones with a seed from the operating system.
-            positions: begin from a position instead, the same for all or one for each game: as
-                `Game.to_dict` gives it, of a pool on the board that it names, or `STATE` (n,) or
-                (1,) from another batch or game on the same boards.
+            seed: an integer starts game `i` at the first episode of seed `seed + i`; integers (n,)
+                give each game its seed. None starts the next episode of each game, or, in a new
+                batch, episodes of a seed from the operating system.
+            positions: initial positions: one for all games, or one per game. A position is a dict
+                as `Game.to_dict` returns it, which with a pool also names its board; or pass
+                `STATE` (n,) or (1,) from games on the same boards.
+
+        Returns:
+            The first time step, at the first decision of each game.
 
         Raises:
-            SeedError, PositionError: nothing has changed then.
+            SeedError: for a seed outside 0 to 2**53 - 1.
+            PositionError: for a position that no game can reach. No game changes on errors.
         """
         self.begin(self.all_games, seed, positions)
-        return self.turn()
+        return self.timestep()
 
     def step(self, moves: npt.ArrayLike) -> TimeStep:
-        """Play a decision of every game or, with explicit chance, an outcome where chance is next.
+        """Play one move of every game: a decision, or an outcome at explicit chance.
 
         Args:
-            moves: integers (n,). Games that are over (without autoreset) must be begun anew first.
+            moves: integers (n,), action ids or outcome ids.
+
+        Returns:
+            The time step after the moves and all chance that follows them.
 
         Raises:
-            IllegalMove: naming games, moves and what was legal; nothing has been played then.
+            IllegalMove: naming the games, their moves and the legal ones; nothing is played. Games
+                that are over have no legal move: without autoreset, start them with `begin`.
         """
         self.advance(self.all_games, moves)
-        return self.turn()
+        return self.timestep()
 
     def play(self, bot: str) -> TimeStep:
-        """Play one move of every game that is not over, chosen inside the kernel.
+        """Play one move of every unfinished game, chosen by a compiled bot.
 
-        The bot draws from `keys`, as an agent of the same name does, so it makes the same moves.
+        The bot makes the same moves as the agent of that name, from the same `keys`.
 
         Args:
-            bot: "random" or "greedy". With explicit chance, outcomes are drawn from the luck.
+            bot: "random" or "greedy". At explicit chance, the outcome is sampled.
         """
         self._advance_with(self.all_games, bot, to_end=False)
-        return self.turn()
+        return self.timestep()
 
     def finish(self, bot: str) -> TimeStep:
-        """Play every game to its end, both seats by a bot inside the kernel."""
+        """Play every game to its end, with a compiled bot in both seats."""
         self._advance_with(self.all_games, bot, to_end=True)
-        return self.turn()
+        return self.timestep()
 
-    def weights(self) -> npt.NDArray[np.int64]:
-        """Return the integer odds of each outcome, (n, MAX_OUTCOMES): zeros where none is next."""
-        self._need_begun(self.all_games)
+    def outcome_weights(self) -> npt.NDArray[np.int64]:
+        """Return the integer weights of outcomes, (n, MAX_OUTCOMES); zeros except at chance."""
+        self._check_begun(self.all_games)
         out = np.zeros((len(self), MAX_OUTCOMES), np.int64)
         batch_kernels.weights(self.all_games, self.boards, self.states, self.episode_info, out)
         return out
 
-    def sample(self) -> npt.NDArray[np.int64]:
-        """Draw an outcome from each game's luck, int64 (n,): -1 where none is next.
+    def sample_outcomes(self) -> npt.NDArray[np.int64]:
+        """Sample an outcome for each game, int64 (n,); -1 where no chance is next.
 
-        Playing what was drawn gives the same games as sampled chance. The luck of draws moves on
-        with each call: draw once, then play.
+        Playing the samples gives the same games as sampled chance. Each call advances the games'
+        random numbers: sample once, then play.
         """
-        self._need_begun(self.all_games)
-        out = np.empty(len(self), np.int64)
-        batch_kernels.outcomes(
-            self.all_games, self.boards, self.states, self.luck, self.episode_info, out
-        )
+        self._check_begun(self.all_games)
+        out, info = np.empty(len(self), np.int64), self.episode_info
+        batch_kernels.outcomes(self.all_games, self.boards, self.states, self.luck, info, out)
         return out
 
-    # Some of the games
+    # Methods on some games
 
     def begin(self, games: Games, seed: Seeds = None, positions: Positions | None = None) -> None:
-        """Begin the given games and play to the first decision; arguments as for `reset`.
+        """Start an episode of some games and play chance up to the first decision.
 
-        A sequence of seeds or positions has one for each of the given games.
+        Args:
+            games: indices (k,).
+            seed, positions: as for `reset`; sequences have one entry per given game.
         """
-        self.place(games, seed, positions)
-        self.settle(games)
+        self.initialize(games, seed, positions)
+        self.advance_to_decision(games)
 
-    def place(self, games: Games, seed: Seeds = None, positions: Positions | None = None) -> None:
-        """Put the given games where they begin, with the luck of their episodes; play nothing."""
-        games = self._some(games, apart=True)
+    def initialize(
+        self, games: Games, seed: Seeds = None, positions: Positions | None = None
+    ) -> None:
+        """Set up an episode of some games without playing chance; arguments as for `begin`."""
+        games = self._indices(games, unique=True)
         info = self.episode_info
         begun = info["base_seed"][games] >= 0
         base_seeds = self._base_seeds(games, seed)
         episodes = (info["episode"][games] + 1) * (begun & (seed is None))
-        boards = self._boards_for(games, base_seeds, episodes)
-        states = self._beginnings(games, boards, positions)
+        boards = self._board_indices(games, base_seeds, episodes)
+        states = self._starting_states(games, boards, positions)
         info["episode"][games] = episodes
         info["base_seed"][games] = base_seeds
         info["board"][games] = boards
@@ -223,68 +234,68 @@ class Batch:
         batch_kernels.begin(
             games, self.boards, self.states, self.luck, self.episode_info, self.legal
         )
-        self._note_begun()
+        self._update_begun()
 
-    def settle(self, games: Games) -> None:
-        """Play chance, where it resolves itself, and seated bots up to the next decision."""
-        games = self._some(games, apart=True)
-        self._need_begun(games)
+    def advance_to_decision(self, games: Games) -> None:
+        """Play sampled chance and bots (see `set_bots`) up to the next decision."""
+        games = self._indices(games, unique=True)
+        self._check_begun(games)
         self._run(games, np.full(len(games), NO_ACTION), self.options)
 
-    def seat_bots(self, games: Games, bots: npt.ArrayLike) -> None:
-        """Let bots decide within the steps of the given games, from the next one on.
+    def set_bots(self, games: Games, bots: npt.ArrayLike) -> None:
+        """Let compiled bots play seats of some games, from the next step on.
 
         Args:
-            games: the games.
-            bots: integers (k, 2), who plays each seat: `bots.RANDOM`, `bots.GREEDY` or
-                `bots.NO_BOT`, of which each game needs one.
+            games: indices (k,).
+            bots: integers (k, 2), one per seat: `bots.RANDOM`, `bots.GREEDY` or `bots.NO_BOT`.
+                Each game needs a seat without a bot.
         """
-        games = self._some(games, apart=True)
-        seated = batch_validation.checked_bots(bots, len(games))
-        self.episode_info["bot"][games] = seated
-        self.options["bots"] |= (seated != NO_BOT).any()
+        games = self._indices(games, unique=True)
+        checked = batch_validation.checked_bots(bots, len(games))
+        self.episode_info["bot"][games] = checked
+        self.options["bots"] |= (checked != NO_BOT).any()
 
     def advance(self, games: Games, moves: npt.ArrayLike, *, check: bool = True) -> None:
-        """Play a move of each of the given games, as `step` does; then read the attributes.
+        """Play one move of some games, as `step` does, without returning a time step.
 
         Args:
-            games: their indices.
+            games: indices (k,).
             moves: integers (k,).
-            check: False if `illegal` has found none.
+            check: False skips the legality check, after `find_illegal` has found nothing.
         """
-        games = self._some(games, apart=True)
-        self._need_begun(games)
+        games = self._indices(games, unique=True)
+        self._check_begun(games)
         chosen = batch_validation.checked_moves(moves, len(games))
         if self._check and check:
             wrong = self._illegal(games, chosen)
             if wrong.any():
-                self.refuse(games[wrong], chosen[wrong])
+                self.raise_illegal(games[wrong], chosen[wrong])
         self._run(games, chosen, self.options)
 
-    def illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which moves of the given games are not on offer: bool (k,)."""
-        games = self._some(games)
+    def find_illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which moves of the given games are illegal: bool (k,)."""
+        games = self._indices(games)
         return self._illegal(games, batch_validation.checked_moves(moves, len(games)))
 
-    def refuse(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
-        """Raise `IllegalMove`, naming moves that `illegal` has found and what was legal."""
-        games = self._some(games)
+    def raise_illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> None:
+        """Raise `IllegalMove` for moves that `find_illegal` has found, naming the legal ones."""
+        games = self._indices(games)
         moves = batch_validation.checked_moves(moves, len(games))
         if not len(games):
             raise ValueError("games: expected one or more with an illegal move, got none")
-        refusals = map(self._refusal, games.tolist(), moves.tolist())
+        refusals = map(self._refusal_text, games.tolist(), moves.tolist())
         raise IllegalMove(join_limited(refusals, len(games), "games"))
 
     def decide(self, agent: Agent, games: Games) -> npt.NDArray[np.int64]:
-        """Let an agent play a decision of each of the given games; return them, int64 (k,).
+        """Let an agent play one decision of some games, and return its actions, int64 (k,).
 
         Raises:
-            IllegalMove: naming the agent and the game, or a game in which there is nothing to
-                decide; nothing has been played then.
+            IllegalMove: for an illegal action, naming the agent and the game, or for a game that
+                is not at a decision. Nothing is played then.
         """
         agent = as_agent(agent)
-        games = self._some(games, apart=True)
-        self._need_begun(games)
+        games = self._indices(games, unique=True)
+        self._check_begun(games)
         idle = games[self.legal[games] == 0]
         if len(idle):
             phase = Phase(self.states["phase"][idle[0]])
@@ -294,120 +305,118 @@ class Batch:
         try:
             self.advance(games, actions)
         except ValueError as error:
-            raise type(error)(f"agent {repr_short(agent.spec, _MOST_SPEC)}: {error}") from None
+            raise type(error)(f"agent {repr_short(agent.spec, _MAX_SPEC)}: {error}") from None
         return actions
 
     def keys(self, games: Games) -> npt.NDArray[np.uint64]:
-        """Return what an agent draws from for its decision in each of the given games (k,)."""
-        games = self._some(games)
+        """Return the random keys of agents' next decisions in some games: uint64 (k,)."""
+        games = self._indices(games)
         out = np.empty(len(games), np.uint64)
         batch_kernels.keys(games, self.states, self.episode_info, out)
         return out
 
-    def turn(self) -> TimeStep:
-        """Return what `reset`, `step`, `play` and `finish` return: after `begin` or `advance`."""
+    def timestep(self) -> TimeStep:
+        """Return the current time step, for use after `begin` or `advance`."""
         states = self.states
-        here = self.all_games, self.boards, states, self.episode_info, states["player"]
-        seen = self._observer.look(here)
-        return copied_turn(self._turns, seen) if self._copy else self._turns
+        args = self.all_games, self.boards, states, self.episode_info, states["player"]
+        observation = self._observer.update(args)
+        return copy_timestep(self._live, observation) if self._copy else self._live
 
     def observe(self, games: Games, seats: npt.ArrayLike) -> Any:
-        """Return what the given seats see, in the form of `TimeStep.observation` or else float32.
+        """Return observations of some games in the batch's format, or float32 if it has none.
 
         Args:
-            games: their indices.
-            seats: integers (k,): 0, 1, or -1 (nobody), which stands for 0.
+            games: indices (k,).
+            seats: integers (k,), the observing seats: 0, 1, or -1 (nobody), which means 0.
         """
-        games = self._some(games)
+        games = self._indices(games)
         chosen = batch_validation.checked_seats(seats, len(games))
         return self._observer.observe((games, self.boards, self.states, self.episode_info, chosen))
 
     @property
     def padded_mask(self) -> npt.NDArray[np.int8]:
-        """`TimeStep.mask` with zeros behind each row, int8 (n, MASK_BYTES): contiguous. Live."""
-        return self._words.view(np.int8)
+        """`TimeStep.mask` padded with zeros to int8 (n, MASK_BYTES), contiguous. Read only."""
+        return self._mask_words.view(np.int8)
 
     def masks(self, games: Games) -> npt.NDArray[np.bool_]:
         """Return the legal actions of the given games: bool (k, N_ACTIONS)."""
-        return batch_kernels.mask_rows(self._some(games), self.legal).view(np.bool_)
+        return batch_kernels.mask_rows(self._indices(games), self.legal).view(np.bool_)
 
     def rewards(self, games: Games) -> npt.NDArray[np.float32]:
-        """Return the rewards of both seats where the given games stand: float32 (k, 2)."""
-        games = self._some(games)
+        """Return the rewards of both seats in the current positions: float32 (k, 2)."""
+        games = self._indices(games)
         out = np.empty((len(games), 2), np.float32)
         margin = bool(self.options["margin"][0])
         batch_kernels.rewards(games, self.boards, self.states, self.episode_info, margin, out)
         return out
 
     def boards_of(self, games: Games) -> npt.NDArray[np.void]:
-        """Return the boards of the given games as agents take them: `BOARD` (1,) or (k,)."""
+        """Return the boards of some games for `Agent.act`: `BOARD` (1,) or (k,)."""
         if len(self.boards) == 1:
             return self.boards
-        return copy_rows(self.boards, self.episode_info["board"][self._some(games)])
+        return copy_rows(self.boards, self.episode_info["board"][self._indices(games)])
 
     @property
     def over(self) -> npt.NDArray[np.bool_]:
-        """Which games have ended: bool (n,)."""
+        """Whether each game has ended: bool (n,)."""
         return np.asarray(self.states["end"] != NOT_ENDED)
 
     def snapshot(self, games: Games | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return copies of all that makes some games (all by default), luck included."""
-        games = None if games is None else self._some(games)
+        """Return copies of all arrays of some games (default: all), random numbers included."""
+        games = None if games is None else self._indices(games)
         taken = {name: copy_rows(array, games) for name, array in self._arrays().items()}
         return taken | {"boards": self.pool.hashes[taken["episode_info"]["board"]]}
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]], games: Games | None = None) -> None:
-        """Put a snapshot of k games, or of one, into k games (all by default).
+        """Restore a snapshot of k games, or of one, into k games (default: all).
 
-        It may come from other games and another batch, played on the same boards.
+        The snapshot may come from other games and another batch on the same boards.
 
         Raises:
-            ValueError: it is no such snapshot; nothing has changed then.
+            ValueError: for arrays that are no such snapshot; nothing changes then.
         """
-        chosen = self.all_games if games is None else self._some(games, apart=True)
+        chosen = self.all_games if games is None else self._indices(games, unique=True)
         like = self._arrays() | {"boards": self.pool.hashes}
         held = batch_validation.checked_arrays(snapshot, like, len(chosen))
         boards = self.pool.found(held["boards"], self.episode_info["board"][chosen])
         foreign = np.flatnonzero(boards < 0)
         if len(foreign):
             game = int(chosen[foreign[0]])
-            raise ValueError(f"snapshot: it was taken on another board than game {game} is played")
+            raise ValueError(f"snapshot: it was taken on another board than that of game {game}")
         batch_validation.check_states(self.pool, self.boards, boards, chosen, held["states"])
-        batch_validation.check_slots(self.boards, boards, held)
+        batch_validation.check_episode_info(self.boards, boards, held)
         for name, array in self._arrays().items():
             put_rows(array, chosen, held[name])
         self.episode_info["board"][chosen] = boards
-        batch_kernels.unpack_masks(self.all_games, self.legal, self._words)
+        batch_kernels.unpack_masks(self.all_games, self.legal, self._mask_words)
         self.options["bots"] = (self.episode_info["bot"] != NO_BOT).any()
-        self._note_begun()
+        self._update_begun()
 
-    # Below the verbs
+    # Internals
 
-    def _some(self, games: Games, *, apart: bool = False) -> Games:
-        """Return indices as kernels take them; `apart`: refuse a game that is named twice."""
+    def _indices(self, games: Games, *, unique: bool = False) -> Games:
+        """Return checked indices, int64 (k,); `unique` refuses an index that occurs twice."""
         if games is self.all_games:
             return games
-        return batch_validation.checked_games(games, len(self), self._met if apart else None)
+        return batch_validation.checked_games(games, len(self), self._scratch if unique else None)
 
     def _illegal(self, games: Games, moves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        wrong = np.empty(len(games), np.bool_)
-        batch_kernels.find_illegal(
-            games, self.boards, self.states, self.episode_info, self.legal, moves, wrong
-        )
+        wrong, info = np.empty(len(games), np.bool_), self.episode_info
+        batch_kernels.find_illegal(games, self.boards, self.states, info, self.legal, moves, wrong)
         return wrong
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {name: getattr(self, name) for name in ("states", "luck", "legal", "episode_info")}
 
-    def _note_begun(self) -> None:
+    def _update_begun(self) -> None:
         self._begun = bool((self.episode_info["base_seed"] >= 0).all())
 
     def _views(self) -> TimeStep:
-        """Return views of the buffers that steps write to: what `copy=False` hands out."""
+        """Return views of the buffers that steps write: the time step of `copy=False`."""
         info = self.episode_info
         return TimeStep(
-            self._observer.kept,
-            self._words.view(np.int8)[:, :N_ACTIONS],
+            self._observer.buffer,
+            self._mask_words.view(np.int8)[:, :N_ACTIONS],
             self.legal,
             self.states["player"],
             info["reward"],
@@ -418,15 +427,15 @@ class Batch:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the views, which a copy would separate from their buffers."""
-        return {name: value for name, value in self.__dict__.items() if name != "_turns"}
+        """Omit the views: a copy would separate them from their buffers."""
+        return {name: value for name, value in self.__dict__.items() if name != "_live"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._turns = self._views()
+        self._live = self._views()
 
     def _advance_with(self, games: Games, bot: str, *, to_end: bool) -> None:
-        self._need_begun(games)
+        self._check_begun(games)
         check_choice("bot", bot, BOTS)
         options = self.options.copy()
         options["bot"] = BOTS[bot]
@@ -439,10 +448,10 @@ class Batch:
     ) -> None:
         batch_kernels.advance(
             *(games, self.boards, self.states, self.luck, self.episode_info),
-            *(self.legal, self._words, moves, self._initial_states, options),
+            *(self.legal, self._mask_words, moves, self._initial_states, options),
         )
 
-    def _need_begun(self, games: Games) -> None:
+    def _check_begun(self, games: Games) -> None:
         if self._begun:
             return
         waiting = games[self.episode_info["base_seed"][games] < 0]
@@ -450,7 +459,7 @@ class Batch:
             raise RuntimeError(f"game {waiting[0]} has not begun: call reset(seed=…) first")
 
     def _base_seeds(self, games: Games, seed: Seeds) -> npt.NDArray[np.int64]:
-        """Return the seed of episode 0 of each of the given games."""
+        """Return the base seed (that of episode 0) of each of the given games."""
         if seed is None:
             base_seeds = self.episode_info["base_seed"][games]
             new = base_seeds < 0
@@ -463,36 +472,28 @@ class Batch:
             return first + games
         return batch_validation.checked_seeds(seed, games)
 
-    def _boards_for(
+    def _board_indices(
         self, games: Games, base_seeds: npt.NDArray[np.int64], episodes: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """Return the board that each of the given games is played on in an episode."""
+        """Return the board index of each of the given games in an episode."""
         if not self.pool.drawn:
             return self.episode_info["board"][games].astype(np.int64)
         seeds = np.empty(len(games), np.int64)
         episode_seeds(base_seeds, episodes, seeds)
         return self.pool.indices(seeds)
 
-    def _beginnings(
-        self, games: Games, which: npt.NDArray[np.int64], positions: Positions | None
+    def _starting_states(
+        self, games: Games, board_index: npt.NDArray[np.int64], positions: Positions | None
     ) -> npt.NDArray[np.void]:
-        """Return the states that the given games begin from: (k,) or (1,).
+        """Return the initial states of the given games, (k,) or (1,).
 
-        Args:
-            which: int64 (k,), the board of each game; written where a position names another.
+        `board_index`, int64 (k,), is updated where a position names another board of the pool.
         """
         if positions is None:
-            return copy_rows(self._initial_states, which)
-        return batch_validation.states_from(positions, self.pool, which, games)
+            return copy_rows(self._initial_states, board_index)
+        return batch_validation.states_from(positions, self.pool, board_index, games)
 
-    def _refusal(self, game: int, move: int) -> str:
+    def _refusal_text(self, game: int, move: int) -> str:
         board = int(self.episode_info["board"][game])
-        here = self.boards[board:][:1], self.states[game:][:1], 0
-        return f"game {game}: {illegal_move_message(self.pool[board].kinds, *here, move)}"
-
-
-def _step_options(sampled: bool, autoreset: bool, margin: bool) -> npt.NDArray[np.void]:
-    options = np.zeros(1, STEP_OPTIONS)
-    options["sampled"], options["autoreset"], options["margin"] = sampled, autoreset, margin
-    options["bot"] = NO_BOT
-    return options
+        args = self.boards[board:][:1], self.states[game:][:1], 0
+        return f"game {game}: {illegal_move_message(self.pool[board].kinds, *args, move)}"

@@ -1,6 +1,6 @@
-"""What a batch is handed, checked before anything is touched: games, seats, states, snapshots.
+"""Checks of the arguments of `Batch`: indices, seats, moves, seeds, positions, snapshots.
 
-Kernels index by what these hold and look at none of it.
+Kernels index by these arrays without bounds checks, so everything is checked before a kernel runs.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Games = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
 Positions = Mapping[str, Any] | Sequence[Mapping[str, Any]] | npt.NDArray[np.void]
 
-MOST_GAMES = 2**24  # of a batch, far more than any of ours: 1.5 KB each
+MAX_GAMES = 2**24  # 1.5 KB each, so 24 GiB
 
-_SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
+_INFO_LIMITS: dict[str, tuple[Any, Any]] = {
     "base_seed": (NO_PLAYER, MAX_SEED),
     "seed": (0, MAX_SEED),
     "episode": (0, 2**31 - 1),
@@ -51,31 +51,33 @@ _SLOT_LIMITS: dict[str, tuple[Any, Any]] = {
 
 
 def checked_count(n: object) -> int:
-    """Return how many games a batch is to have, or raise `ValueError`."""
+    """Return the number of games as an int, or raise `ValueError`."""
     count = as_integer(n)
-    if count is None or not 1 <= count <= MOST_GAMES:
-        raise ValueError(f"n: expected one game or more, up to {MOST_GAMES}, got {repr_short(n)}")
+    if count is None or not 1 <= count <= MAX_GAMES:
+        raise ValueError(f"n: expected 1 to {MAX_GAMES} games, got {repr_short(n)}")
     return count
 
 
-def checked_games(games: npt.ArrayLike, n: int, met: npt.NDArray[np.bool_] | None = None) -> Games:
-    """Return indices of games of a batch of `n` as kernels take them, int64 (k,).
+def checked_games(
+    games: npt.ArrayLike, n: int, scratch: npt.NDArray[np.bool_] | None = None
+) -> Games:
+    """Return indices of games as kernels take them, int64 (k,).
 
     Args:
         games: integers (k,).
-        n: how many games the batch has.
-        met: all False (n,), and left so: then no game may be named twice.
+        n: number of games in the batch.
+        scratch: False (n,), restored on return; if given, indices may not repeat.
 
     Raises:
-        IndexError: there is no such game.
-        ValueError: these are no integers (k,), or a game is named twice.
+        IndexError: for an index outside 0 to n - 1.
+        ValueError: for anything else than integers (k,), or a repeated index.
     """
     chosen = _integers("games", games)
     wrong = first_outside(chosen, 0, n - 1)
     if wrong != NOT_FOUND:
         raise IndexError(f"games: expected 0 to {n - 1}, got {chosen[wrong]}")
-    if met is not None:
-        again = first_repeated(chosen, met)
+    if scratch is not None:
+        again = first_repeated(chosen, scratch)
         if again != NOT_FOUND:
             raise ValueError(f"games: expected each game once, got {chosen[again]} twice")
     return chosen
@@ -86,9 +88,9 @@ def checked_seats(
 ) -> npt.NDArray[np.signedinteger[Any]]:
     """Return seats, from `lowest` to 1, as int8 or int64 (k,), or raise `ValueError`."""
     chosen: npt.NDArray[np.signedinteger[Any]] = as_array(name, seats)
-    usual = chosen.dtype == np.int8 and chosen.ndim == 1
-    if not (usual and chosen.flags.carray):
-        chosen = chosen.astype(np.int8) if usual else _integers(name, seats)
+    is_int8 = chosen.dtype == np.int8 and chosen.ndim == 1
+    if not (is_int8 and chosen.flags.carray):
+        chosen = chosen.astype(np.int8) if is_int8 else _integers(name, seats)
     if len(chosen) != k:
         raise ValueError(f"{name}: expected {k}, one for each game, got {len(chosen)}")
     wrong = first_outside(chosen, lowest, 1)
@@ -109,23 +111,23 @@ def checked_moves(moves: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
 
 
 def checked_bots(bots: npt.ArrayLike, k: int) -> npt.NDArray[np.signedinteger[Any]]:
-    """Return who plays the seats of k games as integers (k, 2), or raise `ValueError`."""
-    seated = as_array("bots", bots)
-    if seated.shape != (k, 2) or seated.dtype.kind not in "iu":
-        raise ValueError(f"bots: expected integers of shape ({k}, 2), got {describe_array(seated)}")
-    if not np.isin(seated, (NO_BOT, *BOTS.values())).all():
+    """Return the bots of k games as integers (k, 2), or raise `ValueError`."""
+    array = as_array("bots", bots)
+    if array.shape != (k, 2) or array.dtype.kind not in "iu":
+        raise ValueError(f"bots: expected integers of shape ({k}, 2), got {describe_array(array)}")
+    if not np.isin(array, (NO_BOT, *BOTS.values())).all():
         raise ValueError(f"bots: expected {NO_BOT} or one of {BOTS}, got {repr_short(bots)}")
-    if (seated != NO_BOT).all(axis=-1).any():
-        raise ValueError("bots: expected a seat without a bot in each game")
-    return seated
+    if (array != NO_BOT).all(axis=-1).any():
+        raise ValueError("bots: expected a seat without a bot in each game, got bots in both")
+    return array
 
 
 def checked_seeds(seeds: npt.ArrayLike, games: Games) -> npt.NDArray[np.int64]:
-    """Return a seed for each of the given games, int64 (k,).
+    """Return one seed per game, int64 (k,).
 
     Raises:
-        SeedError: naming the game whose seed is none.
-        ValueError: these are no integers (k,).
+        SeedError: for a seed out of range, naming the game.
+        ValueError: for anything else than integers (k,).
     """
     array = as_array("seed", seeds)
     if array.shape != games.shape or array.dtype.kind not in "iu":
@@ -133,27 +135,27 @@ def checked_seeds(seeds: npt.ArrayLike, games: Games) -> npt.NDArray[np.int64]:
             f"seed: expected an integer or integers of shape {games.shape}, "
             f"got {describe_array(array)}"
         )
-    for game, each in zip(games.tolist(), array.tolist(), strict=True):
+    for game, one in zip(games.tolist(), array.tolist(), strict=True):
         try:
-            check_seed(each)
+            check_seed(one)
         except SeedError as error:
             raise SeedError(f"game {game}: {error}") from None
     return array.astype(np.int64)
 
 
-def states_from(positions: Positions, boards: BoardPool, which: Games, games: Games) -> Rows:
-    """Return the states that games begin from: `STATE` (k,) or (1,).
+def states_from(positions: Positions, boards: BoardPool, board_index: Games, games: Games) -> Rows:
+    """Return the initial states of games: `STATE` (k,) or (1,).
 
     Args:
-        positions: one for all, or one for each game: as `Game.to_dict` gives it, or `STATE`.
-        boards: the boards of a batch.
-        which: int64 (k,), the index of the board of each game; of boards that are drawn, that
-            which a position names is written there.
-        games: (k,), whose states these are, for the error.
+        positions: one for all games or one per game, as dicts of `Game.to_dict` or as `STATE`.
+        boards: the boards of the batch.
+        board_index: int64 (k,), the board of each game. If boards are drawn from a pool, the board
+            that a position names replaces it.
+        games: (k,), the indices of the games, for errors.
 
     Raises:
-        PositionError: naming the game, the key and what was expected.
-        ValueError: these are not as many as the games.
+        PositionError: naming the game, the key and the expected value.
+        ValueError: for a wrong number of positions.
     """
     if isinstance(positions, np.ndarray):
         if positions.dtype != STATE or positions.shape not in ((1,), games.shape):
@@ -162,7 +164,7 @@ def states_from(positions: Positions, boards: BoardPool, which: Games, games: Ga
                 f"got {describe_array(positions)}"
             )
         held = copy_rows(np.require(positions, STATE, ["C", "E"]))
-        check_states(boards, boards.records, which, games, held)
+        check_states(boards, boards.records, board_index, games, held)
         return held
     each = [positions] * len(games) if isinstance(positions, Mapping) else positions
     if not isinstance(each, Sequence) or isinstance(each, str | bytes):
@@ -175,42 +177,51 @@ def states_from(positions: Positions, boards: BoardPool, which: Games, games: Ga
     for j, (game, one) in enumerate(zip(games.tolist(), each, strict=True)):
         try:
             if boards.drawn:
-                which[j] = boards.index(position.board_name(one))
-            states[j] = position.from_dict(boards[int(which[j])], one)[0]
+                board_index[j] = boards.index(position.board_name(one))
+            states[j] = position.from_dict(boards[int(board_index[j])], one)[0]
         except (position.PositionError, BoardError) as error:
             raise position.PositionError(f"game {game}: {error}", error.key) from None
     return states
 
 
 def check_states(
-    boards: BoardPool | Sequence[Board], records: Rows, which: Games, games: Games, states: Rows
+    boards: BoardPool | Sequence[Board],
+    records: Rows,
+    board_index: Games,
+    games: Games,
+    states: Rows,
 ) -> None:
-    """Check that games could stand so.
+    """Check that a game can reach each of the states.
 
     Args:
-        boards: the boards of a batch.
-        records: `BOARD` (b,), the same.
-        which: integers (k,), the index of the board of each game.
-        games: (k,), whose states these are, for the error.
-        states: `STATE` (k,) or, one for all, (1,); contiguous.
+        boards: the boards of the batch.
+        records: `BOARD` (b,), the same boards.
+        board_index: integers (k,), the board of each game.
+        games: (k,), the indices of the games, for errors.
+        states: `STATE` (k,), or (1,) for all games; contiguous.
 
     Raises:
-        PositionError: naming the game, the key and what was expected.
+        PositionError: naming the game, the key and the expected value.
     """
-    j, fault = first_fault(records, which, states)
+    j, fault = first_fault(records, board_index, states)
     if fault:
         row = states[j if len(states) > 1 else 0]
-        error = position.explained(boards[int(which[j])], row, fault)
+        error = position.fault_error(boards[int(board_index[j])], row, fault)
         raise position.PositionError(f"game {games[j]}: {error}", error.key)
 
 
 def checked_arrays(
     snapshot: Mapping[str, Any], like: Mapping[str, npt.NDArray[Any]], k: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a snapshot under the names of others, of the same dtypes.
+    """Return the arrays of a snapshot, with the names and dtypes of `like`.
+
+    Args:
+        snapshot: arrays by name.
+        like: arrays with the expected names and dtypes.
+        k: expected number of games; a snapshot of one game is accepted too.
 
     Raises:
-        ValueError: there is none of that name, dtype and shape: all (k,) or all (1,).
+        ValueError: for a missing array, or one of another dtype or shape.
     """
     if not isinstance(snapshot, Mapping):
         raise ValueError(f"snapshot: expected a mapping of arrays, got {type(snapshot).__name__}")
@@ -227,28 +238,30 @@ def checked_arrays(
         if array.ndim != 1 or len(array) not in lengths:
             held = len(array) if array.ndim == 1 else f"shape {array.shape}"
             expected = f"{lengths[-1]} games or 1" if len(lengths) > 1 else f"{lengths[0]}"
-            raise ValueError(f"snapshot: expected {expected}, it holds {held}: {name}")
+            raise ValueError(f"snapshot: {name}: expected {expected}, got {held}")
         lengths = (len(array),)
         arrays[name] = np.require(array, None, ["C", "W", "E"])
     return arrays
 
 
-def check_slots(boards: Rows, which: Games, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Check the episode infos and the legal masks of a snapshot, whose states are possible.
+def check_episode_info(
+    boards: Rows, board_index: Games, arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    """Check the episode info and the legal masks of a snapshot with valid states.
 
     Args:
         boards: `BOARD` (b,).
-        which: integers (k,), the index of the board of each game.
+        board_index: integers (k,), the board of each game.
         arrays: "states", "legal" and "episode_info", (k,) or (1,) each.
 
     Raises:
-        ValueError: naming the place in the snapshot, the field and what was expected.
+        ValueError: naming the entry, the field and the expected value.
     """
-    n = min(len(arrays["episode_info"]), len(which))
-    if n == 0:  # one slot for no game at all is not looked at
+    n = min(len(arrays["episode_info"]), len(board_index))
+    if n == 0:  # a snapshot of one game, restored into no games
         return
     info, masks = arrays["episode_info"][:n], arrays["legal"][:n]
-    for name, (low, high) in _SLOT_LIMITS.items():
+    for name, (low, high) in _INFO_LIMITS.items():
         values = info[name].reshape(n, -1)
         wrong = np.flatnonzero(~((low <= values) & (values <= high)).all(axis=1))
         if len(wrong):
@@ -256,11 +269,11 @@ def check_slots(boards: Rows, which: Games, arrays: Mapping[str, npt.NDArray[Any
             raise ValueError(f"snapshot: episode_info[{wrong[0]}]: {name}: {got}")
     wrong = np.flatnonzero((info["bot"] != NO_BOT).all(axis=1))
     if len(wrong):
-        only = "bot: expected a seat without a bot in each game"
+        only = "bot: expected a seat without a bot, got bots in both"
         raise ValueError(f"snapshot: episode_info[{wrong[0]}]: {only}")
-    j = first_wrong_mask(boards, which[:n], arrays["states"][:n], masks)
+    j = first_wrong_mask(boards, board_index[:n], arrays["states"][:n], masks)
     if j != NOT_FOUND:
-        got = f"expected what is legal in its state, got {masks[j]}"
+        got = f"expected the legal actions of its state, got {masks[j]}"
         raise ValueError(f"snapshot: legal[{j}]: {got}")
 
 
@@ -272,8 +285,10 @@ def _integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def _as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return integers as kernels are compiled for them: one type, contiguous, to be written to."""
-    if array.dtype.kind == "u" and array.dtype.itemsize == 8:  # half of them would turn negative
+    """Return integers as kernels take them: int64, contiguous and writable."""
+    if (
+        array.dtype.kind == "u" and array.dtype.itemsize == 8
+    ):  # values from 2**63 would turn negative
         array = np.minimum(array, np.iinfo(np.int64).max)
     whole = np.ascontiguousarray(array, np.int64)
     return whole if whole.flags.writeable else whole.copy()
@@ -284,7 +299,7 @@ def _as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 @entry
 def first_outside(numbers: Any, low: int, high: int) -> int:
-    """Return the place of the first of some integers that is not from `low` to `high`, else -1."""
+    """Return the index of the first number outside `low` to `high`, or -1."""
     for j in range(len(numbers)):
         if not low <= numbers[j] <= high:
             return j
@@ -292,35 +307,35 @@ def first_outside(numbers: Any, low: int, high: int) -> int:
 
 
 @entry
-def first_repeated(games: Any, met: Any) -> int:
-    """Return the place of the first index that stands there before, else -1.
+def first_repeated(games: Any, seen: Any) -> int:
+    """Return the position of the first repeated index, or -1.
 
     Args:
         games: int64 (k,), indices.
-        met: bool (n,), all False, and left so.
+        seen: bool (n,), all False; restored on return.
     """
     again = NOT_FOUND
     for j in range(len(games)):
-        if met[games[j]]:
+        if seen[games[j]]:
             again = j
             break
-        met[games[j]] = True
+        seen[games[j]] = True
     for j in range(again if again != NOT_FOUND else len(games)):
-        met[games[j]] = False
+        seen[games[j]] = False
     return again
 
 
 @entry
-def first_wrong_mask(boards: Any, which: Any, states: Any, masks: Any) -> int:
-    """Return the place of the first state whose legal actions are others than its mask's, else -1.
+def first_wrong_mask(boards: Any, board_index: Any, states: Any, masks: Any) -> int:
+    """Return the index of the first state whose legal actions differ from its mask, or -1.
 
     Args:
         boards: `BOARD` (b,).
-        which: integers (n,), the index of the board of each state.
-        states: `STATE` (n,), possible ones.
+        board_index: integers (n,), the board of each state.
+        states: `STATE` (n,), valid.
         masks: uint64 (n,).
     """
     for j in range(len(masks)):
-        if masks[j] != legal(boards[which[j]], states[j]):
+        if masks[j] != legal(boards[board_index[j]], states[j]):
             return j
     return NOT_FOUND

@@ -143,7 +143,7 @@ class CudaBatch:
         host = self._host if seed is not None or not self._begun else self.host()
         host.begin(host.all_games, seed, positions)
         self._upload(host)
-        return self.turn()
+        return self.timestep()
 
     def step(self, moves: Any) -> TimeStep:
         """Play a decision of every game, or an outcome with explicit chance, as `Batch.step`.
@@ -162,7 +162,7 @@ class CudaBatch:
         if self._check:
             self._refuse_illegal(chosen)
         self._run(chosen, self._options)
-        return self.turn()
+        return self.timestep()
 
     def play(self, bot: str) -> TimeStep:
         """Play one move of every game that is not over by "random" or "greedy", as `Batch.play`."""
@@ -172,18 +172,18 @@ class CudaBatch:
         """Play every game to its end, both seats by a bot, as `Batch.finish`."""
         return self._play(bot, to_end=True)
 
-    def seat_bots(self, bots: npt.ArrayLike) -> None:
+    def set_bots(self, bots: npt.ArrayLike) -> None:
         """Let bots decide within the steps from the next one on.
 
         Args:
-            bots: integers (n, 2), as for `Batch.seat_bots`.
+            bots: integers (n, 2), as for `Batch.set_bots`.
         """
         self._need_begun()
         host = self.host()
-        host.seat_bots(host.all_games, bots)
+        host.set_bots(host.all_games, bots)
         self._upload(host)
 
-    def turn(self) -> TimeStep:
+    def timestep(self) -> TimeStep:
         """Return what the last step told; observations are written now."""
         if self._turn.observation is not None:
             self._observe(self._output.mover, self._turn.observation)
@@ -203,15 +203,15 @@ class CudaBatch:
         self._launch(kernels.keys, self.games, out)
         return out
 
-    def weights(self) -> Any:
-        """Return the odds of outcomes, int64 (n, MAX_OUTCOMES), on the GPU: as `Batch.weights`."""
+    def outcome_weights(self) -> Any:
+        """Return `Batch.outcome_weights`, int64 (n, MAX_OUTCOMES), on the GPU."""
         self._need_begun()
         out = cuda.to_device(np.zeros((len(self), MAX_OUTCOMES), np.int64))
         self._launch(kernels.weights, self.games, out)
         return out
 
-    def sample(self) -> Any:
-        """Draw an outcome of each game, int64 (n,), on the GPU: as `Batch.sample`."""
+    def sample_outcomes(self) -> Any:
+        """Draw an outcome of each game, int64 (n,), on the GPU: as `Batch.sample_outcomes`."""
         self._need_begun()
         out = cuda.device_array(len(self), np.int64)
         self._launch(kernels.outcomes, self.games, out)
@@ -315,7 +315,7 @@ class CudaBatch:
         options["to_end"] = to_end
         options["bots"] |= to_end
         self._run(self._moves, options)
-        return self.turn()
+        return self.timestep()
 
     def _run(self, moves: Any, options: npt.NDArray[np.void]) -> None:
         greedy = self._greedy or int(options["bot"][0]) == GREEDY
@@ -336,7 +336,7 @@ class CudaBatch:
         self._launch(kernels.find_illegal, self.games, moves, wrong)
         first = int(wrong.copy_to_host()[0])
         if first < len(self):
-            self.host().refuse(np.array([first]), moves.copy_to_host()[first : first + 1])
+            self.host().raise_illegal(np.array([first]), moves.copy_to_host()[first : first + 1])
 
     def _on_device(self, moves: Any) -> Any:
         """Return moves as kernels take them: int64 (n,) on this GPU."""

@@ -15,7 +15,7 @@ what types cannot say::
         fit: Fit | None = None  # a key that may be missing
 
     source = Source.json(path, "ladder", LadderError)
-    source.check_known("make it again", version=VERSION, rules=RULES_VERSION)
+    source.check_versions("make it again", version=VERSION, rules=RULES_VERSION)
     held = source.decode(LadderFile)
     for i, match in enumerate(held.matches):
         source.expect(match.a != match.b, f"matches[{i}]", "two agents", match.a)
@@ -115,7 +115,7 @@ class Source:
         except ValueError as failed:
             raise error(str(failed)) from None
 
-    def check_known(self, remedy: str = "", **known: int | str) -> None:
+    def check_versions(self, remedy: str = "", **known: int | str) -> None:
         """Refuse another version, or rules, than this version of the package has: before the rest.
 
         Args:

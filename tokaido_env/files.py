@@ -16,21 +16,21 @@ from typing import IO, Any
 
 from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, str_short
 
-MOST_NESTED = 64  # lists and objects within each other, and parts of a key
+MAX_DEPTH = 64  # lists and objects within each other, and parts of a key
 
 # Far more than any of ours: what a parser makes of so much takes less than 1 GiB.
-MOST_JSON = 16 << 20  # bytes
-MOST_TOML = 1 << 20
+MAX_JSON_BYTES = 16 << 20  # bytes
+MAX_TOML_BYTES = 1 << 20
 
-UNFINISHED = ".tmp"
+TEMP_SUFFIX = ".tmp"
 """How the name of a file, or folder, ends that is being written: a kill can leave it behind."""
 
-LOCK = ".lock"
+LOCK_SUFFIX = ".lock"
 """How the name of a lock ends: in a folder, or beside a file."""
 
 _LONG_KEY = re.compile(
     r"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*)"""
-    rf"{{{MOST_NESTED}}}"
+    rf"{{{MAX_DEPTH}}}"
 )
 
 
@@ -46,13 +46,13 @@ class OutputError(OSError):
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file as `whole_file` does."""
-    with whole_file(path) as file:
+    """Write a file as `atomic_write` does."""
+    with atomic_write(path) as file:
         file.write(text.encode())
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Give a new file that takes the place of `path` if all goes well and else is gone.
 
     Its contents are on the disk before it has that name, and the name before this returns.
@@ -62,27 +62,27 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         OSError: naming the file.
     """
     _check_kind(path)
-    unfinished = path.with_name(path.name + UNFINISHED)
-    with naming(path):
+    unfinished = path.with_name(path.name + TEMP_SUFFIX)
+    with name_path_in_errors(path):
         unfinished.unlink(missing_ok=True)  # it may be a link to another file
         try:
             with unfinished.open("xb") as file:
                 yield file
-                sync(file)
+                flush_to_disk(file)
             unfinished.replace(path)
-            sync_folder(path.parent)
+            flush_folder(path.parent)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
 
 
-def sync(file: IO[bytes] | IO[str]) -> None:
+def flush_to_disk(file: IO[bytes] | IO[str]) -> None:
     """See what was written to a file on the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
-def sync_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """See the names in a folder on the disk, where the system lets one."""
     if sys.platform == "win32":
         return
@@ -97,12 +97,12 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def name_path_in_errors(path: Path) -> Iterator[None]:
     """Name a file in an OSError that names none, as that of a full disk, or its unfinished form."""
     try:
         yield
     except OSError as error:
-        if error.errno is not None and error.filename in (None, str(path) + UNFINISHED):
+        if error.errno is not None and error.filename in (None, str(path) + TEMP_SUFFIX):
             error.filename = str(path)
         raise
 
@@ -154,18 +154,18 @@ def _check_kind(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        raise OutputError(f"{path}: expected a file or nothing there, it is {kind_of(mode)}")
+        raise OutputError(f"{path}: expected a file or nothing there, it is {kind_of_mode(mode)}")
 
 
-def kind_of(mode: int) -> str:
+def kind_of_mode(mode: int) -> str:
     """Say what stands at a path, by the mode that `stat` gives."""
     return _KINDS.get(stat.S_IFMT(mode), "a device")
 
 
-def standing(path: Path) -> str:
+def file_kind(path: Path) -> str:
     """Say what stands at a path, links followed: NOTHING if nothing does, or can."""
     try:
-        return kind_of(path.stat().st_mode)
+        return kind_of_mode(path.stat().st_mode)
     except (OSError, ValueError):  # too long, links that lead to each other; no path at all
         return NOTHING
 
@@ -193,8 +193,8 @@ def parse_json(text: str) -> Any:
         ValueError: in one short line, if the text is no JSON, too long, nested too deeply, has a
             number of too many digits, or names a key of an object twice.
     """
-    if len(text) > MOST_JSON:
-        raise ValueError(_too_large(MOST_JSON))
+    if len(text) > MAX_JSON_BYTES:
+        raise ValueError(_too_large(MAX_JSON_BYTES))
     try:
         data = json.loads(text, object_pairs_hook=_object)
     except RecursionError:
@@ -203,7 +203,7 @@ def parse_json(text: str) -> Any:
         raise
     except ValueError as error:
         raise ValueError(_long_number(text) or str(error)) from None
-    if text.count("[") + text.count("{") > MOST_NESTED and _is_deep(data):
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(data):
         raise ValueError(_too_deep())
     return data
 
@@ -216,7 +216,7 @@ def read_json(path: Path) -> Any:
         ValueError: as `parse_json`, or if it is no text; the message names the file.
     """
     try:
-        return parse_json(read_text(path, MOST_JSON))
+        return parse_json(read_text(path, MAX_JSON_BYTES))
     except ValueError as error:
         raise ValueError(
             f"{str_short(path, MAX_PATH_CHARS)}: not a whole JSON file: {error}"
@@ -232,7 +232,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             nested too deeply, or has a key of too many parts or a number of too many digits.
     """
     try:
-        return _parse_toml(read_text(path, MOST_TOML))
+        return _parse_toml(read_text(path, MAX_TOML_BYTES))
     except ValueError as error:  # no TOML, or no UTF-8
         what = escape_text(str(error), 200)
         raise ValueError(f"{str_short(path, MAX_PATH_CHARS)}: not a TOML file: {what}") from None
@@ -251,7 +251,7 @@ def read_text(path: Path, most: int) -> str:
     """
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
-        raise ValueError(f"expected a file, it is {kind_of(mode)}")
+        raise ValueError(f"expected a file, it is {kind_of_mode(mode)}")
     with path.open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -293,7 +293,7 @@ def _too_large(most: int) -> str:
 
 
 def _too_deep() -> str:
-    return f"nested too deeply: expected at most {MOST_NESTED} levels"
+    return f"nested too deeply: expected at most {MAX_DEPTH} levels"
 
 
 def _long_number(text: str) -> str:
@@ -307,9 +307,9 @@ def _long_number(text: str) -> str:
 
 
 def _is_deep(data: Any) -> bool:
-    """Return whether lists and objects are nested deeper than `MOST_NESTED`."""
+    """Return whether lists and objects are nested deeper than `MAX_DEPTH`."""
     level = [data]
-    for _ in range(MOST_NESTED + 1):
+    for _ in range(MAX_DEPTH + 1):
         nests = [one for one in level if isinstance(one, dict | list)]
         level = [x for one in nests for x in (one.values() if isinstance(one, dict) else one)]
     return bool(level)
@@ -350,7 +350,7 @@ def lock(path: Path) -> Callable[[], None]:
         InUseError: if another process keeps it.
     """
     path = path.resolve()
-    file = path / LOCK if path.is_dir() else path.with_name(path.name + LOCK)
+    file = path / LOCK_SUFFIX if path.is_dir() else path.with_name(path.name + LOCK_SUFFIX)
     if file not in _held:
         _held[file] = _Held(_acquire(file, path))
     held = _held[file]

@@ -356,11 +356,11 @@ class Game:
         Args:
             since: an earlier copy of this game, to return only what happened after it.
         """
-        from tokaido_env.trajectory import of_ids
+        from tokaido_env.trajectory import replay_ids
 
         first, starts = (0, self._start) if since is None else (since._history[0], since.states)
         events = self._history[1 + first : 1 + self._history[0]]
-        return of_ids(self.board, events.astype(np.uint8), starts)
+        return replay_ids(self.board, events.astype(np.uint8), starts)
 
     def events(self) -> list[str]:
         """Return the labels of all actions and outcomes since the start, in order."""

@@ -30,9 +30,9 @@ from tokaido_env.agent import as_agent
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.arguments import as_array, check_choice, check_seed, describe_array
 from tokaido_env.core.state import NO_PLAYER
-from tokaido_env.observers import Observation, seen_of
+from tokaido_env.observers import ObservationFormat, observation_at
 from tokaido_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
-from tokaido_env.single_agent import Ended, Opponents, Seating, SingleAgentBatch
+from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch
 from tokaido_env.spaces import action_space, observation_space, options_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
         seat: Seating = "random",
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
-        observation: Observation = "float32",
+        observation: ObservationFormat = "float32",
         render_mode: str | None = None,
         see_board: bool = False,
     ) -> None:
@@ -100,7 +100,7 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         if self.render_mode == "human":
             self.render()
-        return seen_of(self.games.observe(), 0), self._info()
+        return observation_at(self.games.observe(), 0), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play a decision and the opponent's answers."""
@@ -112,7 +112,7 @@ class TokaidoDuoEnv(gymnasium.Env[Any, Any]):
         if self.render_mode == "human":
             self.render()
         ends = bool(games.terminated[0]), bool(games.truncated[0])
-        return seen_of(games.observe(), 0), float(games.reward[0]), *ends, self._info()
+        return observation_at(games.observe(), 0), float(games.reward[0]), *ends, self._info()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions: bool (N_ACTIONS,), none when the game is over."""
@@ -166,7 +166,7 @@ class TokaidoDuoVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         seat: Seating = "random",
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
-        observation: Observation = "float32",
+        observation: ObservationFormat = "float32",
         autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
         render_mode: str | None = None,
         see_board: bool = False,
@@ -270,7 +270,7 @@ def _facts(games: SingleAgentBatch) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _final(ended: Ended, facts: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+def _final(ended: EndedGames, facts: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """Return what `SyncVectorEnv` tells of episodes that ended, in its form: of others nothing."""
     told: dict[str, Any] = {"action_mask": 0, "seed": ended.seed, "board": ended.board}
     told |= {"seat": ended.seat, "player": ended.seat, "next_player": NO_PLAYER}
@@ -278,7 +278,7 @@ def _final(ended: Ended, facts: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any
     flags[ended.games] = True
     last = np.full(len(flags), None, object)
     for j, game in enumerate(ended.games.tolist()):
-        last[game] = seen_of(ended.observation, j)
+        last[game] = observation_at(ended.observation, j)
     final = {}
     for key, now in facts.items():
         final[key] = np.full_like(now, None if now.dtype == object else 0)

@@ -19,7 +19,7 @@ from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
-from tokaido_env.text import TextFormat, parse, prompt_of
+from tokaido_env.text import TextFormat, make_prompt, parse_answer
 
 _MOST_THOUGHT = 20_000  # characters of an answer that are handed on
 
@@ -88,8 +88,8 @@ class TextHarness:
         game = self._game(observation)
         error = ""
         if previous_response is not None:
-            error = parse(previous_response, game.legal_labels()).error
-        asked = prompt_of(game, replace(self.form, history=0), error)
+            error = parse_answer(previous_response, game.legal_labels()).error
+        asked = make_prompt(game, replace(self.form, history=0), error)
         last = list(move_history)[-self.form.history :] if self.form.history else []
         return f"Your last moves: {', '.join(last)}\n\n{asked}" if last else asked
 
@@ -102,7 +102,7 @@ class TextHarness:
         *,
         observation: Mapping[str, Any] | None = None,
     ) -> ParseResult:
-        """Read an answer, as `text.parse` does.
+        """Read an answer, as `text.parse_answer` does.
 
         Args:
             response: of the model.
@@ -111,7 +111,7 @@ class TextHarness:
         """
         if legal_action_strings is None:
             legal_action_strings = list(self.get_legal_moves(observation or {}).values())
-        parsed = parse(response, legal_action_strings)
+        parsed = parse_answer(response, legal_action_strings)
         thoughts = response[-_MOST_THOUGHT:] if isinstance(response, str) else None
         return ParseResult(parsed.label, parsed.said, thoughts=thoughts)
 

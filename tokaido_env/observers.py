@@ -1,19 +1,19 @@
-"""What agents are shown of games: a vector, the board's block behind it, or entities.
+"""Observations: a vector, a vector with board features, or entities.
 
-Every API takes its observations from here: `Observer` writes those of many games, `GameObserver`
-those of one.
+All environments take their observations from here. `Observer` writes those of many games and
+`GameObserver` those of one.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.agent import check_asked
+from tokaido_env.agent import check_agent_arguments
 from tokaido_env.batch_validation import checked_seats
 from tokaido_env.core import batch_kernels
 from tokaido_env.core.arguments import as_array, check_choice
@@ -37,34 +37,38 @@ from tokaido_env.core.stepping import EPISODE_INFO
 from tokaido_env.game import Game
 from tokaido_env.position import PositionError
 
-Observation = Literal["float32", "uint8", "entities"]
+ObservationFormat = Literal["float32", "uint8", "entities"]
 ENTITIES = "entities"
-OBSERVATIONS = (*OBSERVATION_DTYPES, ENTITIES)
+OBSERVATION_FORMATS = (*OBSERVATION_DTYPES, ENTITIES)
 
-Seen = npt.NDArray[Any] | dict[str, npt.NDArray[Any]]
-"""What agents are shown: vectors, or the arrays of entities by name."""
+Observation = npt.NDArray[Any] | dict[str, npt.NDArray[Any]]
+"""An array with one vector per game, or a dict of entity arrays."""
 
-
-Here = tuple[Any, Any, Any, Any, Any]
-"""Games, boards, states, infos and seats."""
+ObserveArgs = tuple[Any, Any, Any, Any, Any]
+"""Arguments of the observation kernels: games, boards, states, episode info and seats."""
 
 
 def check_observation(
-    observation: object, see_board: object, among: Sequence[object] = OBSERVATIONS
+    observation: object, see_board: object, allowed: Sequence[object] = OBSERVATION_FORMATS
 ) -> None:
-    """Raise `ValueError` unless there is such an observation, and it can have the board's block."""
-    check_choice("observation", observation, among)
+    """Check the arguments `observation` and `see_board`, also against each other.
+
+    Raises:
+        ValueError: for an unknown format, or `see_board` with a format that has no room for it.
+    """
+    check_choice("observation", observation, allowed)
     check_choice("see_board", see_board, (True, False))
     if see_board and observation == ENTITIES:
         raise ValueError(
-            "see_board: expected False with observation='entities', which have the board already"
+            "see_board: expected False with observation='entities', got True: entities always "
+            "include the board"
         )
     if see_board and observation is None:
-        raise ValueError("see_board: expected False with observation=None, nothing is shown then")
+        raise ValueError("see_board: needs an observation, got observation=None")
 
 
-def row_width(observation: object, see_board: object) -> int:
-    """Return how many numbers an observation of one game has."""
+def observation_size(observation: object, see_board: object) -> int:
+    """Return the number of values in one game's observation."""
     if observation == ENTITIES:
         return N_ENTITY_NUMBERS
     return N_FEATURES + (N_BOARD_FEATURES if see_board else 0)
@@ -74,200 +78,211 @@ def observe(
     boards: npt.NDArray[np.void],
     states: npt.NDArray[np.void],
     seats: npt.ArrayLike | None = None,
-    observation: Observation = "float32",
+    observation: ObservationFormat = "float32",
     see_board: bool = False,
-) -> Seen:
-    """Return what seats see of positions, as `Batch` shows games: for agents, who are handed both.
+) -> Observation:
+    """Return the observations of positions for the given seats.
+
+    Agents can call this with the arrays that `Agent.act` receives. The result equals the
+    observations of a `Batch`.
 
     Args:
-        boards: `BOARD` (1,) or one for each position, as `Agent.act` gets them.
+        boards: `BOARD` (1,) for all positions, or (n,).
         states: `STATE` (n,), the positions.
-        seats: integers (n,), who sees; by default who decides, player_0 where nobody does.
+        seats: integers (n,), the observing seats; by default the player to decide, or player_0 at
+            chance and at the end.
         observation, see_board: as for `Batch`.
 
     Returns:
-        float32 or uint8 (n, N_FEATURES), with `see_board` N_BOARD_FEATURES more; of entities a
-        dict of arrays.
+        float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`; with "entities"
+        a dict of arrays.
 
     Raises:
-        ValueError, TypeError: for arrays of another kind, or no such observation or seats.
-        PositionError: for states in which no game stands.
+        TypeError: for an argument of a wrong type or dtype.
+        ValueError: for wrong shapes or seats, or an unknown format.
+        PositionError: for a state that no game can reach.
     """
     n = len(states) if isinstance(states, np.ndarray) and states.ndim else 0
-    check_asked(boards, states, np.zeros(n, np.uint64), np.zeros(n, np.uint64))
-    which = np.arange(n) if len(boards) > 1 else np.zeros(n, np.int64)
+    check_agent_arguments(boards, states, np.zeros(n, np.uint64), np.zeros(n, np.uint64))
+    board_index = np.arange(n) if len(boards) > 1 else np.zeros(n, np.int64)
     rows = copy_rows(states)
-    wrong, fault = first_fault(boards, which, rows)
+    wrong, fault = first_fault(boards, board_index, rows)
     if fault:
-        raise PositionError(f"states: no game stands as number {wrong} of {n} says")
-    infos = np.zeros(n, EPISODE_INFO)
-    infos["board"] = which
+        raise PositionError(f"states[{wrong}]: expected a state that a game can reach")
+    info = np.zeros(n, EPISODE_INFO)
+    info["board"] = board_index
     chosen = rows["player"] if seats is None else checked_seats(seats, n)
-    here = np.arange(n), boards, rows, infos, np.ascontiguousarray(chosen)
-    return Observer(boards, observation, see_board, 0).observe(here)
+    args = np.arange(n), boards, rows, info, np.ascontiguousarray(chosen)
+    return Observer(boards, observation, see_board, 0).observe(args)
 
 
 def masks(legal: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Return legal actions that are given as bits, uint64 (n,), as bool (n, N_ACTIONS)."""
+    """Return legal actions, given as bits uint64 (n,), as bool (n, N_ACTIONS)."""
     bits = np.ascontiguousarray(as_array("legal", legal), np.uint64)
     return batch_kernels.mask_rows(np.arange(len(bits)), bits).view(np.bool_)
 
 
 class Observer:
-    """Shows the games of a batch.
+    """Writes the observations of a batch of games.
 
     Args:
-        boards: `BOARD` (b,), on which games are played.
-        observation: as for `Batch`; None shows nothing until it is asked.
-        see_board: put the block of its board behind the observation of each game.
-        n: how many games there are.
-        copy: show all games in arrays of their own, else in one buffer that is written again.
+        boards: `BOARD` (b,), the boards of the games.
+        observation: as for `Batch`; None disables `update`.
+        see_board: append the board features to each vector.
+        n: number of games.
+        copy: return new arrays; otherwise `update` writes one buffer again each time.
 
     Raises:
-        ValueError: such an observation there is not, or not on one of the boards.
+        ValueError: for an unknown format, or one that cannot represent the numbers of a board.
     """
 
     def __init__(
         self,
         boards: npt.NDArray[np.void],
-        observation: Observation | None,
+        observation: ObservationFormat | None,
         see_board: bool,
         n: int,
         copy: bool = True,
     ) -> None:
-        check_observation(observation, see_board, (*OBSERVATIONS, None))
-        self._shows = observation is not None
+        check_observation(observation, see_board, (*OBSERVATION_FORMATS, None))
+        self._enabled = observation is not None
         self._has_entities = observation == ENTITIES
-        self._width = row_width(observation, see_board)
+        self._size = observation_size(observation, see_board)
         dtype = "uint8" if observation == "uint8" else "float32"
-        if self._shows:
+        if self._enabled:
             check_fits(boards, dtype)
         self._units = quotients(dtype)
-        self._still: npt.NDArray[Any] | None = None
+        # The part of each observation that depends on the board only, one row per board.
+        self._static_part: npt.NDArray[Any] | None = None
         if self._has_entities:
-            self._still = board_entities(boards)
+            self._static_part = board_entities(boards)
         elif see_board:
-            self._still = board_blocks(boards, dtype)
+            self._static_part = board_blocks(boards, dtype)
         self._n = n
-        self._pool = BufferPool((n, self._width), dtype)
-        self._kept: npt.NDArray[Any] | None = None
-        if self._shows and not copy:
-            self._kept = aligned_zeros((n, self._width), dtype)
-            self._standing = _nowhere(n)
+        self._pool = BufferPool((n, self._size), dtype)
+        self._rows: npt.NDArray[Any] | None = None
+        if self._enabled and not copy:
+            self._rows = aligned_zeros((n, self._size), dtype)
+            self._cached_board = _no_boards(n)
 
     @property
-    def kept(self) -> Seen | None:
-        """Views of the buffer that `look` writes to each time, if there is one."""
-        return None if self._kept is None else self._shown(self._kept)
+    def buffer(self) -> Observation | None:
+        """Views of the buffer that `update` writes; None if it returns new arrays."""
+        return None if self._rows is None else self._as_observation(self._rows)
 
-    def look(self, here: Here) -> Seen | None:
-        """Return what is seen of all games, None if nothing is shown.
+    def update(self, args: ObserveArgs) -> Observation | None:
+        """Return the observations of all games, or None if they are disabled.
 
-        In the one buffer, what the board alone says is written only where a game's board is another
-        than before; arrays of their own are written whole, for who had them may have changed them.
+        In the buffer, a row's static part is written only if the game's board has changed. New
+        arrays are written in full, because callers may have changed the memory that they reuse.
 
         Args:
-            here: all games, the boards, and so on, as for `observe`.
+            args: as for `observe`, with all games.
         """
-        if not self._shows:
+        if not self._enabled:
             return None
-        if self._kept is None:
-            return self.observe(here)
-        self._write(here, self._kept, self._standing)
-        return self._shown(self._kept)
+        if self._rows is None:
+            return self.observe(args)
+        self._write(args, self._rows, self._cached_board)
+        return self._as_observation(self._rows)
 
-    def observe(self, here: Here) -> Seen:
-        """Return what seats see of games, in arrays of their own.
+    def observe(self, args: ObserveArgs) -> Observation:
+        """Return observations of games in new arrays.
 
         Args:
-            here: games, boards, states and infos, as for `loops`, and seats: integers (k,), -1
-                (nobody) standing for seat 0.
+            args: k games, boards, states and episode info as for `core.batch_kernels`, and seats:
+                integers (k,), where -1 (nobody) stands for seat 0.
         """
-        k = len(here[0])
-        whole = k == self._n
-        rows = self._pool.take() if whole else aligned_zeros((k, self._width), self._units.dtype)
-        self._write(here, rows, _nowhere(k))
-        return self._shown(rows)
-
-    def _write(self, here: Here, rows: npt.NDArray[Any], standing: npt.NDArray[np.int32]) -> None:
-        if self._has_entities:
-            batch_kernels.observe_entities(*here, self._still, standing, rows)
-        elif self._still is None:
-            batch_kernels.observe(*here, self._units, rows)
+        k = len(args[0])
+        if k == self._n:
+            rows = self._pool.take()
         else:
-            batch_kernels.observe_with_board(*here, self._units, self._still, standing, rows)
+            rows = aligned_zeros((k, self._size), self._units.dtype)
+        self._write(args, rows, _no_boards(k))
+        return self._as_observation(rows)
 
-    def _shown(self, rows: npt.NDArray[Any]) -> Seen:
+    def _write(
+        self, args: ObserveArgs, rows: npt.NDArray[Any], cached_board: npt.NDArray[np.int32]
+    ) -> None:
+        if self._has_entities:
+            batch_kernels.observe_entities(*args, self._static_part, cached_board, rows)
+        elif self._static_part is None:
+            batch_kernels.observe(*args, self._units, rows)
+        else:
+            static = self._static_part
+            batch_kernels.observe_with_board(*args, self._units, static, cached_board, rows)
+
+    def _as_observation(self, rows: npt.NDArray[Any]) -> Observation:
         return entity_arrays(rows) if self._has_entities else rows
 
 
-def _nowhere(n: int) -> npt.NDArray[np.int32]:
-    """Return whose board each row tells of, before it tells of any."""
+def _no_boards(n: int) -> npt.NDArray[np.int32]:
+    """Return the cached board index of n rows that hold no static part yet: -1."""
     return np.full(n, -1, np.int32)
 
 
 class GameObserver:
-    """Shows one game at a time, whatever its board.
+    """Writes the observations of one game at a time, on any board.
 
     Args:
         observation: "float32" or "entities".
-        see_board: as for `Observer`.
+        see_board: append the board features to the vector.
     """
 
-    def __init__(self, observation: Observation = "float32", see_board: bool = False) -> None:
+    def __init__(self, observation: ObservationFormat = "float32", see_board: bool = False) -> None:
         self._has_entities = observation == ENTITIES
         self._sees_board = see_board
-        self._width = row_width(observation, see_board)
-        self._known: tuple[Any, Any] = None, None  # a board and what is told of it
+        self._size = observation_size(observation, see_board)
+        self._cached_board: Any = None
+        self._static_part: Any = None  # of the cached board
 
     def observe(self, game: Game, seat: int) -> Any:
-        """Return what a seat sees, mover or not: an array, or arrays by name, of its own."""
-        row = np.empty(self._width, np.float32)
+        """Return the observation of a seat: a new array, or a dict of new arrays."""
+        row = np.empty(self._size, np.float32)
         self.write(game, seat, row)
         return entity_arrays(row) if self._has_entities else row
 
-    def row(self) -> npt.NDArray[np.float32]:
-        """Return zeros for an observation."""
-        return np.zeros(self._width, np.float32)
+    def new_row(self) -> npt.NDArray[np.float32]:
+        """Return zeros of one observation's size."""
+        return np.zeros(self._size, np.float32)
 
     def write(self, game: Game, seat: int, row: npt.NDArray[np.float32]) -> None:
-        """Write what a seat sees to a row, as `row` makes them."""
+        """Write the observation of a seat to a row as `new_row` returns it."""
         if self._has_entities:
-            row[:] = self._still(game, board_entities)[0]
+            row[:] = self._static_part_of(game, board_entities)
             flat = np.empty(N_FEATURES, np.float32)
             encode_entities_of_game(game.boards, game.states, 0, seat, flat, row)
         elif self._sees_board:
             encode_game(game.boards, game.states, 0, seat, row[:N_FEATURES])
-            row[N_FEATURES:] = self._still(game, board_blocks)[0]
+            row[N_FEATURES:] = self._static_part_of(game, board_blocks)
         else:
             encode_game(game.boards, game.states, 0, seat, row)
 
-    def _still(self, game: Game, told: Any) -> Any:
-        boards, still = self._known
-        if boards is not game.boards:
-            still = told(game.boards)
-            self._known = game.boards, still
-        return still
+    def _static_part_of(self, game: Game, encode_boards: Callable[[Any], Any]) -> Any:
+        if self._cached_board is not game.boards:
+            self._static_part = encode_boards(game.boards)[0]
+            self._cached_board = game.boards
+        return self._static_part
 
 
-def seen_of(seen: Any, game: int) -> Any:
-    """Return the observation of one of several games."""
-    if isinstance(seen, dict):
-        return {name: each[game] for name, each in seen.items()}
-    one: npt.NDArray[Any] = seen[game]
-    return one
+def observation_at(observations: Any, game: int) -> Any:
+    """Return one game's observation out of those of several games."""
+    if isinstance(observations, dict):
+        return {name: array[game] for name, array in observations.items()}
+    row: npt.NDArray[Any] = observations[game]
+    return row
 
 
-# Arrays in aligned memory, for other libraries and for callers to keep
+# Buffers for observations
 
 ALIGNMENT = 64
-"""Bytes: of buffers that other libraries take without a copy, as JAX asks for on a CPU."""
+"""Bytes. JAX takes CPU memory without a copy only if it is aligned to 64 bytes."""
 
-_KEPT = 4  # buffers that a pool keeps, the last ones that it handed out
+_POOL_SIZE = 4  # buffers that a pool reuses; not tuned
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return zeros that begin at a multiple of `ALIGNMENT` bytes: `np.zeros` begins anywhere."""
+    """Return zeros whose memory starts at a multiple of `ALIGNMENT` bytes."""
     kind = np.dtype(dtype)
     size = int(np.prod(shape)) * kind.itemsize
     raw = np.zeros(size + ALIGNMENT, np.uint8)
@@ -276,12 +291,11 @@ def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
 
 
 class BufferPool:
-    """Arrays of one shape and dtype in memory that is used again once nobody holds it.
+    """Arrays of one shape and dtype, in memory that is reused once nobody refers to it.
 
-    Fresh memory of some megabytes costs a page fault for every 4 KiB, more than what is written.
-    An array belongs to its caller, who may keep it and write to it. Views, tensors, capsules and
-    memory views keep the memory from being used again, as they keep that of any array from being
-    freed, so none of them ever changes.
+    New memory of some megabytes costs a page fault per 4 KiB, which takes longer than writing it.
+    An array belongs to its caller, who may keep it and write to it. Views, tensors, DLPack
+    capsules and memory views keep the memory in use, so its contents never change under them.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
@@ -290,18 +304,18 @@ class BufferPool:
         self._ring: list[tuple[weakref.ref[npt.NDArray[Any]], memoryview]] = []
 
     def take(self) -> npt.NDArray[Any]:
-        """Return an array that begins at a multiple of `ALIGNMENT` bytes, with any contents."""
+        """Return an uninitialised array that starts at a multiple of `ALIGNMENT` bytes."""
         free = [k for k, (owner, _) in enumerate(self._ring) if owner() is None]
         if free:
             memory = self._ring.pop(free[-1])[1]
         else:
             memory = aligned_zeros(self._shape, self._dtype).data
-        # All views of an array refer to the first of their bases that rests on no array: to this
-        # one. It is gone when the last of them is, and no garbage collection can revive it.
+        # All views of an array refer to the first of their bases that rests on no array: `owner`.
+        # It is freed with the last of them, and no garbage collection can revive it.
         owner = np.frombuffer(memory, self._dtype)
-        self._ring = [*self._ring[1 - _KEPT :], (weakref.ref(owner), memory)]
+        self._ring = [*self._ring[1 - _POOL_SIZE :], (weakref.ref(owner), memory)]
         return owner.reshape(self._shape)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the buffers out: a copy of the pool begins without."""
+        """Pickle and copy the pool without its buffers."""
         return BufferPool, (self._shape, self._dtype)

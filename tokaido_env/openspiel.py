@@ -222,7 +222,7 @@ class TokaidoDuoObserver:
                 f"params: expected none, observers have no parameters, got {repr_short(params)}"
             )
         self._observer = GameObserver("float32", see_board)
-        self.tensor = self._observer.row()
+        self.tensor = self._observer.new_row()
         # One piece: OpenSpiel copies each piece apart, which is slow for as many as FEATURES has.
         self.dict = {"observation": self.tensor}
 

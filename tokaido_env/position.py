@@ -129,7 +129,7 @@ def from_dict(board: Board, position: Mapping[str, Any]) -> npt.NDArray[np.void]
     return _PositionReader(board, position).state()
 
 
-def explained(board: Board, row: np.void, fault: int) -> PositionError:
+def fault_error(board: Board, row: np.void, fault: int) -> PositionError:
     """Return the error that says what is wrong with an impossible state.
 
     Args:
@@ -202,7 +202,7 @@ class _PositionReader(DataReader):
             self._read_player(seat, player)
         _, fault = first_fault(self.board.record, _FIRST, self.states)
         if fault:
-            raise explained(self.board, self.row, fault)
+            raise fault_error(self.board, self.row, fault)
         return self.states
 
     def _read_turn(self) -> None:

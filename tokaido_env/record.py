@@ -26,7 +26,7 @@ from tokaido_env.core.serialization import result_of
 from tokaido_env.decoding import Seed, Source, Struct
 from tokaido_env.files import parse_json, write_text
 from tokaido_env.position import PositionError, from_dict
-from tokaido_env.trajectory import Trajectory, of_events, of_moves
+from tokaido_env.trajectory import Trajectory, replay_actions, replay_labels
 
 FORMAT = "tokaido-duo"
 VERSION = 1
@@ -57,7 +57,7 @@ class Forfeit(Struct, frozen=True):
     reason: Annotated[str, Meta(pattern=f"^({'|'.join(REASONS)})$")]
     detail: Annotated[str, Meta(max_length=MOST_DETAIL)] = ""
 
-    def told(self, names: Sequence[str]) -> str:
+    def describe(self, names: Sequence[str]) -> str:
         """Tell it in one line, the seats by their names."""
         why = f"{self.reason}: {self.detail}" if self.detail else self.reason
         return escape_text(f"{names[self.seat]} forfeits ({why})", MAX_NAME_CHARS + 2 * MOST_DETAIL)
@@ -114,7 +114,7 @@ class Record:
         except ValueError as error:
             raise RecordError(f"not a whole line of JSON: {error}") from None
         source = Source("record", data, RecordError)
-        source.check_known(format=FORMAT, version=VERSION, rules=RULES_VERSION)
+        source.check_versions(format=FORMAT, version=VERSION, rules=RULES_VERSION)
         wrong = {field.name for field in fields(cls)} ^ (data.keys() | {FORFEIT})
         if wrong:
             raise RecordError(f"keys missing or unknown: {escape_text(', '.join(sorted(wrong)))}")
@@ -137,10 +137,10 @@ def load(path: str | Path, board: Boards | None = None) -> list[Record]:
     Raises:
         RecordError: naming line and event; nothing half-read is returned.
     """
-    return [record for _, record, _ in read_each(path, board)]
+    return [record for _, record, _ in read_verified(path, board)]
 
 
-def records_of(path: str | Path) -> Iterator[tuple[int, Record]]:
+def read_unverified(path: str | Path) -> Iterator[tuple[int, Record]]:
     """Yield the records of a file, not verified yet, and their lines from 1.
 
     It is read line by line: a file may be longer than memory.
@@ -161,18 +161,18 @@ def records_of(path: str | Path) -> Iterator[tuple[int, Record]]:
             raise RecordError(f"{path}: not a text file: {error}") from None
 
 
-def read_each(
+def read_verified(
     path: str | Path, board: Boards | None = None
 ) -> Iterator[tuple[int, Record, Trajectory]]:
     """Yield the games of a file, each verified as it is read: its line from 1, and what was played.
 
-    Arguments and errors as for `load`, `records_of` for what is held of the file.
+    Arguments and errors as for `load`, `read_unverified` for what is held of the file.
     """
     loaded = None if board is None else BoardPool.load(board)
-    for number, record in records_of(path):
+    for number, record in read_unverified(path):
         try:
             played = replay(record, loaded)
-            check_luck(record, played)
+            check_outcomes_of_seed(record, played)
         except RecordError as error:
             raise RecordError(f"{path}, line {number}: {error}") from None
         yield number, record, played
@@ -181,7 +181,7 @@ def read_each(
 def read_line(line: str, board: Boards | None = None) -> Record:
     """Read and verify one line of a record file; arguments and errors as for `load`."""
     record = Record.from_json(line)
-    check_luck(record, replay(record, board))
+    check_outcomes_of_seed(record, replay(record, board))
     return record
 
 
@@ -197,7 +197,7 @@ def replay(record: Record, board: Boards | None = None) -> Trajectory:
     """
     loaded, start = _beginning(record, board)
     try:
-        played = of_events(loaded, record.events, start)
+        played = replay_labels(loaded, record.events, start)
     except IllegalMove as error:
         raise RecordError(str(error)) from None
     for key, value in _result(record, played).items():
@@ -224,7 +224,7 @@ def _result(record: Record, played: Trajectory) -> dict[str, Any]:
     return result | {"winner": 1 - seat, "end": FORFEIT}
 
 
-def check_luck(record: Record, played: Trajectory) -> None:
+def check_outcomes_of_seed(record: Record, played: Trajectory) -> None:
     """Check that the seed of a record, if it tells one, gives its outcomes of chance.
 
     Args:
@@ -238,7 +238,7 @@ def check_luck(record: Record, played: Trajectory) -> None:
         return
     actions = np.array([[IDS[event] for event in record.events if event in IDS]], np.int8)
     seeds = np.array([record.seed], np.int64)
-    given = of_moves(played.board, seeds, actions, played.states[:1]).labels()
+    given = replay_actions(played.board, seeds, actions, played.states[:1]).labels()
     for number, (event, other) in enumerate(zip(record.events, given, strict=False), start=1):
         if event != other:
             raise RecordError(

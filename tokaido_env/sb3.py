@@ -23,7 +23,7 @@ from tokaido_env.batch_validation import checked_games
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.arguments import as_integer, check_choice, check_seed, repr_short
 from tokaido_env.core.observation import OBSERVATION_DTYPES
-from tokaido_env.single_agent import Ended, Opponents, Seating, SingleAgentBatch
+from tokaido_env.single_agent import EndedGames, Opponents, Seating, SingleAgentBatch
 from tokaido_env.spaces import action_space, observation_space
 
 
@@ -93,9 +93,9 @@ class TokaidoVecEnv(VecEnv):
         """Return the learner's legal actions: bool (n, N_ACTIONS)."""
         return self.games.masks()
 
-    def assign(self, opponents: Opponents, indices: Any = None) -> None:
+    def set_opponents(self, opponents: Opponents, indices: Any = None) -> None:
         """Let some games (all by default) meet other opponents, handed out in turn."""
-        self.games.assign(opponents, self._games(indices))
+        self.games.set_opponents(opponents, self._games(indices))
 
     def step_async(self, actions: npt.NDArray[np.int64]) -> None:
         """Take the learner's actions, integers (n,)."""
@@ -122,7 +122,7 @@ class TokaidoVecEnv(VecEnv):
         """Go back to a snapshot of an environment of the same size and boards."""
         self.games.restore(snapshot)
 
-    def _final(self, ended: Ended, j: int, game: int) -> dict[str, Any]:
+    def _final(self, ended: EndedGames, j: int, game: int) -> dict[str, Any]:
         elapsed = round(time.time() - self._began, 6)
         result = float(self.games.reward[game])
         return {
@@ -159,7 +159,7 @@ class TokaidoVecEnv(VecEnv):
         """Set "opponent" of some games, or an attribute of this environment."""
         _check_name("attr_name", attr_name)
         if attr_name == "opponent":
-            self.assign(value, indices)
+            self.set_opponents(value, indices)
         elif attr_name == "seat":
             raise AttributeError("set_attr: seats follow from the `seat` that this was made with")
         else:

@@ -31,7 +31,7 @@ from tokaido_env.core.arguments import check_choice
 from tokaido_env.core.bots import NO_BOT
 from tokaido_env.core.rng import seats_of_seeds
 from tokaido_env.core.state import NO_PLAYER
-from tokaido_env.observers import Observation
+from tokaido_env.observers import ObservationFormat
 
 Seating = Literal[0, 1, "alternate", "random"]
 SEATS: tuple[Seating, ...] = (0, 1, "alternate", "random")
@@ -39,7 +39,7 @@ LOSS = -1.0
 Opponents = str | Agent | Sequence[str | Agent]
 
 
-class Ended(NamedTuple):
+class EndedGames(NamedTuple):
     """The games that ended in a step, k of them.
 
     Attributes:
@@ -87,7 +87,7 @@ class SingleAgentBatch:
         seat: Seating = "alternate",
         board: Boards = "shikoku",
         reward: Literal["win", "margin"] = "win",
-        observation: Observation = "float32",
+        observation: ObservationFormat = "float32",
         see_board: bool = False,
         autoreset: bool = True,
         illegal: Literal["raise", "terminate"] = "raise",
@@ -114,7 +114,7 @@ class SingleAgentBatch:
         self._autoreset = autoreset
         self._forgiving = illegal == "terminate"
         self._agents: list[Agent] = []  # whom each game meets
-        self.assign(opponents)
+        self.set_opponents(opponents)
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -124,7 +124,7 @@ class SingleAgentBatch:
         """Whom each game meets: the objects that were given, agents in the place of specs."""
         return [each.player if isinstance(each, AgentAdapter) else each for each in self._agents]
 
-    def assign(self, opponents: Opponents, games: Games | None = None) -> None:
+    def set_opponents(self, opponents: Opponents, games: Games | None = None) -> None:
         """Let some games (all by default) meet others from the learner's next decision on.
 
         Args:
@@ -165,7 +165,7 @@ class SingleAgentBatch:
             self._end(chosen[self.batch.over[chosen]])
         self._clear()
 
-    def step(self, actions: npt.ArrayLike) -> Ended:
+    def step(self, actions: npt.ArrayLike) -> EndedGames:
         """Play the learner's decisions and the opponents' answers; return what ended.
 
         Args:
@@ -180,10 +180,10 @@ class SingleAgentBatch:
             raise RuntimeError(f"game {game} has ended or not begun: reset it before a step")
         batch = self.batch
         moves = checked_moves(actions, len(self))
-        wrong = batch.illegal(self._all, moves)
+        wrong = batch.find_illegal(self._all, moves)
         lost = self._all[wrong]
         if len(lost) and not self._forgiving:
-            batch.refuse(lost, moves[lost])
+            batch.raise_illegal(lost, moves[lost])
         played = self._all[~wrong] if len(lost) else self._all
         with self._all_or_nothing():
             batch.advance(played, moves[played], check=False)
@@ -260,7 +260,7 @@ class SingleAgentBatch:
             raise
 
     def _begin(self, games: Games, seed: Seeds, positions: Positions | None) -> None:
-        self.batch.place(games, seed, positions)
+        self.batch.initialize(games, seed, positions)
         info = self.batch.episode_info
         if self._seating == "alternate":
             self.seats[games] = (games + info["episode"][games]) % 2
@@ -274,12 +274,12 @@ class SingleAgentBatch:
         self.done[games] = False
         self.player[games] = NO_PLAYER
         self._seat_bots(games)
-        self.batch.settle(games)
+        self.batch.advance_to_decision(games)
 
     def _seat_bots(self, games: Games) -> None:
         bots = np.full((len(games), 2), NO_BOT, np.int8)
         bots[np.arange(len(games)), 1 - self.seats[games]] = self._bots[games]
-        self.batch.seat_bots(games, bots)
+        self.batch.set_bots(games, bots)
 
     def _regroup(self) -> None:
         """Note which games each opponent outside the kernel meets."""
@@ -310,7 +310,7 @@ class SingleAgentBatch:
                 if len(theirs):
                     batch.decide(agent, theirs)
 
-    def _end(self, games: Games) -> Ended:
+    def _end(self, games: Games) -> EndedGames:
         """Note how games ended; play their next episodes up to the learner, or let them wait."""
         if not len(games):
             return self._none_ended
@@ -323,14 +323,14 @@ class SingleAgentBatch:
         return ended
 
     @cached_property
-    def _none_ended(self) -> Ended:
+    def _none_ended(self) -> EndedGames:
         return self._note_end(self._all[:0])
 
-    def _note_end(self, games: Games) -> Ended:
+    def _note_end(self, games: Games) -> EndedGames:
         info, seats = self.batch.episode_info, self.seats[games]
         self.reward[games] = info["reward"][games, seats]
         self.terminated[games] = info["terminated"][games]
         self.truncated[games] = info["truncated"][games]
         last = self.batch.observe(games, seats)
         told = info["seed"][games], self.board_names(games), self._lengths[games]
-        return Ended(games, last, seats, *told)
+        return EndedGames(games, last, seats, *told)

@@ -13,7 +13,7 @@ from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.board_features import BOARD_SCALES
 from tokaido_env.core.entities import ENTITY_SHAPES
 from tokaido_env.core.observation import SCALES
-from tokaido_env.observers import ENTITIES, Observation, check_observation
+from tokaido_env.observers import ENTITIES, ObservationFormat, check_observation
 
 
 def action_space() -> spaces.Discrete:
@@ -34,7 +34,7 @@ def options_of(options: object) -> Mapping[str, Any]:
 
 
 def observation_space(
-    observation: Observation = "float32", see_board: bool = False
+    observation: ObservationFormat = "float32", see_board: bool = False
 ) -> spaces.Space[Any]:
     """Return the space of observations: vectors, "float32" or "uint8", or arrays of "entities".
 

@@ -90,7 +90,7 @@ class TextFormat:
                 raise ValueError(f"{name}: expected an integer from 0, got {getattr(self, name)!r}")
 
 
-class Parsed(NamedTuple):
+class ParsedAnswer(NamedTuple):
     """What an answer was understood as: a legal label, or None and what was wrong; what it said."""
 
     label: str | None
@@ -104,7 +104,7 @@ class Exchange(NamedTuple):
     seat: int
     event: int
     answer: str
-    parsed: Parsed
+    parsed: ParsedAnswer
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class TextPlayer:
         return f"{self.name}:legal={self.form.legal}"
 
 
-def prompt_of(game: Game, form: TextFormat | None = None, error: str = "") -> str:
+def make_prompt(game: Game, form: TextFormat | None = None, error: str = "") -> str:
     """Return what to ask who decides.
 
     Args:
@@ -174,7 +174,7 @@ def prompt_of(game: Game, form: TextFormat | None = None, error: str = "") -> st
         raise ValueError(f"game: expected one at a decision, it is at {game.phase.name}")
     parts = [RULES] if form.rules else []
     parts.append(str(game))
-    if told := history_of(game, form.history):
+    if told := history_lines(game, form.history):
         parts.append("What has happened last:\n" + "\n".join(f"- {one}" for one in told))
     parts.append(f"You are {SEATS[game.player]}. {_ASKS[game.phase]}")
     if form.legal == "listed":
@@ -184,7 +184,7 @@ def prompt_of(game: Game, form: TextFormat | None = None, error: str = "") -> st
     return "\n\n".join([*parts, _FORM])
 
 
-def history_of(game: Game, most: int) -> list[str]:
+def history_lines(game: Game, most: int) -> list[str]:
     """Return the last events in words, at most so many, the last last."""
     if not most:
         return []
@@ -195,7 +195,7 @@ def history_of(game: Game, most: int) -> list[str]:
     return [one.sentence for one in happened_between(scenes, played.labels()[-most:])]
 
 
-def parse(answer: object, legal: Sequence[str]) -> Parsed:
+def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:
     """Read an answer: the label in its last block of JSON, matched with the legal ones.
 
     The last block that is an object with a text under "action" counts, whatever stands around it.
@@ -207,24 +207,24 @@ def parse(answer: object, legal: Sequence[str]) -> Parsed:
         legal: labels of the legal actions.
     """
     if not isinstance(answer, str):
-        return Parsed(None, f"expected text, got {type(answer).__name__}")
+        return ParsedAnswer(None, f"expected text, got {type(answer).__name__}")
     said = _last_action(answer[-_MOST_READ:])
     if said is None:
-        return Parsed(None, 'expected a block of JSON, {"action": "LABEL"}, and found none')
+        return ParsedAnswer(None, 'expected a block of JSON, {"action": "LABEL"}, and found none')
     plain = {_plain(label): label for label in legal}
     key = _plain(said)
     begin = [label for name, label in plain.items() if key and name.startswith(key)]
     if key in plain or len(begin) == 1:
-        return Parsed(plain.get(key, begin[0]), said=said)
+        return ParsedAnswer(plain.get(key, begin[0]), said=said)
     why = "begins several legal labels" if begin else "is no legal action"
-    return Parsed(None, f"{str_short(said, 60)} {why}", said)
+    return ParsedAnswer(None, f"{str_short(said, 60)} {why}", said)
 
 
 class TextError(ValueError):
     """A player by text has not decided: the message says how its last answer was wrong."""
 
 
-def ask(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str:
+def ask_player(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str:
     """Return the label that a player by text decides on.
 
     Args:
@@ -237,8 +237,8 @@ def ask(player: TextPlayer, game: Game, exchanges: list[Exchange]) -> str:
     """
     error, seat = "", game.player or 0
     for _ in range(player.form.retries + 1):
-        answer = player.respond(prompt_of(game, player.form, error))
-        parsed = parse(answer, game.legal_labels())
+        answer = player.respond(make_prompt(game, player.form, error))
+        parsed = parse_answer(answer, game.legal_labels())
         kept = answer[-_KEPT:] if isinstance(answer, str) else ""
         exchanges.append(Exchange(seat, len(game.events()), kept, parsed))
         if parsed.label is not None:
@@ -271,7 +271,7 @@ def play_by_text(
             game.play(legal[0])
         elif isinstance(player, TextPlayer):
             try:
-                game.play(ask(player, game, exchanges))
+                game.play(ask_player(player, game, exchanges))
             except TextError as error:
                 why = str_short(str(error), MOST_DETAIL - 40)[:MOST_DETAIL]
                 lost = Forfeit(game.player, "illegal", why)
@@ -322,7 +322,7 @@ class TextAgent(Agent):
         if board is None:
             raise AgentError(f"agent {self.spec!r}: unknown board: call prepare([board]) first")
         game = Game.from_dict(to_dict(board, state), board=board, seed=0)
-        return IDS[ask(self.player, game, [])]
+        return IDS[ask_player(self.player, game, [])]
 
 
 def _last_action(text: str) -> str | None:

@@ -12,7 +12,7 @@
 |---|---|
 | players | 0 and 1; the same may act several times in a row |
 | observation | at first the rules; at each decision the position, what is asked and what is legal |
-| action | text; what counts is its last block of JSON, as `tokaido_env.text.parse` reads it |
+| action | text ending in a block of JSON, as `tokaido_env.text.parse_answer` reads it |
 | refused | told with the reason, tried again `retries` times, then lost |
 | rewards | 1 to the winner, -1 to the other, 0 to both if shared or at the cap (R10.1) |
 
@@ -42,7 +42,7 @@ except ModuleNotFoundError as error:
 
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.game import Game
-from tokaido_env.text import RULES, TextFormat, history_of, parse, prompt_of
+from tokaido_env.text import RULES, TextFormat, history_lines, make_prompt, parse_answer
 
 NAME = "TokaidoDuo-v0"
 PLAYERS = 2
@@ -92,7 +92,7 @@ class TokaidoDuoTextEnv(textarena.Env):
         said = action if isinstance(action, str) else ""
         player = self.state.current_player_id
         self.state.add_observation(said, ObservationType.PLAYER_ACTION, from_id=player)
-        parsed = parse(action, game.legal_labels())
+        parsed = parse_answer(action, game.legal_labels())
         if parsed.label is None:
             self.state.set_invalid_move(f"{parsed.error}.")
             if not self.state.done:
@@ -114,7 +114,7 @@ class TokaidoDuoTextEnv(textarena.Env):
         game = self._playing()
         while game.player is not None and len(game.legal_actions()) == 1:
             game.play(game.legal_actions()[0])
-        for line in history_of(game, len(game.events()) - since):
+        for line in history_lines(game, len(game.events()) - since):
             self.state.add_observation(line, ObservationType.GAME_ACTION_DESCRIPTION)
         if game.player is not None:
             self.state.manually_set_current_player_id(game.player)
@@ -130,7 +130,7 @@ class TokaidoDuoTextEnv(textarena.Env):
     def _ask(self, error: str = "") -> None:
         form = replace(self.form, rules=False, history=0)
         game = self._playing()
-        message = prompt_of(game, form, error)
+        message = make_prompt(game, form, error)
         self.state.add_observation(message, ObservationType.GAME_BOARD, to_id=game.player)
 
     def _prompt(self, player_id: int, game_state: dict[str, Any]) -> str:

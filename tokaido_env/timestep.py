@@ -1,4 +1,4 @@
-"""What a step of a `Batch` tells."""
+"""`TimeStep`: the result of a step of a `Batch`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ import numpy.typing as npt
 
 
 class TimeStep(NamedTuple):
-    """What a step tells of each of n games; with autoreset, of a finished game its successor.
+    """The result of a step of n games.
+
+    With autoreset, a finished game's entries describe the first decision of its next episode,
+    while `reward`, `terminated`, `truncated`, `player` and `next_player` describe the end.
 
     Attributes:
-        observation: float32 or uint8 (n, N_FEATURES), as the mover sees it (player_0 where nobody
-            is to decide), with `see_board` N_BOARD_FEATURES more; of entities a dict of float32
-            arrays (n, *ENTITY_SHAPES[name]); None if not asked for.
-        mask: int8 (n, N_ACTIONS), 1 = legal; zeros where nobody is to decide.
-        legal: uint64 (n,), the same as bits.
-        mover: int8 (n,), whose decision it is now, -1 at chance and in games that are over.
-        reward: float32 (n, 2), of the step, by seat.
-        terminated: bool (n,), the step has ended the game by a trigger (R9.1).
-        truncated: bool (n,), the step has reached the cap on rounds (R10.1).
-        player: int8 (n,), who decided in the step; -1 if it was chance or a reset, or if an
-            illegal move was ignored.
-        next_player: int8 (n,), who decides next in the same game, -1 at its end and at chance: a
-            value estimate keeps its sign if it is `player` again, and flips if not.
+        observation: float32 or uint8 (n, N_FEATURES), N_BOARD_FEATURES wider with `see_board`,
+            from the mover's view (player_0's at chance and at the end). With "entities" a dict of
+            float32 arrays (n, *ENTITY_SHAPES[name]); None if the batch has no observation.
+        mask: int8 (n, N_ACTIONS), 1 = legal; zeros at chance and at the end.
+        legal: uint64 (n,), the legal actions as bits.
+        mover: int8 (n,), the player to decide; -1 at chance and at the end.
+        reward: float32 (n, 2), the reward of each seat for this step.
+        terminated: bool (n,), whether a trigger ended the game in this step (R9.1).
+        truncated: bool (n,), whether the game reached the cap on rounds in this step (R10.1).
+        player: int8 (n,), the player who decided in this step; -1 for chance, a reset or an
+            ignored illegal move.
+        next_player: int8 (n,), the next player to decide in the same episode; -1 at its end and at
+            chance. A value estimate keeps its sign if this is `player`, and changes it otherwise.
     """
 
     observation: Any
@@ -38,14 +41,14 @@ class TimeStep(NamedTuple):
     next_player: npt.NDArray[np.int8]
 
 
-def copied_turn(live: TimeStep, observation: Any) -> TimeStep:
-    """Return a turn with this observation and copies of all else."""
+def copy_timestep(live: TimeStep, observation: Any) -> TimeStep:
+    """Return a time step with this observation and copies of all other arrays."""
     others: tuple[npt.NDArray[Any], ...] = live[1:]
     return TimeStep._make((observation, *map(_copied, others)))
 
 
 def _copied(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a copy; rows are copied as one item each, faster than number by number."""
+    """Copy an array; a row is copied as one item, which is faster than number by number."""
     if array.ndim == 1:
         return array.copy()
     row = np.dtype((np.void, array.shape[1] * array.itemsize))

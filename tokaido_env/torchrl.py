@@ -42,7 +42,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.arguments import check_seed
-from tokaido_env.observers import row_width
+from tokaido_env.observers import observation_size
 from tokaido_env.timestep import TimeStep
 
 
@@ -73,7 +73,7 @@ class TokaidoDuoEnv(EnvBase):
         super().__init__(batch_size=[n])
         self.games = Batch(n, board, autoreset=False, reward=reward, see_board=see_board)
         self._base: int | None = None
-        width = row_width("float32", see_board)
+        width = observation_size("float32", see_board)
         self.observation_spec = Composite(
             observation=Bounded(0, 1, (n, width), dtype=torch.float32),
             action_mask=Binary(N_ACTIONS, (n, N_ACTIONS), dtype=torch.bool),
@@ -96,7 +96,7 @@ class TokaidoDuoEnv(EnvBase):
         self.games.begin(games, None if self._base is None else self._base + games)
         self._base = None
         nothing = np.zeros(len(self.games), np.bool_)
-        return self._told(self.games.turn(), nothing, nothing)
+        return self._told(self.games.timestep(), nothing, nothing)
 
     def _step(self, tensordict: TensorDictBase) -> TensorDict:
         turn = self.games.step(tensordict["action"].numpy())

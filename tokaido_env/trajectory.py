@@ -1,7 +1,7 @@
 """Played games as data: every state, event and legal set, one row each, game after game.
 
-    of_moves(board, seeds, actions)     many games, from their seeds and decisions
-    of_events(board, labels)            one game, from everything that happened in it
+    replay_actions(board, seeds, actions)   many games, from their seeds and decisions
+    replay_labels(board, labels)            one game, from everything that happened in it
 
 What else there is to know of a game is one more column over its rows: its luck, what an agent
 thought of each position, the words for each event.
@@ -43,8 +43,8 @@ from tokaido_env.core.rules import (
 )
 from tokaido_env.core.state import SETUP, STATE, copy_rows, initial_states as start_of
 
-PART = 512
-"""Games of `in_parts`: about 20 MB of rows."""
+GAMES_PER_CHUNK = 512
+"""Games of `replay_chunks`: about 20 MB of rows."""
 
 _ANYWHERE = 31  # the place of an event that is known by its id alone: where the game stands
 _USUAL_ROWS = 2  # for each decision: few games need more
@@ -131,7 +131,7 @@ def labels_of(board: Board, events: npt.NDArray[np.int16]) -> tuple[str, ...]:
     return tuple([labels[code] for code in events.tolist() if code >= 0])
 
 
-def of_moves(
+def replay_actions(
     board: Board, seeds: Seeds, actions: Actions, start: States | None = None
 ) -> Trajectory:
     """Play games through from their seeds and decisions; chance follows from the seeds.
@@ -148,22 +148,22 @@ def of_moves(
     return _played(board, start, np.ascontiguousarray(seeds), actions, int(room))
 
 
-def in_parts(
+def replay_chunks(
     boards: Board | BoardPool,
     seeds: Seeds,
     actions: Actions,
     which: npt.NDArray[np.int64] | None = None,
     *,
-    size: int = PART,
+    size: int = GAMES_PER_CHUNK,
 ) -> Iterator[tuple[npt.NDArray[np.int64], Trajectory]]:
-    """Yield games by the part, each as of `of_moves`, with the numbers of its games, int64 (k,).
+    """Yield games in chunks, each as of `replay_actions`, with its games' numbers, int64 (k,).
 
     All rows of a large match would not fit into memory. The games of a part are of one board.
 
     Args:
         boards: of the games.
         seeds: int64 (n,).
-        actions: int8 (n, longest), as for `of_moves`.
+        actions: int8 (n, longest), as for `replay_actions`.
         which: int64 (n,), the board of each game as an index into the pool; by default that of its
             seed.
         size: games of a part, at most.
@@ -174,10 +174,10 @@ def in_parts(
     for numbers in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
         for first in range(0, len(numbers), size):
             some = numbers[first : first + size]
-            yield some, of_moves(pool[int(which[some[0]])], seeds[some], actions[some])
+            yield some, replay_actions(pool[int(which[some[0]])], seeds[some], actions[some])
 
 
-def of_events(board: Board, events: Sequence[str], start: States | None = None) -> Trajectory:
+def replay_labels(board: Board, events: Sequence[str], start: States | None = None) -> Trajectory:
     """Play one game through from the labels of all that happened in it, outcomes of chance too.
 
     Args:
@@ -199,7 +199,7 @@ def of_events(board: Board, events: Sequence[str], start: States | None = None) 
     return played
 
 
-def of_ids(board: Board, ids: npt.NDArray[np.uint8], start: States) -> Trajectory:
+def replay_ids(board: Board, ids: npt.NDArray[np.uint8], start: States) -> Trajectory:
     """Play one game through from the ids of all its events, as `Game` keeps them.
 
     Args:

@@ -136,7 +136,7 @@ def test_games_on_several_boards_at_once(tmp_path: Path) -> None:
     games = np.arange(4)
     actions = agent.act(batch.boards_of(games), batch.states, batch.legal, batch.keys(games))
     assert [game.board.max_rounds for game in watch.games] == [200, 7, 200, 7]
-    assert not batch.illegal(games, actions).any()
+    assert not batch.find_illegal(games, actions).any()
 
 
 def test_parameters_are_literals_or_text() -> None:

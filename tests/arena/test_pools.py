@@ -28,7 +28,7 @@ from tokaido_env.arena.tournament import MatchState, play_match, play_remaining
 from tokaido_env.boards.board_pool import BoardPool
 from tokaido_env.core.rng import arena_seed
 from tokaido_env.record import RecordError, load
-from tokaido_env.trajectory import in_parts, of_moves
+from tokaido_env.trajectory import replay_actions, replay_chunks
 
 SPEC = "family:test/5"
 POOL = BoardPool.load(SPEC)
@@ -114,14 +114,14 @@ def test_boards_that_are_not_drawn_are_refused() -> None:
 def test_parts_are_of_one_board_each(whole: MatchState) -> None:
     seeds, which = whole.games["seed"], whole.games["board"]
     found = []
-    for some, part in in_parts(POOL, seeds, whole.actions, size=3):
+    for some, part in replay_chunks(POOL, seeds, whole.actions, size=3):
         assert len(some) == len(part) <= 3
         assert {POOL[int(which[i])].name for i in some} == {part.board.name}
-        alone = of_moves(part.board, seeds[some], whole.actions[some])
+        alone = replay_actions(part.board, seeds[some], whole.actions[some])
         assert part.states.tobytes() == alone.states.tobytes()
         found += some.tolist()
     assert sorted(found) == list(range(40))
-    assert list(in_parts(POOL, seeds[:0], whole.actions[:0])) == []
+    assert list(replay_chunks(POOL, seeds[:0], whole.actions[:0])) == []
 
 
 # Records

@@ -33,7 +33,7 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.serialization import result_of
 from tokaido_env.record import Forfeit, Record, RecordError, load, replay
-from tokaido_env.trajectory import of_events
+from tokaido_env.trajectory import replay_labels
 
 BOARD = Board.load()
 LIMITS = Limits(seconds=5.0, memory=256)
@@ -321,7 +321,7 @@ def test_an_unfinished_game_is_no_game_of_a_match(forfeited: Path, tmp_path: Pat
     game = load(forfeited)[0]
     made = [event for event in game.events if event in IDS]
     cut = game.events[: game.events.index(made[20], 60)]
-    played_on = of_events(BOARD, cut)
+    played_on = replay_labels(BOARD, cut)
     unfinished = replace(game, events=cut, **result_of(BOARD.record, played_on.ends))
     path = tmp_path / "cut.jsonl"
     path.write_text(unfinished.to_json() + "\n", encoding="utf-8")

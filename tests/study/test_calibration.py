@@ -32,7 +32,7 @@ from tokaido_env.study.calibration import (
     events_of,
     figures,
 )
-from tokaido_env.trajectory import of_moves
+from tokaido_env.trajectory import replay_actions
 
 BOARD = Board.load()
 
@@ -178,7 +178,7 @@ def test_what_a_steady_agent_expects_is_held_against_its_games() -> None:
 def test_chance_is_what_comes_between_decisions() -> None:
     seeds = np.arange(6)
     played, actions = play_selfplay(make("greedy"), BOARD, seeds)
-    part = of_moves(BOARD, seeds, actions)
+    part = replay_actions(BOARD, seeds, actions)
     begins, ends = events_of(part, 5)
     assert (part.games[begins] == part.games[ends]).all()
     assert part.games[begins].max() == 4
@@ -207,7 +207,7 @@ def mean_after(state: Any, worth: Any) -> float:
         return float(batch.rewards(np.arange(1))[0, 0])
     if batch.legal[0]:
         return float(worth(batch.states)[0])
-    weights = batch.weights()[0]
+    weights = batch.outcome_weights()[0]
     assert len(weights) == MAX_OUTCOMES
     total = 0.0
     for outcome in np.flatnonzero(weights).tolist():
@@ -221,7 +221,7 @@ def test_what_chance_might_have_brought_has_its_odds() -> None:
     """The means of many draws, against the exact ones; and luck as the sum of the surprises."""
     agent, seeds = Steady(coins), np.arange(2)
     games, actions = play_selfplay(make("greedy"), BOARD, seeds)
-    part = of_moves(BOARD, seeds, actions)
+    part = replay_actions(BOARD, seeds, actions)
     begins, _ = events_of(part, 2)
     kinds = part.states["phase"][begins]
     some = np.concatenate([begins[kinds == kind][:3] for kind in np.unique(kinds)])

@@ -17,7 +17,7 @@ from tokaido_env.arena.tournament import play_match
 from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.state import CHANCE_PHASES, OVER
 from tokaido_env.study.review import MARKS, Review, review
-from tokaido_env.trajectory import Trajectory, of_events, of_moves
+from tokaido_env.trajectory import Trajectory, replay_actions, replay_labels
 
 CHAMPION = make("champion")
 
@@ -51,7 +51,10 @@ def played_match(a: str, b: str, pairs: int) -> list[tuple[Trajectory, int]]:
     actions = match.actions.reshape(len(games), -1)
     board = Game().board
     return [
-        (of_moves(board, games["seed"][i : i + 1], actions[i : i + 1]), int(games["seat_of_a"][i]))
+        (
+            replay_actions(board, games["seed"][i : i + 1], actions[i : i + 1]),
+            int(games["seat_of_a"][i]),
+        )
         for i in range(len(games))
     ]
 
@@ -73,7 +76,7 @@ def test_a_loss_is_that_of_solved_positions() -> None:
         worth = solve(position)
         sign = 1 - 2 * (position.player or 0)
         worst = min(worth, key=lambda action: sign * worth[action])
-        played = of_events(position.board, [position.label(worst)], position.state)
+        played = replay_labels(position.board, [position.label(worst)], position.state)
         found = review(played, Solver(), Solver(), draws=16)
         (row,) = found.choices().tolist()
         truth = sign * (best(position, worth) - worth[worst]) / 2

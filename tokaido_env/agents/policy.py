@@ -39,7 +39,7 @@ from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text, repr_short, 
 from tokaido_env.core.board_features import BOARD_LAYOUT_HASH, N_BOARD_FEATURES
 from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import FILE, FOLDER, NOTHING, parse_json, standing, whole_file
+from tokaido_env.files import FILE, FOLDER, NOTHING, atomic_write, file_kind, parse_json
 
 FORMAT = "tokaido-duo-policy"
 VERSION = 4
@@ -160,7 +160,7 @@ class Policy:
         tensors = {name: np.ascontiguousarray(tensor) for name, tensor in self.tensors.items()}
         header = _header(self.uses_board_features)
         header["training"] = json.dumps(self.training)
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             file.write(_with_sorted_header(save(tensors, header)))
 
     @classmethod
@@ -171,7 +171,7 @@ class Policy:
             PolicyError: if the file is none, is broken, or was made for other inputs or rules.
         """
         path = Path(path)
-        if standing(path) == FOLDER:
+        if file_kind(path) == FOLDER:
             path = path / "best"
         where = str_short(path, MAX_PATH_CHARS)
         header, tensors = _read_file(path, where)
@@ -266,7 +266,7 @@ def _read_file(path: Path, where: str) -> tuple[dict[str, str], dict[str, Floats
         from safetensors import SafetensorError, safe_open
     except ModuleNotFoundError as error:
         raise PolicyError(str(extra_error("policies need", error.name, "policies"))) from None
-    found = standing(path)
+    found = file_kind(path)
     if found == NOTHING:
         raise PolicyError(f"{where}: no such policy file")
     if found != FILE:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tokaido_env.agent import Agent, AgentError
 from tokaido_env.agents.policy import quote_path
 from tokaido_env.core.arguments import MAX_NAME_CHARS, escape_text, repr_short
-from tokaido_env.files import FOLDER, standing
+from tokaido_env.files import FOLDER, file_kind
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ def check_spec_in_file(spec: str, where: str, folder: Path, named: Container[str
 
 def _lies_in(path: Path, folder: Path) -> bool:
     """Return whether a file, or the best policy of a run, is in a folder, links followed."""
-    files = [path, path / "best"] if standing(path) == FOLDER else [path]
+    files = [path, path / "best"] if file_kind(path) == FOLDER else [path]
     try:
         return all(file.resolve().is_relative_to(folder.resolve()) for file in files)
     except (ValueError, RuntimeError):  # no path at all; links that lead to each other

@@ -25,7 +25,7 @@ from tokaido_env.core.bitmask import actions_of
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.threads import single_thread
 from tokaido_env.record import MOST_DETAIL, REASONS, Forfeit
-from tokaido_env.trajectory import in_parts
+from tokaido_env.trajectory import replay_chunks
 
 Numbers = npt.NDArray[np.int64]
 Forfeits = dict[int, Forfeit]
@@ -241,7 +241,7 @@ class _Table:
         game.
         """
         events = np.full((len(games), 0), NO_ACTION, np.int16)
-        for some, played in in_parts(self.batch.pool, games["seed"], actions, which):
+        for some, played in replay_chunks(self.batch.pool, games["seed"], actions, which):
             found = played.events_by_game
             events = pad_columns(events, found.shape[1])
             events[some, : found.shape[1]] = found
@@ -298,7 +298,7 @@ def _question(batch: Batch, games: Numbers) -> ActArguments:
 def _illegal_among(batch: Batch, games: Numbers, moves: Numbers) -> Numbers:
     """Return the places of the moves that are not on offer."""
     with single_thread():
-        return np.flatnonzero(batch.illegal(games, moves))
+        return np.flatnonzero(batch.find_illegal(games, moves))
 
 
 def _failure(

@@ -122,7 +122,7 @@ class Generalisation(Struct, frozen=True):
             ResultsError: naming the file and the place in it.
         """
         source = Source.json(path, "results", ResultsError)
-        source.check_known("measure anew", version=VERSION)
+        source.check_versions("measure anew", version=VERSION)
         return source.decode(cls)
 
     @property

@@ -192,7 +192,7 @@ class Ladder:
         """
         source = Source.json(path, "ladder", LadderError)
         remedy = "make it anew, or use the version that made it"
-        source.check_known(remedy, version=VERSION, rules=RULES_VERSION)
+        source.check_versions(remedy, version=VERSION, rules=RULES_VERSION)
         held = source.decode(_LadderFile)
         _check(source, held)
         if board is not None and board.name != held.board and not exactly:

@@ -26,9 +26,9 @@ from tokaido_env.boards.reader import BoardError
 from tokaido_env.core.actions import IDS
 from tokaido_env.core.arguments import escape_text, repr_short
 from tokaido_env.core.state import ENDS
-from tokaido_env.files import lock, naming, sync, sync_folder, whole_file
+from tokaido_env.files import atomic_write, flush_folder, flush_to_disk, lock, name_path_in_errors
 from tokaido_env.record import FORFEIT, FORMAT, Record, RecordError, replay
-from tokaido_env.trajectory import in_parts, labels_of
+from tokaido_env.trajectory import labels_of, replay_chunks
 
 HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
 
@@ -82,7 +82,7 @@ class RecordFile:
         self.dropped_bytes = len(rest)
         path.touch()
         self._write(b"")
-        sync_folder(path.resolve().parent)
+        flush_folder(path.resolve().parent)
 
     def append(self, match_state: MatchState, finished: FinishedGames) -> None:
         """Write finished games of a match and see them on the disk."""
@@ -101,7 +101,7 @@ class RecordFile:
         lines = self._lines[there]
         if (np.diff(lines[:, 0]) > 0).all():
             return
-        with whole_file(self._path.resolve()) as new, self._path.open("rb") as old:
+        with atomic_write(self._path.resolve()) as new, self._path.open("rb") as old:
             for begin, end in lines.tolist():
                 old.seek(begin)
                 new.write(old.read(end - begin))
@@ -125,11 +125,11 @@ class RecordFile:
 
     def _write(self, lines: bytes) -> None:
         """Write after the last whole line, whatever an interrupted write has left there."""
-        with naming(self._path), self._path.open("r+b") as file:
+        with name_path_in_errors(self._path), self._path.open("r+b") as file:
             file.seek(self._size)
             file.truncate()
             file.write(lines)
-            sync(file)
+            flush_to_disk(file)
 
 
 def read_records(path: Path, match_states: Sequence[MatchState]) -> int:
@@ -165,7 +165,7 @@ def _replayed(
 ) -> tuple[npt.NDArray[np.void], list[tuple[str, ...]]]:
     """Return what happened in some games of a match, `GAME` (k,), and their events by label."""
     games, events = match_state.games[numbers], [tuple[str, ...]()] * len(numbers)
-    for some, played in in_parts(match_state.pool, games["seed"], actions, games["board"]):
+    for some, played in replay_chunks(match_state.pool, games["seed"], actions, games["board"]):
         store_played(games, some, played)
         if match_state.with_luck:
             store_luck(games, some, played)

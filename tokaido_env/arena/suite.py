@@ -103,7 +103,7 @@ class Suite(Struct, frozen=True):
         path = SUITE if path is None else path
         source = Source.json(path, "suite", SubmissionError)
         remedy = "use the version of the package that it was made with"
-        source.check_known(remedy, version=VERSION, rules=RULES_VERSION, link=PROBIT)
+        source.check_versions(remedy, version=VERSION, rules=RULES_VERSION, link=PROBIT)
         told = source.data.pop("hash", None)
         suite = source.decode(cls)
         source.expect(told == suite.hash, "hash", f"{suite.hash} of what it holds", told)
@@ -290,7 +290,7 @@ class Submission(SuiteResult, frozen=True):
         """
         source = Source.json(path, "submission", SubmissionError)
         remedy = f"expected a submission to {escape_text(suite.name)}"
-        source.check_known(remedy, version=VERSION, suite=suite.name, hash=suite.hash)
+        source.check_versions(remedy, version=VERSION, suite=suite.name, hash=suite.hash)
         return source.decode(cls)
 
 

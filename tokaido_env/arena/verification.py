@@ -19,7 +19,7 @@ from tokaido_env.batch import Batch
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.arguments import MAX_PATH_CHARS, repr_short, str_short
 from tokaido_env.core.state import copy_rows
-from tokaido_env.files import FILE, NOTHING, standing
+from tokaido_env.files import FILE, NOTHING, file_kind
 
 SHARE = 0.05  # of the games, in which opponents are asked again
 REPEATS = 5
@@ -103,8 +103,8 @@ def _replayed(path: Path, match_states: Sequence[MatchState]) -> int:
     """Fill all games of a record file into the match_states; refuse one that lacks games."""
     where = str_short(path, MAX_PATH_CHARS)
     try:
-        if standing(path) not in (FILE, NOTHING):
-            raise SubmissionError(f"{where}: records: expected a file, it is {standing(path)}")
+        if file_kind(path) not in (FILE, NOTHING):
+            raise SubmissionError(f"{where}: records: expected a file, it is {file_kind(path)}")
         games = read_records(path, match_states)
     except OSError as error:
         raise SubmissionError(f"{where}: records: cannot be read: {error.strerror}") from None

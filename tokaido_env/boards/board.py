@@ -53,7 +53,7 @@ from tokaido_env.core.constants import (
     WARES,
 )
 from tokaido_env.core.state import BOARD
-from tokaido_env.files import FILE, standing, write_text
+from tokaido_env.files import FILE, file_kind, write_text
 
 BOARDS_FOLDER = Path(__file__).resolve().parent
 _KINDS = {**dict.fromkeys(COASTAL_TOWNS, COAST), **{kind: i for i, kind in enumerate(STATIONS)}}
@@ -109,7 +109,7 @@ class Board:
             path = BOARDS_FOLDER / f"{board}.toml"
             if str(board) not in built_in_boards():
                 raise BoardError(f"{_unknown(str(board))}, or a path to a .toml")
-        if standing(path) != FILE:
+        if file_kind(path) != FILE:
             raise BoardError(f"{str_short(path, MAX_PATH_CHARS)}: no such board file")
         stat = path.stat()
         return _load_file(path, stat.st_mtime_ns, stat.st_size)

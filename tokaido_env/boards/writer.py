@@ -16,7 +16,7 @@ from tokaido_env.boards.procedural import is_family
 from tokaido_env.boards.reader import UNKNOWN, single_values
 from tokaido_env.core.arguments import MAX_PATH_CHARS, escape_text
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
-from tokaido_env.files import MOST_NESTED
+from tokaido_env.files import MAX_DEPTH
 
 
 def tables_of(fields: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -137,4 +137,4 @@ def _word(word: str) -> str:
     # JSON's words are TOML's, but for the one control character that JSON lets stand.
     text = json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
     # With so many dots it might be read as a key of too many parts.
-    return text.replace(".", "\\u002e") if text.count(".") >= MOST_NESTED else text
+    return text.replace(".", "\\u002e") if text.count(".") >= MAX_DEPTH else text

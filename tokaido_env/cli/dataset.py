@@ -66,9 +66,9 @@ from tokaido_env.core.actions import IDS, N_ACTIONS
 from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, quotients
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
-from tokaido_env.files import check_outputs, whole_file
+from tokaido_env.files import atomic_write, check_outputs
 from tokaido_env.observers import observe
-from tokaido_env.record import Record, read_each, records_of
+from tokaido_env.record import Record, read_unverified, read_verified
 from tokaido_env.trajectory import Trajectory
 
 FORMAT = "tokaido-duo-decisions"
@@ -166,7 +166,7 @@ def columns(dtype: Dtype) -> dict[str, Kind]:
 
 def read(path: Path, board: Boards | None = None, dtype: Dtype = "float32") -> Iterator[Played]:
     """Yield the decisions of each game of a record file, verified; see `export`."""
-    for number, record, played in read_each(path, board):
+    for number, record, played in read_verified(path, board):
         yield _decisions(number, record, played, dtype)
 
 
@@ -176,7 +176,7 @@ def count_decisions(path: Path) -> int:
     Raises:
         ValueError: if there is none.
     """
-    count = sum(sum(event in IDS for event in record.events) for _, record in records_of(path))
+    count = sum(sum(event in IDS for event in record.events) for _, record in read_unverified(path))
     if not count:
         raise ValueError(f"{path}: expected games with decisions, found none")
     return count
@@ -258,7 +258,7 @@ def _write_npz(
     """Write observations as they come and hold all else, a fraction of their size."""
     parts: list[Arrays] = []
     labels: dict[str, int] = {}
-    with whole_file(path) as file, npz_archive(file) as archive:
+    with atomic_write(path) as file, npz_archive(file) as archive:
         with npz_member(archive, "observations") as member:
             dtype = quotients(about["observation"]).dtype.str
             head = {"descr": dtype, "fortran_order": False, "shape": shape}

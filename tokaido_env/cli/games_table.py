@@ -35,7 +35,7 @@ from tokaido_env.cli.tabular_io import TEXT, check_format, table_file
 from tokaido_env.core.constants import TRIGGER_LEVELS
 from tokaido_env.core.rules import RULES_VERSION
 from tokaido_env.files import check_outputs
-from tokaido_env.record import Record, read_each
+from tokaido_env.record import Record, read_verified
 from tokaido_env.trajectory import Trajectory
 
 FORMAT = "tokaido-duo-games"
@@ -87,7 +87,7 @@ def export(records: str | Path, out: str | Path, board: Boards | None = None) ->
 
 def read(path: Path, board: Boards | None = None) -> Iterator[dict[str, Any]]:
     """Yield the row of each game of a record file, verified, by the names of the columns."""
-    for number, record, played in read_each(path, board):
+    for number, record, played in read_verified(path, board):
         yield _row(number, record, played)
 
 

@@ -35,7 +35,7 @@ from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import LAYOUT_HASH
 from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.record import records_of
+from tokaido_env.record import read_unverified
 
 if TYPE_CHECKING:
     from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -97,7 +97,7 @@ def _told_of(source: Path) -> tuple[list[str], list[str], int]:
     players: dict[str, None] = {}
     boards: dict[str, None] = {}
     games = 0
-    for _, record in records_of(source):
+    for _, record in read_unverified(source):
         players |= dict.fromkeys(record.players)
         boards[record.board] = None
         games += 1

@@ -23,7 +23,7 @@ from tokaido_env.cli.terminal import Terminal
 from tokaido_env.core.arguments import Chance
 from tokaido_env.core.optional_deps import extra_error
 from tokaido_env.files import check_outputs
-from tokaido_env.record import RecordError, records_of
+from tokaido_env.record import RecordError, read_unverified
 from tokaido_env.web.game_session import HUMAN, Session
 
 _NOTICE_AFTER = 3.0  # seconds
@@ -111,7 +111,7 @@ def _resumed(file: Path, options: argparse.Namespace) -> Session:
             raise RecordError(
                 f"--{name}: expected for a new game only, {file} has one: name another file"
             )
-    records = [record for _, record in records_of(file)]
+    records = [record for _, record in read_unverified(file)]
     if not records:
         raise RecordError(f"{file}: expected a game to resume, got none")
     *earlier, record = records  # earlier games may be on other boards

@@ -207,7 +207,7 @@ def _seconds(path: Path, chosen: Suite) -> float | None:
     if not timing.is_file():
         return None
     source = Source.json(timing, "times", SubmissionError)
-    source.check_known("expected a file of --timing", version=1, suite=chosen.hash)
+    source.check_versions("expected a file of --timing", version=1, suite=chosen.hash)
     return source.decode(Timing).seconds_a_move
 
 

@@ -153,7 +153,7 @@ def _result(record: Record) -> str:
         split = ", ".join(f"{key} {score[key]}" for key in ("faith", "commerce", "culture"))
         parts.append(f"player_{seat} {score['total']} ({split})")
     if record.forfeit is not None:
-        how = record.forfeit.told(("player_0", "player_1"))
+        how = record.forfeit.describe(("player_0", "player_1"))
         return f"ended in round {record.rounds}, {how}: {'; '.join(parts)}"
     won = "shared" if record.winner is None else f"won by player_{record.winner}"
     ends = {

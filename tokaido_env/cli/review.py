@@ -24,8 +24,8 @@ from tokaido_env.cli.review_columns import review_file
 from tokaido_env.cli.tabular_io import check_format
 from tokaido_env.core.actions import LABELS
 from tokaido_env.core.arguments import escape_text
-from tokaido_env.files import check_outputs, whole_file, write_text
-from tokaido_env.record import Record, RecordError, read_each
+from tokaido_env.files import atomic_write, check_outputs, write_text
+from tokaido_env.record import Record, RecordError, read_verified
 from tokaido_env.render.narration import shown_names
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.tables import Table, print_table
@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _count(options: argparse.Namespace, board: BoardPool | None) -> int:
     """Return how many games are asked for; all of the file are verified, none is kept."""
-    lines = sum(1 for _ in read_each(options.file, board))
+    lines = sum(1 for _ in read_verified(options.file, board))
     if options.html is not None and options.game is None:
         from tokaido_env.web.replay_page import check_number
 
@@ -135,7 +135,7 @@ def _review_all(
     begun: deque[tuple[int, Record]] = deque()
 
     def each() -> Iterator[Trajectory]:
-        for line, record, played in read_each(options.file, board):
+        for line, record, played in read_verified(options.file, board):
             if options.game in (None, line):
                 begun.append((line, record))
                 yield played
@@ -215,7 +215,7 @@ def _with_error(figure: Figure, form: str) -> str:
 @contextmanager
 def _json_file(path: Path) -> Iterator[Take]:
     """Give what takes the games of a JSON file, which is whole."""
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(f'{{"version": {VERSION}, "games": ['.encode())
         between = ""
 

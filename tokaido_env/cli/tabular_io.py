@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokaido_env.core.optional_deps import require_extra
-from tokaido_env.files import whole_file
+from tokaido_env.files import atomic_write
 
 SUFFIXES = (".parquet", ".npz")
 GROUP = 1 << 14  # rows of a parquet file that are held and written at once
@@ -69,7 +69,7 @@ def table_file(
         OSError: if the file cannot be written.
     """
     write = _npz if path.suffix == ".npz" else _parquet
-    with whole_file(path) as file, write(file, columns, json.dumps(about)) as add:
+    with atomic_write(path) as file, write(file, columns, json.dumps(about)) as add:
         yield add
 
 

@@ -88,8 +88,8 @@ def play_batch(games: int, observation: Any) -> None:
     batch.finish("greedy")
     explicit = Batch(games, chance="explicit", observation=None)
     explicit.reset(seed=0)
-    explicit.weights()
-    explicit.step(explicit.sample())
+    explicit.outcome_weights()
+    explicit.step(explicit.sample_outcomes())
 
 
 def ask(*specs: str) -> None:

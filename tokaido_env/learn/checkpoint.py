@@ -22,7 +22,15 @@ from safetensors.torch import load_file, save
 
 from tokaido_env.agents.policy import check_tensors
 from tokaido_env.core.arguments import escape_text, repr_short
-from tokaido_env.files import FOLDER, NOTHING, UNFINISHED, read_json, standing, sync, sync_folder
+from tokaido_env.files import (
+    FOLDER,
+    NOTHING,
+    TEMP_SUFFIX,
+    file_kind,
+    flush_folder,
+    flush_to_disk,
+    read_json,
+)
 from tokaido_env.learn.network import PolicyNetwork
 from tokaido_env.learn.safe_npz import check_file, read_arrays
 from tokaido_env.learn.settings_schema import RunError
@@ -76,14 +84,14 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         RunError: if it cannot be written; those before are as they were.
     """
     final = folder / "checkpoints" / f"{checkpoint.done:09d}"
-    unfinished = final.with_name(final.name + UNFINISHED)
+    unfinished = final.with_name(final.name + TEMP_SUFFIX)
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         unfinished.mkdir(parents=True)
-        sync_folder(folder)
+        flush_folder(folder)
         _write(unfinished, checkpoint)
         unfinished.replace(final)
-        sync_folder(final.parent)
+        flush_folder(final.parent)
     except OSError as error:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise RunError(
@@ -136,8 +144,8 @@ def check_links(folder: Path) -> None:
         if path.is_symlink():
             raise RunError(f"{path}: is a link: expected a part of the run itself")
     for path in parts:
-        if standing(path) not in (FOLDER, NOTHING):
-            raise RunError(f"{path}: expected a folder, it is {standing(path)}")
+        if file_kind(path) not in (FOLDER, NOTHING):
+            raise RunError(f"{path}: expected a folder, it is {file_kind(path)}")
 
 
 def _write(folder: Path, checkpoint: Checkpoint) -> None:
@@ -150,21 +158,21 @@ def _write(folder: Path, checkpoint: Checkpoint) -> None:
     _write_file(folder / _STATE, json.dumps(state, indent=1).encode())
     sums = "".join(_sum(folder / name) + "\n" for name in (_LEARNER, _OPTIMIZER, _GAMES, _STATE))
     _write_file(folder / _SUMS, sums.encode())
-    sync_folder(folder)
+    flush_folder(folder)
 
 
 def _write_file(path: Path, data: bytes) -> None:
     with path.open("wb") as file:
         file.write(data)
-        sync(file)
+        flush_to_disk(file)
 
 
 def _delete(path: Path) -> None:
     """Delete a checkpoint, its name first."""
-    unnamed = path.with_name(path.name + UNFINISHED)
+    unnamed = path.with_name(path.name + TEMP_SUFFIX)
     shutil.rmtree(unnamed, ignore_errors=True)
     path.replace(unnamed)
-    sync_folder(path.parent)
+    flush_folder(path.parent)
     shutil.rmtree(unnamed)
 
 

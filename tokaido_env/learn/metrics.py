@@ -12,7 +12,7 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from tokaido_env.core.arguments import repr_short
-from tokaido_env.files import naming, parse_json, read_text, sync, write_text
+from tokaido_env.files import flush_to_disk, name_path_in_errors, parse_json, read_text, write_text
 from tokaido_env.learn.settings_schema import RunError
 
 MOST_METRICS = 256 << 20  # bytes
@@ -36,17 +36,17 @@ class Logs:
         kept = [line for at, line in _lines(path, unit) if at <= done]
         write_text(path, "".join(line + "\n" for line in kept))
         self._file = path.open("ab", buffering=0)  # nothing waits to be written when this fails
-        with naming(self._tb):
+        with name_path_in_errors(self._tb):
             self._events = SummaryWriter(str(self._tb))
 
     def write(self, done: int, figures: Mapping[str, Any]) -> None:
         """Append the figures of an update or a round, JSON types; numbers to TensorBoard too."""
         lasting = {name: value for name, value in figures.items() if not name.startswith(TIME)}
         line = (json.dumps({self._unit: done} | lasting) + "\n").encode()
-        with naming(self._path):
+        with name_path_in_errors(self._path):
             while line:
                 line = line[self._file.write(line) :]
-        with naming(self._tb):
+        with name_path_in_errors(self._tb):
             for name, value in figures.items():
                 if isinstance(value, int | float):
                     self._events.add_scalar(name, value, done)
@@ -54,13 +54,13 @@ class Logs:
 
     def sync(self) -> None:
         """Wait until all lines are on the disk."""
-        with naming(self._path):
-            sync(self._file)
+        with name_path_in_errors(self._path):
+            flush_to_disk(self._file)
 
     def close(self) -> None:
         """Close the files."""
         self._file.close()
-        with naming(self._tb):
+        with name_path_in_errors(self._tb):
             self._events.close()
 
 

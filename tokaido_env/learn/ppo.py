@@ -157,7 +157,7 @@ class PpoTrainer:
         names = dict.fromkeys(name for name in self.pool.seated if name != LATEST)
         self._agents = {name: self._agents.get(name) or self._opponent(name) for name in names}
         latest = PolicyAgent.from_policy(self.policy(), LATEST, OPPONENT_TEMPERATURE)
-        self.env.assign([self._agents.get(name, latest) for name in self.pool.seated])
+        self.env.set_opponents([self._agents.get(name, latest) for name in self.pool.seated])
         itself = np.array([name == LATEST for name in self.pool.seated])
         self.env.self_play[:] = np.resize(itself, self.env.num_envs)  # slot after slot, as above
 

@@ -19,7 +19,7 @@ from tokaido_env.core.observation import N_FEATURES
 from tokaido_env.learn.network import Moves, PolicyNetwork
 from tokaido_env.learn.settings import PpoSettings
 from tokaido_env.sb3 import TokaidoVecEnv
-from tokaido_env.single_agent import Ended, Opponents
+from tokaido_env.single_agent import EndedGames, Opponents
 
 RESULTS = slice(N_INPUTS, N_INPUTS + MAX_LEGAL * N_AFTERSTATE)
 LEGAL = slice(RESULTS.stop, RESULTS.stop + N_ACTIONS)
@@ -68,7 +68,7 @@ class LearnerEnv(TokaidoVecEnv):
         seen[:, SELF_PLAY_AT] = self.self_play
         return seen
 
-    def _final(self, ended: Ended, j: int, game: int) -> dict[str, Any]:
+    def _final(self, ended: EndedGames, j: int, game: int) -> dict[str, Any]:
         info = super()._final(ended, j, game)
         last = np.zeros(N_SEEN, np.float32)
         last[:N_FEATURES] = info["terminal_observation"]

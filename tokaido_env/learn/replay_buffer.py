@@ -20,7 +20,7 @@ from tokaido_env.core.jit import entry
 from tokaido_env.core.rules import legal
 from tokaido_env.core.state import STATE, copy_rows
 from tokaido_env.core.state_validation import NOT_FOUND
-from tokaido_env.files import whole_file
+from tokaido_env.files import atomic_write
 from tokaido_env.learn.safe_npz import read_arrays
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.observers import masks
@@ -115,7 +115,7 @@ def save_samples(path: Path, samples: Samples) -> None:
     arrays = samples._asdict() | {
         "states": samples.states.view(np.uint8).reshape(-1, STATE.itemsize)
     }
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         np.savez(file, **arrays)
 
 

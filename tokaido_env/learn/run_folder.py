@@ -33,7 +33,7 @@ from tokaido_env.arena.ladder import Ladder, LadderError, ladder_for
 from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.arguments import MAX_VALUE_CHARS, repr_short
 from tokaido_env.core.rules import RULES_VERSION
-from tokaido_env.files import LOCK, UNFINISHED, locked, read_toml, sync_folder, write_text
+from tokaido_env.files import LOCK_SUFFIX, TEMP_SUFFIX, flush_folder, locked, read_toml, write_text
 from tokaido_env.learn.settings import METHODS, PpoSettings, RunSettings, join_specs, split_specs
 from tokaido_env.learn.settings_schema import RunError
 
@@ -42,7 +42,10 @@ VERSION = 2  # of run folders
 
 _TABLES = ("run", "settings", "layout", "versions")  # of config.toml
 _PACKAGES = ("tokaido-env", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
-_LITTER = (LOCK, CONFIG + UNFINISHED)  # what a command that was killed may leave in a new folder
+_LITTER = (
+    LOCK_SUFFIX,
+    CONFIG + TEMP_SUFFIX,
+)  # what a command that was killed may leave in a new folder
 _FILES = r"config\.toml|metrics\.jsonl|best|last|policies/\d+|shards/\d{4}-\d{4}\.npz"
 _FOLDERS = r"checkpoints/\d+"
 
@@ -98,7 +101,7 @@ def begin_folder(folder: str | Path, settings: RunSettings) -> None:
         make(spec)
     load_ladder(settings)
     folder.mkdir(parents=True, exist_ok=True)
-    sync_folder(folder.resolve().parent)
+    flush_folder(folder.resolve().parent)
     with locked(folder):
         _check_empty(folder)
         write_text(folder / CONFIG, config)
@@ -211,8 +214,8 @@ def _sweep(folder: Path) -> None:
     """
     parts = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
     for part in (folder, *parts):
-        for path in part.glob("*" + UNFINISHED):
-            name = path.relative_to(folder).as_posix().removesuffix(UNFINISHED)
+        for path in part.glob("*" + TEMP_SUFFIX):
+            name = path.relative_to(folder).as_posix().removesuffix(TEMP_SUFFIX)
             if path.is_symlink():
                 continue
             if path.is_dir() and re.fullmatch(_FOLDERS, name):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from tokaido_env.core.arguments import MAX_VALUE_CHARS, escape_text
-from tokaido_env.files import FILE, standing
+from tokaido_env.files import FILE, file_kind
 
 _WRONG = (
     *(BadZipFile, struct.error, EOFError, RuntimeError),
@@ -33,7 +33,7 @@ def check_file(path: Path, most: int) -> None:
     Raises:
         ValueError: naming the file, without its folder.
     """
-    found = standing(path)
+    found = file_kind(path)
     if found != FILE:
         raise ValueError(f"{path.name}: expected a file, it is {found}")
     if path.stat().st_size > most:

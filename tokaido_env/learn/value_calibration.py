@@ -42,7 +42,7 @@ from tokaido_env.files import check_outputs
 from tokaido_env.learn.settings import CALIBRATION_GAMES, MIN_CALIBRATION_GAMES
 from tokaido_env.learn.settings_schema import RunError
 from tokaido_env.report.progress import match_bar
-from tokaido_env.trajectory import Trajectory, in_parts
+from tokaido_env.trajectory import Trajectory, replay_chunks
 
 MOST_BOARDS = 100
 BALANCE = 10.0
@@ -168,7 +168,7 @@ def self_play(
         for first in range(0, each, agent.games_at_once):
             some = seeds[first : first + agent.games_at_once]
             played, actions = play_selfplay(agent, board, some, progress)
-            for which, part in in_parts(board, some, actions):
+            for which, part in replay_chunks(board, some, actions):
                 results = 2 * played["result"][which] - 1
                 parts.append(_read(policy, part, results, number * each + first + which))
     return Positions(*map(np.concatenate, zip(*parts, strict=True)))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.optional_deps import extra_error
-from tokaido_env.files import whole_file
+from tokaido_env.files import atomic_write
 from tokaido_env.render.scene import SEATS, Events, Scene, States, moves, scenes_of
 from tokaido_env.render.svg import WIDTH, draw
 
@@ -95,7 +95,7 @@ def write_gif(scenes: Iterable[Scene], path: str | Path) -> int:
     times = [_MILLISECONDS] * (len(pictures) - 1) + [_LAST_MILLISECONDS]
     options = {"save_all": True, "append_images": frames, "duration": times, "loop": 0}
     first = next(frames)
-    with whole_file(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         first.save(file, "GIF", **options)
     return len(pictures)
 

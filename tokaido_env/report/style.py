@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokaido_env.core.optional_deps import extra_error
-from tokaido_env.files import whole_file
+from tokaido_env.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = []
     for suffix, content in contents.items():
         paths.append(folder / (name + suffix))
-        with whole_file(paths[-1]) as file:
+        with atomic_write(paths[-1]) as file:
             file.write(content)
     return paths
 

@@ -48,7 +48,7 @@ from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.state import END_CAP, STATE, copy_rows, put_rows
 from tokaido_env.files import check_outputs, write_text
 from tokaido_env.study.estimates import Figure, mean_of, share_of
-from tokaido_env.trajectory import in_parts
+from tokaido_env.trajectory import replay_chunks
 
 VERSION = 1
 MOST_BOARDS = len(SPLITS["train"])
@@ -188,7 +188,7 @@ def rounds_of(board: Board, games: npt.NDArray[np.void], actions: npt.NDArray[np
         actions: int8 (n, longest), their decisions.
     """
     rounds = np.zeros((len(games), int(games["rounds"].max())), STATE)
-    for some, played in in_parts(board, games["seed"], actions):
+    for some, played in replay_chunks(board, games["seed"], actions):
         states = played.states
         begins = np.flatnonzero((played.legal != 0) & (states["dice_left"] == _ALL_DICE))
         number = some[played.games[begins]]

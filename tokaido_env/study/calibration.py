@@ -34,7 +34,7 @@ from tokaido_env.core.state import SETUP, copy_rows
 from tokaido_env.learn.value_calibration import ROUNDS
 from tokaido_env.study.agent_values import check_tells, values_after, values_of
 from tokaido_env.study.estimates import Figure, mean_of
-from tokaido_env.trajectory import Trajectory, in_parts
+from tokaido_env.trajectory import Trajectory, replay_chunks
 
 VERSION = 1
 GAMES, POSITIONS, ROLLOUTS = 6000, 800, 64
@@ -167,7 +167,7 @@ def calibrate(
     rng = np.random.Generator(np.random.PCG64(match_seed(plan.seed, "calibrate", "positions")))
     chosen = np.sort(rng.choice(count, plan.positions, replace=False))
     parts, states, lucky, before = [], [], [], 0
-    for games, part in in_parts(board, seeds, actions):
+    for games, part in replay_chunks(board, seeds, actions):
         rows = np.flatnonzero(part.decided)
         values = values_of(agent, part, seeds[games], rows, executor)
         parts.append(_judged(part, games, rows, values, results))

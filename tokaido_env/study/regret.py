@@ -142,7 +142,7 @@ def _ask(agent: Agent, batch: Batch, some: Rows, numbers: Rows, total: int) -> R
             place = f"position {own[0]} of {total}"
         what = f"{type(error).__name__}: {str_short(' '.join(str(error).split()), 200)}"
         raise AgentFailed(f"agent {repr_short(agent.spec)}: {place} of the set: {what}") from error
-    wrong = np.flatnonzero(batch.illegal(some, actions))
+    wrong = np.flatnonzero(batch.find_illegal(some, actions))
     if len(wrong):
         action = int(actions[wrong[0]])
         name = f" ({LABELS[action]})" if 0 <= action < N_ACTIONS else ""

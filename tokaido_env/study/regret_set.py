@@ -32,7 +32,7 @@ from tokaido_env.core.rng import arena_seed
 from tokaido_env.core.rules import RULES_VERSION, legal_mask
 from tokaido_env.core.state import STATE, copy_rows
 from tokaido_env.decoding import Name, Share, Source, Struct
-from tokaido_env.files import parse_json, whole_file
+from tokaido_env.files import atomic_write, parse_json
 from tokaido_env.learn.safe_npz import read_arrays
 from tokaido_env.position import PositionError
 
@@ -175,7 +175,7 @@ class RegretSet:
         head = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION, "layout": LAYOUT}
         text = json.dumps(head | card, sort_keys=True)
         arrays = {name: getattr(self, name) for name in _ARRAYS}
-        with whole_file(Path(path)) as file:
+        with atomic_write(Path(path)) as file:
             np.savez(file, card=np.frombuffer(text.encode(), np.uint8), **arrays)
 
     @classmethod
@@ -245,8 +245,8 @@ def _checked_card(where: str, text: npt.NDArray[np.uint8]) -> dict[str, Any]:
         raise RegretSetError(f"{where}: card: expected JSON: {str_short(error, 200)}") from None
     source = Source(f"{where}: card", card, RegretSetError)
     remedy = "make it again (benchmarks/regret_set.py), or use the version it was made with"
-    source.check_known("it is no regret set", format=FORMAT)
-    source.check_known(remedy, version=VERSION, rules=RULES_VERSION, layout=LAYOUT)
+    source.check_versions("it is no regret set", format=FORMAT)
+    source.check_versions(remedy, version=VERSION, rules=RULES_VERSION, layout=LAYOUT)
     source.decode(_Card)
     made_for = ("format", "version", "rules", "layout")
     return {key: value for key, value in card.items() if key not in made_for}

@@ -336,7 +336,7 @@ def _futures(board: Board, states: States) -> Iterator[tuple[Numbers, Floats, Ba
     origin, odds = np.arange(len(states)), np.ones(len(states))
     while len(states):
         batch = _explicit(board, states)
-        weights = batch.weights()
+        weights = batch.outcome_weights()
         at, outcome = np.nonzero(weights)
         odds = odds[at] * weights[at, outcome] / weights.sum(axis=1)[at]
         origin = origin[at]

@@ -27,7 +27,15 @@ from tokaido_env.core.rng import agent_keys, arena_seed, entropy_seed
 from tokaido_env.core.serialization import state_to_dict
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
-from tokaido_env.record import FORFEIT, RESIGNED, Forfeit, Record, RecordError, check_luck, replay
+from tokaido_env.record import (
+    FORFEIT,
+    RESIGNED,
+    Forfeit,
+    Record,
+    RecordError,
+    check_outcomes_of_seed,
+    replay,
+)
 from tokaido_env.render.narration import Happened, happened_between, shown_names, tell
 from tokaido_env.render.scene import Scene, scenes_of, state_after, story_of
 from tokaido_env.study.review import DRAWS, expected_behind, half_width
@@ -136,10 +144,10 @@ class Session:
         """
         resigned = record.forfeit is not None and record.forfeit.reason == RESIGNED
         if record.forfeit is not None and not resigned:
-            lost = record.forfeit.told(record.players)
+            lost = record.forfeit.describe(record.players)
             raise RecordError(f"expected a game to go on with, this one is over: {lost}")
         played = replay(record, board)
-        check_luck(record, played)
+        check_outcomes_of_seed(record, played)
         chance: Chance = "explicit" if record.seed is None else "sampled"
         session = cls(seats, played.board, record.seed, chance)
         events = [one for one in record.events if record.seed is None or one in IDS]

@@ -178,7 +178,7 @@ def _film(
         sentences = [told + remark_of(review, row) for row, told in enumerate(sentences)]
     result = "unfinished" if record.end is None else story_of(scenes[-1])
     if record.forfeit is not None:
-        result = record.forfeit.told(names)
+        result = record.forfeit.describe(names)
         sentences[-1:] = [f"{told} · {result}" for told in sentences[-1:]]
     markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
     return {
