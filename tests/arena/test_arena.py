@@ -85,7 +85,7 @@ def test_neither_batches_nor_the_number_of_games_make_a_difference(
 ) -> None:
     a, b = make("greedy"), make("random")
     many = play_match(a, b, 60, seed=1)
-    monkeypatch.setattr("tokaido_env.arena.tournament.CHUNK", 8)
+    monkeypatch.setattr("tokaido_env.arena.tournament.BATCH_SIZE", 8)
     few = play_match(a, b, 30, seed=1)
     assert (many.games[:15] == few.games).all()
     assert (few.games != play_match(a, b, 30, seed=2).games).all()
@@ -118,7 +118,7 @@ def test_progress_counts_every_game() -> None:
 
 @pytest.mark.parametrize("games", [-2, 0, 1, 7, 10**7 + 2, 10**30])
 def test_an_odd_number_of_games_is_refused(games: int) -> None:
-    message = f"games: expected an even number from 2 to 10,000,000, .* got {games}"
+    message = f"games: expected an even number from 2 to 10,000,000 .*, got {games}"
     with pytest.raises(ValueError, match=message):
         play_match(make("random"), make("random"), games, seed=0)
 

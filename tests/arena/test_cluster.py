@@ -52,7 +52,7 @@ def test_three_nodes_of_which_one_is_lost_give_the_bytes_of_this_process(
 def test_what_cannot_go_on_is_told(told: dict[str, Any]) -> None:
     other_rules, ends = told["refused"]
     assert other_rules.startswith("ClusterError: node ")
-    assert "rules 2, actions 1, as where the tasks come from; it has tokaido-env " in other_rules
+    assert "rules 2, actions 1, as in the process that sends the tasks, got " in other_rules
     assert ends.startswith("AgentFailed: the workers that played game ")
     assert "ended 3 times: the agent ended them" in ends
 
@@ -62,7 +62,7 @@ def test_an_address_where_nothing_answers_is_told_at_once(capsys: Any) -> None:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
         with (
-            pytest.raises(ClusterError, match=f"'{address}': nothing answers: .*: begin one by"),
+            pytest.raises(ClusterError, match=f"'{address}': nothing answers: .*: start a cluster"),
             open_executor(f"ray:{address}"),
         ):
             pass

@@ -170,7 +170,7 @@ def test_agents_are_made_once_and_the_oldest_forgotten(monkeypatch: pytest.Monke
     agents = AgentCache([there])
     assert agents("greedy") is there
     assert agents("random") is agents("random")
-    specs = [f"mcts:sims={n}" for n in range(1, base._KEPT + 1)]
+    specs = [f"mcts:sims={n}" for n in range(1, base._CACHED_AGENTS + 1)]
     for spec in specs:
         agents(spec)
     agents("random")

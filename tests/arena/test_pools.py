@@ -67,7 +67,7 @@ def test_each_pair_is_two_games_on_the_board_of_its_seed(whole: MatchState) -> N
 def test_neither_batches_nor_executors_make_a_difference(
     whole: MatchState, executor: SerialExecutor | Twice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tokaido_env.arena.tournament.CHUNK", 6)
+    monkeypatch.setattr("tokaido_env.arena.tournament.BATCH_SIZE", 6)
     match_state = MatchState("greedy", "random", 40, 3, SPEC)
     play_remaining(match_state, make("greedy"), make("random"), executor=executor)
     assert same(match_state, whole)

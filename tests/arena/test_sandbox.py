@@ -71,7 +71,7 @@ def test_who_does_not_fail_plays_as_in_this_process(agent: str, executor: str) -
         ("Fails,how=illegal", "illegal", "illegal action 48 (discard:fan): legal are "),
         ("Fails,how=label", "illegal", "choose: expected the id or the label of an action, got "),
         ("Fails,how=none", "illegal", "choose: expected the id or the label of an action, got N"),
-        ("Dies", "exit", "it wants to end the command: SystemExit: 3 (outsiders.py, line "),
+        ("Dies", "exit", "it tried to end the command: SystemExit: 3 (outsiders.py, line "),
         ("DiesAtOnce", "exit", "its process ended with status 3"),
         ("Eats", "memory", "it needs more than 256 MiB"),
         ("Interrupts,at=9", "crash", "KeyboardInterrupt: "),
@@ -147,7 +147,7 @@ def test_who_talks_nonsense_loses(how: str) -> None:
     for forfeit in forfeits.values():
         assert (forfeit.reason, forfeit.detail) == (
             "exit",
-            "its process does not answer as it should",
+            "its process sent no valid answer",
         )
 
 

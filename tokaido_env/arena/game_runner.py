@@ -1,4 +1,4 @@
-"""Games between two agents, played at once to the end; an agent that fails is named."""
+"""Play batches of games between two agents; errors name the agent, the game and the decision."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from tokaido_env.trajectory import replay_chunks
 
 Numbers = npt.NDArray[np.int64]
 Forfeits = dict[int, Forfeit]
-"""How games were forfeited, by their numbers."""
+"""The forfeits of games, by game number."""
 
-SECONDS = 1.0  # between two times that a batch hands over what has finished
+SECONDS = 1.0  # between two yields of finished games
 
 
-class AgentFailed(RuntimeError):  # noqa: N818  says who
-    """An agent raised an error or returned what is no action: the message says which and where."""
+class AgentFailed(RuntimeError):  # noqa: N818  named after the agent that failed
+    """An agent raised an error or returned no action: the message names agent, game and reason."""
 
 
 class GameBatchSpec(NamedTuple):
@@ -43,35 +43,35 @@ class GameBatchSpec(NamedTuple):
 
     Attributes:
         numbers: int64 (k,), of the games within the match.
-        games: `GAME` (k,), as `games_to_play` returns them.
+        games: `GAME` (k,), as `unplayed_games` returns them.
         boards: one or more.
-        which: int64 (k,), on which of these each game is played.
-        total: how many games the match has, for messages.
-        states: `STATE` (k,), the positions that they begin from; None: the set-up.
-        with_events: whether finished games come with their events.
-        with_luck: whether their luck is counted.
+        board_index: int64 (k,), the index into `boards` of each game.
+        total: number of games of the match, for messages.
+        initial_states: `STATE` (k,); None: games begin at the set-up.
+        with_events: whether finished games have their events.
+        with_luck: whether the luck of finished games is computed.
     """
 
     numbers: Numbers
     games: npt.NDArray[np.void]
     boards: Sequence[Board]
-    which: npt.NDArray[np.int64]
+    board_index: npt.NDArray[np.int64]
     total: int
-    states: States | None = None
+    initial_states: States | None = None
     with_events: bool = False
     with_luck: bool = False
 
 
 class FinishedGames(NamedTuple):
-    """Games of a match that have finished, k of them.
+    """Finished games of a match, k of them.
 
     Attributes:
         numbers: int64 (k,), of the games within the match.
-        games: `GAME` (k,); their luck is 0 where the job does not ask for it.
+        games: `GAME` (k,); their luck is 0 unless `GameBatchSpec.with_luck`.
         actions: int8 (k, longest), as in `Match`.
-        events: int16 (k, longest), the codes of all that happened (`core.events`), -1 after the
-            last; None where the job does not ask for them.
-        forfeits: of those that were forfeited, by number.
+        events: int16 (k, longest), event codes (`core.events`), -1 after the last; None unless
+            `GameBatchSpec.with_events`.
+        forfeits: of the forfeited games, by number.
     """
 
     numbers: Numbers
@@ -80,108 +80,93 @@ class FinishedGames(NamedTuple):
     events: npt.NDArray[np.int16] | None
     forfeits: Forfeits
 
-    @classmethod
-    def forfeited(
-        cls,
-        numbers: Numbers,
-        games: npt.NDArray[np.void],
-        actions: npt.NDArray[np.int8],
-        events: npt.NDArray[np.int16] | None,
-        forfeits: Forfeits,
-    ) -> FinishedGames:
-        """Return games, in which it is noted who lost them by a forfeit."""
-        for i, number in enumerate(numbers.tolist() if forfeits else ()):
-            if number in forfeits:
-                forfeit = forfeits[number]
-                games["result"][i] = float(forfeit.seat != games["seat_of_a"][i])
-                games["forfeit"][i] = 1 + REASONS.index(forfeit.reason)
-        return cls(numbers, games, actions, events, forfeits)
-
-    def part(self, chosen: npt.NDArray[np.bool_]) -> FinishedGames:
-        """Return some of the games: `chosen` is bool (k,)."""
+    def select(self, chosen: npt.NDArray[np.bool_]) -> FinishedGames:
+        """Return the chosen games: `chosen` is bool (k,)."""
         events = None if self.events is None else self.events[chosen]
         columns = self.numbers[chosen], self.games[chosen], self.actions[chosen], events
-        return FinishedGames(
-            *columns, {n: self.forfeits[n] for n in self.forfeits if n in columns[0]}
-        )
+        forfeits = {n: self.forfeits[n] for n in self.forfeits if n in columns[0]}
+        return FinishedGames(*columns, forfeits)
+
+
+def mark_forfeits(games: npt.NDArray[np.void], numbers: Numbers, forfeits: Forfeits) -> None:
+    """Write the results and reasons of forfeits to `GAME` (k,): a forfeit loses the game."""
+    for i, number in enumerate(numbers.tolist() if forfeits else ()):
+        if number in forfeits:
+            forfeit = forfeits[number]
+            games["result"][i] = float(forfeit.seat != games["seat_of_a"][i])
+            games["forfeit"][i] = 1 + REASONS.index(forfeit.reason)
 
 
 def pad_columns(rows: npt.NDArray[Any], columns: int) -> npt.NDArray[Any]:
-    """Return rows with at least so many columns, the new ones -1."""
+    """Return rows with at least so many columns; new columns hold -1."""
     more = max(columns - rows.shape[1], 0)
     return np.pad(rows, ((0, 0), (0, more)), constant_values=-1) if more else rows
 
 
-def play_games(a: Agent, b: Agent, job: GameBatchSpec) -> Iterator[FinishedGames]:
-    """Play games to the end; yield those that have finished about once a second and at the end.
+def play_games(a: Agent, b: Agent, batch_spec: GameBatchSpec) -> Iterator[FinishedGames]:
+    """Play games to the end; yield finished games about once a second and at the end.
 
-    Where playing stops early, by an error or Ctrl-C, what has finished by then is yielded first. A
+    If an error or Ctrl-C stops playing, the games that have finished by then are yielded first. A
     `SandboxedAgent` forfeits the games in which it fails.
-
-    Args:
-        a: one agent.
-        b: the other.
-        job: the games.
 
     Raises:
         IllegalMove, AgentFailed: if another agent failed, naming it, the game and the decision.
     """
     for agent in (a, b):
-        agent.prepare(list(job.boards))
-    table = _Table(job)
-    given_at = time.monotonic()
+        agent.prepare(list(batch_spec.boards))
+    running_games = _RunningGames(batch_spec)
+    batch, seat_of_a = running_games.batch, batch_spec.games["seat_of_a"]
+    yielded_at = time.monotonic()
     try:
-        table.batch.begin(table.batch.all_games, job.games["seed"], job.states)
-        running = np.flatnonzero(~table.over)
+        batch.begin(batch.all_games, batch_spec.games["seed"], batch_spec.initial_states)
+        running = np.flatnonzero(~running_games.over)
         while len(running):
-            movers = table.batch.states["player"][running] == job.games["seat_of_a"][running]
-            movers |= a is b  # one call for both seats
-            for agent, games in ((a, running[movers]), (b, running[~movers])):
+            a_moves = batch.states["player"][running] == seat_of_a[running]
+            a_moves |= a is b  # one call for both seats
+            for agent, games in ((a, running[a_moves]), (b, running[~a_moves])):
                 if len(games):
-                    table.play(agent, games)
-            running = running[~table.over[running]]
-            if time.monotonic() - given_at > SECONDS:
-                yield from table.finished()
-                given_at = time.monotonic()
-        yield from table.finished()
+                    running_games.play(agent, games)
+            running = running[~running_games.over[running]]
+            if time.monotonic() - yielded_at > SECONDS:
+                yield from running_games.pop_finished()
+                yielded_at = time.monotonic()
+        yield from running_games.pop_finished()
     except (Exception, KeyboardInterrupt, SystemExit):
-        yield from table.finished()
+        yield from running_games.pop_finished()
         raise
 
 
 @contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Let Ctrl-C wait to the end: what is yielded within is taken whole by whoever iterates."""
-    before, came = signal.getsignal(signal.SIGINT), []
-    if not callable(before) or threading.current_thread() is not threading.main_thread():
+    """Defer Ctrl-C to the end of the block, so that a caller processes a yielded value whole."""
+    handler, received = signal.getsignal(signal.SIGINT), []
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        before(signal.SIGINT, None)
+        signal.signal(signal.SIGINT, handler)
+    if received:
+        handler(signal.SIGINT, None)
 
 
-class _Table:
-    """The games of a job while they are played.
-
-    Args:
-        job: the games.
+class _RunningGames:
+    """The games of a batch while they are played.
 
     Attributes:
         batch: their positions.
     """
 
-    def __init__(self, job: GameBatchSpec) -> None:
-        self.batch = Batch(len(job.numbers), job.boards, autoreset=False, observation=None)
-        self.batch.episode_info["board"] = job.which
-        self._job = job
+    def __init__(self, batch_spec: GameBatchSpec) -> None:
+        boards = batch_spec.boards
+        self.batch = Batch(len(batch_spec.numbers), boards, autoreset=False, observation=None)
+        self.batch.episode_info["board"] = batch_spec.board_index
+        self._spec = batch_spec
         self._actions = np.full((len(self.batch), 256), -1, np.int8)
-        self._given = np.zeros(len(self.batch), np.bool_)
-        self._forfeits: Forfeits = {}  # by place in the batch
+        self._yielded = np.zeros(len(self.batch), np.bool_)
+        self._forfeits: Forfeits = {}  # by index in the batch
 
     @property
     def over(self) -> npt.NDArray[np.bool_]:
@@ -191,10 +176,10 @@ class _Table:
         return over
 
     def play(self, agent: Agent, games: Numbers) -> None:
-        """Let an agent play a decision of each of the given games."""
+        """Play one decision of an agent in each of the given games."""
         at = self.batch.episode_info["decisions"][games]
         self._actions = pad_columns(self._actions, int(at.max()) + 1)
-        moves = _moves(agent, self.batch, games, self._job, self._forfeits)
+        moves = _moves(agent, self.batch, games, self._spec, self._forfeits)
         played = moves >= 0
         if not played.all():
             games, at, moves = games[played], at[played], moves[played]
@@ -202,131 +187,128 @@ class _Table:
             self.batch.advance(games, moves, check=False)
         self._actions[games, at] = moves
 
-    def finished(self) -> Iterator[FinishedGames]:
-        """Yield the games that have finished and have not been taken yet, if there are any.
+    def pop_finished(self) -> Iterator[FinishedGames]:
+        """Yield the finished games that were not yielded before, if there are any.
 
-        Where Ctrl-C came between a decision and its note, the game is not finished.
+        A game is not finished where Ctrl-C came before its last action was stored.
         """
-        noted = (self._actions >= 0).sum(axis=1) == self.batch.episode_info["decisions"]
-        places = np.flatnonzero(self.over & noted & ~self._given)
-        if len(places):
-            finished = self._finished(places)
+        stored = (self._actions >= 0).sum(axis=1) == self.batch.episode_info["decisions"]
+        indices = np.flatnonzero(self.over & stored & ~self._yielded)
+        if len(indices):
+            finished = self._finished(indices)
             with interrupts_deferred():
                 yield finished
-                self._given[places] = True
+                self._yielded[indices] = True
 
-    def _finished(self, places: Numbers) -> FinishedGames:
-        job, decisions = self._job, self.batch.episode_info["decisions"][places]
-        games, which, numbers = job.games[places], job.which[places], job.numbers[places]
-        actions = self._actions[places, : int(decisions.max())]
+    def _finished(self, indices: Numbers) -> FinishedGames:
+        spec, decisions = self._spec, self.batch.episode_info["decisions"][indices]
+        games, numbers = spec.games[indices], spec.numbers[indices]
+        board_index = spec.board_index[indices]
+        actions = self._actions[indices, : int(decisions.max())]
         games["decisions"] = decisions
-        store_ends(games, self.batch.boards, which, copy_rows(self.batch.states, places))
-        events = (
-            self._passed_through(games, which, actions)
-            if job.with_events or job.with_luck
-            else None
-        )
-        each = zip(numbers.tolist(), places.tolist(), strict=True)
-        forfeits = {n: self._forfeits[place] for n, place in each if place in self._forfeits}
-        return FinishedGames.forfeited(
-            *(numbers, games, actions, events if job.with_events else None, forfeits)
+        store_ends(games, self.batch.boards, board_index, copy_rows(self.batch.states, indices))
+        events = None
+        if spec.with_events or spec.with_luck:
+            events = self._replay(games, board_index, actions)
+        pairs = zip(numbers.tolist(), indices.tolist(), strict=True)
+        forfeits = {n: self._forfeits[i] for n, i in pairs if i in self._forfeits}
+        mark_forfeits(games, numbers, forfeits)
+        return FinishedGames(
+            *(numbers, games, actions, events if spec.with_events else None, forfeits)
         )
 
-    def _passed_through(
-        self, games: npt.NDArray[np.void], which: Numbers, actions: npt.NDArray[np.int8]
+    def _replay(
+        self, games: npt.NDArray[np.void], board_index: Numbers, actions: npt.NDArray[np.int8]
     ) -> npt.NDArray[np.int16]:
-        """Pass once through played games, for what a batch does not keep: note luck, return events.
+        """Replay games once: store their luck, return their events.
 
-        Keeping it while playing would take a batch with a log; the pass takes some microseconds a
-        game.
+        A replay takes some microseconds a game; without it every batch would have to keep a log.
         """
         events = np.full((len(games), 0), NO_ACTION, np.int16)
-        for some, played in replay_chunks(self.batch.pool, games["seed"], actions, which):
+        for some, played in replay_chunks(self.batch.pool, games["seed"], actions, board_index):
             found = played.events_by_game
             events = pad_columns(events, found.shape[1])
             events[some, : found.shape[1]] = found
-            if self._job.with_luck:
+            if self._spec.with_luck:
                 store_luck(games, some, played)
         return events
 
 
 def _moves(
-    agent: Agent, batch: Batch, games: Numbers, job: GameBatchSpec, forfeits: Forfeits
+    agent: Agent, batch: Batch, games: Numbers, batch_spec: GameBatchSpec, forfeits: Forfeits
 ) -> npt.NDArray[np.int64]:
-    """Return what an agent plays in each of the given games, int64 (k,), -1 where it forfeits."""
+    """Return an agent's actions in the given games, int64 (k,), -1 where it forfeits."""
     if isinstance(agent, SandboxedAgent):
         return _moves_or_forfeits(agent, batch, games, forfeits)
     try:
-        moves = _asked(agent, batch, games)
+        moves = _act(agent, batch, games)
     except (Exception, SystemExit) as error:
-        raise AgentFailed(_failure(agent, batch, games, job, error)) from error
-    wrong = _illegal_among(batch, games, moves)
-    if len(wrong):
-        game = int(games[wrong[0]])
-        illegal = _illegal(batch, game, int(moves[wrong[0]]))
-        raise IllegalMove(f"{_place(agent, batch, game, job)}: {illegal}")
+        raise AgentFailed(_failure(agent, batch, games, batch_spec, error)) from error
+    illegal = _illegal_indices(batch, games, moves)
+    if len(illegal):
+        game = int(games[illegal[0]])
+        text = _illegal(batch, game, int(moves[illegal[0]]))
+        raise IllegalMove(f"{_place(agent, batch, game, batch_spec)}: {text}")
     return moves
 
 
 def _moves_or_forfeits(
     agent: SandboxedAgent, batch: Batch, games: Numbers, forfeits: Forfeits
 ) -> npt.NDArray[np.int64]:
-    """As `_moves`, of an agent that loses a game in which it fails."""
-    decided = agent.decide(*_question(batch, games))
+    """Return the actions of an agent that forfeits the games in which it fails, as `_moves`."""
+    decided = agent.decide(*_act_arguments(batch, games))
     moves = np.array([-1 if isinstance(one, SandboxFailure) else one for one in decided], np.int64)
-    for place in _illegal_among(batch, games, moves).tolist():
-        game, failure = int(games[place]), decided[place]
+    for i in _illegal_indices(batch, games, moves).tolist():
+        game, failure = int(games[i]), decided[i]
         if not isinstance(failure, SandboxFailure):
             failure = SandboxFailure("illegal", _illegal(batch, game, failure))
         seat, detail = int(batch.states["player"][game]), str_short(failure.detail, MOST_DETAIL)
         forfeits[game] = Forfeit(seat, failure.reason, detail)
-        moves[place] = -1
+        moves[i] = -1
     return moves
 
 
-def _asked(agent: Agent, batch: Batch, games: Numbers) -> npt.NDArray[np.int64]:
-    return checked_moves(agent.act(*_question(batch, games)), len(games))
+def _act(agent: Agent, batch: Batch, games: Numbers) -> npt.NDArray[np.int64]:
+    return checked_moves(agent.act(*_act_arguments(batch, games)), len(games))
 
 
-def _question(batch: Batch, games: Numbers) -> ActArguments:
-    """Return the arguments of `Agent.act` for some games."""
+def _act_arguments(batch: Batch, games: Numbers) -> ActArguments:
     with single_thread():
         states = copy_rows(batch.states, games)
         return batch.boards_of(games), states, batch.legal[games], batch.keys(games)
 
 
-def _illegal_among(batch: Batch, games: Numbers, moves: Numbers) -> Numbers:
-    """Return the places of the moves that are not on offer."""
+def _illegal_indices(batch: Batch, games: Numbers, moves: Numbers) -> Numbers:
     with single_thread():
         return np.flatnonzero(batch.find_illegal(games, moves))
 
 
 def _failure(
-    agent: Agent, batch: Batch, games: Numbers, job: GameBatchSpec, error: BaseException
+    agent: Agent, batch: Batch, games: Numbers, batch_spec: GameBatchSpec, error: BaseException
 ) -> str:
-    """Say where an agent failed: asked about each game alone, it should fail in one again."""
+    """Return a message about an error; to find its game, ask the agent about each game alone."""
     for game in games.tolist():
         alone = error if len(games) == 1 else _error_alone(agent, batch, game)
         if alone is not None:
-            where = _place(agent, batch, game, job)
-            return f"{where}: {format_error(alone)}: {_legal(batch, game)}"
+            place = _place(agent, batch, game, batch_spec)
+            return f"{place}: {format_error(alone)}: {_legal(batch, game)}"
     asked = f"asked about {len(games)} games at once"
     return f"agent {repr_short(agent.spec)}: {asked}: {format_error(error)}"
 
 
 def _error_alone(agent: Agent, batch: Batch, game: int) -> BaseException | None:
     try:
-        _asked(agent, batch, np.array([game]))
+        _act(agent, batch, np.array([game]))
     except (Exception, SystemExit) as error:
         return error
     return None
 
 
-def _place(agent: Agent, batch: Batch, game: int, job: GameBatchSpec) -> str:
-    seed = job.games["seed"][game]
-    where = f"game {job.numbers[game] + 1} of {job.total}, seed {seed}"
+def _place(agent: Agent, batch: Batch, game: int, batch_spec: GameBatchSpec) -> str:
+    seed = batch_spec.games["seed"][game]
+    place = f"game {batch_spec.numbers[game] + 1} of {batch_spec.total}, seed {seed}"
     seat, decision = batch.states["player"][game], batch.episode_info["decisions"][game]
-    return f"agent {repr_short(agent.spec)}: {where}, seat {seat}, decision {decision}"
+    return f"agent {repr_short(agent.spec)}: {place}, seat {seat}, decision {decision}"
 
 
 def _illegal(batch: Batch, game: int, move: int) -> str:
@@ -341,7 +323,7 @@ def _legal(batch: Batch, game: int) -> str:
 
 @contextmanager
 def naming_agent(agent: Agent) -> Iterator[None]:
-    """Let an error of an agent's code name the agent."""
+    """Turn errors of an agent's code into `AgentFailed` with the agent's name."""
     try:
         yield
     except (AgentFailed, IllegalMove, OSError):

@@ -1,4 +1,4 @@
-"""A match as data: what happened in each game, and what follows from it for two agents."""
+"""Results of a match: one row for each game, and the score of agent `a` with its interval."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tokaido_env.core.state import put_rows
 from tokaido_env.trajectory import Trajectory
 
 SCORE_KEYS = ("faith", "commerce", "culture", "total")
-MAX_GAMES = 10_000_000  # of a match: it keeps the actions of all, about 100 bytes a game
+MAX_GAMES = 10_000_000  # of a match, which keeps all actions: about 100 bytes a game
 TRIGGERS = ("temple", "garden", "gold", "paintings")
 
-# One game. What belongs to an agent stands as [a, b], whatever their seats.
+# One game. Pairs of values are of agents [a, b], not of seats.
 GAME = np.dtype(
     [
         ("seed", "<i8"),
         ("board", "<i4"),  # index into the pool that the match is played on
         ("seat_of_a", "i1"),
         ("result", "<f8"),  # of a: 1 for a win, 0.5 for a shared victory or the cap, 0 for a loss
-        ("luck", "<f8"),  # how far chance favoured a, in results (`variance`); 0 until counted
+        ("luck", "<f8"),  # by which chance raised the result of a (`variance_reduction`); or 0
         ("points", "<i2", (2, 3)),  # faith, commerce, culture
         ("coins", "i1", 2),
-        ("triggers", "i1", (2, 4)),  # who had pulled which of TRIGGERS (R9.1)
+        ("triggers", "i1", (2, 4)),  # the TRIGGERS that each has fulfilled (R9.1)
         ("end", "i1"),  # index into `state.ENDS`
         ("rounds", "<i2"),
         ("decisions", "<i4"),
-        ("forfeit", "i1"),  # why who lost it failed: 1 + index into `record.REASONS`; 0: it did not
+        ("forfeit", "i1"),  # 1 + index into `record.REASONS`; 0: no forfeit
     ]
 )
 
@@ -45,9 +45,9 @@ class Match:
     Attributes:
         a: spec of one agent.
         b: spec of the other.
-        games: `GAME` (pairs, 2): the same luck twice, first with `a` as player_0.
-        actions: int8 (pairs, 2, longest), the decisions of each game, -1 after its last; with the
-            seed they are the whole game.
+        games: `GAME` (pairs, 2): two games of one seed, first with `a` as player_0.
+        actions: int8 (pairs, 2, longest), the decisions of each game, -1 after its last; seed and
+            actions determine the game.
     """
 
     a: str
@@ -63,7 +63,7 @@ class Match:
 
     @property
     def score(self) -> float:
-        """The share of games that `a` won, half of the draws included."""
+        """The mean result of `a`: wins and half of the draws, as a share of all games."""
         return float(self.results.mean())
 
     @property
@@ -73,14 +73,14 @@ class Match:
 
     @property
     def adjusted(self) -> AdjustedScore | None:
-        """The score with luck taken off, None where nothing is left to adjust."""
+        """The luck-adjusted score: see `adjusted_score`."""
         return adjusted_score(self.results, self.games["luck"])
 
     @property
     def pentanomial(self) -> npt.NDArray[np.int64]:
-        """How many pairs gave `a` 0, 0.5, 1, 1.5 and 2 of two games: int64 (5,)."""
-        twice = np.rint(2 * self.results.sum(axis=1)).astype(np.int64)
-        return np.bincount(twice, minlength=5)
+        """The number of pairs in which `a` scored 0, 0.5, 1, 1.5 and 2: int64 (5,)."""
+        half_points = np.rint(2 * self.results.sum(axis=1)).astype(np.int64)
+        return np.bincount(half_points, minlength=5)
 
     def mean_points(self, agent: int) -> dict[str, float]:
         """Return the mean points of `a` (0) or `b` (1) by character, and their total."""
@@ -88,7 +88,7 @@ class Match:
         return dict(zip(SCORE_KEYS, [*means, sum(means)], strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the match as plain JSON types, luck left out."""
+        """Return the match as plain JSON types, without luck."""
         low, high = self.interval
         return {
             "a": self.a,
@@ -107,18 +107,18 @@ class Match:
 
 
 def unplayed_games(
-    seeds: npt.NDArray[np.int64], seats_of_a: npt.ArrayLike, which: npt.ArrayLike
+    seeds: npt.NDArray[np.int64], seats_of_a: npt.ArrayLike, board_index: npt.ArrayLike
 ) -> npt.NDArray[np.void]:
-    """Return games that are not played yet, `GAME` (n,): seed, seat of `a` and board alone."""
+    """Return games before they are played, `GAME` (n,): with seed, seat of `a` and board only."""
     games = np.zeros(len(seeds), GAME)
-    games["seed"], games["seat_of_a"], games["board"] = seeds, seats_of_a, which
+    games["seed"], games["seat_of_a"], games["board"] = seeds, seats_of_a, board_index
     return games
 
 
 def store_played(
     games: npt.NDArray[np.void], some: npt.NDArray[np.int64], played: Trajectory
 ) -> None:
-    """Write to `GAME` (n,) what happened in those of its games that were played through."""
+    """Store decisions and ends of replayed games in `GAME` (n,): `some` are their indices."""
     part = games[some]
     part["decisions"] = np.bincount(played.games[played.decided], minlength=len(played))
     store_ends(part, played.board.record, np.zeros(len(part), np.int64), played.ends)
@@ -126,21 +126,21 @@ def store_played(
 
 
 @entry
-def store_ends(games: Any, boards: Any, which: Any, states: Any) -> None:
-    """Write what the positions at the end of games say of them.
+def store_ends(games: Any, boards: Any, board_index: Any, states: Any) -> None:
+    """Store results, points, triggers and ends of games from their last positions.
 
     Args:
         games: `GAME` (n,).
         boards: `BOARD` (b,).
-        which: int64 (n,), the board of each game.
+        board_index: int64 (n,), of the board of each game.
         states: `STATE` (n,), its last position.
     """
     for i in range(len(games)):
-        _note_end(boards[which[i]], states[i], games[i])
+        _store_end(boards[board_index[i]], states[i], games[i])
 
 
 @kernel
-def _note_end(board: Row, s: Row, game: Row) -> None:
+def _store_end(board: Row, s: Row, game: Row) -> None:
     seat_of_a = int64(game["seat_of_a"])
     game["result"] = (reward(board, s, seat_of_a, False) + 1.0) / 2.0
     game["end"] = s["end"]

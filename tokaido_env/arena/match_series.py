@@ -1,4 +1,4 @@
-"""A series of matches, one after another: each played to its end, or until it is decided."""
+"""A series of matches, one after another, each played to its end or until it is decided."""
 
 from __future__ import annotations
 
@@ -16,18 +16,14 @@ from tokaido_env.arena.tournament import MatchState, OnProgress, games_as_comple
 from tokaido_env.core.arguments import IllegalMove
 
 Monitor = Callable[[MatchState, int], AbstractContextManager[OnProgress]]
-"""Watches a match, given with its number from 1: what is entered is told of finished games."""
+"""Returns the progress callback of a match, given its number in the series, from 1."""
 
 
 class MatchResult(NamedTuple):
-    """A match, and who is better if that was to be decided: "a", "b", or None for not yet."""
+    """A match, and the better agent, "a" or "b", if a sequential test has decided."""
 
     match: Match
     decided: Literal["a", "b"] | None
-
-
-def _watch_nothing(match_state: MatchState, number: int) -> AbstractContextManager[OnProgress]:
-    return nullcontext(lambda games: None)
 
 
 def play_series(
@@ -36,22 +32,23 @@ def play_series(
     *,
     error: float | None = None,
     records: RecordFile | None = None,
-    monitor: Monitor = _watch_nothing,
+    monitor: Monitor = lambda match_state, number: nullcontext(lambda games: None),
     executor: Executor | None = None,
 ) -> tuple[list[MatchResult], BaseException | None]:
-    """Play matches in order; Ctrl-C or an agent that fails ends the series, not the caller.
+    """Play matches in order; Ctrl-C or a failing agent ends the series and is returned.
 
     Args:
         pairs: the two agents of each match.
-        match_states: of the matches; games that are filled in already are not played again.
-        error: stop a match when it tells who is better, wrong at most so often; None: play all.
+        match_states: the matches; their finished games are not played again.
+        error: stop a match when a sequential test finds the better agent with at most this error
+            probability; None: play all games.
         records: of these matches; games are appended as they finish.
         monitor: see `Monitor`.
-        executor: as for `tournament.play`.
+        executor: as for `tournament.play_remaining`.
 
     Returns:
-        The results of all matches with a whole pair of games, and what has stopped the series:
-        a `KeyboardInterrupt`, an `IllegalMove` or `AgentFailed`, None if it was played to its end.
+        The results of all matches with a whole pair of games, and the reason why the series has
+        stopped: a `KeyboardInterrupt`, `IllegalMove` or `AgentFailed`; None at its end.
     """
     results: list[MatchResult] = []
     stopped: BaseException | None = None

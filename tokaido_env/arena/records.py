@@ -1,11 +1,12 @@
-"""Matches as record files: games are appended as they finish, and taken over by a later run.
+"""Record files of matches: append finished games, load them in a later run, merge several files.
 
-Once all are there, their lines are put into the order of the games: the file is the same, whatever
-was stopped, in however many processes the games were played.
+When all games are there, `sort` puts the lines into the order of the games: the file has the same
+bytes however often the run was stopped, and whichever executor played the games.
 """
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokaido_env.arena.game_runner import FinishedGames, Numbers
+from tokaido_env.arena.game_runner import FinishedGames, Numbers, mark_forfeits
 from tokaido_env.arena.match import SCORE_KEYS, store_played
 from tokaido_env.arena.tournament import MatchState
 from tokaido_env.arena.variance_reduction import store_luck
@@ -32,29 +33,30 @@ from tokaido_env.trajectory import labels_of, replay_chunks
 
 HEAD = b'{"format": "%s"' % FORMAT.encode()  # how every line begins
 
-_OTHERS = -1  # as the number of a match_state: of games of others, whose first comes after all
+_OTHER_PLAYERS = -1  # in place of the index of a match; their lines follow all others
 
-AT_ONCE = 4096  # lines read, so that a large file needs little memory
+LINES_AT_ONCE = 4096  # so that a large file needs little memory
 
 
 class RecordFile:
     """The record file of some matches.
 
     Args:
-        path: the file; it is made if there is none.
-        match_states: the matches. Games of the file are filled in; later ones come with their
-            events.
-        players: games of others than these may stand in the file, and stay; None: none may.
+        path: the file; created if it does not exist.
+        match_states: the matches. Games of the file are stored in them; games that are played
+            later come with their events.
+        players: the file may hold games of players who are not among these, which stay; None: it
+            may not.
 
     Attributes:
-        taken: how many games of these matches the file held.
-        others: how many games of other players it holds.
-        dropped: how many bytes of a half-written line were cut off its end.
+        loaded: number of games of these matches that the file held.
+        other_games: number of games of other players.
+        dropped_bytes: length of a half-written line that was cut off the end.
 
     Raises:
-        RecordError: if the file holds anything else than games of these matches; it is left as it
-            was.
-        InUseError: if another command writes it: it is kept as long as this object lives.
+        RecordError: if the file holds anything else than games of these matches; the file stays
+            unchanged.
+        InUseError: if another command writes the file, which is locked while this object exists.
     """
 
     def __init__(
@@ -70,35 +72,37 @@ class RecordFile:
         self._match_states = list(match_states)
         for match_state in match_states:
             match_state.with_events = True
-        self._firsts = np.cumsum([0, *map(len, match_states)])
-        taken = np.array(_take_over(path, lines, match_states, players), np.int64).reshape(-1, 2)
-        self.other_games = int((taken[:, 0] == _OTHERS).sum())
+        self._first_games = np.cumsum([0, *map(len, match_states)])
+        loaded = _load_games(path, lines, match_states, players)
+        indices = np.array(loaded, np.int64).reshape(-1, 2)
+        self.other_games = int((indices[:, 0] == _OTHER_PLAYERS).sum())
         self.loaded = len(lines) - self.other_games
-        # Where the line of each game, of all matches and then of others, begins and ends in the
-        # file; 0, 0: nowhere.
-        self._lines = np.zeros((int(self._firsts[-1]) + self.other_games, 2), np.int64)
-        games = self._firsts[taken[:, 0]] + taken[:, 1]
-        self._note(games, np.array([len(line) + 1 for line in lines], np.int64))
+        # Begin and end in the file of the line of each game: of all matches in turn, then of other
+        # players. 0, 0: the game is not in the file.
+        self._lines = np.zeros((int(self._first_games[-1]) + self.other_games, 2), np.int64)
+        games = self._first_games[indices[:, 0]] + indices[:, 1]
+        self._add_lines(games, np.array([len(line) + 1 for line in lines], np.int64))
         self.dropped_bytes = len(rest)
         path.touch()
         self._write(b"")
         flush_folder(path.resolve().parent)
 
     def append(self, match_state: MatchState, finished: FinishedGames) -> None:
-        """Write finished games of a match and see them on the disk."""
+        """Write finished games of a match to the disk."""
         assert finished.events is not None
         lines = []
         for number, events in zip(finished.numbers.tolist(), finished.events, strict=True):
-            labels = labels_of(_board_of(match_state, match_state.games[number]), events)
+            labels = labels_of(_board_of(match_state, number), events)
             lines.append((_record(match_state, number, labels).to_json() + "\n").encode())
         self._write(b"".join(lines))
-        games = self._first(match_state) + finished.numbers
-        self._note(games, np.array([len(line) for line in lines], np.int64))
+        index = next(i for i, one in enumerate(self._match_states) if one is match_state)
+        games = int(self._first_games[index]) + finished.numbers
+        self._add_lines(games, np.array([len(line) for line in lines], np.int64))
 
     def sort(self) -> None:
-        """Put the lines into the order of the games; those of others come last."""
-        there = np.flatnonzero(self._lines[:, 1])
-        lines = self._lines[there]
+        """Put the lines into the order of the games; lines of other players come last."""
+        present = np.flatnonzero(self._lines[:, 1])
+        lines = self._lines[present]
         if (np.diff(lines[:, 0]) > 0).all():
             return
         with atomic_write(self._path.resolve()) as new, self._path.open("rb") as old:
@@ -106,25 +110,20 @@ class RecordFile:
                 old.seek(begin)
                 new.write(old.read(end - begin))
         self._lines[:] = 0
-        self._note(there, np.diff(lines)[:, 0])
+        self._add_lines(present, np.diff(lines)[:, 0])
 
     @property
     def _size(self) -> int:
-        """How many bytes of the file are whole lines."""
+        """The length of all whole lines of the file, in bytes."""
         return int(self._lines.max(initial=0))
 
-    def _first(self, match_state: MatchState) -> int:
-        """Return the number, among the games of all matches, of the first of a match."""
-        place = next(i for i, one in enumerate(self._match_states) if one is match_state)
-        return int(self._firsts[place])
-
-    def _note(self, games: Numbers, sizes: Numbers) -> None:
-        """Note lines that follow the others in the file: at once, Ctrl-C may come any time."""
+    def _add_lines(self, games: Numbers, sizes: Numbers) -> None:
+        """Store the places of new lines, in one assignment: Ctrl-C may come at any time."""
         ends = self._size + np.cumsum(sizes)
         self._lines[games] = np.stack([ends - sizes, ends], axis=1)
 
     def _write(self, lines: bytes) -> None:
-        """Write after the last whole line, whatever an interrupted write has left there."""
+        """Write after the last whole line, over the remains of an interrupted write."""
         with name_path_in_errors(self._path), self._path.open("r+b") as file:
             file.seek(self._size)
             file.truncate()
@@ -133,12 +132,10 @@ class RecordFile:
 
 
 def read_records(path: Path, match_states: Sequence[MatchState]) -> int:
-    """Fill the games of a record file into the matches that they belong to, each verified.
-
-    The file is left as it is.
+    """Verify the games of a record file and store them in their matches.
 
     Returns:
-        How many games it holds.
+        The number of games of the file, which stays unchanged.
 
     Raises:
         RecordError: if it holds anything else than games of these matches, naming the line.
@@ -146,121 +143,119 @@ def read_records(path: Path, match_states: Sequence[MatchState]) -> int:
     text = path.read_bytes()
     if text and not text.endswith(b"\n"):
         raise RecordError(f"{path}: its last line is cut short: expected whole lines")
-    lines = text.split(b"\n")[:-1]
-    return len(_take_over(path, lines, match_states))
+    return len(_load_games(path, text.split(b"\n")[:-1], match_states))
 
 
 def records_of(match_state: MatchState, numbers: Numbers) -> list[Record]:
-    """Return the records of finished games of a match, which are replayed.
-
-    The players are called by their specs.
-    """
+    """Return the records of finished games of a match, replayed; players are named by spec."""
     _, events = _replayed(match_state, numbers, match_state.actions[numbers])
-    each = zip(numbers.tolist(), events, strict=True)
-    return [_record(match_state, number, labels) for number, labels in each]
+    pairs = zip(numbers.tolist(), events, strict=True)
+    return [_record(match_state, number, labels) for number, labels in pairs]
 
 
 def _replayed(
     match_state: MatchState, numbers: Numbers, actions: npt.NDArray[np.int8]
 ) -> tuple[npt.NDArray[np.void], list[tuple[str, ...]]]:
-    """Return what happened in some games of a match, `GAME` (k,), and their events by label."""
+    """Replay games of a match; return `GAME` (k,), and their events by label."""
     games, events = match_state.games[numbers], [tuple[str, ...]()] * len(numbers)
     for some, played in replay_chunks(match_state.pool, games["seed"], actions, games["board"]):
         store_played(games, some, played)
         if match_state.with_luck:
             store_luck(games, some, played)
-        for place, game in enumerate(some.tolist()):
-            events[game] = played.labels(place)
+        for i, game in enumerate(some.tolist()):
+            events[game] = played.labels(i)
     return games, events
 
 
-def _take_over(
-    path: Path,
-    lines: list[bytes],
-    match_states: Sequence[MatchState],
-    players: Sequence[str] | None = None,
-) -> list[tuple[int, int]]:
-    """Fill the games of some lines into the match_states that they belong to, each verified.
-
-    Returns:
-        Which game each line is: the index of the match and the number within it; for games of
-        other players, which are not checked, `_OTHERS` and how many such came before.
-    """
-    places = _places(match_states) if lines else {}
-    taken: list[tuple[int, int]] = []
-    others = 0
-    for first in range(0, len(lines), AT_ONCE):
-        found: dict[int, list[_Found]] = defaultdict(list)  # by match_state
-        for i, line in enumerate(lines[first : first + AT_ONCE], start=first + 1):
-            where = f"{path}, line {i}"
-            record = _read(where, line)
-            if players is not None and not set(record.players) <= set(players):
-                taken.append((_OTHERS, others))
-                others += 1
-                continue
-            _check_board(where, record, match_states)
-            games = places.get((record.players, record.seed, record.board))
-            if not games:
-                players = " against ".join(map(repr_short, record.players))
-                on = "" if len(match_states[0].pool) == 1 else f" on {repr_short(record.board)}"
-                raise RecordError(
-                    f"{where}: {players}{on}, seed {record.seed}, is no game of these matches, or "
-                    "comes twice: other agents, another --seed or fewer --games; name another file"
-                )
-            match_state, game = games.pop(0)
-            taken.append((match_state, game))
-            found[match_state].append(_Found(game, record, where))
-        for match_state in sorted(found):
-            _fill_in(match_states[match_state], found[match_state])
-    return taken
-
-
 class _Found(NamedTuple):
-    """A game of a match_state that stands in a record file."""
+    """A game of a match found in a record file: its number, its record, and its line."""
 
     number: int
     record: Record
     where: str
 
 
-def _fill_in(match_state: MatchState, found: list[_Found]) -> None:
-    for each in found:
-        with _named(each.where):
-            if each.record.end is None:
+def _load_games(
+    path: Path,
+    lines: list[bytes],
+    match_states: Sequence[MatchState],
+    players: Sequence[str] | None = None,
+) -> list[tuple[int, int]]:
+    """Verify the games of some lines and store them in their matches.
+
+    Returns:
+        For each line the index of its match and the number of the game within it. For games of
+        others than `players`, which are not verified, `_OTHER_PLAYERS` and a count from 0.
+    """
+    unfound = _games_by_key(match_states) if lines else {}
+    indices: list[tuple[int, int]] = []
+    others = 0
+    for first in range(0, len(lines), LINES_AT_ONCE):
+        found: dict[int, list[_Found]] = defaultdict(list)  # by index of the match
+        for i, line in enumerate(lines[first : first + LINES_AT_ONCE], start=first + 1):
+            where = f"{path}, line {i}"
+            record = _read(where, line)
+            if players is not None and not set(record.players) <= set(players):
+                indices.append((_OTHER_PLAYERS, others))
+                others += 1
+                continue
+            _check_board(where, record, match_states)
+            games = unfound.get((record.players, record.seed, record.board))
+            if not games:
+                pair = " against ".join(map(repr_short, record.players))
+                on = "" if len(match_states[0].pool) == 1 else f" on {repr_short(record.board)}"
+                raise RecordError(
+                    f"{where}: {pair}{on}, seed {record.seed}, is no game of these matches, or "
+                    "comes twice: other agents, another --seed or fewer --games; name another file"
+                )
+            index, number = games.pop(0)
+            indices.append((index, number))
+            found[index].append(_Found(number, record, where))
+        for index in sorted(found):
+            _store(match_states[index], found[index])
+    return indices
+
+
+def _store(match_state: MatchState, found: list[_Found]) -> None:
+    """Verify games by replaying them, and store them in their match."""
+    for game in found:
+        with _naming_line(game.where):
+            if game.record.end is None:
                 raise RecordError("expected a game that is over, got an unfinished one")
-            if each.record.forfeit is not None:  # a seat can only if it had something to decide
-                replay(each.record, _board_of(match_state, match_state.games[each.number]))
-    numbers = np.array([each.number for each in found])
-    chosen = [[IDS[e] for e in each.record.events if e in IDS] for each in found]
+            if game.record.forfeit is not None:  # only the seat to decide can forfeit
+                replay(game.record, _board_of(match_state, game.number))
+    numbers = np.array([game.number for game in found])
+    chosen = [[IDS[e] for e in game.record.events if e in IDS] for game in found]
     actions = np.full((len(found), max(map(len, chosen))), -1, np.int8)
     for row, played in zip(actions, chosen, strict=True):
         row[: len(played)] = played
     games, events = _replayed(match_state, numbers, actions)
-    for each, labels in zip(found, events, strict=True):
-        if labels != each.record.events:
-            _refuse(each, _board_of(match_state, match_state.games[each.number]))
-    forfeits = {each.number: each.record.forfeit for each in found if each.record.forfeit}
-    match_state.put(FinishedGames.forfeited(numbers, games, actions, None, forfeits))
-    for each in found:
-        if each.record != _record(match_state, each.number, each.record.events):
-            _refuse(each, _board_of(match_state, match_state.games[each.number]))
+    for game, labels in zip(found, events, strict=True):
+        if labels != game.record.events:
+            _refuse(match_state, game)
+    forfeits = {game.number: game.record.forfeit for game in found if game.record.forfeit}
+    mark_forfeits(games, numbers, forfeits)
+    match_state.add(FinishedGames(numbers, games, actions, None, forfeits))
+    for game in found:
+        if game.record != _record(match_state, game.number, game.record.events):
+            _refuse(match_state, game)
 
 
-def _refuse(found: _Found, board: Board) -> None:
-    """Raise an error for a game that is not what its seed and actions give."""
-    with _named(found.where):
-        replay(found.record, board)
+def _refuse(match_state: MatchState, game: _Found) -> None:
+    """Raise an error for a game that differs from the replay of its seed and actions."""
+    with _naming_line(game.where):
+        replay(game.record, _board_of(match_state, game.number))
         raise RecordError("its outcomes are not those of its seed")
 
 
 def _read(where: str, line: bytes) -> Record:
-    with _named(where):
+    with _naming_line(where):
         return Record.from_json(line.decode())
 
 
 @contextmanager
-def _named(where: str) -> Iterator[None]:
-    """Let errors of a record name the line that it stands in."""
+def _naming_line(where: str) -> Iterator[None]:
+    """Add the file and line to the errors of a record."""
     try:
         yield
     except (RecordError, UnicodeDecodeError) as error:
@@ -268,12 +263,12 @@ def _named(where: str) -> Iterator[None]:
 
 
 def _check_board(where: str, record: Record, match_states: Sequence[MatchState]) -> None:
-    """Refuse a game on a board that is none of the matches'."""
+    """Refuse a game on a board of none of the matches."""
     board = _board_named(record.board, match_states)
     if board is None or record.board_hash != board.hash:
-        own = match_states[0].pool
-        right = own[0] if len(own) == 1 else board
-        expected = repr(own.name) if right is None else f"{right.name!r} ({right.hash})"
+        pool = match_states[0].pool
+        right = pool[0] if len(pool) == 1 else board
+        expected = repr(pool.name) if right is None else f"{right.name!r} ({right.hash})"
         got = f"{repr_short(record.board)} ({escape_text(str(record.board_hash))})"
         raise RecordError(
             f"{where}: a game on board {got}, these matches are on {expected}: name another file"
@@ -281,7 +276,7 @@ def _check_board(where: str, record: Record, match_states: Sequence[MatchState])
 
 
 def _board_named(name: str, match_states: Sequence[MatchState]) -> Board | None:
-    """Return the board of a name that one of the matches is played on, None if none is."""
+    """Return the board of a name on which one of the matches is played, None without one."""
     for pool in {id(match_state.pool): match_state.pool for match_state in match_states}.values():
         try:
             return pool[pool.index(name)]
@@ -290,26 +285,26 @@ def _board_named(name: str, match_states: Sequence[MatchState]) -> Board | None:
     return None
 
 
-def _board_of(match_state: MatchState, game: np.void) -> Board:
-    return match_state.pool[int(game["board"])]
+def _board_of(match_state: MatchState, number: int) -> Board:
+    return match_state.pool[int(match_state.games["board"][number])]
 
 
-def _places(
+def _games_by_key(
     match_states: Sequence[MatchState],
 ) -> dict[tuple[tuple[str, ...], int | None, str], list[tuple[int, int]]]:
-    """Return by players, seed and board which games they are: (match_state, number)."""
-    places: dict[Any, list[tuple[int, int]]] = defaultdict(list)
-    for i, match_state in enumerate(match_states):
+    """Return the games of matches, (index of the match, number), by players, seed and board."""
+    games: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+    for index, match_state in enumerate(match_states):
         columns = match_state.games[["seed", "board", "seat_of_a"]].tolist()
-        for game, (seed, board, seat) in enumerate(columns):
-            places[_players(match_state, seat), seed, match_state.pool[board].name].append(
-                (i, game)
-            )
-    return places
+        for number, (seed, board, seat) in enumerate(columns):
+            key = _players(match_state, seat), seed, match_state.pool[board].name
+            games[key].append((index, number))
+    return games
 
 
 def _players(match_state: MatchState, seat_of_a: int) -> tuple[str, str]:
-    return (match_state.b, match_state.a) if seat_of_a else (match_state.a, match_state.b)
+    pair = match_state.a, match_state.b
+    return pair[::-1] if seat_of_a else pair
 
 
 def _record(match_state: MatchState, number: int, events: tuple[str, ...]) -> Record:
@@ -317,7 +312,7 @@ def _record(match_state: MatchState, number: int, events: tuple[str, ...]) -> Re
     seat_of_a, result = int(game["seat_of_a"]), float(game["result"])
     points = game["points"].tolist()
     scores = [dict(zip(SCORE_KEYS, [*p, sum(p)], strict=True)) for p in points]
-    board = _board_of(match_state, game)
+    board = _board_of(match_state, number)
     return Record(
         board=board.name,
         board_hash=board.hash,
@@ -333,16 +328,16 @@ def _record(match_state: MatchState, number: int, events: tuple[str, ...]) -> Re
     )
 
 
-# Matches from the files of many runs
+# Matches from the files of several runs
 
 
 class MergedMatches(NamedTuple):
-    """Matches from files.
+    """Matches from record files.
 
     Attributes:
-        match_states: of every two agents that met, in the order in which they first did.
-        games: in the files.
-        unpaired: how many of them have no game with swapped seats beside them: they do not count.
+        match_states: of every two agents that met, in the order of their first games.
+        games: number of games of the files.
+        unpaired: number of games without the game of swapped seats; they are not counted.
     """
 
     match_states: list[MatchState]
@@ -350,52 +345,49 @@ class MergedMatches(NamedTuple):
     unpaired: int
 
 
-_Pairs = dict[tuple[str, str], dict[tuple[int, str], set[str]]]
+_SeedsByAgents = dict[tuple[str, str], dict[tuple[int, str], None]]
+"""Seeds and boards of the games of two agents; dicts as ordered sets."""
 
 
 def merge_records(
     files: Sequence[Path], boards: Boards | None = None, *, luck: bool = False
 ) -> MergedMatches:
-    """Read the matches of record files: shards of one run, several seeds, other machines' games.
+    """Read the matches of record files: shards of one run, several seeds, games of other machines.
 
-    Every game is replayed before it counts. What two agents played in pairs is one match, in the
-    order of the seeds, so that the files give the same figures in any order.
+    Every game is replayed. The pairs of two agents form one match, in the order of the seeds, so
+    that the order of the files does not change the results.
 
     Args:
         files: one or more; no game may come twice.
-        boards: on which they are, if that is neither a built-in one nor one of the family.
-        luck: whether to count the luck of the games.
+        boards: of the games, unless these are built-in boards or boards of the family.
+        luck: compute the luck of the games.
 
     Raises:
-        RecordError: naming file and line, if one holds what is no whole game of two agents with
-            the luck of its seed, or comes twice.
-        BoardError: if a board is none that this package or the family has.
+        RecordError: naming file and line, if a line is no whole game of two agents with the chance
+            outcomes of its seed, or comes twice.
+        BoardError: if a board is neither among `boards` nor built in nor of the family.
     """
-    pairs: _Pairs = defaultdict(lambda: defaultdict(set))
+    seeds_by_agents: _SeedsByAgents = defaultdict(dict)
     for path in files:
-        _note(path, pairs)
-    names = list(dict.fromkeys(board for games in pairs.values() for _, board in games))
+        _collect_seeds(path, seeds_by_agents)
+    names = list(dict.fromkeys(board for seeds in seeds_by_agents.values() for _, board in seeds))
     if not names:
         raise RecordError(f"{', '.join(map(str, files))}: expected games, got none")
     pool = BoardPool.load([board_named(name, boards) for name in names])
-    places = {name: place for place, name in enumerate(names)}
+    board_index = {name: index for index, name in enumerate(names)}
     match_states = []
-    for (a, b), games in pairs.items():
-        order = sorted(games)
-        seeds = np.array([seed for seed, _ in order], np.int64)
-        which = np.array([places[board] for _, board in order], np.int64)
-        match_states.append(MatchState.from_pairs(a, b, pool, seeds, which))
+    for (a, b), seeds in seeds_by_agents.items():
+        order = sorted(seeds)
+        columns = [[seed for seed, _ in order], [board_index[board] for _, board in order]]
+        match_states.append(MatchState.from_pairs(a, b, pool, *np.array(columns, np.int64)))
         match_states[-1].with_luck = luck
-    read = sum(read_records(path, match_states) for path in files)
-    return MergedMatches(
-        match_states,
-        read,
-        read - sum(2 * len(match_state.to_match().games) for match_state in match_states),
-    )
+    games = sum(read_records(path, match_states) for path in files)
+    paired = sum(2 * len(match_state.to_match().games) for match_state in match_states)
+    return MergedMatches(match_states, games, games - paired)
 
 
-def _note(path: Path, pairs: _Pairs) -> None:
-    """Note which games a file holds: who met, with which seeds, on which boards."""
+def _collect_seeds(path: Path, seeds_by_agents: _SeedsByAgents) -> None:
+    """Add the seeds and boards of the games of a file, by agents."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             where = f"{path}, line {number}"
@@ -403,35 +395,35 @@ def _note(path: Path, pairs: _Pairs) -> None:
             if record.seed is None or record.start is not None or len(record.players) != 2:
                 raise RecordError(f"{where}: expected a game of two agents, by its seed alone")
             a, b = record.players
-            known = (b, a) if (b, a) in pairs and (a, b) not in pairs else (a, b)
-            pairs[known][record.seed, record.board].add(a)
+            known = (b, a) in seeds_by_agents and (a, b) not in seeds_by_agents
+            seeds_by_agents[(b, a) if known else (a, b)][record.seed, record.board] = None
 
 
-def shard(match_state: MatchState, number: int, of: int) -> MatchState:
-    """Return the match_state of a part of a match: each so many-th pair.
+def shard(match_state: MatchState, number: int, count: int) -> MatchState:
+    """Return one part of a match: pair `number` and every `count`-th pair after it.
 
     Args:
-        match_state: of the whole match.
+        match_state: the whole match.
         number: of the part, from 1.
-        of: how many parts there are.
+        count: number of parts.
 
     Raises:
-        ValueError: if there is no such part, or no pair in it.
+        ValueError: if there is no such part, or it has no pair.
     """
     pairs = len(match_state) // 2
-    if not 1 <= number <= of <= pairs:
-        raise ValueError(f"shard: expected I/N with I from 1 to N, N at most {pairs} pairs")
-    chosen = match_state.games[2 * (number - 1) :: 2 * of]
+    if not 1 <= number <= count <= pairs:
+        raise ValueError(
+            f"shard: expected I/N with I from 1 to N, N at most {pairs} pairs, got {number}/{count}"
+        )
+    games = match_state.games[2 * (number - 1) :: 2 * count]
     return MatchState.from_pairs(
-        match_state.a, match_state.b, match_state.pool, chosen["seed"], chosen["board"]
+        match_state.a, match_state.b, match_state.pool, games["seed"], games["board"]
     )
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Return what `--shard I/N` stands for, or raise `ValueError`."""
-    parts = text.split("/")
-    if len(parts) != 2 or not all(
-        one.isascii() and one.isdigit() and len(one) < 10 for one in parts
-    ):
+    """Return the two numbers of `--shard I/N`, or raise `ValueError`."""
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if found is None:
         raise ValueError(f"shard: expected I/N, as 2/8, got {repr_short(text)}")
-    return int(parts[0]), int(parts[1])
+    return int(found[1]), int(found[2])

@@ -1,13 +1,13 @@
-"""Run custom agents in processes of their own: a failure forfeits that agent's game.
+"""Custom agents in separate processes: an agent that fails forfeits its game.
 
     with SandboxedAgent("python:my_bots:Careful", Limits(seconds=1.0)) as agent: ...
 
-An error, the end of its process, a decision that takes too long or too much memory is a `Failure`
-of this agent; asked again, it is made again if need be.
+An error, the end of the process, a decision that takes too long and too much memory are a
+`SandboxFailure` of the agent. Its next decision starts the process again if it has ended.
 
 Processes are forked from the fork server of `multiprocessing`, which has loaded all that a decision
-needs. Questions are pickles and answers lines of JSON: nothing that an agent sends runs code here.
-All that an agent has begun ends with its process, which ends with this one.
+needs. Questions are pickles and answers lines of JSON, so that no answer executes code in this
+process. All processes that an agent has started end with its own, which ends with this one.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from tokaido_env.boards.board import Board
 
 CAN_FORK = "forkserver" in multiprocessing.get_all_start_methods()
 
-DEFAULT_MEMORY = 2048  # by default
-_MOST_SECONDS = 86_400
-_MOST_MEMORY = 1 << 24
-_TO_BEGIN = 120.0  # seconds in which an agent has to be made
-_NONSENSE = "its process does not answer as it should"
-_TO_END = 2.0  # seconds in which a process that says no more has to have ended
-_MOST_ANSWER = 1 << 22  # bytes
+DEFAULT_MEMORY = 2048  # MiB
+_MAX_SECONDS = 86_400
+_MAX_MEMORY = 1 << 24  # MiB
+_START_SECONDS = 120.0  # to make the agent
+_EXIT_SECONDS = 2.0  # for a process that has closed its connection
+_MAX_ANSWER = 1 << 22  # bytes
 _PRELOAD = "tokaido_env.arena.sandbox_preload"
+_BAD_ANSWER = "its process sent no valid answer"
 
 
 class Limits(NamedTuple):
-    """What an agent of one's own may use.
+    """Time and memory of a custom agent.
 
     Attributes:
-        seconds: for a decision; None: any time.
-        memory: MiB, beyond what its process begins with. Linux alone keeps to it.
+        seconds: for a decision; None: no limit.
+        memory: MiB, in addition to the memory of a new process. Only Linux enforces it.
     """
 
     seconds: float | None = None
@@ -60,37 +60,40 @@ class Limits(NamedTuple):
 
 
 def check_limits(seconds: float | None, memory: int | None) -> None:
-    """Raise `ValueError` for limits under which nobody can play."""
-    if seconds is not None and not 0 < seconds <= _MOST_SECONDS:
+    """Raise `ValueError` for limits out of range."""
+    if seconds is not None and not 0 < seconds <= _MAX_SECONDS:
         raise ValueError(
-            f"move seconds: expected more than 0, at most {_MOST_SECONDS:,}, got {seconds:g}"
+            f"move seconds: expected more than 0, at most {_MAX_SECONDS:,}, got {seconds:g}"
         )
-    if memory is not None and not 1 <= memory <= _MOST_MEMORY:
-        raise ValueError(f"memory: expected 1 to {_MOST_MEMORY:,} MiB, got {memory}")
+    if memory is not None and not 1 <= memory <= _MAX_MEMORY:
+        raise ValueError(f"memory: expected 1 to {_MAX_MEMORY:,} MiB, got {memory}")
 
 
 def make_sandboxed(spec: str, limits: Limits) -> Agent:
-    """Make an agent; one that is not of this package plays in a process of its own.
+    """Make an agent; a custom agent plays in a process of its own.
 
     Raises:
-        AgentError: if it cannot be made.
+        AgentError: if the agent cannot be made, or this system cannot fork.
     """
     if not runs_user_code(spec):
         return make(spec)
     if not CAN_FORK:
-        raise AgentError(f"agent {spec!r}: this system cannot fork: let it play in this process")
+        raise AgentError(
+            f"agent {spec!r}: this system cannot fork, which a sandbox needs: "
+            "run the agent in this process"
+        )
     agent = SandboxedAgent(spec, limits)
-    agent.get_to_know()
-    agent.close()  # until it plays, which may be elsewhere
+    agent.start()
+    agent.close()  # until it plays, perhaps in another process
     return agent
 
 
-class SandboxFailure(RuntimeError):  # noqa: N818  of an agent, which loses by it
+class SandboxFailure(RuntimeError):  # noqa: N818  the failure of an agent, not of this package
     """An agent did not decide.
 
     Args:
         reason: one of `record.REASONS`.
-        detail: what happened, in one line.
+        detail: a description in one line.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -98,11 +101,12 @@ class SandboxFailure(RuntimeError):  # noqa: N818  of an agent, which loses by i
         self.reason, self.detail = reason, detail
 
 
-ActArguments = tuple[BoardRows, States, Legal, Keys]  # the arguments of `Agent.act`
+ActArguments = tuple[BoardRows, States, Legal, Keys]
+"""The arguments of `Agent.act`."""
 
 
 class SandboxedAgent(Agent):
-    """An agent that plays in a process of its own, which begins when it is first needed.
+    """An agent in a process of its own, which starts at the first decision.
 
     Args:
         spec: of the agent.
@@ -121,41 +125,39 @@ class SandboxedAgent(Agent):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def get_to_know(self) -> None:
-        """Make the agent once, to know its cost and how many games it plays at once.
+    def start(self) -> None:
+        """Make the agent in its process, and read its cost and the number of games at once.
 
         Raises:
             AgentError: if it cannot be made.
         """
         try:
-            self._begin()
+            self._start()
         except SandboxFailure as failure:
             if failure.reason == "crash":
                 raise AgentError(failure.detail) from None  # which names the agent
             raise AgentError(f"agent {self.spec!r}: cannot be made: {failure.detail}") from None
 
     def close(self) -> None:
-        """End the process; asked again, the agent begins another."""
+        """End the process; the next decision starts another."""
         if self._process is not None:
             self._process.end()
             self._process = None
 
     def prepare(self, boards: Sequence[Board]) -> None:
-        """Hear on which boards the coming games are played."""
+        """Prepare for games on these boards."""
         self._boards = list(boards)
         if self._process is not None:
             try:
-                self._answer("prepare", self._boards, seconds=_TO_BEGIN)
-            except (
-                SandboxFailure
-            ):  # it may have ended since: it begins anew when it is asked to decide
+                self._ask("prepare", self._boards, _START_SECONDS)
+            except SandboxFailure:  # the next decision starts the process again
                 self.close()
 
     def act(self, boards: BoardRows, states: States, legal: Legal, keys: Keys) -> Actions:
         """Return actions, as `Agent.act`.
 
         Raises:
-            Failure: of the first game in which it did not decide.
+            SandboxFailure: of the first game without a decision.
         """
         decided = self.decide(boards, states, legal, keys)
         for move in decided:
@@ -166,90 +168,93 @@ class SandboxedAgent(Agent):
     def decide(
         self, boards: BoardRows, states: States, legal: Legal, keys: Keys
     ) -> list[int | SandboxFailure]:
-        """Return an action for each game, or how the agent has failed to decide."""
-        each: list[ActArguments] = [
-            (boards[i % len(boards)][None], states[i : i + 1], legal[i : i + 1], keys[i : i + 1])
-            for i in range(len(states))
-        ]
+        """Return an action or a failure for each game."""
         try:
             if self._process is None:
-                self._begin()
+                self._start()
         except SandboxFailure as failure:
             return [failure] * len(states)
         if self.batched:
-            with contextlib.suppress(
-                SandboxFailure
-            ):  # asked about each alone, it may fail in one only
+            with contextlib.suppress(SandboxFailure):  # asked about each game, it may fail in one
                 return [*self._moves((boards, states, legal, keys))]
-        return [self._move(one) for one in each]
+        return [
+            self._move(
+                (
+                    boards[i % len(boards)][None],
+                    states[i : i + 1],
+                    legal[i : i + 1],
+                    keys[i : i + 1],
+                )
+            )
+            for i in range(len(states))
+        ]
 
-    def _move(self, asked: ActArguments) -> int | SandboxFailure:
+    def _move(self, arguments: ActArguments) -> int | SandboxFailure:
         try:
-            return self._moves(asked)[0]
+            return self._moves(arguments)[0]
         except SandboxFailure as failure:
             return failure
 
-    def _moves(self, asked: ActArguments) -> list[int]:
-        """Ask about some games at once."""
+    def _moves(self, arguments: ActArguments) -> list[int]:
+        """Return the actions in some games, asked about at once."""
         if self._process is None:
-            self._begin()
-        games, seconds = len(asked[1]), self.limits.seconds
-        moves = self._answer("act", asked, None if seconds is None else seconds * games)
-        right = isinstance(moves, list) and len(moves) == games
-        if not right or not all(type(move) is int for move in moves):
-            raise self._failed("exit", _NONSENSE)
+            self._start()
+        games, seconds = len(arguments[1]), self.limits.seconds
+        moves = self._ask("act", arguments, None if seconds is None else seconds * games)
+        valid = isinstance(moves, list) and len(moves) == games
+        if not valid or not all(type(move) is int for move in moves):
+            raise self._failure("exit", _BAD_ANSWER)
         return list(moves)
 
-    def _begin(self) -> None:
-        """Begin the process, and get to know the agent."""
+    def _start(self) -> None:
         self._process = _Process()
         threads = {"OMP_NUM_THREADS": str(numba.get_num_threads())}
-        given = self.spec, self.limits.memory, threads | dict(os.environ)
+        arguments = self.spec, self.limits.memory, threads | dict(os.environ)
         try:
-            known = self._answer("begin", given, _TO_BEGIN)
-            if not isinstance(known, list) or [type(one) for one in known] != [int, int, bool]:
-                raise self._failed("exit", _NONSENSE)
-            self.cost, self.games_at_once, self.batched = known
+            facts = self._ask("start", arguments, _START_SECONDS)
+            if not isinstance(facts, list) or [type(one) for one in facts] != [int, int, bool]:
+                raise self._failure("exit", _BAD_ANSWER)
+            self.cost, self.games_at_once, self.batched = facts
             if self._boards:
-                self._answer("prepare", self._boards, _TO_BEGIN)
-        except SandboxFailure:  # there is a process, but no agent in it
+                self._ask("prepare", self._boards, _START_SECONDS)
+        except SandboxFailure:  # the process has no agent
             self.close()
             raise
 
-    def _answer(self, what: str, given: Any, seconds: float | None) -> Any:
-        """Ask the process for something; return its answer, or raise a `Failure`."""
+    def _ask(self, method: str, arguments: Any, seconds: float | None) -> Any:
+        """Call a method of the agent in its process; return its answer, or raise a failure."""
         assert self._process is not None
         try:
-            answer = self._process.ask((what, given), seconds)
+            answer = self._process.ask((method, arguments), seconds)
         except TimeoutError:
-            raise self._failed("time", f"it took more than {seconds:g} s") from None
+            raise self._failure("time", f"it took more than {seconds:g} s") from None
         except OSError:
-            status = self._process.end(_TO_END)
-            raise self._failed("exit", f"its process ended with status {status}") from None
+            status = self._process.end(_EXIT_SECONDS)
+            raise self._failure("exit", f"its process ended with status {status}") from None
         except (ValueError, RecursionError):
-            raise self._failed("exit", _NONSENSE) from None
-        except BaseException:  # its answer would be taken for that of the next question
+            raise self._failure("exit", _BAD_ANSWER) from None
+        except BaseException:  # or the next question would get this answer
             self.close()
             raise
         if "answer" in answer:
             return answer["answer"]
         failure = SandboxFailure(str(answer.get("reason")), str(answer.get("detail")))
-        if failure.reason == "memory":  # it keeps what it has got
+        if failure.reason == "memory":  # the process does not free its memory
             self.close()
         raise failure
 
-    def _failed(self, reason: str, detail: str) -> SandboxFailure:
+    def _failure(self, reason: str, detail: str) -> SandboxFailure:
         self.close()
         return SandboxFailure(reason, detail)
 
 
 @contextlib.contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Let processes that are started here not hear of Ctrl-C while they begin; it waits here."""
+    """Block Ctrl-C while processes start, which inherit the block; deliver it later."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # which `multiprocessing` starts first, and then unblocks
+    resource_tracker.ensure_running()  # or `multiprocessing` starts it in the block, and unblocks
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -261,57 +266,58 @@ class _Process:
     """A process that answers questions: see `sandbox_process.serve`.
 
     Raises:
-        OSError: if there can be no more processes.
+        OSError: if the system allows no more processes.
     """
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([_PRELOAD])
-        self._socket, theirs = socket.socketpair()
-        lifeline, self._lifeline = context.Pipe(duplex=False)
-        with theirs, lifeline:
-            given = theirs, lifeline
-            self._process: BaseProcess = context.Process(target=serve, args=given, daemon=True)
-            with interrupts_blocked():  # the fork server, too, begins with the first of them
+        self._socket, child_socket = socket.socketpair()
+        child_lifeline, self._lifeline = context.Pipe(duplex=False)
+        with child_socket, child_lifeline:
+            arguments = child_socket, child_lifeline
+            self._process: BaseProcess = context.Process(target=serve, args=arguments, daemon=True)
+            with interrupts_blocked():  # the fork server, too, starts with the first of them
                 self._process.start()
-        # Before `multiprocessing` waits for its processes in the end, and only where this began.
+        # At exit before `multiprocessing` waits for its processes; not in a fork of this process.
         self._finalizer = Finalize(self, _end, (self._process, self._socket, 0.0), exitpriority=1)
 
     def ask(self, question: Any, seconds: float | None) -> dict[str, Any]:
         """Send a question and wait for the answer.
 
         Raises:
-            TimeoutError: if none came in time.
-            OSError, ValueError, RecursionError: if the process has ended, or talks nonsense.
+            TimeoutError: if no answer came in time.
+            OSError: if the process has ended.
+            ValueError, RecursionError: if the answer is not a JSON object of limited size.
         """
         until = None if seconds is None else time.monotonic() + seconds
         self._socket.settimeout(seconds)
         self._socket.sendall(pickle.dumps(question))
-        answer = b""
-        while not answer.endswith(b"\n"):
+        line = b""
+        while not line.endswith(b"\n"):
             left = None if until is None else max(until - time.monotonic(), 0.0)
             ready = wait([self._socket, self._process.sentinel], left)
             if not ready:
                 raise TimeoutError
-            more = self._socket.recv(1 << 16) if self._socket in ready else b""
-            if not more:
+            received = self._socket.recv(1 << 16) if self._socket in ready else b""
+            if not received:
                 raise ConnectionError
-            answer += more
-            if len(answer) > _MOST_ANSWER:
+            line += received
+            if len(line) > _MAX_ANSWER:
                 raise ValueError("an answer without end")
-        read = json.loads(answer)
-        if not isinstance(read, dict):
+        answer = json.loads(line)
+        if not isinstance(answer, dict):
             raise ValueError("expected an object")
-        return read
+        return answer
 
     def end(self, patience: float = 0.0) -> int | None:
-        """End the process and all that it has begun.
+        """End the process and all processes that it has started.
 
         Args:
-            patience: seconds in which it may end by itself.
+            patience: seconds to wait for it to exit.
 
         Returns:
-            Its exit status, None if it was ended here.
+            Its exit status, None if it has been ended before.
         """
         if not self._finalizer.still_active():
             return None
@@ -325,7 +331,7 @@ def _end(process: BaseProcess, connection: socket.socket, patience: float) -> in
     status = process.exitcode
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.kill()  # before it had a group of its own
+    process.kill()  # it may not have made its process group yet
     process.join()
     connection.close()
     return status

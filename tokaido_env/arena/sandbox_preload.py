@@ -1,4 +1,4 @@
-"""Loads what a decision needs, when it is imported by the fork server: see `sandbox`."""
+"""Imports and kernels that the fork server loads once for all sandboxes: see `sandbox`."""
 
 from tokaido_env.arena import sandbox_process as sandbox_process
 from tokaido_env.game import Game

@@ -1,4 +1,4 @@
-"""What runs in the process of a custom agent: it is made here, and asked."""
+"""Main loop of a sandbox process: makes one custom agent and answers questions for it."""
 
 from __future__ import annotations
 
@@ -21,30 +21,29 @@ from tokaido_env.boards.board import Board
 from tokaido_env.core.arguments import format_error, str_short
 from tokaido_env.record import MOST_DETAIL
 
-_MIB = 1 << 20
-
 
 def serve(connection: socket.socket, lifeline: Connection) -> None:
-    """Answer questions, pickles, by lines of JSON, until nobody asks any more.
+    """Answer questions, which are pickles, by lines of JSON, until the asking process ends.
 
     Args:
-        connection: to whoever asks.
-        lifeline: the end of a pipe, of which the asking process alone holds the other.
+        connection: to the asking process.
+        lifeline: one end of a pipe; only the asking process holds the other.
     """
-    os.setsid()  # Ctrl-C is for the process that asks; what is begun here ends with this one
+    os.setsid()  # Ctrl-C is for the asking process; child processes end with this group
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    _end_with(lifeline.fileno())
-    os.dup2(2, 1)  # what agents print is not what the command prints
+    _kill_group_on_close(lifeline.fileno())
+    os.dup2(2, 1)  # an agent's prints must not mix with the command's output
     questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(connection, questions.put), daemon=True).start()
-    agent = _Served()
+    agent = _AgentMethods()
     while True:
-        what, given = questions.get()
-        connection.sendall(json.dumps(_answer(agent, what, given)).encode() + b"\n")
+        method, arguments = questions.get()
+        answer = _answer(agent, method, arguments)
+        connection.sendall(json.dumps(answer).encode() + b"\n")
 
 
 def _read(connection: socket.socket, put: Any) -> None:
-    """Read questions; end this process and all that it has begun when nobody can ask any more."""
+    """Read questions; kill this process and its children when the connection closes."""
     try:
         with connection.makefile("rb") as file:
             while True:
@@ -53,55 +52,54 @@ def _read(connection: socket.socket, put: Any) -> None:
         os.killpg(os.getpid(), signal.SIGKILL)
 
 
-def _answer(agent: _Served, what: str, given: Any) -> dict[str, Any]:
-    """Let the agent answer; whatever it raises is an answer too."""
+def _answer(agent: _AgentMethods, method: str, arguments: Any) -> dict[str, Any]:
+    """Return the answer of a method, or the reason and detail of its failure."""
     try:
-        return {"answer": getattr(agent, what)(*given)}
+        return {"answer": getattr(agent, method)(*arguments)}
     except MemoryError:
         reason, detail = "memory", f"it needs more than {agent.memory} MiB"
     except InvalidChoice as error:
         reason, detail = "illegal", str(error)
     except SystemExit as error:
-        reason, detail = "exit", f"it wants to end the command: {format_error(error)}"
+        reason, detail = "exit", f"it tried to end the command: {format_error(error)}"
+    except AgentError as error:
+        reason, detail = "crash", str(error)
     except BaseException as error:
-        reason, detail = (
-            "crash",
-            str(error) if isinstance(error, AgentError) else format_error(error),
-        )
+        reason, detail = "crash", format_error(error)
     return {"reason": reason, "detail": str_short(" ".join(detail.split()), MOST_DETAIL)}
 
 
-class _Served:
-    """The agent of this process: its methods are what can be asked."""
+class _AgentMethods:
+    """The methods that the asking process may call."""
 
     memory = 0
 
-    def begin(self, spec: str, memory: int, environment: dict[str, str]) -> tuple[int, int, bool]:
-        """Make the agent; return its cost, how many games it plays at once and by which way."""
+    def start(self, spec: str, memory: int, environment: dict[str, str]) -> tuple[int, int, bool]:
+        """Make the agent; return its cost, its number of games at once, and if it is batched."""
         os.environ.clear()
         os.environ.update(environment)
         self.memory = memory
-        _limit(memory)
+        _limit_memory(memory)
         self.agent = make(spec)
         return int(self.agent.cost), int(self.agent.games_at_once), bool(self.agent.batched)
 
     def prepare(self, *boards: Board) -> None:
-        """Tell the agent the boards."""
+        """Prepare the agent for games on these boards."""
         self.agent.prepare(boards)
 
-    def act(self, *asked: Any) -> list[int]:
-        """Let it decide."""
-        moves = self.agent.act(*asked)
+    def act(self, *arguments: Any) -> list[int]:
+        """Return the agent's actions."""
+        moves = self.agent.act(*arguments)
         try:
-            return [int(move) for move in checked_moves(moves, len(asked[1]))]
+            return [int(move) for move in checked_moves(moves, len(arguments[1]))]
         except ValueError as error:
             raise InvalidChoice(str(error)) from None
 
 
-def _end_with(lifeline: int) -> None:
+def _kill_group_on_close(lifeline: int) -> None:
     """Let the system kill all processes of this group when the other end of a pipe closes.
 
-    Linux can, even while an agent holds the lock of Python, under which no thread of it runs.
+    Linux can, even while an agent holds Python's global interpreter lock and no thread runs.
     """
     import fcntl  # not on every system
 
@@ -111,14 +109,14 @@ def _end_with(lifeline: int) -> None:
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
 
 
-def _limit(memory: int) -> None:
-    """Let this process have so many MiB more, where the system can see to that."""
+def _limit_memory(memory: int) -> None:
+    """Limit the further memory of this process, in MiB, on systems with `/proc`."""
     status = Path("/proc/self/status")
     if not status.is_file():
         return
     import resource  # not on every system
 
     lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-    has = int(lines["VmData"].split()[0]) << 10
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (has + memory * _MIB, most))
+    used = int(lines["VmData"].split()[0]) << 10
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (used + (memory << 20), hard_limit))

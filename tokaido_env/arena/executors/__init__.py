@@ -1,9 +1,10 @@
-"""Run work in this process, in worker processes or on a Ray cluster: the same results from each.
+"""Executors: run tasks in this process, in worker processes or on a Ray cluster.
 
     with open_executor("processes:4") as executor:
         match = play_match(a, b, 1000, seed=0, executor=executor)
 
-Processes, and a cluster of this machine alone, end with their executor.
+All executors give the same results. Worker processes, and a cluster that was started on this
+machine, end with their executor.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ EXECUTORS = "serial, processes[:N] or ray[:ADDRESS]"
 
 
 def open_executor(text: str) -> Executor:
-    """Return the executor that a text names, as `--executor` of the commands that play games.
+    """Return the executor that the text of `--executor` names.
 
     Args:
-        text: "serial"; "processes", one for each processor, or "processes:4"; "ray", a cluster of
-            this machine alone or the one of the variable RAY_ADDRESS, or "ray:ADDRESS", as
+        text: "serial"; "processes", one for each processor, or "processes:4"; "ray", a new cluster
+            on this machine unless the variable RAY_ADDRESS names one; or "ray:ADDRESS", such as
             "ray:auto" or "ray:10.0.0.1:6379".
 
     Raises:
-        ValueError: if it names none, or Ray is not installed.
-        ClusterError: if there is no such cluster, or it cannot be worked with.
+        ValueError: if the text names no executor, or Ray is not installed.
+        ClusterError: if the cluster does not answer or cannot run tasks.
     """
     check_executor(text)
     kind, _, rest = text.partition(":")
@@ -72,13 +73,13 @@ def open_executor(text: str) -> Executor:
 
 
 def check_executor(text: str | None) -> None:
-    """Raise `ValueError` unless a text, if there is one, names an executor; nothing begins."""
+    """Raise `ValueError` if a text is given that names no executor; start nothing."""
     if text is None:
         return
     kind, colon, rest = text.partition(":")
     number = rest.isascii() and rest.isdigit() and len(rest) < 6 and 0 < int(rest) <= 10_000
-    known = {"serial": not colon, "processes": number or not colon, "ray": bool(rest) or not colon}
-    if not known.get(kind, False):
+    valid = {"serial": not colon, "processes": number or not colon, "ray": bool(rest) or not colon}
+    if not valid.get(kind, False):
         raise ValueError(f"executor: expected {EXECUTORS}, got {repr_short(text)}")
     if kind == "ray" and find_spec("ray") is None:
         raise ValueError(str(extra_error("executor: a cluster needs", "ray", "ray")))

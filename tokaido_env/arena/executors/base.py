@@ -1,11 +1,11 @@
-"""Tasks, and what runs them: the interface, this process, and what other processes have in common.
+"""Tasks and executors: the interface, the serial executor, and the base of remote executors.
 
     with SerialExecutor() as executor:
         for number, result in executor.map(tasks): ...
 
 A task is a pure function of its fields: it gives the same results wherever and however often it
-runs. An executor runs it again if its worker was lost, so some results may come twice; the order of
-tasks means nothing.
+runs. An executor runs a task again if its worker was lost, so some results may come twice. The
+order of tasks has no meaning.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from tokaido_env.arena.sandbox import Limits, SandboxedAgent
 from tokaido_env.core.arguments import IllegalMove, repr_short
 
 TaskResult = tuple[int, Any]
-"""The number of a task, in the order in which they were taken, and one of its results."""
+"""The number of a task, in the order in which tasks were taken, and one of its results."""
 
-_TASKS = 8  # into how many work is split for each worker, to share it evenly
-_KEPT = 8  # agents, by each worker
+_TASKS_PER_WORKER = 8  # enough to share work evenly between workers
+_CACHED_AGENTS = 8  # for each worker
 
 
 class AgentFactory(Protocol):
     """Makes agents."""
 
     def __call__(self, spec: str, sha256: str = "", limits: Limits | None = None) -> Agent:
-        """Return the agent of a spec, the same one each time.
+        """Return the agent of a spec, the same object each time.
 
         Args:
             spec: of the agent.
             sha256: of its policy file, see `policy_sha256`.
-            limits: of its process; None: it plays in this one.
+            limits: of its own process; None: it plays in this process.
 
         Raises:
             AgentError: if there is no such agent.
-            AgentFailed: if its policy file here, or now, is another one.
+            AgentFailed: if its policy file has another hash.
         """
 
 
 class Task(Protocol):
-    """Work that can run anywhere. It can be pickled, and `str` describes it for messages."""
+    """Work that can run in any process. It can be pickled, and `str` describes it for messages."""
 
     def run(self, make: AgentFactory) -> Iterator[Any]:
         """Run; yield each result, which can be pickled.
@@ -65,14 +65,14 @@ class Task(Protocol):
 
 
 class CallTask(NamedTuple):
-    """A call with agents, as a task: its results are what the function yields.
+    """A task that calls a generator function with agents: its results are the yielded values.
 
     Attributes:
-        function: of a module, so that other processes find it; called with the agents, then with
-            the arguments.
+        function: at the top of a module, so that other processes can import it; called with the
+            agents, then with the arguments.
         agents: from `agent_spec_of`.
-        arguments: more of them.
-        text: what is done, for messages.
+        arguments: after the agents.
+        text: describes the task in messages.
     """
 
     function: Callable[..., Iterator[Any]]
@@ -94,25 +94,25 @@ class Executor(ABC):
     @property
     @abstractmethod
     def workers(self) -> int:
-        """How many tasks run at once, now."""
+        """The number of tasks that run at once, now."""
 
     @abstractmethod
     def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
-        """Run tasks; yield their results as they come. Ctrl-C waits until one is done with.
+        """Run tasks; yield their results as they come. Ctrl-C waits until a result is processed.
 
-        A task is taken when a worker is free. After one has failed no more are taken; those that
-        run go on to their end, and their results are yielded.
+        A task is taken when a worker is free. After a task has failed no more are taken; running
+        tasks end, and their results are yielded.
 
         Args:
             tasks: to be run.
             agents: that need not be made from their specs in this process.
 
         Raises:
-            IllegalMove, AgentFailed: of the first task, by number, that has failed.
-            KeyboardInterrupt: after all results that were there were yielded.
+            IllegalMove, AgentFailed: of the failed task with the lowest number.
+            KeyboardInterrupt: after all results that had arrived were yielded.
         """
 
-    def shutdown(self) -> None:  # noqa: B027  there may be none
+    def shutdown(self) -> None:  # noqa: B027  a serial executor has no workers
         """End the workers."""
 
     def __enter__(self) -> Self:
@@ -137,7 +137,7 @@ class SerialExecutor(Executor):
 
 
 class Message(NamedTuple):
-    """What a worker sends of a task: results, and whether it is over, and with which error."""
+    """A message of a worker about a task: results, whether it has ended, and its error."""
 
     results: list[Any]
     is_last: bool = True
@@ -145,9 +145,9 @@ class Message(NamedTuple):
 
 
 class RemoteExecutor(Executor):
-    """Runs tasks in other processes: each has a handle while it runs."""
+    """Base of executors that run tasks in other processes: each running task has a handle."""
 
-    ahead = 1  # tasks that are given out for each worker
+    tasks_per_worker = 1  # submitted at once
 
     def map(self, tasks: Iterable[Task], agents: Sequence[Agent] = ()) -> Iterator[TaskResult]:
         """Run tasks, with agents made from their specs by each worker: see `Executor.map`."""
@@ -156,12 +156,12 @@ class RemoteExecutor(Executor):
         errors: dict[int, Exception] = {}
         try:
             while True:
-                while not errors and len(running) < self.ahead * self.workers:
-                    found = next(waiting, None)
-                    if found is None:
+                while not errors and len(running) < self.tasks_per_worker * self.workers:
+                    task = next(waiting, None)
+                    if task is None:
                         break
                     with interrupts_deferred():
-                        running[self._submit(found[1])] = found
+                        running[self._submit(task[1])] = task
                 if not running:
                     break
                 yield from self._results(running, errors, wait=True)
@@ -176,7 +176,7 @@ class RemoteExecutor(Executor):
     def _results(
         self, running: dict[Any, tuple[int, Task]], errors: dict[int, Exception], *, wait: bool
     ) -> Iterator[TaskResult]:
-        """Yield the results that are there, or the next ones if it is to wait for them."""
+        """Yield the results that have arrived; with `wait`, wait for the next ones."""
         for handle in self._ready(list(running), wait=wait):
             number, task = running[handle]
             with interrupts_deferred():
@@ -190,50 +190,50 @@ class RemoteExecutor(Executor):
 
     @abstractmethod
     def _submit(self, task: Task) -> Any:
-        """Let a worker run a task; return its handle."""
+        """Start a task on a worker; return its handle."""
 
     @abstractmethod
     def _ready(self, handles: Sequence[Any], *, wait: bool) -> Iterable[Any]:
-        """Return the handles of tasks of which there is a message; wait a while for the first.
+        """Return the handles of tasks with a message; with `wait`, wait a while for the first.
 
-        Without waiting a handle may come as often as there are messages.
+        Without waiting, a handle may come once for each of its messages.
         """
 
     @abstractmethod
     def _receive(self, handle: Any, task: Task) -> Message:
-        """Return a message of a task, an error if its worker was lost."""
+        """Return the next message of a task: an error if its worker was lost."""
 
     @abstractmethod
     def _cancel(self, handles: Sequence[Any]) -> None:
-        """Stop tasks that run."""
+        """Stop running tasks."""
 
 
 def run_task(task: Task, factory: AgentFactory, emit: Callable[[Any], None]) -> Exception | None:
-    """Run a task in a worker, emit its results; return what stopped it, as an error to be sent."""
+    """Run a task in a worker and emit its results; return the error that stopped it, picklable."""
     try:
         for result in task.run(factory):
             emit(result)
-    except (IllegalMove, AgentFailed) as failed:
-        return type(failed)(str(failed))
-    except Exception as failed:  # a new one: not every error can be sent
-        return AgentFailed(f"{type(failed).__name__}: {failed}")
+    except (IllegalMove, AgentFailed) as error:
+        return type(error)(str(error))
+    except Exception as error:  # a new one: not every error can be pickled
+        return AgentFailed(f"{type(error).__name__}: {error}")
     return None
 
 
 class AgentCache:
-    """An `AgentFactory` that keeps the agents that it has made last.
+    """An `AgentFactory` that keeps the agents that it made last.
 
     Args:
-        agents: that are there already.
+        agents: that exist already.
     """
 
     def __init__(self, agents: Sequence[Agent] = ()) -> None:
-        self._there = {agent.spec: agent for agent in agents}
-        self._made = lru_cache(_KEPT)(_make_verified)
+        self._given = {agent.spec: agent for agent in agents}
+        self._made = lru_cache(_CACHED_AGENTS)(_make_verified)
 
     def __call__(self, spec: str, sha256: str = "", limits: Limits | None = None) -> Agent:
         """Return the agent of a spec: see `AgentFactory`."""
-        return self._there[spec] if spec in self._there else self._made(spec, sha256, limits)
+        return self._given[spec] if spec in self._given else self._made(spec, sha256, limits)
 
 
 def _make_verified(spec: str, sha256: str, limits: Limits | None) -> Agent:
@@ -241,34 +241,34 @@ def _make_verified(spec: str, sha256: str, limits: Limits | None) -> Agent:
     if sha256 and policy_sha256(spec) != sha256:
         raise AgentFailed(
             f"agent {repr_short(spec)}: expected SHA-256 {sha256[:16]}… of its policy file on "
-            f"{socket.gethostname()}, got another: install the same file on all nodes"
+            f"{socket.gethostname()}, got another: keep the file unchanged, the same on all nodes"
         )
     return agent
 
 
 def policy_sha256(spec: str) -> str:
-    """Return the SHA-256 of the policy file that an agent plays from, "" if there is none."""
+    """Return the SHA-256 of the policy file of an agent, "" if it has none."""
     try:
         path = policy_path_of(spec)
         return "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
-    except (AgentError, OSError):  # of an agent that no spec makes, or whose file is gone since
+    except (AgentError, OSError):  # an agent without a spec, or a file deleted after loading
         return ""
 
 
 def agent_spec_of(agent: Agent) -> tuple[str, str, Limits | None]:
-    """Return the arguments with which an `AgentFactory` makes such an agent elsewhere."""
+    """Return the arguments with which an `AgentFactory` makes the agent in another process."""
     limits = agent.limits if isinstance(agent, SandboxedAgent) else None
     return agent.spec, policy_sha256(agent.spec), limits
 
 
 def split_work(numbers: Numbers, workers: int) -> list[Numbers]:
-    """Split numbered work into what each task does: all at once for one worker."""
-    each = len(numbers) if workers == 1 else -(-len(numbers) // (_TASKS * workers))
-    return chunked(numbers, max(each, 1))
+    """Split numbers into one part for each task; one worker gets all in one task."""
+    size = len(numbers) if workers == 1 else -(-len(numbers) // (_TASKS_PER_WORKER * workers))
+    return chunked(numbers, max(size, 1))
 
 
 def chunked(numbers: Numbers, size: int) -> list[Numbers]:
-    """Return numbers in chunks of so many."""
+    """Return numbers in chunks of at most `size`."""
     return [numbers[first : first + size] for first in range(0, len(numbers), size)]
 
 
@@ -279,17 +279,17 @@ def gather(
     agents: Sequence[Agent],
     progress: Callable[[int], None] = lambda rows: None,
 ) -> None:
-    """Run tasks whose results are rows of an array, int64 (k,), and what stands there.
+    """Run tasks that yield row indices, int64 (k,), and their values; write these to an array.
 
     Args:
         out: (n, …), filled in.
-        executor: runs them.
+        executor: runs the tasks.
         tasks: to be run.
         agents: as for `Executor.map`.
-        progress: called with the number of rows filled in now and then.
+        progress: called with each number of newly filled rows.
     """
-    there = np.zeros(len(out), np.bool_)
-    for _, (rows, found) in executor.map(tasks, agents):
-        new = int((~there[rows]).sum())
-        out[rows], there[rows] = found, True
+    filled = np.zeros(len(out), np.bool_)
+    for _, (rows, values) in executor.map(tasks, agents):
+        new = int((~filled[rows]).sum())
+        out[rows], filled[rows] = values, True
         progress(new)

@@ -1,4 +1,4 @@
-"""Run tasks in worker processes on this machine."""
+"""Executor of worker processes on this machine."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tokaido_env.arena.sandbox import interrupts_blocked
 
 
 def cpus() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class ProcessExecutor(RemoteExecutor):
-    """Runs tasks in processes; each begins when there is a task for it, and stays until the end.
+    """Runs tasks in worker processes, each started for its first task and kept until shutdown.
 
-    `concurrent.futures.ProcessPoolExecutor` cannot say which task has lost its worker, and hands
-    over nothing of a task before its end.
+    `concurrent.futures.ProcessPoolExecutor` reports neither which task has lost its worker nor
+    results before a task ends.
 
     Args:
-        workers: how many; None: one for each processor.
+        workers: number of processes; None: one for each processor.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -41,7 +41,7 @@ class ProcessExecutor(RemoteExecutor):
 
     @property
     def workers(self) -> int:
-        """How many tasks run at once."""
+        """The number of tasks that run at once."""
         return self._workers
 
     def shutdown(self) -> None:
@@ -50,19 +50,19 @@ class ProcessExecutor(RemoteExecutor):
 
     def _submit(self, task: Task) -> Connection:
         pipe = self._idle.pop() if self._idle else self._start()
-        with suppress(OSError):  # it has ended: reading from it will tell
+        with suppress(OSError):  # the process has ended: `_receive` finds its exit status
             pipe.send(task)
         return pipe
 
     def _start(self) -> Connection:
         context = multiprocessing.get_context("spawn")
-        mine, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs,), daemon=True)
+        pipe, child_pipe = context.Pipe()
+        process = context.Process(target=_work, args=(child_pipe,), daemon=True)
         with interrupts_blocked():
             process.start()
-        self._processes[mine] = process
-        theirs.close()
-        return mine
+        self._processes[pipe] = process
+        child_pipe.close()
+        return pipe
 
     def _ready(self, handles: Sequence[Connection], *, wait: bool) -> Iterator[Connection]:
         if wait:
@@ -88,7 +88,7 @@ class ProcessExecutor(RemoteExecutor):
             self._end(pipe)
 
     def _end(self, pipe: Connection, *, kill: bool = True) -> int | None:
-        """End a process, or see it end; return its exit status."""
+        """End a process, or wait until it ends; return its exit status."""
         process = self._processes.pop(pipe)
         self._idle = [other for other in self._idle if other is not pipe]
         if kill:
@@ -99,19 +99,19 @@ class ProcessExecutor(RemoteExecutor):
 
 
 def _cause(status: int | None) -> str:
-    """Return what may have ended a process, by its exit status: below 0 it was a signal."""
+    """Return the probable cause of an exit status: a negative one is a signal."""
     if status is not None and status < 0:
-        return "killed by a signal, as for want of memory"
-    return "the agent ended it, or a script does not guard its code with if __name__ == '__main__'"
+        return "a signal killed it, perhaps for lack of memory"
+    return "the agent ended it, or a script lacks the guard if __name__ == '__main__'"
 
 
 def _work(pipe: Connection) -> None:
-    """Run tasks until the pipe closes: what runs in a process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the tasks
-    multiprocessing.current_process().daemon = False  # or no agent could have a process here
+    """Run tasks until the pipe closes: the main function of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
+    multiprocessing.current_process().daemon = False  # a daemon may not start sandbox processes
     numba.set_num_threads(1)
     agents = AgentCache()
-    with suppress(EOFError, OSError):  # whoever gives the tasks has ended, however that was
+    with suppress(EOFError, OSError):  # the parent process has ended
         while True:
             task = pipe.recv()
             error = run_task(task, agents, lambda one: pipe.send(Message([one], is_last=False)))

@@ -1,8 +1,8 @@
-"""Run tasks on a Ray cluster (Moritz et al. 2018): any number of machines that come and go.
+"""Executor of a Ray cluster (Moritz et al. 2018), with nodes that may join and leave.
 
-Ray gives the tasks to whichever node is free, and runs those again whose worker or node was lost.
-Tasks and messages travel as bytes of pickle: arrays out of Ray's own store are read-only, which
-Numba takes for another type and compiles everything again for.
+Ray gives each task to a free node, and runs a task again if its worker or node was lost. Tasks and
+messages travel as pickle bytes: arrays from Ray's store are read-only, a type for which Numba would
+compile every kernel again.
 """
 
 from __future__ import annotations
@@ -26,35 +26,33 @@ from tokaido_env.core.actions import ACTION_TABLE_VERSION
 from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.rules import RULES_VERSION
 
-RETRIES = 5
-"""How often a task runs again whose worker or node was lost, before it is given up."""
-
-ANSWER_SECONDS = 5.0  # to wait for an address
-LOOK_SECONDS = 10.0  # between two looks at how large the cluster is
+RETRIES = 5  # runs of a task after it lost its worker or node, before the task fails
+CONNECT_TIMEOUT = 5.0  # seconds
+WAIT_TIMEOUT = 10.0  # seconds for a result, then the size of the cluster is read again
 ONE_THREAD = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 class ClusterError(ConnectionError):
-    """A cluster that does not answer, or that cannot run tasks: the message says why."""
+    """A cluster does not answer or cannot run tasks: the message gives the reason."""
 
 
 class RayExecutor(RemoteExecutor):
-    """Runs tasks on all processors of a Ray cluster, as many as there are at any time.
+    """Runs tasks on all processors that a Ray cluster has at any time.
 
     Args:
-        address: of a cluster, as `ray.init` takes it; "" begins one on this machine, unless the
+        address: of a cluster, as `ray.init` takes it; "" starts one on this machine, unless the
             variable RAY_ADDRESS names one.
 
     Raises:
-        ClusterError: if nothing answers there.
+        ClusterError: if nothing answers at the address.
     """
 
-    ahead = 2  # the next task lies there already
+    tasks_per_worker = 2  # a worker need not wait for its next task
 
     def __init__(self, address: str = "") -> None:
         address = address or os.environ.get("RAY_ADDRESS", "")
         _check_answers(address)
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends no usage reports
         try:
             ray.init(
                 address or None,
@@ -69,12 +67,12 @@ class RayExecutor(RemoteExecutor):
 
     @property
     def workers(self) -> int:
-        """How many tasks run at once: the processors of the cluster."""
-        there = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        return max(int(there.get("CPU", 0)), 1)
+        """The number of tasks that run at once: the processors of the cluster."""
+        resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        return max(int(resources.get("CPU", 0)), 1)
 
     def shutdown(self) -> None:
-        """Leave the cluster; one that was begun here ends."""
+        """Disconnect from the cluster; a cluster that this executor started ends."""
         ray.shutdown()
 
     def _submit(self, task: Task) -> Any:
@@ -83,8 +81,8 @@ class RayExecutor(RemoteExecutor):
     def _ready(self, handles: Sequence[Any], *, wait: bool) -> Sequence[Any]:
         if not handles:
             return []
-        most, seconds = (1, LOOK_SECONDS) if wait else (len(handles), 0.0)
-        ready: list[Any] = ray.wait(list(handles), num_returns=most, timeout=seconds)[0]
+        count, seconds = (1, WAIT_TIMEOUT) if wait else (len(handles), 0.0)
+        ready: list[Any] = ray.wait(list(handles), num_returns=count, timeout=seconds)[0]
         return ready
 
     def _receive(self, handle: Any, task: Task) -> Message:
@@ -95,7 +93,7 @@ class RayExecutor(RemoteExecutor):
         except (exceptions.WorkerCrashedError, exceptions.NodeDiedError) as lost:
             error = AgentFailed(
                 f"the workers that played {task} ended {RETRIES + 1} times: the agent ended them, "
-                f"or there is too little memory ({type(lost).__name__})"
+                f"or memory ran out ({type(lost).__name__})"
             )
         except exceptions.RayError as lost:
             error = ClusterError(f"{task}: {type(lost).__name__}: {_first_line(lost)}")
@@ -106,20 +104,20 @@ class RayExecutor(RemoteExecutor):
             ray.cancel(reference, force=True)
 
 
-_agents: AgentCache | None = None  # of a worker, from task to task
+_agents: AgentCache | None = None  # kept by a worker from task to task
 
 
 def _run(task: bytes, expected: dict[str, str], folder: str) -> bytes:
-    """Run a task: what runs on a node."""
+    """Run a task on a worker of the cluster."""
     global _agents
     if (own := versions()) != expected:
         node: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
         other = ClusterError(
-            f"node {node}: expected {_joined(expected)}, as where the tasks come from; it has "
-            f"{_joined(own)}: install the same on all nodes"
+            f"node {node}: expected {_joined(expected)}, as in the process that sends the tasks, "
+            f"got {_joined(own)}: install the same versions on all nodes"
         )
         return pickle.dumps(Message([], error=other))
-    with suppress(OSError):  # where paths are the same: on this machine, in a shared folder
+    with suppress(OSError):  # a node without this folder keeps its own
         os.chdir(folder)
     _agents = _agents or AgentCache()
     results: list[Any] = []
@@ -128,7 +126,7 @@ def _run(task: bytes, expected: dict[str, str], folder: str) -> bytes:
 
 
 def versions() -> dict[str, str]:
-    """Return what has to be the same wherever tasks run."""
+    """Return the versions that must be equal on all nodes."""
     return {
         "tokaido-env": version("tokaido-env"),
         "rules": str(RULES_VERSION),
@@ -136,20 +134,20 @@ def versions() -> dict[str, str]:
     }
 
 
-def _joined(known: dict[str, str]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in known.items())
+def _joined(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in versions.items())
 
 
 def _check_answers(address: str) -> None:
-    """Raise `ClusterError` unless something answers: Ray itself asks for minutes."""
+    """Raise `ClusterError` unless something answers: Ray itself retries for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "://" in host:
         return
     try:
-        socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
+        socket.create_connection((host, int(port)), CONNECT_TIMEOUT).close()
     except (OSError, OverflowError) as error:
         raise ClusterError(
-            f"{_cluster(address)}: nothing answers: {error}: begin one by ray start --head"
+            f"{_cluster(address)}: nothing answers: {error}: start a cluster with ray start --head"
         ) from None
 
 
