@@ -84,7 +84,7 @@ def test_a_name_that_minari_does_not_have_or_that_is_taken(
     assert minari.list_local_datasets() == {}
     assert main(["export", str(match), "minari:mine-v0"]) == 0
     assert main(["export", str(match), "minari:mine-v0"]) == 1
-    assert "there is such a dataset" in capsys.readouterr().err
+    assert "expected a new name" in capsys.readouterr().err
     assert minari.load_dataset("mine-v0").total_episodes == 16
 
 

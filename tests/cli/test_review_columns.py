@@ -131,7 +131,7 @@ def test_many_names_do_not_flood_the_terminal(
     save(games, tmp_path / "games.jsonl")
     assert main(["review", str(tmp_path / "games.jsonl"), *QUICK]) == 0
     shown = capsys.readouterr().out
-    assert "the 2 of 3 players with most of them" in shown
+    assert "the 2 of 3 players with most games" in shown
     assert "\x1b[2J" not in shown
     assert len(shown) < 20 * MOST
 
@@ -164,7 +164,7 @@ def test_a_file_that_changes_meanwhile_is_refused(
 ) -> None:
     monkeypatch.setattr(command, "_count", lambda *_: 5)
     assert main(["review", str(games), *QUICK, "--data", str(tmp_path / "o.npz")]) == 1
-    assert "expected 5 games as read before, it changed" in capsys.readouterr().err
+    assert "expected 5 games, got 4: it changed meanwhile" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [games]
 
 

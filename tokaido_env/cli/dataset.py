@@ -1,26 +1,26 @@
-"""Datasets: recorded games as tables of decisions, for offline learning and for analysis.
+"""Tables of the decisions of recorded games, for offline learning and analysis.
 
-`python -m tokaido_env export games.jsonl games.parquet` writes one row a decision, in the order of
-the games and of the decisions in each, for `pandas.read_parquet`:
+`tokaido export games.jsonl games.parquet` writes one row per decision, in the order of games and
+decisions, for `pandas.read_parquet`:
 
 | column | type | meaning |
 |---|---|---|
-| game | int64 | which line of the record file, from 1 |
+| game | int64 | line of the record file, from 1 |
 | seed | int64 | of the game, -1 if its record has none |
-| step | int32 | which decision of the game, from 0 |
-| seat | int8 | who decides |
-| player | string | what the record calls that seat |
+| step | int32 | number of the decision in the game, from 0 |
+| seat | int8 | seat of the player that decides |
+| player | string | name of that player in the record |
 | board | string | the name of the game's board |
 | board_hash | string | its hash |
-| observation | list of N_FEATURES, float32 or uint8 | what that seat sees |
+| observation | list of N_FEATURES, float32 or uint8 | observation of that seat |
 | mask | list of N_ACTIONS, int8 | 1 = legal |
-| action | int64 | what was chosen |
-| reward | float32 | up to that seat's next decision: its return in its last row, else 0 |
+| action | int64 | the chosen action |
+| reward | float32 | reward until that seat's next decision: its return in its last row, else 0 |
 | return | float32 | the final result of that seat: 1, 0 or -1; NaN in a game without an end |
 | terminated | bool | that seat's last row, the game ended by a trigger |
-| truncated | bool | that seat's last row, the game ended otherwise: by the cap, or is unfinished |
+| truncated | bool | that seat's last row, any other end: the cap of rounds, or unfinished |
 | chance | list of strings | the outcomes of chance between this decision and the next, by label |
-| next_player | int8 | who decides next, -1 if nobody does |
+| next_player | int8 | seat of the next decision, -1 for none |
 
 `export games.jsonl games.npz` writes the same rows for `numpy.load`, under the names of the fields
 of Minari's EpisodeData (Farama Foundation). An episode is one seat's view of one game; episodes
@@ -30,10 +30,10 @@ stand one after the other, by game and by seat, so that episode `e` has the rows
     observations, actions, rewards, terminations, truncations
 
 and, beyond Minari's fields, of `action_masks`, `returns`, `steps` and `next_players`. Minari's
-observations have one more than the actions, what the seat sees last of all: it is
-`final_observations[e]`. Of each episode there are `episode_games`, `episode_seeds`,
-`episode_seats`, `episode_players`, `episode_boards` and `episode_board_hashes`. The outcomes after
-row `i` are `chance_labels[k]` for `k` in `chance[chance_starts[i] : chance_starts[i + 1]]`.
+observations have one more row than the actions, the final one: it is `final_observations[e]`. The
+other arrays of episodes are `episode_games`, `episode_seeds`, `episode_seats`, `episode_players`,
+`episode_boards` and `episode_board_hashes`. The outcomes after row `i` are `chance_labels[k]` for
+`k` in `chance[chance_starts[i] : chance_starts[i + 1]]`.
 
 Both files carry `metadata`, JSON text with the versions of the format, the rules and the layout of
 the observation: in the parquet file under the key "tokaido_env" of its schema. A uint8 observation
@@ -79,16 +79,16 @@ Dtype = Literal["float32", "uint8"]
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-class Played(NamedTuple):
-    """The decisions of one game, T of them.
+class GameRows(NamedTuple):
+    """The T decisions of one game.
 
     Attributes:
-        rows: of the table, by the names of its columns: arrays, and lists of `player` and `chance`.
-        last: (2, N_FEATURES), what the seats see last of all.
+        rows: arrays of T rows by column; `player` and `chance` are lists.
+        final_observations: (2, N_FEATURES), the final observation of each seat.
     """
 
     rows: dict[str, Any]
-    last: npt.NDArray[Any]
+    final_observations: npt.NDArray[Any]
 
 
 def export(
@@ -97,11 +97,11 @@ def export(
     board: Boards | None = None,
     dtype: Dtype = "float32",
 ) -> tuple[int, int]:
-    """Write the decisions of a record file to a dataset, verified as they are read.
+    """Verify a record file and write its decisions to a dataset.
 
     Args:
         records: a record file, JSON Lines.
-        out: the file to write, .parquet or .npz: whole or not at all.
+        out: file to write, .parquet or .npz, whole or not at all.
         board: as for `record.load`.
         dtype: of the observations, "float32" or "uint8".
 
@@ -109,8 +109,8 @@ def export(
         The numbers of rows and of games.
 
     Raises:
-        RecordError: naming the line and the event that is wrong.
-        ValueError: if the suffix is another one, there is no decision, or the numbers do not fit.
+        RecordError: for a wrong record, with its line and event.
+        ValueError: for another suffix, no decision, or numbers too large for uint8.
         OSError: if a file cannot be read or written.
         ModuleNotFoundError: if pyarrow is missing, for a parquet file.
     """
@@ -120,26 +120,28 @@ def export(
     rows = count_decisions(source)
     lengths: list[int] = []
 
-    def noted() -> Iterator[Played]:
+    def counted() -> Iterator[GameRows]:
         for played in read(source, board, dtype):
             lengths.append(len(played.rows["step"]))
             yield played
         if sum(lengths) != rows:
-            raise ValueError(f"{source}: expected {rows} decisions as counted before, it changed")
+            raise ValueError(
+                f"{source}: expected {rows} decisions, got {sum(lengths)}: it changed meanwhile"
+            )
 
     about = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
     about |= {"layout": LAYOUT_HASH, "observation": dtype}
     if target.suffix == ".npz":
-        _write_npz(target, noted(), (rows, N_FEATURES), about)
+        _write_npz(target, counted(), (rows, N_FEATURES), about)
     else:
         with table_file(target, columns(dtype), about) as add:
-            for played in noted():
+            for played in counted():
                 add(played.rows)
     return rows, len(lengths)
 
 
 def columns(dtype: Dtype) -> dict[str, Kind]:
-    """Return the columns of the table in their order, with their kinds.
+    """Return the columns of the table in order, with their kinds.
 
     Args:
         dtype: of the observations.
@@ -164,7 +166,7 @@ def columns(dtype: Dtype) -> dict[str, Kind]:
     }
 
 
-def read(path: Path, board: Boards | None = None, dtype: Dtype = "float32") -> Iterator[Played]:
+def read(path: Path, board: Boards | None = None, dtype: Dtype = "float32") -> Iterator[GameRows]:
     """Yield the decisions of each game of a record file, verified; see `export`."""
     for number, record, played in read_verified(path, board):
         yield _decisions(number, record, played, dtype)
@@ -185,10 +187,10 @@ def count_decisions(path: Path) -> int:
 # One game
 
 
-def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) -> Played:
+def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) -> GameRows:
     board = played.board
     decisions = np.flatnonzero(played.decided)
-    # The position after the last event is what both seats see last of all.
+    # Both seats get a final observation, of the position after the last event.
     last = len(played.states) - 1
     following = np.append(decisions, last)[1:]
     seats = played.movers[decisions]
@@ -212,7 +214,7 @@ def _decisions(number: int, record: Record, played: Trajectory, dtype: Dtype) ->
         "next_player": played.movers[following],
         **_results(played, seats),
     }
-    return Played(rows, observations[-2:])
+    return GameRows(rows, observations[-2:])
 
 
 def _results(played: Trajectory, seats: npt.NDArray[np.int8]) -> Arrays:
@@ -253,9 +255,9 @@ _OF_EPISODES = {
 
 
 def _write_npz(
-    path: Path, games: Iterator[Played], shape: tuple[int, int], about: dict[str, Any]
+    path: Path, games: Iterator[GameRows], shape: tuple[int, int], about: dict[str, Any]
 ) -> None:
-    """Write observations as they come and hold all else, a fraction of their size."""
+    """Write observations as they arrive, and the other, smaller arrays at the end."""
     parts: list[Arrays] = []
     labels: dict[str, int] = {}
     with atomic_write(path) as file, npz_archive(file) as archive:
@@ -267,13 +269,13 @@ def _write_npz(
                 order = np.argsort(played.rows["seat"], kind="stable")
                 member.write(played.rows["observation"][order].tobytes())
                 parts.append(_episodes(played, order, labels))
-        for name, array in _joined(parts, labels).items():
+        for name, array in _concatenate(parts, labels).items():
             write_member(archive, name, array)
         write_member(archive, "metadata", np.array(json.dumps(about)))
 
 
-def _episodes(played: Played, order: npt.NDArray[np.int64], labels: dict[str, int]) -> Arrays:
-    """Return the arrays of one game, but its observations; new labels are added to `labels`."""
+def _episodes(played: GameRows, order: npt.NDArray[np.int64], labels: dict[str, int]) -> Arrays:
+    """Return the arrays of one game without its observations, and add new labels to `labels`."""
     rows = played.rows | {"player": np.array(played.rows["player"], np.str_)}
     seats, firsts, lengths = np.unique(rows["seat"], return_index=True, return_counts=True)
     chance = [rows["chance"][i] for i in order.tolist()]
@@ -284,11 +286,11 @@ def _episodes(played: Played, order: npt.NDArray[np.int64], labels: dict[str, in
         "chance_starts": np.array([len(row) for row in chance], np.int64),
         "episode_starts": lengths.astype(np.int64),
         **{plural: rows[name][firsts] for name, plural in _OF_EPISODES.items()},
-        "final_observations": played.last[seats],
+        "final_observations": played.final_observations[seats],
     }
 
 
-def _joined(parts: list[Arrays], labels: dict[str, int]) -> Arrays:
+def _concatenate(parts: list[Arrays], labels: dict[str, int]) -> Arrays:
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     for name in ("chance_starts", "episode_starts"):
         arrays[name] = np.concatenate([[0], np.cumsum(arrays[name])])

@@ -1,25 +1,25 @@
-"""Recorded games as a table, a row a game: `tokaido export FILE OUT --rows games`.
+"""Table of recorded games, one row per game: `tokaido export FILE OUT --rows games`.
 
 | column | type | meaning |
 |---|---|---|
-| game | int64 | which line of the record file, from 1, as in the table of decisions |
+| game | int64 | line of the record file, from 1, as in the table of decisions |
 | seed | int64 | of the game, -1 if its record has none |
-| board, board_hash | string | what it was played on |
-| player_0, player_1 | string | what the record calls the seats |
+| board, board_hash | string | name and hash of the board |
+| player_0, player_1 | string | names of the players in the record |
 | winner | int8 | 0 or 1; -1 for a shared victory and for a game without a winner |
 | end | string | "triggers", "cap", "forfeit", or "" if it was not finished |
 | margin | int16 | points of player_0 less those of player_1 |
 | faith_0, commerce_0, culture_0, total_0, … | int16 | points of each seat |
-| rounds | int16 | how many were begun |
+| rounds | int16 | number of rounds, the last included |
 | decisions_0, decisions_1 | int32 | of each seat |
-| trigger | string | what made the round the last: "temple", "garden", "gold", "gifted", or "" |
-| trigger_seat | int8 | whose it was, -1 for nobody's |
-| trigger_round | int16 | in which round, 0 for none |
-| forfeit_seat | int8 | who failed to play on, -1 for nobody |
-| forfeit_reason | string | why, "" for no reason |
+| trigger | string | cause of the last round: "temple", "garden", "gold", "gifted", or "" |
+| trigger_seat | int8 | seat that caused it, -1 for none |
+| trigger_round | int16 | the round of the cause, 0 for none |
+| forfeit_seat | int8 | seat that forfeited, -1 for none |
+| forfeit_reason | string | reason of the forfeit, "" for none |
 
-The table is parquet, for `pandas.read_parquet`, or .npz with an array a column. Both have
-`metadata` as the table of decisions.
+The table is parquet, for `pandas.read_parquet`, or .npz with an array per column. Both have
+`metadata` like the table of decisions.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ COLUMNS = {
     "forfeit_seat": "int8",
     "forfeit_reason": TEXT,
 }
-"""The columns in their order, with their kinds."""
+"""The columns in order, with their kinds."""
 
 
 def export(records: str | Path, out: str | Path, board: Boards | None = None) -> int:
-    """Write a record file as a table of games, verified as they are read; return how many.
+    """Verify a record file and write a table of its games; return their number.
 
     Args:
         records: a record file, JSON Lines.
-        out: the file to write, .parquet or .npz: whole or not at all.
+        out: file to write, .parquet or .npz, whole or not at all.
         board: as for `record.load`.
 
     Raises:
@@ -115,7 +115,7 @@ def _row(number: int, record: Record, played: Trajectory) -> dict[str, Any]:
 
 
 def _trigger(played: Trajectory) -> dict[str, Any]:
-    """Return what made the round the last, whose it was, and which round."""
+    """Return the end trigger: its name, seat and round."""
     triggered = np.flatnonzero(played.states["end_triggered"])
     if len(triggered):
         state = played.states[triggered[0]]

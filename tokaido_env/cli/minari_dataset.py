@@ -1,17 +1,17 @@
-"""Recorded games as a dataset of Minari (Farama Foundation): `tokaido export FILE minari:ID`.
+"""Minari datasets (Farama Foundation) of recorded games: `tokaido export FILE minari:ID`.
 
-An episode is one seat's view of one game, as `TokaidoDuo-v0` shows it to who plays that seat:
-observations, one more than actions; the reward comes with the last one. Of each episode `infos` has
+An episode is one seat's view of one game, as in `TokaidoDuo-v0`: it has one more observation than
+actions, and its reward comes with the last action. The `infos` of an episode are
 
 | name | shape | meaning |
 |---|---|---|
-| action_mask | int8 (T + 1, N_ACTIONS) | 1 = legal; zeros behind the last action |
-| game | int64 (T + 1,) | which line of the record file, from 1 |
-| seat | int64 (T + 1,) | whose view it is |
+| action_mask | int8 (T + 1, N_ACTIONS) | 1 = legal; zeros after the last action |
+| game | int64 (T + 1,) | line of the record file, from 1 |
+| seat | int64 (T + 1,) | seat of the view |
 
-`recover_environment()` gives `TokaidoDuo-v0` on the board of the games, if they have one board that
-has a name, against its default opponent: who played is told in the metadata and is never made from
-a file. Where datasets lie is Minari's rule: its variable MINARI_DATASETS_PATH.
+`recover_environment()` returns `TokaidoDuo-v0` against its default opponent, on the board of the
+games if they share one with a name. The metadata names the players; no agent is made from a file.
+The variable MINARI_DATASETS_PATH sets the folder of the datasets.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 from tokaido_env.boards.board import Board
 from tokaido_env.boards.board_pool import Boards
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.cli.dataset import Dtype, Played, count_decisions, read
+from tokaido_env.cli.dataset import Dtype, GameRows, count_decisions, read
 from tokaido_env.core.actions import N_ACTIONS
 from tokaido_env.core.observation import LAYOUT_HASH
 from tokaido_env.core.optional_deps import require_extra
@@ -52,7 +52,7 @@ def export(
 
     Args:
         records: a record file, JSON Lines.
-        dataset_id: its name there, `namespace/name-v0`; there must be none of that name.
+        dataset_id: name of the new dataset, `namespace/name-v0`.
         board: as for `record.load`.
         dtype: of the observations, "float32" or "uint8".
 
@@ -60,8 +60,8 @@ def export(
         The numbers of decisions and of games.
 
     Raises:
-        RecordError: naming the line and the event that is wrong.
-        ValueError: if there are no decisions, the name is none of Minari's, or it is taken.
+        RecordError: for a wrong record, with its line and event.
+        ValueError: for no decisions, a name that Minari refuses, or one that is taken.
         ModuleNotFoundError: if Minari is missing.
     """
     require_extra("datasets of Minari need", "minari", "minari", "h5py")
@@ -71,29 +71,31 @@ def export(
     source = Path(records)
     parse_dataset_id(dataset_id)
     if dataset_id in minari.list_local_datasets():
-        raise ValueError(f"{PREFIX}{dataset_id}: there is such a dataset: choose another version")
+        raise ValueError(
+            f"{PREFIX}{dataset_id}: expected a new name, it exists: choose another version"
+        )
     rows = count_decisions(source)
-    players, boards, games = _told_of(source)
+    players, boards, games = _summary(source)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of an author and a link: there are none
+            warnings.simplefilter("ignore", UserWarning)  # of a missing author and link
             minari.create_dataset_from_buffers(
                 dataset_id,
                 _episodes(source, board, dtype),
                 env=_environment(boards, dtype),
                 algorithm_name=", ".join(players),
-                description=_described(players, boards),
+                description=_description(players, boards),
                 requirements=["tokaido-env"],
             )
     except BaseException:
-        with contextlib.redirect_stdout(io.StringIO()):  # it tells what it has deleted
+        with contextlib.redirect_stdout(io.StringIO()):  # Minari prints the deletion
             minari.delete_dataset(dataset_id)
         raise
     return rows, games
 
 
-def _told_of(source: Path) -> tuple[list[str], list[str], int]:
-    """Return who plays in the records, the names of the boards, and how many games there are."""
+def _summary(source: Path) -> tuple[list[str], list[str], int]:
+    """Return the names of players and boards in the records, and the number of games."""
     players: dict[str, None] = {}
     boards: dict[str, None] = {}
     games = 0
@@ -105,7 +107,7 @@ def _told_of(source: Path) -> tuple[list[str], list[str], int]:
 
 
 def _environment(boards: list[str], dtype: Dtype) -> Any:
-    """Return the environment that Minari notes: on the board of the games, if it can be named."""
+    """Return the environment of the dataset, on the board of the games if they share one."""
     options: dict[str, Any] = {} if dtype == "float32" else {"observation": dtype}
     if len(boards) == 1:
         with contextlib.suppress(BoardError):
@@ -113,19 +115,18 @@ def _environment(boards: list[str], dtype: Dtype) -> Any:
     return gymnasium.make(_ENVIRONMENT, **options)
 
 
-def _described(players: list[str], boards: list[str]) -> str:
+def _description(players: list[str], boards: list[str]) -> str:
     about = {"players": players, "boards": boards, "rules": RULES_VERSION, "layout": LAYOUT_HASH}
-    return f"Games of Tokaido Duo, an episode a seat. {json.dumps(about)}"
+    return f"Games of Tokaido Duo, an episode per seat. {json.dumps(about)}"
 
 
 def _episodes(source: Path, board: Boards | None, dtype: Dtype) -> Iterator[EpisodeBuffer]:
-    """Yield the episodes of all games."""
     for played in read(source, board, dtype):
         for seat in np.unique(played.rows["seat"]).tolist():
             yield _episode(played, seat)
 
 
-def _episode(played: Played, seat: int) -> EpisodeBuffer:
+def _episode(played: GameRows, seat: int) -> EpisodeBuffer:
     from minari.data_collector.episode_buffer import EpisodeBuffer
 
     own = np.flatnonzero(played.rows["seat"] == seat)
@@ -135,7 +136,7 @@ def _episode(played: Played, seat: int) -> EpisodeBuffer:
     nothing = np.zeros((1, N_ACTIONS), np.int8)
     return EpisodeBuffer(
         seed=seed if seed >= 0 else None,
-        observations=np.concatenate([rows["observation"], played.last[seat][None]]),
+        observations=np.concatenate([rows["observation"], played.final_observations[seat][None]]),
         actions=rows["action"],
         rewards=rows["reward"].tolist(),
         terminations=rows["terminated"].tolist(),

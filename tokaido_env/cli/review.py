@@ -1,9 +1,11 @@
-"""Review recorded games: what each decision lost, and what chance gave.
+"""Review recorded games: the loss of each decision, and the luck of each roll and draw.
 
 tokaido review games.jsonl
 tokaido review games.jsonl --game 3 --html review.html
 tokaido review games.jsonl --judge mcts:sims=4000 --json review.json
 tokaido review games.jsonl --data review.parquet --executor processes
+
+With the default judge a game takes several seconds.
 """
 
 from __future__ import annotations
@@ -35,15 +37,12 @@ from tokaido_env.study.review import DRAWS, MARKS, Review, check_draws
 from tokaido_env.trajectory import Trajectory
 
 VERSION = 1
-MANY = 10
-"""With more games totals for each name are printed instead of each game."""
+MANY = 10  # games above which totals are printed instead of each game
+MOST_NAMES = 30  # players in the totals
+_LISTED = 10  # decisions listed for a game
 
-MOST_NAMES = 30
-"""Names that totals are printed for."""
-
-_LISTED = 10  # decisions of a game
-
-Take = Callable[[int, Record, Review], None]
+OnReview = Callable[[int, Record, Review], None]
+"""Takes the line of a game, from 1, its record and its review."""
 
 
 @reports_errors("review", AgentFailed)
@@ -66,22 +65,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser("review", __doc__)
     add = parser.add_argument
-    add("file", type=Path, help="a record file, JSON Lines")
-    add("--game", type=int, help="only the game on this line, from 1")
-    add("--board", help="the board file of the games, if neither built in nor of the family")
-    add("--judge", default="champion:sims=400", metavar="SPEC", help="(champion:sims=400)")
-    add("--value-agent", default="champion", metavar="SPEC", help="who judges chance (champion)")
-    add("--chance-samples", type=int, default=DRAWS, help=f"of chance behind each action ({DRAWS})")
-    add("--seed", type=int, default=0, help="of these draws (0)")
-    add("--json", type=Path, metavar="OUT", help="write what was found")
-    add("--data", type=Path, metavar="OUT", help="write a row an event: .parquet or .npz")
-    add("--html", type=Path, metavar="OUT", help="write a page to step through")
-    add("--executor", default="serial", help=f"what reviews games: {EXECUTORS} (default: serial)")
+    add("file", type=Path, help="record file, JSON Lines")
+    add("--game", type=int, help="review only the game on this line, from 1 (default: all)")
+    board = "board file of the games (default: the built-in or procedural board that they name)"
+    add("--board", help=board)
+    judge = "agent that judges decisions"
+    add("--judge", default="champion:sims=400", metavar="SPEC", help=judge)
+    value = "agent that values positions before and after rolls and draws"
+    add("--value-agent", default="champion", metavar="SPEC", help=value)
+    samples = "number of sampled chance outcomes after each action"
+    add("--chance-samples", type=int, default=DRAWS, help=samples)
+    add("--seed", type=int, default=0, help="random seed of these samples, 0 to 2**53 - 1")
+    json_file = "write the reviews to this file as JSON (default: none)"
+    add("--json", type=Path, metavar="OUT", help=json_file)
+    data = "write a row per event to this .parquet or .npz file (default: none)"
+    add("--data", type=Path, metavar="OUT", help=data)
+    add("--html", type=Path, metavar="OUT", help="write a page to step through (default: none)")
+    add("--executor", default="serial", help=f"where to review games: {EXECUTORS}")
     return parser
 
 
 def _count(options: argparse.Namespace, board: BoardPool | None) -> int:
-    """Return how many games are asked for; all of the file are verified, none is kept."""
+    """Verify all games of the file; return the number of games to review."""
     lines = sum(1 for _ in read_verified(options.file, board))
     if options.html is not None and options.game is None:
         from tokaido_env.web.replay_page import check_number
@@ -100,24 +105,26 @@ def _count(options: argparse.Namespace, board: BoardPool | None) -> int:
 def _review(
     asked: Asked, options: argparse.Namespace, board: BoardPool | None, number: int
 ) -> None:
-    """Review games and print what was found; what is to be written is written as they come."""
+    """Review games, print the results, and write files as the reviews arrive."""
     tally, many = Tally(), number > MANY
-    on_page: list[tuple[Record, Review]] = []  # which needs all of them at once
+    on_page: list[tuple[Record, Review]] = []
     with ExitStack() as stack:
-        takes: list[Take] = [] if many else [lambda _, record, found: _print(record, found)]
-        takes.append(lambda _, record, found: tally.add(record.players, found))
+        on_review: list[OnReview] = [] if many else [lambda _, record, found: _print(record, found)]
+        on_review.append(lambda _, record, found: tally.add(record.players, found))
         if options.json is not None:
-            takes.append(stack.enter_context(_json_file(options.json)))
+            on_review.append(stack.enter_context(_json_file(options.json)))
         if options.data is not None:
-            takes.append(stack.enter_context(review_file(options.data, asked)))
+            on_review.append(stack.enter_context(review_file(options.data, asked)))
         if options.html is not None:
-            takes.append(lambda _, record, found: on_page.append((record, found)))
+            on_review.append(lambda _, record, found: on_page.append((record, found)))
         if many:
             finished = stack.enter_context(match_bar("review", number, 0))
-            takes.append(lambda *_: finished(1))
-        _review_all(asked, options, board, takes)
+            on_review.append(lambda *_: finished(1))
+        _review_all(asked, options, board, on_review)
         if tally.games != number:
-            raise ValueError(f"{options.file}: expected {number} games as read before, it changed")
+            raise ValueError(
+                f"{options.file}: expected {number} games, got {tally.games}: it changed meanwhile"
+            )
     if many:
         for table in _totals_tables(tally):
             print_table(table)
@@ -129,27 +136,30 @@ def _review(
 
 
 def _review_all(
-    asked: Asked, options: argparse.Namespace, board: BoardPool | None, takes: Sequence[Take]
+    asked: Asked,
+    options: argparse.Namespace,
+    board: BoardPool | None,
+    on_review: Sequence[OnReview],
 ) -> None:
-    """Review the games that are asked for, and hand each over with its line and its record."""
-    begun: deque[tuple[int, Record]] = deque()
+    """Review the chosen games, and call functions with the line, record and review of each."""
+    started: deque[tuple[int, Record]] = deque()
 
     def each() -> Iterator[Trajectory]:
         for line, record, played in read_verified(options.file, board):
             if options.game in (None, line):
-                begun.append((line, record))
+                started.append((line, record))
                 yield played
 
     def take(found: Review) -> None:
-        line, record = begun.popleft()
-        for each_take in takes:
-            each_take(line, record, found)
+        line, record = started.popleft()
+        for function in on_review:
+            function(line, record, found)
 
     with open_executor(options.executor) as reviewers:
         review_each(each(), asked, take, reviewers)
 
 
-# On a terminal
+# Tables
 
 
 def _print(record: Record, found: Review) -> None:
@@ -173,13 +183,13 @@ def _print(record: Record, found: Review) -> None:
 
 
 def _totals_tables(tally: Tally) -> Iterator[Table]:
-    """Yield what games come to for each name, of those with most games if there are many names."""
+    """Yield tables of totals per player; with many players, of those with most games."""
     figures = sorted(tally.figures().items(), key=lambda one: -one[1]["games"])
     title = f"{tally.games:,} games"
     if len(figures) > MOST_NAMES:
-        title += f", the {MOST_NAMES} of {len(figures):,} players with most of them"
+        title += f", the {MOST_NAMES} of {len(figures):,} players with most games"
     named = [(name.strip() or "?", of) for name, of in figures[:MOST_NAMES]]
-    headers = ("player", "choices", "loss a choice", "both could win", "as the judge")
+    headers = ("player", "choices", "loss per choice", "both could win", "agreement")
     decisions = [
         (
             *(name, f"{of['choices']:,}", _with_error(of["loss"], ".2%")),
@@ -195,34 +205,34 @@ def _totals_tables(tally: Tally) -> Iterator[Table]:
         (name, f"{of['games']:,}", *(_with_error(of[key], form) for key, form in keys.items()))
         for name, of in named
     ]
-    yield Table("A game", ("player", "games", "luck", "result", "less luck"), chance)
+    yield Table("Per game", ("player", "games", "luck", "result", "luck-adjusted"), chance)
 
 
 def _with_error(figure: Figure, form: str) -> str:
-    """Return a mean with half its interval of 95 %, which is symmetric."""
+    """Return a mean with half of its 95 % interval, which is symmetric."""
     if figure["mean"] is None:
         return "–"
-    told = format(figure["mean"], form)
+    mean = format(figure["mean"], form)
     if figure["ci95"] is None:
-        return told
+        return mean
     low, high = figure["ci95"]
-    return f"{told} ± {format((high - low) / 2, form.lstrip('+'))}"
+    return f"{mean} ± {format((high - low) / 2, form.lstrip('+'))}"
 
 
-# In files
+# Files
 
 
 @contextmanager
-def _json_file(path: Path) -> Iterator[Take]:
-    """Give what takes the games of a JSON file, which is whole."""
+def _json_file(path: Path) -> Iterator[OnReview]:
+    """Yield a function that adds a review to a JSON file, which is written whole or not at all."""
     with atomic_write(path) as file:
         file.write(f'{{"version": {VERSION}, "games": ['.encode())
         between = ""
 
         def take(line: int, record: Record, found: Review) -> None:
             nonlocal between
-            told = {"names": record.players, "board": record.board, **found.to_dict()}
-            file.write((between + json.dumps(told, ensure_ascii=False)).encode())
+            data = {"names": record.players, "board": record.board, **found.to_dict()}
+            file.write((between + json.dumps(data, ensure_ascii=False)).encode())
             between = ", "
 
         yield take

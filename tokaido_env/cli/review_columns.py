@@ -1,4 +1,4 @@
-"""Reviews as columns: a row for each decision with a choice and for each event of chance."""
+"""Table of reviews: a row for each decision with a choice and each chance event."""
 
 from __future__ import annotations
 
@@ -39,20 +39,18 @@ COLUMNS = {
     "luck": "float64",
     "result": "float64",
 }
-"""The columns in their order, with their kinds."""
+"""The columns in order, with their kinds."""
 
-Add = Callable[[int, Record, Review], None]
-
-_PHASES = [phase.name for phase in Phase]  # as positions have them
+_PHASES = [phase.name for phase in Phase]
 
 
 @contextmanager
-def review_file(path: Path, asked: Asked) -> Iterator[Add]:
+def review_file(path: Path, asked: Asked) -> Iterator[Callable[[int, Record, Review], None]]:
     """Yield a function that takes the line of a game, from 1, its record and its review.
 
     Args:
         path: as for `table_file`.
-        asked: how the games are reviewed.
+        asked: the settings of the reviews.
 
     Raises:
         OSError: if the file cannot be written.
@@ -60,16 +58,16 @@ def review_file(path: Path, asked: Asked) -> Iterator[Add]:
     about = {"format": FORMAT, "version": VERSION, "rules": RULES_VERSION}
     about |= {"judge": asked.judge.spec, "values_by": asked.values_by.spec}
     with table_file(path, COLUMNS, about | {"draws": asked.draws, "seed": asked.seed}) as add:
-        yield lambda number, record, found: add(part_of(number, record, found))
+        yield lambda number, record, found: add(rows_of(number, record, found))
 
 
-def part_of(number: int, record: Record, found: Review) -> dict[str, Any]:
-    """Return the rows of one game by the names of their columns: arrays, and lists of words.
+def rows_of(number: int, record: Record, found: Review) -> dict[str, Any]:
+    """Return the rows of one game by column: arrays, and lists of words.
 
     Args:
-        number: of the game, from 1.
-        record: of it.
-        found: the review of this game alone.
+        number: line of the game, from 1.
+        record: of the game.
+        found: its review.
     """
     played = found.played
     chance = (played.movers == NO_PLAYER) & (played.events != NO_ACTION)

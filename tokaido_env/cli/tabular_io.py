@@ -1,4 +1,4 @@
-"""Tables in files for other programs: parquet, written as rows come, and the archives of NumPy."""
+"""Writers of tables as Parquet files and NumPy archives."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from tokaido_env.core.optional_deps import require_extra
 from tokaido_env.files import atomic_write
 
 SUFFIXES = (".parquet", ".npz")
-GROUP = 1 << 14  # rows of a parquet file that are held and written at once
+GROUP = 1 << 14  # rows of a Parquet row group
 
 TEXT = "text"
-"""The kind of a column of strings."""
+"""Kind of a column of strings."""
 
 WORD = "word"
-"""The kind of a column of few different strings: a file holds each of them once."""
+"""Kind of a column of few different strings, which a file contains once each."""
 
 TEXTS = "texts"
-"""The kind of a column of lists of strings; only parquet files have it."""
+"""Kind of a column of lists of strings, in Parquet files only."""
 
 Kind = str | tuple[str, int]
-"""One of these three, a dtype, or the dtype and the length of an array."""
+"""TEXT, WORD, TEXTS, a dtype, or dtype and length of an array."""
 
 Columns = Mapping[str, Kind]
-"""The names of columns, in their order, and their kinds."""
+"""Kinds of the columns by name, in order."""
 
 Part = Mapping[str, Any]
-"""Some rows by the names of their columns: each an array, (rows,) or (rows, width), or a list."""
+"""Rows by column: arrays, (rows,) or (rows, width), or lists."""
 
 
 def check_format(out: Path) -> None:
-    """Refuse a file that could not be written as a table, before work is done for it.
+    """Check before any work that a file can be written as a table.
 
     Raises:
-        ValueError: if its suffix is another one.
+        ValueError: if its suffix is neither .parquet nor .npz.
         ModuleNotFoundError: if pyarrow is missing, for a parquet file.
     """
     if out.suffix not in SUFFIXES:
@@ -54,16 +54,16 @@ def check_format(out: Path) -> None:
 def table_file(
     path: Path, columns: Columns, about: Mapping[str, Any]
 ) -> Iterator[Callable[[Part], None]]:
-    """Yield a function that takes rows part by part; the file is written whole or not at all.
+    """Yield a function that adds rows to a table file, which is written whole or not at all.
 
-    A parquet file is written as rows come. The rows of an archive are held until all are there; it
-    has an array a column, and of a column of words the array NAME_words that its numbers index.
+    A Parquet file is written as rows arrive. An archive is written at the end: it has an array per
+    column; the numbers of a column of kind WORD index the array NAME_words.
 
     Args:
         path: .parquet or .npz.
         columns: of the table.
-        about: what the file says of itself, under `metadata` or, in the schema of a parquet file,
-            `tokaido_env`: JSON.
+        about: metadata, written as JSON under `metadata` or, in the schema of a Parquet file,
+            under `tokaido_env`.
 
     Raises:
         OSError: if the file cannot be written.
@@ -80,7 +80,7 @@ def _parquet(file: IO[bytes], columns: Columns, metadata: str) -> Iterator[Calla
 
     fields = [pa.field(name, _arrow_type(kind), nullable=False) for name, kind in columns.items()]
     schema = pa.schema(fields, metadata={"tokaido_env": metadata})
-    # A dictionary finds nothing in rows of numbers that compression does not, and takes its time.
+    # Dictionary encoding of arrays takes time and saves nothing on top of compression.
     coded = [name for name, kind in columns.items() if not isinstance(kind, tuple)]
     group: list[Part] = []
     with pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=coded) as writer:
@@ -149,12 +149,12 @@ def _npz(file: IO[bytes], columns: Columns, metadata: str) -> Iterator[Callable[
 
 
 def npz_archive(file: IO[bytes]) -> zipfile.ZipFile:
-    """Return an archive for `numpy.load`, compressed."""
+    """Return a new compressed archive for `numpy.load`."""
     return zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
 def npz_member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    """Return an array of an archive, to be written in the format of NumPy's files."""
+    """Open an array of an archive, to be written in NumPy's file format."""
     return archive.open(name + ".npy", "w", force_zip64=True)
 
 
