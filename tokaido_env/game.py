@@ -338,7 +338,7 @@ class Game:
         asked = self.boards, self.state, legal, np.zeros(1, np.uint64)
         shares, values = as_agent(policy).judge(*asked)
         value = None if values is None else float(values[0])
-        return scene_of(self.board, self.states, shares=shares[0], value=value, last=last)
+        return scene_of(self.board, self.states, probabilities=shares[0], value=value, last=last)
 
     def _repr_svg_(self) -> str:
         return self.show().svg

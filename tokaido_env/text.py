@@ -31,7 +31,7 @@ from tokaido_env.core.state import Phase
 from tokaido_env.game import Game
 from tokaido_env.position import to_dict
 from tokaido_env.record import FORFEIT, MOST_DETAIL, Forfeit, Record
-from tokaido_env.render.narration import happened_between
+from tokaido_env.render.narration import log_entries
 from tokaido_env.render.scene import SEATS, scenes_of
 
 Respond = Callable[[str], str]
@@ -192,7 +192,7 @@ def history_lines(game: Game, most: int) -> list[str]:
     count = len(played.states)
     rows = np.arange(count) >= count - 1 - most
     scenes = list(scenes_of(played.board, played.states, played.events, rows))
-    return [one.sentence for one in happened_between(scenes, played.labels()[-most:])]
+    return [one.sentence for one in log_entries(scenes, played.labels()[-most:])]
 
 
 def parse_answer(answer: object, legal: Sequence[str]) -> ParsedAnswer:

@@ -140,4 +140,4 @@ def test_what_cannot_be_is_told_in_a_line_before_work_is_done(
 def test_a_page_holds_a_hundred_games(tmp_path: Path, capsys: Output) -> None:
     save([Game(seed=1).record(("a", "b"))] * 101, tmp_path / "games.jsonl")
     assert main(["review", str(tmp_path / "games.jsonl"), "--html", str(tmp_path / "o.html")]) == 1
-    assert "a page: expected 1 to 100 games, got 101" in capsys.readouterr().err
+    assert "a page holds 1 to 100 games, got 101" in capsys.readouterr().err

@@ -28,7 +28,7 @@ from positions import (
 from tokaido_env import Board, Game
 from tokaido_env.core.state import Phase
 from tokaido_env.render.ansi import HEIGHT, WIDTH, draw
-from tokaido_env.render.ansi_map import survey
+from tokaido_env.render.ansi_map import terminal_map_of
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 PAWNS = [("P", "M", "A"), ("p", "m", "a")]
@@ -122,7 +122,7 @@ def test_a_position_in_full() -> None:
 
 IN_FULL = """
  Tokaido Duo · round 21 · player_0 leads · shikoku
- EFFECT · player_1 chooses an effect · artist in hand · from A2 · last round
+ EFFECT · player_1 chooses an effect · selected die: artist · from A2 · last round
                             C2                             C3                  hot
                 garden   kimono 4  seashore    temple   pottery 4  temple    spring
              ╭─►───○─────────■─────────○──────────○─────────M─────────○─────────○─────╮
@@ -146,7 +146,7 @@ IN_FULL = """
                 spring               fan 2                         doll 2
 
        pilgrim              merchant             artist               hot spring  bag
- die   4 left               3 taken              2 in hand            player_1    kimono 4  doll 6
+ die   4 available          3 taken              2 selected           player_1    kimono 4  doll 6
  wave  tranquil, player_1   robust, player_0     inspired, player_1               pottery 6  fan 2
 
 ╭─ player_0 ────────────────────────── total 1 ─╮  ╭─ player_1 ─ decides ─────────────── total 95 ─╮
@@ -229,7 +229,7 @@ def ahead(cell: Cell, heading: int) -> Cell:
 def test_everything_stands_where_the_map_has_it(
     board: Board, seen: list[Position], drawings: list[str]
 ) -> None:
-    chart = survey(board)
+    chart = terminal_map_of(board)
     lines = dict(zip(range(1, 16), "╵╶╰╷│╭├╴╯─┴╮┤┬┼", strict=True))
     stations = {cell for cell, _ in chart.stations}
     marks = {*stations, (15, 4)}  # and the arrow that shows the direction
@@ -259,7 +259,7 @@ def test_everything_stands_where_the_map_has_it(
 
 
 def test_stations_run_clockwise_along_the_coast(board: Board) -> None:
-    cells = [cell for cell, _ in survey(board).stations]
+    cells = [cell for cell, _ in terminal_map_of(board).stations]
     assert len(set(cells)) == len(board.stations)
     angles = [math.atan2((y - 12) * 2, x - 49.5) for x, y in cells]
     turns = [(b - a) % math.tau for a, b in itertools.pairwise([*angles, angles[0]])]
@@ -267,7 +267,7 @@ def test_stations_run_clockwise_along_the_coast(board: Board) -> None:
 
 
 def test_routes_lead_where_the_board_says(board: Board) -> None:
-    chart = survey(board)
+    chart = terminal_map_of(board)
     places = {cell: town for town, at in chart.towns.items() for cell in cells(at, (12, 3))}
     places |= {cell: board.stations[i] for i, (cell, _) in enumerate(chart.stations)}
     routes = set()
@@ -284,7 +284,7 @@ def test_routes_lead_where_the_board_says(board: Board) -> None:
 
 
 def test_areas_lie_between_their_towns(board: Board) -> None:
-    chart = survey(board)
+    chart = terminal_map_of(board)
     towns = [board.stations.index(town) for town in COASTAL]
     for index, area in enumerate(AREAS):
         reached, edge = set(), {chart.areas[area][0]}
@@ -301,7 +301,7 @@ def test_maps_of_drawn_boards_write_no_cell_twice() -> None:
     numbers = (1, 3, 5, 28)
     hidden = 0
     for number in numbers:
-        chart = survey(Board.generate(number))
+        chart = terminal_map_of(Board.generate(number))
         towns = [(corner, (12, 3)) for corner in chart.towns.values()]
         taken = [cell for corner, size in towns for cell in cells(corner, size)]
         names = [cell for corner, size in chart.areas.values() for cell in cells(corner, size)]

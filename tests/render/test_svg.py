@@ -16,9 +16,9 @@ from tokaido_env import Board, Game
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS
 from tokaido_env.core.state import Phase
-from tokaido_env.render import map_layout as charts
-from tokaido_env.render.ansi_map import survey
-from tokaido_env.render.map_layout import Chart, Point, chart_of
+from tokaido_env.render import map_layout
+from tokaido_env.render.ansi_map import terminal_map_of
+from tokaido_env.render.map_layout import MapLayout, Point, map_layout_of
 from tokaido_env.render.scene import choices_of, place_of, scene_of
 from tokaido_env.render.style import THEMES, style
 from tokaido_env.render.svg import draw, panels_of
@@ -58,7 +58,7 @@ def texts(svg: str) -> list[str]:
 @pytest.fixture(scope="module")
 def mapped(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> list[tuple[Board, Chart]]:
+) -> list[tuple[Board, MapLayout]]:
     """Boards of all kinds with their maps; `pytest --games 20000` draws many more."""
     path = tmp_path_factory.mktemp("mapped") / "other.toml"
     drawn = range(max(12, pytestconfig.getoption("games") // 100))
@@ -67,13 +67,13 @@ def mapped(
         Board.load(write_board(path, other_board_data())),
         *(Board.generate(number) for number in (193, *drawn)),  # a crowded one first
     ]
-    return [(board, chart_of(board)) for board in every]
+    return [(board, map_layout_of(board)) for board in every]
 
 
-def sites_of(board: Board, chart: Chart) -> dict[str, Point]:
+def sites_of(board: Board, layout: MapLayout) -> dict[str, Point]:
     """Where all towns are."""
-    places = {town: chart.stations[board.stations.index(town)] for town in COASTAL_TOWNS}
-    return places | dict(chart.towns)
+    places = {town: layout.stations[board.stations.index(town)] for town in COASTAL_TOWNS}
+    return places | dict(layout.towns)
 
 
 def nearest(some: Iterable[Point], others: Iterable[Point]) -> float:
@@ -90,81 +90,83 @@ def from_segment(point: Point, start: Point, end: Point) -> float:
     return math.dist(point, (ax + along * (bx - ax), ay + along * (by - ay)))
 
 
-def test_every_board_has_a_map_on_which_nothing_meets(mapped: list[tuple[Board, Chart]]) -> None:
-    for board, chart in mapped:
-        assert len(chart.stations) == len(board.stations)
-        towns, areas = chart.towns.values(), chart.areas.values()
-        assert nearest(chart.stations, chart.stations) > 28, board.name  # radii 13 and 15
+def test_every_board_has_a_map_on_which_nothing_meets(
+    mapped: list[tuple[Board, MapLayout]],
+) -> None:
+    for board, layout in mapped:
+        assert len(layout.stations) == len(board.stations)
+        towns, areas = layout.towns.values(), layout.areas.values()
+        assert nearest(layout.stations, layout.stations) > 28, board.name  # radii 13 and 15
         assert nearest(towns, towns) > 56, board.name  # hills 48 wide, a name below
-        assert nearest(towns, chart.stations) > 55, board.name
+        assert nearest(towns, layout.stations) > 55, board.name
         assert nearest(towns, areas) > 42, board.name  # a sign of radius 15
-        for x, y in chart.stations:
-            assert 55 < x < charts.WIDTH - 55, board.name  # room for tokens in the sea
-            assert 55 < y < charts.HEIGHT - 55, board.name
+        for x, y in layout.stations:
+            assert 55 < x < map_layout.WIDTH - 55, board.name  # room for tokens in the sea
+            assert 55 < y < map_layout.HEIGHT - 55, board.name
 
 
 def test_routes_keep_clear_of_other_towns_stations_and_signs(
-    mapped: list[tuple[Board, Chart]],
+    mapped: list[tuple[Board, MapLayout]],
 ) -> None:
-    for board, chart in mapped:
-        places = sites_of(board, chart)
+    for board, layout in mapped:
+        places = sites_of(board, layout)
         for route in board.routes:
             ends = [places[town] for town in route]
-            for town, site in chart.towns.items():
+            for town, site in layout.towns.items():
                 assert town in route or from_segment(site, *ends) > 36, (board.name, town)
-            for name, site in zip(board.stations, chart.stations, strict=True):
+            for name, site in zip(board.stations, layout.stations, strict=True):
                 assert name in route or from_segment(site, *ends) > 24, (board.name, route)
-            for area, site in chart.areas.items():
+            for area, site in layout.areas.items():
                 assert from_segment(site, *ends) > 23, (board.name, area)
 
 
 def test_routes_do_not_cross_and_areas_hold_their_middles(
-    mapped: list[tuple[Board, Chart]],
+    mapped: list[tuple[Board, MapLayout]],
 ) -> None:
-    for board, chart in mapped:
-        places = sites_of(board, chart)
+    for board, layout in mapped:
+        places = sites_of(board, layout)
         for one, other in itertools.combinations(board.routes, 2):
             roads = [Path([places[a], places[b]]) for a, b in (one, other)]
             assert {*one} & {*other} or not roads[0].intersects_path(roads[1]), board.name
         for area, other in itertools.product(AREAS, AREAS):
-            inside = Path(chart.outlines[other]).contains_point(chart.areas[area])
+            inside = Path(layout.outlines[other]).contains_point(layout.areas[area])
             assert inside == (area == other), (board.name, area, other)
 
 
-def test_artists_stand_in_their_areas_and_apart(mapped: list[tuple[Board, Chart]]) -> None:
-    for board, chart in mapped:
-        for area, stands in chart.beside.items():
+def test_artists_stand_in_their_areas_and_apart(mapped: list[tuple[Board, MapLayout]]) -> None:
+    for board, layout in mapped:
+        for area, stands in layout.pawns.items():
             assert math.dist(*stands) > 22, board.name  # pawns of radius 11
             for stand in stands:
-                assert Path(chart.outlines[area]).contains_point(stand), (board.name, area)
-                assert 22 < math.dist(stand, chart.areas[area]) < 55, (board.name, area)
+                assert Path(layout.outlines[area]).contains_point(stand), (board.name, area)
+                assert 22 < math.dist(stand, layout.areas[area]) < 55, (board.name, area)
 
 
 @pytest.mark.parametrize("moves", [20, 90, 400])
 def test_every_thing_of_a_position_has_a_title(moves: int) -> None:
     game = played(moves)
-    told = titles(draw(game.scene()))
+    found = titles(draw(game.scene()))
     position = game.to_dict()
     for seat, score in enumerate(game.scores()):
-        assert told.count(f"player_{seat}, {score['total']} points") == 1
+        assert found.count(f"player_{seat}, {score['total']} points") == 1
         for part in ("faith", "commerce", "culture"):
-            assert f"{part}: {score[part]} points" in told
+            assert f"{part}: {score[part]} points" in found
     for seat, player in enumerate(position["players"]):
         for character in CHARACTERS:
             place = place_of(game.board, player, character)
             name = f"{game.board.stations[place]}, space {place}" if place in range(28) else place
-            assert f"player_{seat}'s {character}, {name}" in told
-        assert f"{player['gold']} gold slabs, {player['coins']} coins" in told
-        assert any(t.startswith(f"temple: {player['temple']}, slot") for t in told)
+            assert f"player_{seat}'s {character}, {name}" in found
+        assert f"{player['gold']} gold slabs, {player['coins']} coins" in found
+        assert any(t.startswith(f"temple: {player['temple']}, slot") for t in found)
         revealed = ", ".join(player["easel"]) or "none"
         gifted = f"{player['gifted']} paintings given; revealed, the front first: {revealed}"
-        assert gifted in told
+        assert gifted in found
     for town, (ware, price) in position["boutiques"].items():
-        assert f"boutique at {town}: {ware}, {price} coins" in told
+        assert f"boutique at {town}: {ware}, {price} coins" in found
     for town, number in zip(MOUNTAIN_TOWNS, game.board.mountain_numbers, strict=True):
-        assert f"mountain town {town}, {number} wares" in told
+        assert f"mountain town {town}, {number} wares" in found
     for area, icon in zip(AREAS, game.board.area_icons, strict=True):
-        assert f"area {area}, {icon}" in told
+        assert f"area {area}, {icon}" in found
 
 
 def test_legal_destinations_are_where_the_characters_come_to_stand() -> None:
@@ -207,7 +209,7 @@ def test_the_line_of_a_merchant_runs_along_routes() -> None:
     seen = 0
     for seed in range(3):
         game = Game(seed=seed)
-        sites = sites_of(game.board, chart_of(game.board))
+        sites = sites_of(game.board, map_layout_of(game.board))
         routes = {frozenset((sites[a], sites[b])) for a, b in game.board.routes}
         luck = random.Random(seed)
         for _ in range(60):
@@ -225,9 +227,9 @@ def test_the_line_of_a_merchant_runs_along_routes() -> None:
     assert seen > 5
 
 
-def test_c1_is_in_the_north_west_of_both_drawings(mapped: list[tuple[Board, Chart]]) -> None:
-    for board, chart in mapped[: len(built_in_boards())]:
-        drawn, written = chart.stations, [cell for cell, _ in survey(board).stations]
+def test_c1_is_in_the_north_west_of_both_drawings(mapped: list[tuple[Board, MapLayout]]) -> None:
+    for board, layout in mapped[: len(built_in_boards())]:
+        drawn, written = layout.stations, [cell for cell, _ in terminal_map_of(board).stations]
         for stations in (drawn, written):
             for axis in (0, 1):
                 where = [station[axis] for station in stations]
@@ -240,10 +242,10 @@ def test_an_agent_is_asked_for_shares_and_a_value() -> None:
     assert sum(choice.probability or 0 for choice in scene.choices) == pytest.approx(1)
     assert scene.value is not None
     assert -1 <= scene.value <= 1
-    told = " ".join(texts(draw(scene)))
-    assert f"player_0 {(scene.value + 1) / 2:.0%}" in told
+    found = " ".join(texts(draw(scene)))
+    assert f"player_0 {(scene.value + 1) / 2:.0%}" in found
     best = max(scene.choices, key=lambda choice: choice.probability or 0)
-    assert f"{best.label} {best.probability:.0%}" in told
+    assert f"{best.label} {best.probability:.0%}" in found
     silent = first_pick(game).scene("greedy")
     assert [choice.probability for choice in silent.choices].count(1.0) == 1
     assert silent.value is None
@@ -322,7 +324,7 @@ def test_a_picture_is_saved_as_svg_only(
     name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told = rf"^path: expected a name that ends in \.svg, got '{name}'; for PNG, "
-    with pytest.raises(ValueError, match=told):
+    found = rf"^path: expected a name that ends in \.svg, got '{name}'; for PNG, "
+    with pytest.raises(ValueError, match=found):
         played(33).show().save(name)
     assert not list(tmp_path.iterdir())

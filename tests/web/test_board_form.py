@@ -1,5 +1,6 @@
 """The form of a board: every value stands in it, and what the owner says is kept value by value."""
 
+import re
 import tomllib
 from typing import Any
 
@@ -9,7 +10,7 @@ from positions import changed
 from tokaido_env import Board
 from tokaido_env.boards.board import built_in_boards
 from tokaido_env.boards.reader import BoardError
-from tokaido_env.web.board_form import board_form, changes, corrected, described
+from tokaido_env.web.board_form import board_changes, board_form, corrected_board, corrected_values
 
 BOARDS = [*built_in_boards(), "family:3", "family:11"]
 
@@ -50,12 +51,12 @@ def test_every_value_stands_in_the_form(name: str) -> None:
 @pytest.mark.parametrize("name", BOARDS)
 def test_a_form_that_is_left_as_it_is_gives_the_same_board(name: str) -> None:
     board = Board.load(name)
-    again = corrected(board, board_form(board)["data"], {})
+    again = corrected_board(board, board_form(board)["data"], {})
     assert again.hash == board.hash
     assert again.provenance == board.provenance
     assert again.notes == (board.notes or Board.from_dict(board.to_dict()).notes)
     assert again.name != board.name  # a file of another board may not have a known name
-    assert changes(board, again) == []
+    assert corrected_values(board, again) == []
 
 
 def test_what_was_compared_comes_from_the_box() -> None:
@@ -64,10 +65,10 @@ def test_what_was_compared_comes_from_the_box() -> None:
     data = changed(data, "mountains.numbers.M1", 2)
     data = changed(data, "mountains.numbers.M2", 3)
     data = changed(data, "commerce.points.6", 46)
-    compared = {"temple": "same", "mountains": "different", "commerce": "different"}
-    own = corrected(board, data, compared)
+    compared = {"temple": "matches", "mountains": "differs", "commerce": "differs"}
+    own = corrected_board(board, data, compared)
     assert own.mountain_numbers == (2, 3, 4, 3)
-    assert [one.name for one in changes(board, own)] == [
+    assert [one.name for one in corrected_values(board, own)] == [
         "mountains.M1",
         "mountains.M2",
         "commerce.6",
@@ -76,7 +77,7 @@ def test_what_was_compared_comes_from_the_box() -> None:
     assert own.provenance_of("mountains.M1") == own.provenance_of("commerce.6") == "box"
     for name in ("mountains", "mountains.M3", "garden", "commerce.4", "commerce.0"):
         assert own.provenance_of(name) == board.provenance_of(name)
-    told = described(board, own)
+    told = board_changes(board, own)
     again = Board.from_dict(tomllib.loads(told["toml"]))
     assert (again.hash, again.provenance, again.notes) == (own.hash, own.provenance, own.notes)
     assert told["changes"][0] == ["mountains.M1", 3, 2]
@@ -93,7 +94,7 @@ def test_other_stations_and_routes_forget_where_single_ones_came_from() -> None:
     data["routes"]["pairs"][5] = ["M1", "C2"]
     data = changed(data, "routes.pairs.3", ["M1", "C1"])
     data = changed(data, "routes.pairs.5", ["M2", "C2"])
-    own = corrected(board, data, {"ring": "different"})
+    own = corrected_board(board, data, {"ring": "differs"})
     assert len(own.stations) == 27
     assert "ring.27" not in own.provenance
 
@@ -116,15 +117,15 @@ def test_other_stations_and_routes_forget_where_single_ones_came_from() -> None:
 def test_what_is_wrong_is_told_at_its_field(key: str, value: Any, at: str) -> None:
     data = changed(board_form(Board.load())["data"], key, value)
     with pytest.raises(BoardError) as error:
-        corrected(Board.load(), data, {})
+        corrected_board(Board.load(), data, {})
     assert error.value.key.startswith(at)
-    assert "expected" in str(error.value)
+    assert re.search("expected|choose another name", str(error.value))
 
 
 @pytest.mark.parametrize(
-    "compared", [None, 3, {"temple": "maybe"}, {"sea": "same"}, {"temple": []}]
+    "compared", [None, 3, {"temple": "maybe"}, {"sea": "matches"}, {"temple": []}]
 )
 def test_what_was_compared_is_checked(compared: Any) -> None:
     board = Board.load()
     with pytest.raises(BoardError, match="expected"):
-        corrected(board, board_form(board)["data"], compared)
+        corrected_board(board, board_form(board)["data"], compared)

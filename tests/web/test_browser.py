@@ -24,7 +24,7 @@ for (const svg of document.querySelectorAll("[data-panel]"))
   panels[svg.dataset.panel] = [...svg.querySelectorAll("text, title")].map((e) => e.textContent);
 return {
   panels,
-  told: text("told"),
+  sentence: text("sentence"),
   position: text("position"),
   slider: document.getElementById("slider").value,
   round: document.getElementById("round").value,
@@ -84,8 +84,8 @@ def check(browser: Browser, film: dict[str, Any], move: int) -> None:
             newest = [i for at, i in zip(changes[::2], changes[1::2], strict=True) if at <= move]
             expected += texts_of(film["markup"][newest[-1]]) if newest else []
         assert shown["panels"][panel] == expected
-    sentence = film["moves"][move - 1][2] if move else "The beginning"
-    assert shown["told"] == sentence
+    sentence = film["moves"][move - 1][2] if move else "Start"
+    assert shown["sentence"] == sentence
     assert shown["current"] == [sentence]
     assert shown["position"] == f"move {move} of {last}"
     assert int(shown["slider"]) == move
@@ -94,7 +94,7 @@ def check(browser: Browser, film: dict[str, Any], move: int) -> None:
     assert shown["markers"] == [pytest.approx(100 * move / last, abs=0.01)] * 2
     assert shown["title"] == f"{film['title']}, Tokaido Duo"
     assert shown["names"] == film["names"]
-    assert shown["moves"] == ["The beginning", *(told for _, _, told in film["moves"])]
+    assert shown["moves"] == ["Start", *(text for _, _, text in film["moves"])]
     assert shown["images"] == 0  # a hostile name stays text
 
 
@@ -275,13 +275,13 @@ def test_light_and_dark_follow_the_reader_and_the_button(opened: Browser) -> Non
         until(opened, lambda b: tones() == {"dark"})
         ground = "return getComputedStyle(document.documentElement).backgroundColor"
         dark = opened.execute_script(ground)
-        assert opened.find_element("id", "theme").text == "Light"
+        assert opened.find_element("id", "theme").text == "Use light theme"
         click(opened, "theme")
         assert tones() == {"light"}
         assert opened.execute_script(ground) != dark
         choose(opened, "game", 1)  # its graph is new
         assert tones() == {"light"}
-        assert opened.find_element("id", "theme").text == "Dark"  # what a click leads to
+        assert opened.find_element("id", "theme").text == "Use dark theme"  # what a click leads to
     finally:
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 

@@ -19,7 +19,7 @@ def play_on(session: Session, choices: int, rng: np.random.Generator) -> None:
     """Let people choose at random so often, and everybody else go on, up to a choice of theirs."""
     while session.waits_for != "nobody":
         if session.waits_for == "agent":
-            session.reply()
+            session.play_agent_move()
         elif session.waits_for == "chance":
             labels, odds = zip(*session.game.outcomes(), strict=True)
             session.play(labels[rng.choice(len(labels), p=odds)])
@@ -93,7 +93,7 @@ def test_people_bring_the_luck_of_a_table() -> None:
 def test_a_record_goes_on_where_it_ends(chance: str) -> None:
     session = Session((HUMAN, "greedy"), seed=5, chance=chance)  # type: ignore[arg-type]
     play_on(session, 10, np.random.default_rng(3))
-    again = Session.resumed(session.record(), (HUMAN, "greedy"))
+    again = Session.from_record(session.record(), (HUMAN, "greedy"))
     assert again.game == session.game
     assert again.game.events() == session.game.events()
     for one in (session, again):
@@ -130,11 +130,11 @@ def test_advice_is_what_the_agent_thinks(player: int) -> None:
     shares, values = agent.judge(game.boards, game.state, mask, key)
     assert values is not None
     advice = session.advise("champion", most=2)
-    assert advice.wins == pytest.approx((1 + float(values[0]) * (1, -1)[player]) / 2)
+    assert advice.win_probability == pytest.approx((1 + float(values[0]) * (1, -1)[player]) / 2)
     ordered = sorted(shares[0].tolist(), reverse=True)
-    assert [move.share for move in advice.moves] == pytest.approx(ordered[:2])
+    assert [move.preference for move in advice.moves] == pytest.approx(ordered[:2])
     assert advice.moves[0].label == game.label(int(shares[0].argmax()))
-    assert session.advise("greedy").wins is None
+    assert session.advise("greedy").win_probability is None
     assert len(session.advise("greedy", most=100).moves) == len(game.legal_actions())
 
 
@@ -154,14 +154,14 @@ def test_what_is_advised_wins_what_the_agent_holds_behind_it(player: int) -> Non
         mask = np.array([then.legal_mask], np.uint64)
         _, values = agent.judge(then.boards, then.state, mask, np.zeros(1, np.uint64))
         assert values is not None
-        assert move.wins == pytest.approx((1 + (1, -1)[player] * float(values[0])) / 2)
+        assert move.win_probability == pytest.approx((1 + (1, -1)[player] * float(values[0])) / 2)
         assert move.error == pytest.approx(0, abs=1e-9)
 
 
 def test_a_session_keeps_what_a_replay_of_its_game_shows() -> None:
     session, rng = Session((HUMAN, "greedy"), seed=4), np.random.default_rng(1)
     play_on(session, 7, rng)
-    session.put(session.game.to_dict())
+    session.set_position(session.game.to_dict())
     play_on(session, 3, rng)
     session.undo()
     play_on(session, 2, rng)
@@ -170,7 +170,7 @@ def test_a_session_keeps_what_a_replay_of_its_game_shows() -> None:
         played, names = session.game.trajectory(), ("human", "greedy")
         again = scenes_of(played.board, played.states, played.events, None, names)
         assert session.scenes == list(again)
-        assert [one.event for one in session.happened] == session.game.events()
+        assert [one.event for one in session.log] == session.game.events()
         undone = session.undo()
     assert session.game.start_position is None
 
@@ -182,17 +182,17 @@ def test_who_resigns_has_lost_and_may_play_on() -> None:
     assert (session.waits_for, session.resigned) == ("nobody", 0)
     kept = session.record()
     assert (kept.winner, kept.end, kept.forfeit) == (1, "forfeit", Forfeit(0, RESIGNED))
-    assert session.story() == "human resigns: greedy wins"
+    assert session.status_text() == "human resigns: greedy wins"
     assert replay(Record.from_json(kept.to_json())).labels() == kept.events
-    session.put(session.game.to_dict())
+    session.set_position(session.game.to_dict())
     assert session.resigned is None
     assert session.undo()
     assert session.record() == kept
-    again = Session.resumed(kept, session.names)
+    again = Session.from_record(kept, session.names)
     assert again.record() == kept
     assert again.undo()
     assert (again.waits_for, again.record().forfeit) == ("human", None)
-    with pytest.raises(IllegalMove, match="who resigns is to decide"):
+    with pytest.raises(IllegalMove, match="no human player is to move"):
         Session(("greedy", HUMAN), chance="explicit").resign()
 
 
@@ -202,14 +202,14 @@ def test_a_position_is_put_and_taken_back() -> None:
     before, kept = session.game.events(), session.record()
     other = session.game.to_dict()
     other["players"][0]["coins"] = 7 - other["players"][0]["coins"] % 7
-    session.put(other)
+    session.set_position(other)
     assert session.game.to_dict() == other
     assert session.records() == [kept, session.record()]
     play_on(session, 3, np.random.default_rng(0))
     assert session.record().start == other
-    assert Session.resumed(session.record(), session.names).game == session.game
+    assert Session.from_record(session.record(), session.names).game == session.game
     with pytest.raises(PositionError, match="coins"):
-        session.put({**other, "players": [{**other["players"][0], "coins": 99}, {}]})
+        session.set_position({**other, "players": [{**other["players"][0], "coins": 99}, {}]})
     assert session.record().start == other
     while session.game.start_position is not None:
         assert session.undo()
@@ -224,15 +224,17 @@ def test_what_cannot_be_is_refused_and_changes_nothing() -> None:
     events = session.game.events()
     with pytest.raises(IllegalMove, match="legal are"):
         session.play("merchant:X")
-    with pytest.raises(IllegalMove, match="no agent is to decide"):
-        session.reply()
+    with pytest.raises(IllegalMove, match="no agent is to move"):
+        session.play_agent_move()
     assert session.game.events() == events
     while session.waits_for == "human":
         session.play(session.game.legal_labels()[0])
-    with pytest.raises(IllegalMove, match="greedy is to decide"):
+    with pytest.raises(IllegalMove, match="cannot play: it is greedy's turn"):
         session.play(session.game.legal_labels()[0])
-    with pytest.raises(IllegalMove, match="nobody is to decide"):
+    with pytest.raises(IllegalMove, match="no player is to move"):
         Session(chance="explicit").advise("greedy")
     lost = replace(session.record(), forfeit=Forfeit(1, "time"), end="forfeit", winner=0)
-    with pytest.raises(RecordError, match=r"this one is over: greedy forfeits \(time\)"):
-        Session.resumed(lost, (HUMAN, "greedy"))
+    with pytest.raises(
+        RecordError, match=r"cannot resume the game, it is over: greedy forfeits \(time\)"
+    ):
+        Session.from_record(lost, (HUMAN, "greedy"))

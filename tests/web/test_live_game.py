@@ -1,4 +1,4 @@
-"""Tables: what several pages see of one game, what they may do, and agents that think meanwhile."""
+"""Tests of web/live_game.py: snapshots, commands and queries while agents think."""
 
 import itertools
 import json
@@ -22,374 +22,364 @@ from tokaido_env.render.scene import scene_of
 from tokaido_env.render.svg import panels_of
 from tokaido_env.study.review import review
 from tokaido_env.web.game_session import HUMAN, Session
-from tokaido_env.web.live_game import LiveGame, levels
+from tokaido_env.web.live_game import LiveGame, opponents
 
-Seat = Callable[..., LiveGame]
+StartGame = Callable[..., LiveGame]
+Snapshot = dict[str, Any]
 
 
-class Slow(Agent):
-    """Decides when it is told to."""
+class WaitingAgent(Agent):
+    """Plays the first legal action, once the test allows it."""
 
-    spec = "slow"
+    spec = "waiting"
 
     def __init__(self) -> None:
-        self.asked, self.go = threading.Event(), threading.Event()
+        self.called, self.allowed = threading.Event(), threading.Event()
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
-        self.asked.set()
-        assert self.go.wait(20)
+        self.called.set()
+        assert self.allowed.wait(20)
         return np.array([actions_of(int(mask))[0] for mask in legal], np.int64)
 
 
-class Broken(Agent):
-    """Fails."""
-
-    spec = "broken"
+class FailingAgent(Agent):
+    spec = "failing"
 
     def act(self, boards: Any, states: Any, legal: Any, keys: Any) -> npt.NDArray[np.int64]:
         raise RuntimeError("no\nidea")
 
 
 @pytest.fixture
-def seat() -> Iterator[Callable[..., LiveGame]]:
-    """Makes tables, which are closed at the end."""
-    tables = []
+def start() -> Iterator[StartGame]:
+    """Starts live games and closes them at the end."""
+    games = []
 
-    def made(session: Session, file: Path | None = None, **options: Any) -> LiveGame:
-        tables.append(LiveGame(session, file, **{"advisor": "champion", "pace": 0.0, **options}))
-        return tables[-1]
+    def started(session: Session, file: Path | None = None, **options: Any) -> LiveGame:
+        games.append(LiveGame(session, file, **{"advisor": "champion", "pace": 0.0, **options}))
+        return games[-1]
 
-    yield made
-    for table in tables:
-        table.close()
+    yield started
+    for game in games:
+        game.close()
 
 
 @pytest.fixture
-def table(seat: Seat, tmp_path: Path) -> LiveGame:
-    return seat(Session((HUMAN, "greedy"), seed=7), tmp_path / "game.jsonl")
+def live_game(start: StartGame, tmp_path: Path) -> LiveGame:
+    return start(Session((HUMAN, "greedy"), seed=7), tmp_path / "game.jsonl")
 
 
-def reviewed(table: LiveGame) -> dict[str, Any]:
-    """What there is to see once the game is reviewed."""
-    told, end = table.look(), time.monotonic() + 120
-    while told["review"] is None:
-        assert time.monotonic() < end, told
-        told = table.look(told["version"], 20)
-    return told
+def until(live_game: LiveGame, condition: Callable[[Snapshot], Any]) -> Snapshot:
+    """Wait for a snapshot that fulfils a condition."""
+    snapshot, end = live_game.snapshot(), time.monotonic() + 120
+    while not condition(snapshot):
+        assert time.monotonic() < end, snapshot
+        snapshot = live_game.snapshot(snapshot["version"], 1.0)
+    return snapshot
 
 
-def until(table: LiveGame, *waits: str) -> dict[str, Any]:
-    """What there is to see once the game waits for one of these."""
-    told = table.look()
-    end = time.monotonic() + 20
-    while told["waits_for"] not in waits:
-        assert time.monotonic() < end
-        told = table.look(told["version"], 1.0)
-    return told
+def until_turn(live_game: LiveGame) -> Snapshot:
+    """Wait until it is a person's turn, or the game is over."""
+    return until(live_game, lambda snapshot: snapshot["waits_for"] in ("human", "nobody"))
 
 
-def plays(table: LiveGame, which: int = 0) -> dict[str, Any]:
-    """What there is to see once a choice was made and it is a person's turn again."""
-    table.do("play", {"move": table.look()["choices"][which]["label"]})
-    return until(table, "human", "nobody")
+def play(live_game: LiveGame, index: int = 0) -> Snapshot:
+    """Play one of the choices and return the snapshot right after it."""
+    move = live_game.snapshot()["choices"][index]["label"]
+    return live_game.command("play", {"move": move})
 
 
-def test_a_game_is_played_against_an_agent_and_kept(table: LiveGame, tmp_path: Path) -> None:
-    told = until(table, "human", "nobody")
-    while told["waits_for"] != "nobody":
-        assert told["choices"]
-        assert told["choices"][0]["words"]
-        (kept,) = record.load(tmp_path / "game.jsonl")
-        assert len(kept.events) == len(told["log"])
-        table.do("play", {"move": told["choices"][-1]["label"], "events": len(told["log"])})
-        told = until(table, "human", "nobody")
-    game = record.read_line(table.ask("record", {}))
+def reviewed(live_game: LiveGame) -> Snapshot:
+    return until(live_game, lambda snapshot: snapshot["review"])
+
+
+def test_live_game__plays_a_game_and_saves_every_move(live_game: LiveGame, tmp_path: Path) -> None:
+    snapshot = until_turn(live_game)
+    while snapshot["waits_for"] != "nobody":
+        assert snapshot["choices"][0]["text"]
+        (saved,) = record.load(tmp_path / "game.jsonl")
+        assert len(saved.events) == len(snapshot["log"])
+        play(live_game, -1)
+        snapshot = until_turn(live_game)
+    game = record.read_line(live_game.query("record", {}))
     assert record.load(tmp_path / "game.jsonl") == [game]
     assert (game.seed, game.players, game.end) == (7, (HUMAN, "greedy"), "triggers")
-    assert len(told["log"]) == len(game.events)
-    assert told["points"] == list(game.scores)
-    json.dumps(told)
+    assert len(snapshot["log"]) == len(game.events)
+    assert snapshot["points"] == list(game.scores)
+    json.dumps(snapshot)
 
 
-def test_what_is_seen_is_the_position(table: LiveGame) -> None:
-    told = table.look()
-    scene = table.session.scenes[-1]
-    assert told["panels"] == {k: "".join(parts.values()) for k, parts in panels_of(scene).items()}
-    game = Game(seed=7)
-    assert [choice["label"] for choice in told["choices"]] == game.legal_labels()
-    assert [len(told["log"]), told["player"], told["board"]] == [len(game.events()), 0, "shikoku"]
-    assert told["log"][0][:2] == [0, None]
-    assert told["log"][-1][2].startswith("human leads round 1 and rolls")
+def test_snapshot__shows_the_position(live_game: LiveGame) -> None:
+    snapshot, game = live_game.snapshot(), Game(seed=7)
+    panels = panels_of(live_game.session.scenes[-1])
+    assert snapshot["panels"] == {name: "".join(parts.values()) for name, parts in panels.items()}
+    assert [choice["label"] for choice in snapshot["choices"]] == game.legal_labels()
+    assert len(snapshot["log"]) == len(game.events())
+    assert [snapshot["player"], snapshot["board"]] == [0, "shikoku"]
+    assert snapshot["log"][0][:2] == [0, None]
+    assert snapshot["log"][-1][2].startswith("human leads round 1 and rolls")
 
 
-def test_levels_are_those_of_the_ladder() -> None:
-    ladder = Ladder.load(LADDER, "shikoku")
-    known = {rating.agent: round(rating.elo) for rating in ladder.agents}
-    found = levels()
-    rated = [level for level in found if level.elo is not None]
-    assert {level.spec: level.elo for level in rated} == known
-    assert [level.elo for level in rated] == sorted(known.values())
-    assert all(Session((level.spec, HUMAN)).names[0] == level.spec for level in found)
+def test_opponents__are_those_of_the_ladder() -> None:
+    ratings = Ladder.load(LADDER, "shikoku").agents
+    known = {rating.agent: round(rating.elo) for rating in ratings}
+    found = opponents()
+    rated = [opponent for opponent in found if opponent.elo is not None]
+    assert dict(rated) == known
+    assert [opponent.elo for opponent in rated] == sorted(known.values())
+    assert all(Session((opponent.spec, HUMAN)).names[0] == opponent.spec for opponent in found)
 
 
-def test_who_has_seen_all_waits_for_the_next(table: LiveGame) -> None:
-    told = until(table, "human")
+def test_snapshot__waits_for_a_newer_version(live_game: LiveGame) -> None:
+    version = until_turn(live_game)["version"]
     began = time.monotonic()
-    assert table.look(told["version"], 0.2)["version"] == told["version"]
+    assert live_game.snapshot(version, 0.2)["version"] == version
     assert time.monotonic() - began >= 0.2
     seen: list[int] = []
-    others = [
-        threading.Thread(target=lambda: seen.append(table.look(told["version"], 20)["version"]))
+    clients = [
+        threading.Thread(target=lambda: seen.append(live_game.snapshot(version, 20)["version"]))
         for _ in range(2)
     ]
-    for other in others:
-        other.start()
-    table.do("play", {"move": told["choices"][0]["label"]})
-    for other in others:
-        other.join(20)
-    assert min(seen) > told["version"]
+    for client in clients:
+        client.start()
+    play(live_game)
+    for client in clients:
+        client.join(20)
+    assert min(seen) > version
 
 
-def test_what_was_seen_before_is_not_played_on(table: LiveGame) -> None:
-    told = until(table, "human")
-    table.do("play", {"move": told["choices"][0]["label"], "events": len(told["log"])})
-    later = until(table, "human")
-    with pytest.raises(ValueError, match="the game has gone on since"):
-        table.do("play", {"move": later["choices"][0]["label"], "events": len(told["log"])})
+def test_play__refuses_a_move_for_an_earlier_position(live_game: LiveGame) -> None:
+    length = len(until_turn(live_game)["log"])
+    play(live_game)
+    move = until_turn(live_game)["choices"][0]["label"]
+    with pytest.raises(ValueError, match="the game has changed in the meantime"):
+        live_game.command("play", {"move": move, "log_length": length})
 
 
-def test_a_page_looks_while_an_agent_thinks_and_takes_back(seat: Seat) -> None:
-    agent = Slow()
-    table = seat(Session((HUMAN, HUMAN), seed=7))
-    table.session = Session((HUMAN, agent), seed=7)
-    told = table.do("skip", {"on": True})
-    while told["waits_for"] == "human":
-        told = table.do("play", {"move": told["choices"][0]["label"]})
-    assert agent.asked.wait(20)
+def test_undo__discards_the_decision_of_an_agent_that_still_thinks(start: StartGame) -> None:
+    agent = WaitingAgent()
+    live_game = start(Session((HUMAN, agent), seed=7))
+    snapshot = live_game.snapshot()
+    while snapshot["waits_for"] == "human":
+        snapshot = play(live_game)
+    assert agent.called.wait(20)
     began = time.monotonic()
-    assert table.look()["thinks"]
+    assert live_game.snapshot()["thinking"]
     assert time.monotonic() - began < 5
-    before = table.do("undo", {})  # what it is thinking about is gone
-    agent.go.set()
+    before = live_game.command("undo", {})
+    agent.allowed.set()
     time.sleep(0.2)
-    now = table.look()
-    assert (now["waits_for"], now["log"]) == ("human", before["log"])
+    after = live_game.snapshot()
+    assert (after["waits_for"], after["log"]) == ("human", before["log"])
 
 
-def test_agents_that_play_each_other_can_be_halted(seat: Seat) -> None:
-    table = seat(Session(("greedy", "random"), seed=1), pace=0.01)
-    told = table.do("run", {"on": False})
+def test_run_agents__pauses_and_resumes_two_agents(start: StartGame) -> None:
+    live_game = start(Session(("greedy", "random"), seed=1), pace=0.01)
+    paused = live_game.command("run_agents", {"on": False})
     time.sleep(0.1)
-    assert table.look()["version"] == told["version"]
-    table.do("run", {"on": True})
-    assert until(table, "nobody")["waits_for"] == "nobody"
+    assert live_game.snapshot()["version"] == paused["version"]
+    live_game.command("run_agents", {"on": True})
+    until_turn(live_game)
 
 
-def test_an_agent_that_fails_is_told_and_halts(seat: Seat) -> None:
-    table = seat(Session((Broken(), HUMAN), seed=1))
-    told = table.look()
-    while not told["failed"]:
-        told = table.look(told["version"], 5)
-    assert told["failed"] == "RuntimeError: no\\nidea"  # in one line
-    assert not told["runs"]
+def test_agent_error__is_shown_and_pauses_agents(start: StartGame) -> None:
+    live_game = start(Session((FailingAgent(), HUMAN), seed=1))
+    snapshot = until(live_game, lambda snapshot: snapshot["error"])
+    assert snapshot["error"] == "RuntimeError: no\\nidea"  # in one line
+    assert not snapshot["agents_running"]
 
 
-def test_advice_is_given_and_gone_with_the_position(table: LiveGame) -> None:
-    told = until(table, "human")
-    table.do("advise", {})
-    while told["advice"] is None:
-        told = table.look(told["version"], 5)
-    best = table.session.advise("champion")
-    assert told["advice"]["wins"] == best.wins
-    moves = [{**move._asdict(), "words": move.words()} for move in best.moves]
-    assert told["advice"]["moves"] == moves
-    assert table.do("play", {"move": told["choices"][0]["label"]})["advice"] is None
+def test_advice__is_shown_until_the_position_changes(live_game: LiveGame) -> None:
+    until_turn(live_game)
+    live_game.command("advise", {})
+    advice = until(live_game, lambda snapshot: snapshot["advice"])["advice"]
+    best = live_game.session.advise("champion")
+    assert advice["win_probability"] == best.win_probability
+    assert advice["moves"] == [{**move._asdict(), "text": move.describe()} for move in best.moves]
+    assert play(live_game)["advice"] is None
 
 
-def test_advice_that_comes_too_late_is_not_given(seat: Seat) -> None:
-    advisor = Slow()
-    table = seat(Session((HUMAN, HUMAN), chance="explicit"), advisor=advisor)
-    told = table.look()
-    while told["waits_for"] == "chance":
-        told = table.do("play", {"move": told["choices"][0]["label"]})
-    table.do("advise", {})
-    assert advisor.asked.wait(20)
-    table.do("undo", {})  # nobody is to decide now
-    advisor.go.set()
+def test_advice__for_an_earlier_position_is_dropped(start: StartGame) -> None:
+    advisor = WaitingAgent()
+    live_game = start(Session((HUMAN, HUMAN), chance="explicit"), advisor=advisor)
+    snapshot = live_game.snapshot()
+    while snapshot["waits_for"] == "chance":
+        snapshot = play(live_game)
+    live_game.command("advise", {})
+    assert advisor.called.wait(20)
+    live_game.command("undo", {})  # no player is to move now
+    advisor.allowed.set()
     time.sleep(0.2)
-    told = table.look()
-    assert (told["waits_for"], told["asked"], told["advice"]) == ("chance", "", None)
-    table.do("play", {"move": told["choices"][0]["label"]})
-    assert table._thread.is_alive()
+    snapshot = live_game.snapshot()
+    assert snapshot["waits_for"] == "chance"
+    assert (snapshot["requested"], snapshot["advice"]) == ("", None)
+    play(live_game)
+    assert live_game._thread.is_alive()
 
 
-def test_a_game_that_cannot_be_saved_goes_on(seat: Seat, tmp_path: Path) -> None:
-    table = seat(Session((HUMAN, HUMAN), seed=3), tmp_path / "gone" / "game.jsonl")
-    told = table.look()
-    assert told["failed"].startswith("not saved: ")
-    assert len(table.do("play", {"move": told["choices"][0]["label"]})["log"]) > len(told["log"])
+def test_save_error__is_shown_and_the_game_continues(start: StartGame, tmp_path: Path) -> None:
+    live_game = start(Session((HUMAN, HUMAN), seed=3), tmp_path / "gone" / "game.jsonl")
+    snapshot = live_game.snapshot()
+    assert snapshot["error"].startswith("not saved: ")
+    assert len(play(live_game)["log"]) > len(snapshot["log"])
 
 
-def test_a_new_game_and_a_record(table: LiveGame) -> None:
-    told = table.do("new", {"seats": ["random", HUMAN], "board": "shikoku_ring", "seed": 5})
-    assert (told["seats"], told["board"], told["seed"]) == (["random", HUMAN], "shikoku_ring", 5)
-    told = table.do("new", {"seats": [HUMAN, HUMAN], "chance": "explicit"})
-    assert (told["waits_for"], told["board"]) == ("chance", "shikoku_ring")
-    assert sum(float(one["words"].rstrip("%")) for one in told["choices"]) == pytest.approx(
-        100, abs=0.5
-    )
+def test_new_game_and_load_record__replace_the_game(live_game: LiveGame) -> None:
+    arguments = {"seats": ["random", HUMAN], "board": "shikoku_ring", "seed": 5}
+    snapshot = live_game.command("new_game", arguments)
+    assert {name: snapshot[name] for name in arguments} == arguments
+    snapshot = live_game.command("new_game", {"seats": [HUMAN, HUMAN], "chance": "explicit"})
+    assert (snapshot["waits_for"], snapshot["board"]) == ("chance", "shikoku_ring")
+    total = sum(float(choice["text"].rstrip(" %")) for choice in snapshot["choices"])
+    assert total == pytest.approx(100, abs=0.5)
     game = Game(seed=4)
     for _ in range(9):
         game.play(game.legal_actions()[0])
     line = game.record(("python:os:system", "greedy")).to_json()
-    told = table.do("load", {"record": line})
-    assert told["seats"] == [HUMAN, "greedy"]
-    assert len(told["log"]) >= len(game.events())
+    snapshot = live_game.command("load_record", {"record": line})
+    assert snapshot["seats"] == [HUMAN, "greedy"]
+    assert len(snapshot["log"]) >= len(game.events())
 
 
-def test_games_that_are_left_stay_in_the_file(seat: Seat, tmp_path: Path) -> None:
-    file, first = tmp_path / "game.jsonl", Game(seed=1).record(("?", "?"))
+def test_file__keeps_earlier_games_with_decisions(start: StartGame, tmp_path: Path) -> None:
+    file = tmp_path / "game.jsonl"
     session = Session((HUMAN, HUMAN), seed=3)
-    session.earlier = [first]
-    table = seat(session, file)
-    table.do("new", {"seed": 4})  # nobody has decided anything: not kept
-    told = table.do("new", {"seed": 5})
-    table.do("play", {"move": told["choices"][0]["label"]})
-    form = table.ask("position", {})
-    table.do("put", {"position": form["data"]})
-    table.do("resign", {})
-    kept = record.load(file)
-    assert [one.seed for one in kept] == [1, 5, 5]
-    assert [one.forfeit is None for one in kept] == [True, True, False]
-    assert kept[2].start == table.session.game.start_position
+    session.earlier_records = [Game(seed=1).record(("?", "?"))]
+    live_game = start(session, file)
+    live_game.command("new_game", {"seed": 4})  # without a decision: not kept
+    live_game.command("new_game", {"seed": 5})
+    play(live_game)
+    form = live_game.query("position_form", {})
+    live_game.command("set_position", {"position": form["data"]})
+    live_game.command("resign", {})
+    saved = record.load(file)
+    assert [one.seed for one in saved] == [1, 5, 5]
+    assert [one.forfeit is None for one in saved] == [True, True, False]
+    assert saved[2].start == live_game.session.game.start_position
 
 
-def test_a_corrected_board_is_played_on_at_once(seat: Seat, tmp_path: Path) -> None:
-    table = seat(Session((HUMAN, "greedy"), seed=3), tmp_path / "game.jsonl")
-    told = until(table, "human")
-    table.do("play", {"move": told["choices"][0]["label"]})
-    data = table.ask("board", {})["data"]
+def test_set_board__plays_on_a_corrected_board(start: StartGame, tmp_path: Path) -> None:
+    live_game = start(Session((HUMAN, "greedy"), seed=3), tmp_path / "game.jsonl")
+    until_turn(live_game)
+    play(live_game)
+    data = live_game.query("board_form", {})["data"]
     data["culture"]["points"][10] = 45
-    compared = {"culture": "different", "garden": "same"}
-    found = table.ask("check", {"data": data, "compared": compared})
-    assert found["changes"] == [["culture.10", 40, 45]]
-    told = table.do("board", {"data": data, "compared": compared})
-    assert (told["board"], told["seats"]) == ("my_shikoku", [HUMAN, "greedy"])
-    board = table.session.game.board
+    correction = {"data": data, "compared": {"culture": "differs", "garden": "matches"}}
+    checked = live_game.query("check_board", correction)
+    assert checked["changes"] == [["culture.10", 40, 45]]
+    snapshot = live_game.command("set_board", correction)
+    assert (snapshot["board"], snapshot["seats"]) == ("my_shikoku", [HUMAN, "greedy"])
+    board = live_game.session.game.board
     assert (board.culture[10], board.provenance_of("culture.10")) == (45, "box")
-    until(table, "human")
+    until_turn(live_game)
     for _ in range(3):
-        plays(table)
-    table.do("review", {})
-    reviewed(table)
-    line = table.ask("record", {})
+        play(live_game)
+        until_turn(live_game)
+    live_game.command("review", {})
+    reviewed(live_game)
+    line = live_game.query("record", {})
     assert record.read_line(line, board).board_hash == board.hash
-    table.do("new", {"board": "shikoku"})
-    assert table.do("load", {"record": line})["board"] == "my_shikoku"
-    assert table.do("new", {"board": "my_shikoku"})["board"] == "my_shikoku"
-    file = tmp_path / "own.toml"
-    file.write_text(found["toml"])
-    kept = [one for _, one in record.read_unverified(tmp_path / "game.jsonl")]
-    assert [one.board for one in kept[:2]] == ["shikoku", "my_shikoku"]
-    assert record.replay(kept[1], file).board.hash == board.hash
+    live_game.command("new_game", {"board": "shikoku"})
+    assert live_game.command("load_record", {"record": line})["board"] == "my_shikoku"
+    assert live_game.command("new_game", {"board": "my_shikoku"})["board"] == "my_shikoku"
+    file = tmp_path / "corrected.toml"
+    file.write_text(checked["toml"])
+    saved = [one for _, one in record.read_unverified(tmp_path / "game.jsonl")]
+    assert [one.board for one in saved[:2]] == ["shikoku", "my_shikoku"]
+    assert record.replay(saved[1], file).board.hash == board.hash
 
 
-def test_how_it_looked_is_asked_for(table: LiveGame) -> None:
-    until(table, "human")
-    told = plays(table)
-    played = record.replay(record.read_line(table.ask("record", {})))
-    for event in (0, 12, len(told["log"])):
-        picture = table.ask("at", {"event": event})
-        scene = scene_of(played.board, played.states[event : event + 1], names=told["names"])
-        parts = panels_of(scene)["table"]
-        assert picture["panels"]["table"] == "".join(parts.values())
+def test_picture__shows_the_position_before_an_event(live_game: LiveGame) -> None:
+    until_turn(live_game)
+    play(live_game)
+    snapshot = until_turn(live_game)
+    played = record.replay(record.read_line(live_game.query("record", {})))
+    for event in (0, 12, len(snapshot["log"])):
+        panels = live_game.query("picture", {"event": event})["panels"]
+        scene = scene_of(played.board, played.states[event : event + 1], names=snapshot["names"])
+        assert panels["supply"] == "".join(panels_of(scene)["supply"].values())
 
 
-def test_the_game_is_reviewed(table: LiveGame) -> None:
-    told = until(table, "human")
-    assert not told["can_review"]
-    while told["waits_for"] != "nobody":
-        told = plays(table, -1)
-    told = table.do("review", {})
-    assert (told["asked"], told["thinker"]) == ("review", "champion")
-    told = reviewed(table)
+def test_review__is_that_of_the_study(live_game: LiveGame) -> None:
+    snapshot = until_turn(live_game)
+    assert not snapshot["can_review"]
+    while snapshot["waits_for"] != "nobody":
+        play(live_game, -1)
+        snapshot = until_turn(live_game)
+    snapshot = live_game.command("review", {})
+    assert (snapshot["requested"], snapshot["task_agent"]) == ("review", "champion")
+    shown = reviewed(live_game)["review"]
     champion = make("champion")
-    found = review(table.session.game.trajectory(), champion, champion)
-    assert told["review"]["wins"] == pytest.approx(found.values.tolist(), abs=1e-4)
-    assert told["review"]["totals"][0] == [
-        "choices",
-        *(str(one["choices"]) for one in found.totals()),
+    expected = review(live_game.session.game.trajectory(), champion, champion)
+    assert shown["win_probabilities"] == pytest.approx(expected.values.tolist(), abs=1e-4)
+    assert shown["totals"][0] == ["choices", *(str(one["choices"]) for one in expected.totals())]
+    marked = [row for row in expected.choices().tolist() if expected.mark(row)]
+    assert sorted(shown["remarks"]) == sorted(map(str, marked))
+    json.dumps(shown)
+    assert live_game.command("undo", {})["review"] is None
+
+
+def test_review__waits_for_an_agent_that_decides(start: StartGame) -> None:
+    agent = WaitingAgent()
+    live_game = start(Session((HUMAN, agent), seed=3))
+    while not agent.called.is_set():
+        if play(live_game)["waits_for"] == "agent":
+            assert agent.called.wait(20)
+    snapshot = live_game.command("review", {})
+    assert [snapshot[name] for name in ("requested", "task", "task_agent")] == [
+        *("review", "", "waiting")
     ]
-    marked = [row for row in found.choices().tolist() if found.mark(row)]
-    assert sorted(told["review"]["remarks"]) == sorted(map(str, marked))
-    json.dumps(told)
-    assert table.do("undo", {})["review"] is None
+    agent.allowed.set()
+    snapshot = reviewed(live_game)
+    assert snapshot["waits_for"] == "human"
+    assert len(snapshot["review"]["win_probabilities"]) == len(snapshot["log"]) + 1
 
 
-def test_a_review_waits_for_the_agent_that_is_about_to_decide(seat: Seat) -> None:
-    agent = Slow()
-    table = seat(Session((HUMAN, agent), seed=3))
-    told = until(table, "human")
-    while not agent.asked.is_set():
-        table.do("play", {"move": told["choices"][0]["label"]})
-        told = until(table, "human", "agent")
-        if told["waits_for"] == "agent":
-            assert agent.asked.wait(20)
-    told = table.do("review", {})
-    assert (told["asked"], told["does"], told["thinker"]) == ("review", "", "slow")
-    agent.go.set()
-    told = reviewed(table)
-    assert told["waits_for"] == "human"
-    assert len(told["review"]["wins"]) == len(told["log"]) + 1
+def test_review__pauses_two_agents(start: StartGame) -> None:
+    live_game = start(Session(("greedy", "random"), seed=3), pace=0.01)
+    until(live_game, lambda snapshot: snapshot["can_review"])
+    snapshot = live_game.command("review", {})
+    assert (snapshot["agents_running"], snapshot["task"]) == (False, "review")
+    assert len(reviewed(live_game)["log"]) == len(snapshot["log"])
+    live_game.command("run_agents", {"on": True})
+    until_turn(live_game)
+    snapshot = live_game.command("review", {})
+    assert (snapshot["agents_running"], snapshot["task"]) == (True, "review")
 
 
-def test_agents_pause_while_their_game_is_reviewed(seat: Seat) -> None:
-    table = seat(Session(("greedy", "random"), seed=3), pace=0.01)
-    while not table.look()["can_review"]:
-        table.look(table.look()["version"], 20)
-    told = table.do("review", {})
-    assert (told["runs"], told["does"]) == (False, "review")
-    assert len(reviewed(table)["log"]) == len(told["log"])
-    table.do("run", {"on": True})
-    until(table, "nobody")
-    told = table.do("review", {})
-    assert (told["runs"], told["does"]) == (True, "review")
+def test_review__request_ends_with_the_last_decision(start: StartGame) -> None:
+    advisor = WaitingAgent()
+    live_game = start(Session((HUMAN, "greedy"), seed=3), advisor=advisor)
+    until_turn(live_game)
+    play(live_game)
+    until_turn(live_game)
+    assert live_game.command("review", {})["requested"] == "review"
+    while live_game.snapshot()["can_undo"]:
+        snapshot = live_game.command("undo", {})
+    assert (snapshot["requested"], snapshot["can_review"]) == ("", False)
+    advisor.allowed.set()
 
 
-def test_a_review_is_forgotten_with_the_last_decision(seat: Seat) -> None:
-    advisor = Slow()
-    table = seat(Session((HUMAN, "greedy"), seed=3), advisor=advisor)
-    until(table, "human")
-    plays(table)
-    assert table.do("review", {})["asked"] == "review"
-    while table.look()["can_undo"]:
-        told = table.do("undo", {})
-    assert (told["asked"], told["can_review"]) == ("", False)
-    advisor.go.set()
-
-
-def test_odds_are_those_of_what_comes_next(seat: Seat) -> None:
-    table = seat(Session((HUMAN, HUMAN), chance="explicit"))
-    told, rng = table.look(), np.random.default_rng(1)
+def test_probabilities__are_those_of_the_game(start: StartGame) -> None:
+    live_game = start(Session((HUMAN, HUMAN), chance="explicit"))
+    snapshot, rng = live_game.snapshot(), np.random.default_rng(1)
     seen = set()
-    while told["waits_for"] != "nobody":
-        game = table.session.game
-        *dice, bag, first, second = (dict(one["shares"]) for one in told["odds"])
-        if told["waits_for"] == "chance":
+    while snapshot["waits_for"] != "nobody":
+        game = live_game.session.game
+        *dice, bag, first, second = (dict(one["outcomes"]) for one in snapshot["probabilities"])
+        if snapshot["waits_for"] == "chance":
             seen.add(game.phase.name)
             rolls = itertools.product(*dice)
             expected = {
-                "ROLL": [{f"roll:{'/'.join(roll)}": share_of(roll, dice) for roll in rolls}],
+                "ROLL": [{f"roll:{'/'.join(roll)}": probability(roll, dice) for roll in rolls}],
                 "DRAW": [{f"ware:{ware}": share for ware, share in bag.items()}],
                 "REVEAL": [{f"tile:{k}": v for k, v in of.items()} for of in (first, second)],
             }.get(game.phase.name)
             assert expected is None or pytest.approx(dict(game.outcomes())) in expected
-        labels = [one["label"] for one in told["choices"]]
-        told = table.do("play", {"move": labels[rng.integers(len(labels))]})
+        snapshot = play(live_game, rng.integers(len(snapshot["choices"])))
     assert seen == {"SETUP", "ROLL", "DRAW", "REVEAL"}
 
 
-def share_of(roll: Sequence[str], dice: Sequence[dict[str, float]]) -> float:
+def probability(roll: Sequence[str], dice: Sequence[dict[str, float]]) -> float:
     return math.prod(die[face] for die, face in zip(dice, roll, strict=True))
 
 
@@ -399,29 +389,28 @@ def share_of(roll: Sequence[str], dice: Sequence[dict[str, float]]) -> float:
         ("sing", {}, "name: expected"),
         ("play", {}, "move: expected a label"),
         ("play", {"move": "merchant:X"}, "legal are"),
-        ("undo", {}, "nothing to take back"),
-        ("new", {"seats": ["python:os:system", HUMAN]}, "expected human or a listed agent"),
-        ("new", {"seats": [HUMAN]}, "seats: expected two"),
-        ("new", {"seats": [HUMAN, {}]}, "expected human or a listed agent"),
-        ("new", {"board": "/etc/passwd"}, "board: expected"),
-        ("new", {"board": 7}, "board: expected"),
-        ("new", {"seed": -1}, "seed"),
-        ("new", {"seed": "a"}, "seed"),
-        ("load", {"record": "{}"}, "format"),
-        ("load", {"record": 3}, "record: expected a line"),
+        ("undo", {}, "there is no decision to undo"),
+        ("review", {}, "the game has no decisions yet"),
+        ("new_game", {"seats": ["python:os:system", HUMAN]}, "expected human or a listed agent"),
+        ("new_game", {"seats": [HUMAN]}, "seats: expected two"),
+        ("new_game", {"seats": [HUMAN, {}]}, "expected human or a listed agent"),
+        ("new_game", {"board": "/etc/passwd"}, "board: expected"),
+        ("new_game", {"board": 7}, "board: expected"),
+        ("new_game", {"seed": -1}, "seed"),
+        ("new_game", {"seed": "a"}, "seed"),
+        ("load_record", {"record": "{}"}, "format"),
+        ("load_record", {"record": 3}, "record: expected a line"),
+        (
+            "load_record",
+            {"record": Game(seed=4).record().to_json().replace('"seed": 4', '"seed": 5')},
+            "the luck of seed 5 gives",
+        ),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(
-    table: LiveGame, name: str, arguments: dict[str, Any], error: str
+def test_command__refuses_invalid_arguments_and_changes_nothing(
+    live_game: LiveGame, name: str, arguments: dict[str, Any], error: str
 ) -> None:
-    before = until(table, "human")
+    before = until_turn(live_game)
     with pytest.raises(ValueError, match=error):
-        table.do(name, arguments)
-    after = table.look()
-    assert {**after, "version": 0} == {**before, "version": 0}
-
-
-def test_the_luck_of_a_record_is_that_of_its_seed(table: LiveGame) -> None:
-    data = json.loads(Game(seed=4).record().to_json())
-    with pytest.raises(ValueError, match="the luck of seed 5 gives"):
-        table.do("load", {"record": json.dumps(data | {"seed": 5})})
+        live_game.command(name, arguments)
+    assert {**live_game.snapshot(), "version": 0} == {**before, "version": 0}

@@ -20,7 +20,7 @@ from tokaido_env import Game, Record, RecordError
 from tokaido_env.__main__ import main
 from tokaido_env.core.actions import IDS
 from tokaido_env.record import load, save
-from tokaido_env.render.narration import shown_names, tell
+from tokaido_env.render.narration import describe_event, display_names
 from tokaido_env.render.scene import scene_of
 from tokaido_env.render.svg import panels_of
 from tokaido_env.web.replay_page import MAX_GAMES, replay_page, scrubber
@@ -77,10 +77,10 @@ def golden() -> list[Record]:
 # Words
 
 
-def told(game: Game, event: str) -> str:
+def sentence_of(game: Game, event: str) -> str:
     before = scene_of(game.board, game.states, names=("Ann", "Bob"))
     game.play(event)
-    return tell(before, event, scene_of(game.board, game.states, names=("Ann", "Bob")))
+    return describe_event(before, event, scene_of(game.board, game.states, names=("Ann", "Bob")))
 
 
 def at(character: str, changes: Data | None = None, /, **mine: Any) -> Data:
@@ -173,7 +173,7 @@ ROLL = {"phase": "ROLL", "lead": 1, "left": [], "round": 6}
     ],
 )
 def test_an_event_in_words(changes: Data, event: str, sentence: str) -> None:
-    assert told(game_at(**changes), event) == sentence
+    assert sentence_of(game_at(**changes), event) == sentence
 
 
 def test_every_event_of_a_game_is_told(golden: list[Record]) -> None:
@@ -205,10 +205,12 @@ def test_packed_games_are_the_same_games_in_less_space(golden: list[Record]) -> 
 
 def test_the_set_up_in_words() -> None:
     game = Game(seed=1, chance="explicit")
-    assert told(game, "boutique:C1=doll/3") == "The boutique at C1 deals in dolls, 3 coins each"
+    assert (
+        sentence_of(game, "boutique:C1=doll/3") == "The boutique at C1 deals in dolls, 3 coins each"
+    )
     for _ in range(2, 9):
         game.play(game.outcomes()[0][0])
-    assert told(game, "side:pilgrim=hasty") == "The pilgrim's wave is hasty"
+    assert sentence_of(game, "side:pilgrim=hasty") == "The pilgrim's wave is hasty"
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_the_set_up_in_words() -> None:
     ],
 )
 def test_names_fit_on_a_line(players: tuple[str, str], names: tuple[str, str]) -> None:
-    assert shown_names(players) == names
+    assert display_names(players) == names
 
 
 # The data of the page
@@ -384,7 +386,7 @@ def test_a_hostile_name_stays_text(name: str) -> None:
     page = replay_page([game.record([name, "Bob"]), game.record(["plain", "Bob"])])
     plain = replay_page([game.record(["plain", "Bob"])] * 2)
     assert [tag for tag, _ in Reader(page).elements] == [tag for tag, _ in Reader(plain).elements]
-    shown = shown_names((name, "Bob"))[0]
+    shown = display_names((name, "Bob"))[0]
     reader = Reader(page)
     assert reader.of("title")[0] == f"{shown} against Bob"
     assert f"1. {shown} against Bob: unfinished" in reader.of("option")[0]
@@ -405,8 +407,8 @@ def test_a_scrubber_is_the_page_in_a_frame_of_its_own(tmp_path: Path) -> None:
     assert attributes["srcdoc"] == shown.page == replay_page([game.record()], path)
     assert attributes["sandbox"] == "allow-scripts"
     assert scrubber(game.record(), path).page == shown.page
-    told = "^board: expected None, as the game has its board 'other', got 'greedy'; "
-    with pytest.raises(ValueError, match=told):
+    message = "^board: expected None, as the game has its board 'other', got 'greedy'; "
+    with pytest.raises(ValueError, match=message):
         scrubber(game, "greedy")
 
 
@@ -429,7 +431,7 @@ def test_the_command_writes_a_page(tmp_path: Path, golden: list[Record], capsys:
 
 @pytest.mark.parametrize("number", [0, MAX_GAMES + 1])
 def test_too_few_and_too_many_games(number: int) -> None:
-    with pytest.raises(ValueError, match=f"expected 1 to {MAX_GAMES} games, got {number}"):
+    with pytest.raises(ValueError, match=f"a page holds 1 to {MAX_GAMES} games, got {number}"):
         replay_page([played(1).record()] * number)
 
 

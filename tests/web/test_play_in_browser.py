@@ -13,8 +13,8 @@ from browsers import Browser, quiet, until
 from tokaido_env import record
 from tokaido_env.web.game_session import HUMAN, Session
 from tokaido_env.web.live_game import LiveGame
-from tokaido_env.web.server import address, app_of, listen, new_token
-from tokaido_env.web.static_files import module_text, sheet_text
+from tokaido_env.web.server import create_app, listen, new_token, page_address
+from tokaido_env.web.static_files import css_text, module_text
 
 pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.action_chains import ActionChains
@@ -49,29 +49,31 @@ return found;
 
 
 class Served(NamedTuple):
-    """A table, and the address of the page that shows it."""
+    """A live game and the address of its page."""
 
-    table: LiveGame
+    live_game: LiveGame
     page: str
 
 
 @pytest.fixture
-def table(request: pytest.FixtureRequest) -> LiveGame:
-    """The table that is served: another game by an indirect parameter."""
+def live_game(request: pytest.FixtureRequest) -> LiveGame:
+    """The served game; an indirect parameter chooses another one."""
     game = getattr(request, "param", ((HUMAN, "greedy"), "shikoku", 7))
     return LiveGame(Session(*game), advisor="champion", pace=0.0)
 
 
 @pytest.fixture
-def served(table: LiveGame) -> Iterator[Served]:
-    """Serve a table, as the command does it, and close it."""
+def served(live_game: LiveGame) -> Iterator[Served]:
+    """Serve a game as the command does, and close it."""
     listener, token = listen(), new_token()
     port = listener.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app_of(table, port, token), log_level="critical"))
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(live_game, port, token), log_level="critical")
+    )
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
-    yield Served(table, address(port, token))
-    table.close()
+    yield Served(live_game, page_address(port, token))
+    live_game.close()
     server.should_exit = True
     thread.join(20)
 
@@ -119,18 +121,18 @@ def click_at(browser: Browser, place: Any) -> None:
 
 def moves_on(browser: Browser, served: Served, act: Any) -> None:
     """Do something, and wait until the page shows what came of it, and nobody thinks."""
-    before = served.table.version
+    before = served.live_game.version
     act()
-    until(browser, lambda b: served.table.version > before)
-    told = served.table.look()
-    while told["waits_for"] == "agent":
-        told = served.table.look(told["version"], 5)
+    until(browser, lambda b: served.live_game.version > before)
+    snapshot = served.live_game.snapshot()
+    while snapshot["waits_for"] == "agent":
+        snapshot = served.live_game.snapshot(snapshot["version"], 5)
     until(
         browser,
         lambda b: (
-            len(b.find_elements(By.CSS_SELECTOR, ".log li")) == len(told["log"])
+            len(b.find_elements(By.CSS_SELECTOR, ".log li")) == len(snapshot["log"])
             and len(b.find_elements(By.CSS_SELECTOR, ".choices button"))
-            == (0 if told["waits_for"] == "chance" and told["rolls"] else len(told["choices"]))
+            == (0 if snapshot["enters_roll"] else len(snapshot["choices"]))
         ),
     )
 
@@ -141,7 +143,7 @@ def plays(browser: Browser, served: Served) -> None:
 
 
 def was_refused(browser: Browser) -> None:
-    """The browser itself has told of answers that refuse, and of nothing else."""
+    """The browser itself has snapshot of answers that refuse, and of nothing else."""
     logged = [entry["message"] for entry in browser.get_log("browser")]
     assert logged
     assert all("400" in message for message in logged)
@@ -151,28 +153,28 @@ def test_a_place_on_the_board_is_clicked(opened: Browser, served: Served) -> Non
     places = opened.find_elements(By.CSS_SELECTOR, "[data-panel=island] .go")
     titles = [place.find_element(By.CSS_SELECTOR, "title") for place in places]
     labels = [title.get_attribute("textContent").removeprefix("legal: ") for title in titles]
-    legal = served.table.session.game.legal_labels()
+    legal = served.live_game.session.game.legal_labels()
     assert sorted(", ".join(labels).split(", ")) == sorted(legal)
     at = next(i for i, label in enumerate(labels) if label.startswith("artist"))
     click = ActionChains(opened).move_to_element(places[at]).click()
     moves_on(opened, served, click.perform)
-    assert labels[at] in served.table.session.game.events()
+    assert labels[at] in served.live_game.session.game.events()
 
 
 def test_keys_take_back_and_ask_for_advice(opened: Browser, served: Served) -> None:
-    events = served.table.session.game.events()
+    events = served.live_game.session.game.events()
 
     def key(sign: str) -> Any:
         return ActionChains(opened).send_keys(sign).perform
 
     moves_on(opened, served, key("2"))
-    assert len(served.table.session.game.events()) > len(events)
+    assert len(served.live_game.session.game.events()) > len(events)
     moves_on(opened, served, key("u"))
-    assert served.table.session.game.events() == events
+    assert served.live_game.session.game.events() == events
     opened.execute_script("document.activeElement.blur()")
     key("a")()
     until(opened, lambda b: "champion: you win" in text(b, "advice"))
-    best = served.table.session.advise("champion").moves[0].label
+    best = served.live_game.session.advise("champion").moves[0].label
     assert best in text(opened, "advice")
 
 
@@ -201,19 +203,21 @@ def test_a_new_game_is_begun(opened: Browser, served: Served) -> None:
     chooser = opened.find_element(By.CSS_SELECTOR, ".seat1 option[value=human]")
     chooser.click()
     opened.find_element(By.CSS_SELECTOR, ".new button").click()
-    until(opened, lambda b: "shikoku_ring" in text(b, "who"))
-    session = served.table.session
+    until(opened, lambda b: "shikoku_ring" in text(b, "players"))
+    session = served.live_game.session
     assert (session.game.seed, session.names) == (5, (HUMAN, HUMAN))
     opened.find_element(By.CSS_SELECTOR, ".setup summary").click()
     board.clear()
     board.send_keys("/etc/passwd")
     opened.find_element(By.CSS_SELECTOR, ".new button").click()
     until(opened, lambda b: "board: expected" in text(b, "error"))
-    assert served.table.session is session
+    assert served.live_game.session is session
     was_refused(opened)
 
 
-@pytest.mark.parametrize("table", [((HUMAN, HUMAN), "shikoku", None, "explicit")], indirect=True)
+@pytest.mark.parametrize(
+    "live_game", [((HUMAN, HUMAN), "shikoku", None, "explicit")], indirect=True
+)
 def test_what_chance_brought_is_tapped(opened: Browser, served: Served) -> None:
     for _ in range(11):  # the boutiques and the waves
         plays(opened, served)
@@ -221,41 +225,41 @@ def test_what_chance_brought_is_tapped(opened: Browser, served: Served) -> None:
     for number, character in enumerate(("pilgrim", "merchant", "artist")):
         assert dice[number].find_element(By.TAG_NAME, "legend").text == f"{character}'s die"
         faces = dice[number].find_elements(By.TAG_NAME, "button")
-        of_board = sorted(set(served.table.session.game.board.faces[number]))
+        of_board = sorted(set(served.live_game.session.game.board.faces[number]))
         assert [one.text.split()[0] for one in faces] == list(map(str, of_board))
         if number < 2:
             faces[-1].click()
             assert faces[-1].get_attribute("aria-pressed") == "true"
         else:
             moves_on(opened, served, faces[0].click)
-    assert served.table.session.game.events()[-1] == "roll:4/3/1"
+    assert served.live_game.session.game.events()[-1] == "roll:4/3/1"
     click(opened, "undo")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".dice fieldset"))
-    assert len(served.table.session.game.events()) == 11
+    assert len(served.live_game.session.game.events()) == 11
 
 
 def test_a_position_that_differs_is_put(opened: Browser, served: Served) -> None:
     plays(opened, served)
-    before = served.table.session.game.to_dict()
-    click(opened, "differs")
+    before = served.live_game.session.game.to_dict()
+    click(opened, "edit-position")
     coins = shows(opened, "dialog [aria-label=coins]")
     coins.clear()
     coins.send_keys("12")
     click(opened, "done")
     wrong = until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".at-fault .wrong"))
     assert wrong[0].text.startswith("players[0].coins: expected less than 10")
-    assert served.table.session.game.to_dict() == before
+    assert served.live_game.session.game.to_dict() == before
     coins.clear()
     coins.send_keys("7")
     moves_on(opened, served, lambda: click(opened, "done"))
-    after = served.table.session.game.to_dict()
+    after = served.live_game.session.game.to_dict()
     assert after["players"][0]["coins"] == 7
     assert after == {
         **before,
         "players": [{**before["players"][0], "coins": 7}, before["players"][1]],
     }
     moves_on(opened, served, lambda: click(opened, "undo"))
-    assert served.table.session.game.to_dict() == before
+    assert served.live_game.session.game.to_dict() == before
     was_refused(opened)
 
 
@@ -264,17 +268,17 @@ def test_the_game_is_looked_back_on_and_reviewed(opened: Browser, served: Served
         plays(opened, served)
     now = opened.execute_script(PICTURE)
     last = len(opened.find_elements(By.CSS_SELECTOR, ".log li"))
-    click(opened, "review-it")
+    click(opened, "review-game")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
     assert "champion" in text(opened, "review")
     worst = opened.find_elements(By.CSS_SELECTOR, ".review li button")
-    assert len(worst) == len(served.table.look()["review"]["worst"])
+    assert len(worst) == len(served.live_game.snapshot()["review"]["worst"])
     ActionChains(opened).send_keys(Keys.ARROW_LEFT).perform()
-    until(opened, lambda b: f"event {last} of {last}" in text(b, "story"))
+    until(opened, lambda b: f"Event {last} of {last}" in text(b, "status"))
     assert opened.execute_script(PICTURE) != now
     assert not opened.find_elements(By.CSS_SELECTOR, ".choices button")
     opened.find_elements(By.CSS_SELECTOR, ".log button")[0].click()
-    until(opened, lambda b: f"event 1 of {last}" in text(b, "story"))
+    until(opened, lambda b: f"Event 1 of {last}" in text(b, "status"))
     ActionChains(opened).send_keys(Keys.ESCAPE).perform()
     until(opened, lambda b: b.execute_script(PICTURE) == now)
     assert opened.find_elements(By.CSS_SELECTOR, ".choices button")
@@ -282,11 +286,11 @@ def test_the_game_is_looked_back_on_and_reviewed(opened: Browser, served: Served
 
 @pytest.mark.slow
 def test_a_whole_game_by_keys_alone(opened: Browser, served: Served) -> None:
-    while (told := served.table.look())["waits_for"] == "human":
-        key = str(min(len(told["choices"]), 9))
+    while (snapshot := served.live_game.snapshot())["waits_for"] == "human":
+        key = str(min(len(snapshot["choices"]), 9))
         moves_on(opened, served, ActionChains(opened).send_keys(key).perform)
-    assert record.read_line(served.table.ask("record", {})).end == "triggers"
-    assert "wins" in text(opened, "story")
+    assert record.read_line(served.live_game.query("record", {})).end == "triggers"
+    assert "wins" in text(opened, "status")
     assert opened.title == "human against greedy, Tokaido Duo"
     # A new game is begun by Tab and Enter.
     summary = opened.find_element(By.CSS_SELECTOR, ".setup summary")
@@ -299,7 +303,7 @@ def test_a_whole_game_by_keys_alone(opened: Browser, served: Served) -> None:
     ActionChains(opened).send_keys(Keys.ENTER).perform()
     shows(opened, ".setup[open]")
     ActionChains(opened).send_keys(*[Keys.TAB] * 6, Keys.ENTER).perform()
-    until(opened, lambda b: served.table.session.decisions == 0)
+    until(opened, lambda b: served.live_game.session.decisions == 0)
 
 
 @pytest.mark.parametrize("tone", ["light", "dark"])
@@ -308,11 +312,11 @@ def test_all_words_stand_out_from_their_ground(opened: Browser, served: Served, 
         plays(opened, served)
     if tone == "dark":
         click(opened, "theme")
-    click(opened, "review-it")
+    click(opened, "review-game")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".review table"))
     click(opened, "advise")
     until(opened, lambda b: "win" in text(b, "advice"))
-    click(opened, "differs")
+    click(opened, "edit-position")
     shows(opened, "dialog [aria-label=coins]")
     found = opened.execute_script(CONTRASTS)
     assert len(found) > 100
@@ -331,7 +335,7 @@ def test_everything_has_a_name(opened: Browser) -> None:
 
 
 def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) -> None:
-    click(opened, "my-board")
+    click(opened, "correct-board")
 
     def group(title: str) -> Any:
         return opened.find_element(By.XPATH, f"//legend[.='{title}']/..")
@@ -350,8 +354,8 @@ def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) ->
     name = group("Your board").find_element(By.TAG_NAME, "input")
     name.clear()
     name.send_keys(hostile)
-    say("Temple slots", "same")
-    say("Culture: points by paintings given", "different")
+    say("Temple slots", "matches")
+    say("Culture: points by paintings given", "differs")
     last = group("Culture: points by paintings given").find_elements(By.TAG_NAME, "input")[-1]
     last.clear()
     last.send_keys("3")
@@ -360,7 +364,7 @@ def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) ->
     last.clear()
     last.send_keys("45")
     # C1 hangs on M2 then, C2 on M1: by two clicks each, which remove the old routes and add others.
-    say("Trade routes", "different")
+    say("Trade routes", "differs")
     for towns in (("M1", "C1"), ("M2", "C2"), ("M2", "C1"), ("C2", "M1")):
         for town in towns:
             title = f"//*[name()='title'][contains(., ' town {town},')]/.."
@@ -369,20 +373,20 @@ def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) ->
     click(opened, "check")
     refused("routes cross")
     for route in ("M2 to C1", "C2 to M1"):
-        opened.find_element(By.CSS_SELECTOR, f"[aria-label='remove the route {route}']").click()
+        opened.find_element(By.CSS_SELECTOR, f"[aria-label='Remove the route {route}']").click()
     ends = group("Trade routes").find_elements(By.CSS_SELECTOR, ".routes > select")
     for towns in (("M1", "C1"), ("M2", "C2")):
         for end, town in zip(ends, towns, strict=True):
             end.find_element(By.XPATH, f"option[.='{town}']").click()
-        group("Trade routes").find_element(By.XPATH, ".//button[.='add or remove']").click()
+        group("Trade routes").find_element(By.XPATH, ".//button[.='Add or remove route']").click()
     click(opened, "check")
     until(opened, lambda b: b.find_elements(By.CSS_SELECTOR, ".changes li"))
     assert text(opened, "changes") == "culture.10: 40 → 45"
     moves_on(opened, served, lambda: click(opened, "done"))
-    board = served.table.session.game.board
+    board = served.live_game.session.game.board
     assert (board.name, board.culture[10]) == (hostile, 45)
     assert board.provenance_of("temple") == board.provenance_of("culture.10") == "box"
-    until(opened, lambda b: hostile in text(b, "who"))
+    until(opened, lambda b: hostile in text(b, "players"))
     assert not opened.find_elements(By.TAG_NAME, "img")
     plays(opened, served)
     was_refused(opened)
@@ -390,28 +394,28 @@ def test_the_board_is_corrected_by_its_owner(opened: Browser, served: Served) ->
 
 def test_the_module_works_over_any_model(browser: Browser, served: Served, tmp_path: Path) -> None:
     """As a notebook has it: the module and the style alone, a model that keeps what is sent."""
-    told = json.dumps(served.table.look()).replace("<", "\\u003c")
+    snapshot = json.dumps(served.live_game.snapshot()).replace("<", "\\u003c")
     file = tmp_path / "page.html"
     file.write_text(
         "<!DOCTYPE html><meta charset='utf-8'><title>stub</title>"
-        f"<style>{sheet_text()}</style><p id=outside>outside</p><div id=view></div>"
+        f"<style>{css_text()}</style><p id=outside>outside</p><div id=view></div>"
         f"<div id=other></div><script type=module>{module_text()}".replace(
             "export default", "const module ="
         )
         + f"""
-        const heard = {{}};
-        let told = {told};
+        const listeners = {{}};
+        let snapshot = {snapshot};
         const model = {{
-          get: (name) => ({{ told }})[name],
-          on: (name, listener) => (heard[name] ??= new Set()).add(listener),
-          off: (name, listener) => heard[name].delete(listener),
+          get: (name) => ({{ snapshot }})[name],
+          on: (name, listener) => (listeners[name] ??= new Set()).add(listener),
+          off: (name, listener) => listeners[name].delete(listener),
           send: (message) => sent.push(message),
         }};
         window.sent = [];
-        window.heard = heard;
+        window.listeners = listeners;
         window.tell = (next) => {{
-          told = {{ ...told, ...next }};
-          heard["change:told"].forEach((listener) => listener());
+          snapshot = {{ ...snapshot, ...next }};
+          listeners["change:snapshot"].forEach((listener) => listener());
         }};
         window.leave = module.render({{ model, el: document.getElementById("view") }});
         module.render({{ model, el: document.getElementById("other") }});
@@ -426,18 +430,21 @@ def check_views(browser: Browser, served: Served) -> None:
     button = shows(browser, "#view .choices button")
     button.click()
     (message,) = browser.execute_script("return sent")
-    label = served.table.look()["choices"][0]["label"]
-    assert (message["kind"], message["name"]) == ("do", "play")
-    assert message["arguments"] == {"move": label, "events": len(served.table.look()["log"])}
+    label = served.live_game.snapshot()["choices"][0]["label"]
+    assert (message["kind"], message["name"]) == ("command", "play")
+    assert message["arguments"] == {
+        "move": label,
+        "log_length": len(served.live_game.snapshot()["log"]),
+    }
     answer = {"id": message["id"], "error": "not today"}
-    browser.execute_script("heard['msg:custom'].forEach((f) => f(arguments[0]))", answer)
+    browser.execute_script("listeners['msg:custom'].forEach((f) => f(arguments[0]))", answer)
     assert browser.find_element(By.CSS_SELECTOR, "#view .error").text == "not today"
     assert browser.find_element(By.CSS_SELECTOR, "#other .error").text == ""
-    browser.execute_script("tell(arguments[0])", {"version": 10**6, "story": "news"})
+    browser.execute_script("tell(arguments[0])", {"version": 10**6, "status": "news"})
     for view in ("view", "other"):
-        assert browser.find_element(By.CSS_SELECTOR, f"#{view} .story").text == "news"
+        assert browser.find_element(By.CSS_SELECTOR, f"#{view} .status").text == "news"
     browser.execute_script("leave()")
-    assert browser.execute_script("return heard['change:told'].size") == 1
+    assert browser.execute_script("return listeners['change:snapshot'].size") == 1
     outside = browser.find_element(By.ID, "outside")
     assert "Times" in outside.value_of_css_property("font-family")  # the style stays inside
 

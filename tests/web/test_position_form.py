@@ -7,7 +7,7 @@ from positions import random_walk
 
 from tokaido_env import Game
 from tokaido_env.position import PositionError
-from tokaido_env.web.position_form import asked, completed, position_form
+from tokaido_env.web.position_form import form_data, position_form, position_from_form
 
 
 def value_at(data: Any, key: str) -> Any:
@@ -34,14 +34,14 @@ def test_every_position_stands_in_the_form(board: str) -> None:
         fields = [field for group in form for field in group["fields"]]
         assert len({field["key"] for field in fields}) == len(fields)
         for row in range(len(played.states)):
-            data = asked(played.position(row))
+            data = form_data(played.position(row))
             for field in fields:
                 assert allows(field, value_at(data, field["key"])), field["key"]
             for derived in ("bag", "end_triggered"):
                 del data[derived]
             for player in data["players"]:
                 del player["gifted"]
-            assert completed(data) == played.position(row)
+            assert position_from_form(data) == played.position(row)
 
 
 def test_all_that_does_not_follow_is_asked_for() -> None:
@@ -60,11 +60,11 @@ def test_all_that_does_not_follow_is_asked_for() -> None:
 
     known = {"board", "end_triggered", "players[0].gifted", "players[1].gifted"}
     bag = {f"bag.{ware}" for ware in game.to_dict()["bag"]}
-    assert leaves(asked(game.to_dict()), "") - keys == known | bag
-    assert keys <= leaves(asked(game.to_dict()), "")
+    assert leaves(form_data(game.to_dict()), "") - keys == known | bag
+    assert keys <= leaves(form_data(game.to_dict()), "")
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"players": 3}, {"players": [{}, {}]}, "x"])
 def test_what_is_no_form_is_refused(data: Any) -> None:
-    with pytest.raises(PositionError, match="expected what the form asks for"):
-        completed(data)
+    with pytest.raises(PositionError, match="expected the fields of the form"):
+        position_from_form(data)

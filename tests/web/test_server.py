@@ -20,7 +20,7 @@ from tokaido_env.web.live_game import LiveGame
 pytest.importorskip("httpx2")
 from starlette.testclient import TestClient
 
-from tokaido_env.web.server import LOOPBACK, MOST_BODY, app_of, listen, new_token
+from tokaido_env.web.server import LOOPBACK, MAX_BODY_BYTES, create_app, listen, new_token
 
 PORT, TOKEN = 8000, "a token"
 HERE = f"http://{LOOPBACK}:{PORT}"
@@ -28,26 +28,26 @@ HERE = f"http://{LOOPBACK}:{PORT}"
 
 @pytest.fixture
 def client() -> Iterator[TestClient]:
-    table = LiveGame(Session((HUMAN, HUMAN), seed=7))
-    yield TestClient(app_of(table, PORT, TOKEN), HERE, headers={"X-Token": TOKEN})
-    table.close()
+    live_game = LiveGame(Session((HUMAN, HUMAN), seed=7))
+    yield TestClient(create_app(live_game, PORT, TOKEN), HERE, headers={"X-Token": TOKEN})
+    live_game.close()
 
 
 def test_a_page_looks_and_plays(client: TestClient) -> None:
-    told = client.get("/look").json()
+    told = client.get("/snapshot").json()
     label = told["choices"][0]["label"]
-    then = client.post("/do/play", content=json.dumps({"move": label})).json()
+    then = client.post("/command/play", content=json.dumps({"move": label})).json()
     assert len(then["log"]) > len(told["log"])
-    assert client.get(f"/look?seen={told['version']}").json() == then
-    kept = record.read_line(client.post("/ask/record").json())
+    assert client.get(f"/snapshot?version={told['version']}").json() == then
+    kept = record.read_line(client.post("/query/record").json())
     assert label in kept.events
-    assert client.get("/look?seen=x").json() == then
+    assert client.get("/snapshot?version=x").json() == then
     for name in (LOOPBACK, "localhost"):  # a page may say where it comes from
         headers = {"Host": f"{name}:{PORT}", "Origin": f"http://{name}:{PORT}"}
-        assert client.get("/look", headers=headers).status_code == 200
+        assert client.get("/snapshot", headers=headers).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/play.js", "/table.js", "/play.css", "/look"])
+@pytest.mark.parametrize("path", ["/", "/play.js", "/live_game.js", "/play.css", "/snapshot"])
 def test_every_answer_forbids_what_is_not_ours(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
@@ -59,7 +59,7 @@ def test_every_answer_forbids_what_is_not_ours(client: TestClient, path: str) ->
 
 def test_the_page_has_no_script_of_its_own_and_loads_nothing_foreign(client: TestClient) -> None:
     page, script, sheet = (client.get(path).text for path in ("/", "/play.js", "/play.css"))
-    script += client.get("/table.js").text
+    script += client.get("/live_game.js").text
     assert re.findall(r"<script[^>]*>(.*?)</script>", page) == [""]
     assert not re.search(r"\son\w+=|style=", page)
     for text in (page, script, sheet):
@@ -68,13 +68,13 @@ def test_the_page_has_no_script_of_its_own_and_loads_nothing_foreign(client: Tes
 
 def refusal(client: TestClient, path: str, headers: Any) -> str:
     """Why a request is refused."""
-    method = "POST" if path.startswith(("/do", "/ask")) else "GET"
+    method = "POST" if path.startswith(("/command", "/query")) else "GET"
     answer = client.request(method, path, headers=headers)
     assert answer.status_code == 403
     return str(answer.json()["error"])
 
 
-@pytest.mark.parametrize("path", ["/look", "/ask/record", "/do/undo", "/no/such"])
+@pytest.mark.parametrize("path", ["/snapshot", "/query/record", "/command/undo", "/no/such"])
 def test_who_has_no_token_is_refused(client: TestClient, path: str) -> None:
     del client.headers["X-Token"]
     tokens = {new_token() for _ in range(100)}
@@ -82,10 +82,10 @@ def test_who_has_no_token_is_refused(client: TestClient, path: str) -> None:
     for token in (None, "", "another", "ä", *tokens):
         headers = {} if token is None else {b"X-Token": token.encode()}
         told = refusal(client, path, headers)
-        assert told == "expected the token of the address that the command printed"
+        assert told == "X-Token: expected the token of the printed address"
 
 
-@pytest.mark.parametrize("path", ["/", "/play.js", "/look", "/ask/record", "/do/undo"])
+@pytest.mark.parametrize("path", ["/", "/play.js", "/snapshot", "/query/record", "/command/undo"])
 def test_other_names_and_other_pages_are_refused(client: TestClient, path: str) -> None:
     for headers in (
         *({"Host": "evil.example"}, {"Host": f"evil.example:{PORT}"}, {"Host": LOOPBACK}),
@@ -94,39 +94,39 @@ def test_other_names_and_other_pages_are_refused(client: TestClient, path: str) 
         {"Origin": "null"},
     ):
         told = refusal(client, path, headers)
-        assert told == "expected the address that the command printed"
+        assert told == "host, origin: expected those of the printed address"
 
 
 @pytest.mark.parametrize(
     ("path", "body", "status", "error"),
     [
-        ("/do/play", "[]", 400, "expected an object of arguments"),
-        ("/do/play", '{"move": ', 400, "line 1"),
-        ("/do/play", '{"move": "merchant:X"}', 400, "legal are"),
-        ("/ask/at", '{"event": 1e9}', 400, "event: expected a number from 0 to"),
-        ("/do/load", '{"record": "\\ud800"}', 400, ""),
-        ("/do/play", "[" * 100_000, 400, ""),
-        ("/do/play", "x" * (MOST_BODY + 1), 413, "expected at most"),
+        ("/command/play", "[]", 400, "expected an object of arguments"),
+        ("/command/play", '{"move": ', 400, "line 1"),
+        ("/command/play", '{"move": "merchant:X"}', 400, "legal are"),
+        ("/query/picture", '{"event": 1e9}', 400, "event: expected a number from 0 to"),
+        ("/command/load_record", '{"record": "\\ud800"}', 400, ""),
+        ("/command/play", "[" * 100_000, 400, ""),
+        ("/command/play", "x" * (MAX_BODY_BYTES + 1), 413, "expected at most"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(
     client: TestClient, path: str, body: str, status: int, error: str
 ) -> None:
-    before = client.get("/look").json()
+    before = client.get("/snapshot").json()
     answer = client.post(path, content=body)
     assert answer.status_code == status
     told = answer.json()["error"]
     assert error in told
     assert len(told) < 500
     assert "\n" not in told
-    assert client.get("/look").json() == before
+    assert client.get("/snapshot").json() == before
 
 
 def test_no_other_file_is_served_and_what_changes_the_game_is_not_got(client: TestClient) -> None:
     for path in ("/../pyproject.toml", "/static/page.js", "/..%2f..%2fetc/passwd", "/play.html"):
         assert client.get(path).status_code == 404
-    assert client.get("/do/undo").status_code == client.get("/ask/record").status_code == 405
-    assert client.post("/look").status_code == client.post("/play.js").status_code == 405
+    assert client.get("/command/undo").status_code == client.get("/query/record").status_code == 405
+    assert client.post("/snapshot").status_code == client.post("/play.js").status_code == 405
 
 
 def test_a_port_that_is_taken_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +136,7 @@ def test_a_port_that_is_taken_is_told(capsys: pytest.CaptureFixture[str]) -> Non
         assert main(["play", "--no-browser", "--port", str(port)]) == 1
     told = capsys.readouterr().err
     assert told.startswith(f"play: port {port}: ")
-    assert told.endswith("choose another with --port, or none\n")
+    assert told.endswith("choose another with --port, or omit --port\n")
     assert main(["play", "--no-browser", "--port", "70000"]) == 1
     assert capsys.readouterr().err.startswith("play: port 70000: ")
 
@@ -160,8 +160,8 @@ def test_the_command_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
             return json.loads(answer.read())
 
     try:
-        told = ask("look")
-        then = ask("do/play", {"move": told["choices"][0]["label"]})
+        told = ask("snapshot")
+        then = ask("command/play", {"move": told["choices"][0]["label"]})
         assert then["version"] > told["version"]
         check_closed_outside(int(address.rstrip("/").rpartition(":")[2]))
     finally:

@@ -38,7 +38,7 @@ def area_paths(routes: Routes) -> tuple[tuple[str, ...], ...]:
     return tuple(_path(homeward[start], homeward[end]) for start, end in ends)
 
 
-def way(routes: Routes, start: str, end: str) -> tuple[str, ...]:
+def town_path(routes: Routes, start: str, end: str) -> tuple[str, ...]:
     """Return the towns on the way from one town to another, both included.
 
     Args:

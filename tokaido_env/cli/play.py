@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
 def _serve(session: Session, options: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C, and open a browser on it."""
     try:
-        from tokaido_env.web.server import address, listen, new_token, serve
+        from tokaido_env.web.server import listen, new_token, page_address, serve
     except ModuleNotFoundError as error:
         raise extra_error("the page (without --terminal) needs", error.name, "play") from None
     from tokaido_env.web.live_game import LiveGame
@@ -86,7 +86,7 @@ def _serve(session: Session, options: argparse.Namespace) -> int:
     listener, token = listen(options.port), new_token()
     file = None if options.save is None else Path(options.save)
     game = LiveGame(session, file, options.advice)
-    page = address(listener.getsockname()[1], token)
+    page = page_address(listener.getsockname()[1], token)
     print(f"{page}\nCtrl-C stops the server", flush=True)
     if not options.no_browser and not webbrowser.open(page):
         print("found no browser: open the address yourself", file=sys.stderr)
@@ -119,6 +119,6 @@ def _resumed(file: Path, options: argparse.Namespace) -> Session:
         name if name == HUMAN else check_spec_in_file(name, str(file), file.parent)
         for name in record.players
     ]
-    session = Session.resumed(record, named, options.board)
-    session.earlier = earlier
+    session = Session.from_record(record, named, options.board)
+    session.earlier_records = earlier
     return session

@@ -99,13 +99,13 @@ def _loser(record: Record) -> str | None:
 
 
 def _animate(games: Games, options: argparse.Namespace) -> int:
-    from tokaido_env.render.narration import shown_names
+    from tokaido_env.render.narration import display_names
     from tokaido_env.render.raster import frames_of, write_gif
 
     if len(games) != 1:
         raise RecordError(f"--gif: expected one game, got {len(games)}: choose it with --game")
     ((number, record),) = games.items()
-    played, names = replay(record, options.board), shown_names(record.players)
+    played, names = replay(record, options.board), display_names(record.players)
     scenes = frames_of(played.board, played.states, played.events, names)
     frames = write_gif(scenes, options.gif)
     print(f"{options.gif}: game {number} in {frames} frames")

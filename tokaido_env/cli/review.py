@@ -28,7 +28,7 @@ from tokaido_env.core.actions import LABELS
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import atomic_write, check_outputs, write_text
 from tokaido_env.record import Record, RecordError, read_verified
-from tokaido_env.render.narration import shown_names
+from tokaido_env.render.narration import display_names
 from tokaido_env.report.progress import match_bar
 from tokaido_env.report.tables import Table, print_table
 from tokaido_env.study.batch_review import Asked, Tally, review_each
@@ -89,9 +89,9 @@ def _count(options: argparse.Namespace, board: BoardPool | None) -> int:
     """Verify all games of the file; return the number of games to review."""
     lines = sum(1 for _ in read_verified(options.file, board))
     if options.html is not None and options.game is None:
-        from tokaido_env.web.replay_page import check_number
+        from tokaido_env.web.replay_page import check_number_of_games
 
-        check_number(lines)
+        check_number_of_games(lines)
     if options.game is None:
         return lines
     if not 1 <= options.game <= lines:
@@ -165,7 +165,7 @@ def _review_all(
 def _print(record: Record, found: Review) -> None:
     from tokaido_env.web.review_section import totals_rows, worst_of
 
-    first, second = shown_names(record.players)
+    first, second = display_names(record.players)
     title = f"{first} against {second}, {escape_text(record.board)}"
     print_table(Table(title, ("", first, second), totals_rows(found)))
     labels, worst = found.played.labels(), worst_of(found, _LISTED)

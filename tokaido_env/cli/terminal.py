@@ -12,7 +12,7 @@ from tokaido_env.core.arguments import IllegalMove, escape_text
 from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.record import save
 from tokaido_env.render.ansi import draw, has_colors
-from tokaido_env.render.scene import story_of
+from tokaido_env.render.scene import status_text
 from tokaido_env.web.game_session import Session
 
 _MOST_LISTED = 30  # outcomes of chance
@@ -55,7 +55,7 @@ class Terminal:
         self._file = None if file is None else Path(file)
         self._advisor: str | Agent = advisor
         self._out, self._read = out or sys.stdout, read or input
-        self._n_printed = len(session.happened)  # events
+        self._n_printed = len(session.log)  # events
 
     def run(self) -> int:
         """Play until the game is over or the user quits; return the exit status."""
@@ -69,7 +69,7 @@ class Terminal:
         self._save()
         if self.session.waits_for == "nobody":
             self._board()
-            self._print(self.session.story())
+            self._print(self.session.status_text())
         elif self._file is not None:
             self._print(f"saved in {self._file}: the same command resumes the game")
         return 0
@@ -78,7 +78,7 @@ class Terminal:
         """Make the next move or ask for it; return False to quit."""
         session = self.session
         if session.waits_for == "agent":
-            session.reply()
+            session.play_agent_move()
         elif session.waits_for == "human" and session.is_forced and not self._ask_forced:
             session.play(session.game.legal_labels()[0])
         else:
@@ -126,9 +126,9 @@ class Terminal:
                 return labels
         else:
             labels = game.legal_labels()
-            self._print(story_of(self.session.scenes[-1]))
+            self._print(status_text(self.session.scenes[-1]))
         for number, label in enumerate(labels, start=1):
-            meaning = "" if game.player is None else self.session.meaning(label)
+            meaning = "" if game.player is None else self.session.describe_action(label)
             self._print(f"  {number:>2}  {label:<16}{meaning}".rstrip())
         return labels
 
@@ -137,11 +137,11 @@ class Terminal:
 
     def _print_events(self) -> None:
         """Print the events since the last call in words; save."""
-        for happened in self.session.happened[self._n_printed :]:
-            self._print(f"  {happened.sentence}")
-            if happened.event.startswith("roll") and self.session.waits_for != "agent":
+        for entry in self.session.log[self._n_printed :]:
+            self._print(f"  {entry.sentence}")
+            if entry.event.startswith("roll") and self.session.waits_for != "agent":
                 self._board()
-        self._n_printed = len(self.session.happened)
+        self._n_printed = len(self.session.log)
         self._save()
 
     def _undo(self) -> None:
@@ -154,17 +154,17 @@ class Terminal:
         self._show()
 
     def _show(self) -> None:
-        self._n_printed = len(self.session.happened)
+        self._n_printed = len(self.session.log)
         self._save()
         self._board()
 
     def _advise(self) -> None:
         self._advisor = as_agent(self._advisor)
         advice = self.session.advise(self._advisor)
-        wins = "" if advice.wins is None else f": you win {advice.wins:.0%}"
+        wins = "" if advice.win_probability is None else f": you win {advice.win_probability:.0%}"
         self._print(f"  {escape_text(self._advisor.spec)}{wins}")
         for move in advice.moves:
-            self._print(f"  {move.words()}")
+            self._print(f"  {move.describe()}")
 
     def _probabilities(self) -> None:
         """Print the probabilities of outcomes or, at a decision, the faces of the next roll."""

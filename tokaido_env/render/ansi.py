@@ -1,9 +1,9 @@
-"""A position drawn as text, for a terminal of 100 columns.
+"""Text pictures of positions, for terminals of 100 columns.
 
     print(draw(game.scene()))
 
-The island is a rectangle: the ring of stations runs clockwise along its coast, the trade routes cut
-it into the eight areas (`ansi_map`).
+The island is a rectangle with the ring of stations along its coast, clockwise; the trade routes
+divide it into eight areas (`ansi_map`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tokaido_env.render.ansi_map import (
     TOP,
     WEST,
     Cell,
-    Gate,
-    beside,
+    Port,
+    offset_cell,
     rectangle,
-    survey,
+    terminal_map_of,
 )
 from tokaido_env.render.scene import (
     SEATS,
@@ -38,9 +38,9 @@ from tokaido_env.render.scene import (
     Position,
     Scene,
     die_state,
-    facts_of,
     place_of,
-    story_of,
+    round_text,
+    status_text,
 )
 
 WIDTH, HEIGHT = 100, 39
@@ -64,37 +64,37 @@ _PAWNS = ("PMA", "pma")  # [seat][character]
 _ICON_SIGNS = {"moon": "☾", "waterfall": "≋", "mountain": "▲", "bamboo": "╫"}
 _TOWN_SIGN, _STATION_SIGN = "■", "○"
 _FULL, _EMPTY = "■", "·"
-_NOTHING, _CLOCKWISE_SIGN = "–", "►"
+_NONE, _CLOCKWISE_SIGN = "–", "►"
 
-_TABLE_ROW, _TABLE_COLUMNS = 24, (7, 28, 49, 70, 82)
+_SUPPLY_ROW, _SUPPLY_COLUMNS = 24, (7, 28, 49, 70, 82)
 _PLAYER_ROW, _PLAYER_COLUMNS, _PLAYER_SIZE = 28, (0, 51), (49, 11)
 _METERS = {"temple": 9, "garden": 6, "gold": 6, "gifted": 10}
 
 
 def draw(scene: Scene, *, color: bool = True) -> str:
-    """Draw a scene: lines of at most 100 columns.
+    """Return a scene as text, in lines of at most 100 columns.
 
     Args:
-        scene: what to show.
-        color: whether to use the escape codes of a terminal with 256 colours.
+        scene: the position to draw.
+        color: use the escape codes of terminals with 256 colours.
     """
     canvas = _Canvas()
     _draw_heading(canvas, scene)
     _draw_island(canvas, scene.board, scene.position)
-    _draw_table(canvas, scene.position)
+    _draw_supply(canvas, scene.position)
     for seat in range(2):
         _draw_player(canvas, scene, seat)
     return canvas.text(color)
 
 
 def has_colors(stream: TextIO) -> bool:
-    """Tell whether a stream is a terminal with colours, and its user wants them."""
-    wanted = os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
-    return wanted and stream.isatty()
+    """Return whether a stream is a terminal with colours, and TERM and NO_COLOR allow them."""
+    allowed = os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    return allowed and stream.isatty()
 
 
 class _Canvas:
-    """A sheet of cells, each a sign and its style."""
+    """A grid of cells with a character and a style each."""
 
     def __init__(self) -> None:
         self._signs = [[" "] * WIDTH for _ in range(HEIGHT)]
@@ -130,69 +130,69 @@ def _colored(line: str, styles: Sequence[Style]) -> str:
     return "".join(runs)
 
 
-# The heading: what happens
+# The heading
 
 
 def _draw_heading(canvas: _Canvas, scene: Scene) -> None:
     scene = replace(scene, names=SEATS)
     canvas.put((1, 0), "Tokaido Duo", "name")
-    canvas.put((12, 0), f" · {facts_of(scene)}")
-    canvas.put((1, 1), f"{scene.position['phase']} · {story_of(scene)}", "turn")
+    canvas.put((12, 0), f" · {round_text(scene)}")
+    canvas.put((1, 1), f"{scene.position['phase']} · {status_text(scene)}", "turn")
 
 
 # The island
 
 
 def _draw_island(canvas: _Canvas, board: Board, position: Position) -> None:
-    chart = survey(board)
+    layout = terminal_map_of(board)
     pawns = _pawns(board, position)
-    canvas.put_lines(chart.lines)
+    canvas.put_lines(layout.lines)
     canvas.put((LEFT + 2, TOP), _CLOCKWISE_SIGN, "faint")
-    for index, (station, gate) in enumerate(zip(board.stations, chart.stations, strict=True)):
-        _draw_station(canvas, gate, station, position["boutiques"].get(station))
-        canvas.put_pawns(gate[0], pawns[index])
+    for index, (station, port) in enumerate(zip(board.stations, layout.stations, strict=True)):
+        _draw_station(canvas, port, station, position["boutiques"].get(station))
+        canvas.put_pawns(port[0], pawns[index])
     for town, number in zip(MOUNTAIN_TOWNS, board.mountain_numbers, strict=True):
-        corner = chart.towns[town]
-        canvas.put(beside(corner, (2, 1)), town, "name")
-        canvas.put(beside(corner, (5, 1)), f"+{number}")
-        canvas.put_pawns(beside(corner, (8, 1)), pawns[town])
+        corner = layout.towns[town]
+        canvas.put(offset_cell(corner, (2, 1)), town, "name")
+        canvas.put(offset_cell(corner, (5, 1)), f"+{number}")
+        canvas.put_pawns(offset_cell(corner, (8, 1)), pawns[town])
     for area, icon in zip(AREAS, board.area_icons, strict=True):
-        corner, (width, _) = chart.areas[area]
+        corner, (width, _) = layout.areas[area]
         name = f" {icon}" if width > SHORT_NAME[0] else ""
         canvas.put(corner, area, "name")
-        canvas.put_pawns(beside(corner, (3, 0)), pawns[area])
-        canvas.put(beside(corner, (0, 1)), f"{_ICON_SIGNS[icon]}{name}")
+        canvas.put_pawns(offset_cell(corner, (3, 0)), pawns[area])
+        canvas.put(offset_cell(corner, (0, 1)), f"{_ICON_SIGNS[icon]}{name}")
 
 
 def _draw_station(
-    canvas: _Canvas, gate: Gate, station: str, boutique: Sequence[Any] | None
+    canvas: _Canvas, port: Port, station: str, boutique: Sequence[Any] | None
 ) -> None:
-    cell, _ = gate
+    cell, _ = port
     if station in COASTAL_TOWNS:
-        words = [station] if boutique is None else [station, "{} {}".format(*boutique)]
+        texts = [station] if boutique is None else [station, "{} {}".format(*boutique)]
         styles: list[Style] = ["name", ""]
         canvas.put(cell, _TOWN_SIGN, "name")
     else:
-        words = station.split()
+        texts = station.split()
         styles = ["faint", "faint"]
         canvas.put(cell, _STATION_SIGN, "faint")
-    for start, word, style in zip(_word_cells(gate, words), words, styles, strict=False):
-        canvas.put(start, word, style)
+    for start, text, style in zip(_text_cells(port, texts), texts, styles, strict=False):
+        canvas.put(start, text, style)
 
 
-def _word_cells(gate: Gate, words: Sequence[str]) -> list[Cell]:
-    """Return where words begin outside a gate: below each other, at the sides on one row."""
-    (x, y), inland = gate
+def _text_cells(port: Port, texts: Sequence[str]) -> list[Cell]:
+    """Return the first cells of a station's texts: in one column, at the sides in one row."""
+    (x, y), inland = port
     if inland in (NORTH, SOUTH):
-        top = y + 1 if inland == NORTH else y - len(words)
-        return [(x - len(word) // 2, row) for row, word in enumerate(words, top)]
-    left = x + 2 if inland == WEST else x - 1 - len(" ".join(words))
-    starts = itertools.accumulate((len(word) + 1 for word in words[:-1]), initial=left)
+        top = y + 1 if inland == NORTH else y - len(texts)
+        return [(x - len(text) // 2, row) for row, text in enumerate(texts, top)]
+    left = x + 2 if inland == WEST else x - 1 - len(" ".join(texts))
+    starts = itertools.accumulate((len(text) + 1 for text in texts[:-1]), initial=left)
     return [(start, y) for start in starts]
 
 
 def _pawns(board: Board, position: Position) -> defaultdict[Place, list[Pawn]]:
-    """Return who stands where, as letters."""
+    """Return the pawns at each place."""
     pawns: defaultdict[Place, list[Pawn]] = defaultdict(list)
     for seat, player in enumerate(position["players"]):
         for letter, character in zip(_PAWNS[seat], CHARACTERS, strict=True):
@@ -200,31 +200,31 @@ def _pawns(board: Board, position: Position) -> defaultdict[Place, list[Pawn]]:
     return pawns
 
 
-# The table: dice, waves, hot spring and bag
+# The supply: dice, waves, hot spring and bag
 
 
-def _draw_table(canvas: _Canvas, position: Position) -> None:
-    for row, label in enumerate(("", "die", "wave"), _TABLE_ROW):
+def _draw_supply(canvas: _Canvas, position: Position) -> None:
+    for row, label in enumerate(("", "die", "wave"), _SUPPLY_ROW):
         canvas.put((1, row), label, "faint")
-    *by_character, spring, bag = _TABLE_COLUMNS
+    *by_character, spring, bag = _SUPPLY_COLUMNS
     for x, character in zip(by_character, CHARACTERS, strict=True):
         wave = position["waves"][character]
         owner, style = _owner(wave["owner"])
-        canvas.put((x, _TABLE_ROW), character, "faint")
-        canvas.put((x, _TABLE_ROW + 1), *_die(position, character))
-        canvas.put((x, _TABLE_ROW + 2), f"{wave['side'] or 'not dealt'}, {owner}", style)
-    canvas.put((spring, _TABLE_ROW), "hot spring", "faint")
-    canvas.put((spring, _TABLE_ROW + 1), *_owner(position["hot_spring"]))
-    canvas.put((bag, _TABLE_ROW), "bag", "faint")
+        canvas.put((x, _SUPPLY_ROW), character, "faint")
+        canvas.put((x, _SUPPLY_ROW + 1), *_die(position, character))
+        canvas.put((x, _SUPPLY_ROW + 2), f"{wave['side'] or 'not dealt'}, {owner}", style)
+    canvas.put((spring, _SUPPLY_ROW), "hot spring", "faint")
+    canvas.put((spring, _SUPPLY_ROW + 1), *_owner(position["hot_spring"]))
+    canvas.put((bag, _SUPPLY_ROW), "bag", "faint")
     wares = [f"{ware} {count}" for ware, count in position["bag"].items()]
     for row in range(2):
-        canvas.put((bag, _TABLE_ROW + 1 + row), "  ".join(wares[row::2]))
+        canvas.put((bag, _SUPPLY_ROW + 1 + row), "  ".join(wares[row::2]))
 
 
 def _die(position: Position, character: str) -> tuple[str, Style]:
     state = die_state(position, character)
     value = f"{position['dice'][character]} " if position["dice"] else ""
-    styles: dict[str, Style] = {"left": "", "in hand": "turn"}
+    styles: dict[str, Style] = {"available": "", "selected": "turn"}
     return value + state, styles.get(state, "faint")
 
 
@@ -240,12 +240,12 @@ def _draw_player(canvas: _Canvas, scene: Scene, seat: int) -> None:
     player = position["players"][seat]
     corner = _PLAYER_COLUMNS[seat], _PLAYER_ROW
     canvas.put_lines(rectangle(corner, _PLAYER_SIZE))
-    canvas.put(beside(corner, (2, 0)), f" player_{seat} ", _PLAYER_STYLES[seat])
+    canvas.put(offset_cell(corner, (2, 0)), f" player_{seat} ", _PLAYER_STYLES[seat])
     if position["player"] == seat:
-        canvas.put(beside(corner, (13, 0)), " decides ", "turn")
+        canvas.put(offset_cell(corner, (13, 0)), " decides ", "turn")
     total = f" total {sum(points.values())} "
     right = _PLAYER_SIZE[0] - 2 - len(total)
-    canvas.put(beside(corner, (right, 0)), total, _PLAYER_STYLES[seat])
+    canvas.put(offset_cell(corner, (right, 0)), total, _PLAYER_STYLES[seat])
     _draw_characters(canvas, corner, scene.board, player, seat)
     _draw_meters(canvas, corner, player)
     _draw_holdings(canvas, corner, position, seat, points)
@@ -254,22 +254,22 @@ def _draw_player(canvas: _Canvas, scene: Scene, seat: int) -> None:
 def _draw_characters(
     canvas: _Canvas, corner: Cell, board: Board, player: Player, seat: int
 ) -> None:
-    """Write where the characters are; their letters are the legend of the map."""
+    """Write the characters' places; their letters are the legend of the map."""
     pilgrim, artist = player["pilgrim"], player["artist"]
     sign = _ICON_SIGNS[board.area_icons[AREAS.index(artist)]]
     places = f"{board.stations[pilgrim]} {pilgrim}", player["merchant"], f"{artist} {sign}"
     for row, letter in enumerate(_PAWNS[seat]):
-        canvas.put_pawns(beside(corner, (2, 1 + row)), [(seat, letter)])
-        canvas.put(beside(corner, (4, 1 + row)), CHARACTERS[row], "faint")
-        canvas.put(beside(corner, (13, 1 + row)), places[row])
+        canvas.put_pawns(offset_cell(corner, (2, 1 + row)), [(seat, letter)])
+        canvas.put(offset_cell(corner, (4, 1 + row)), CHARACTERS[row], "faint")
+        canvas.put(offset_cell(corner, (13, 1 + row)), places[row])
 
 
 def _draw_meters(canvas: _Canvas, corner: Cell, player: Player) -> None:
     for row, (name, size) in enumerate(_METERS.items(), 1):
         value = player[name]
-        canvas.put(beside(corner, (28, row)), name, "faint")
-        canvas.put(beside(corner, (35, row)), (_FULL * value).ljust(size, _EMPTY))
-        canvas.put(beside(corner, (45, row)), f"{value:2}")
+        canvas.put(offset_cell(corner, (28, row)), name, "faint")
+        canvas.put(offset_cell(corner, (35, row)), (_FULL * value).ljust(size, _EMPTY))
+        canvas.put(offset_cell(corner, (45, row)), f"{value:2}")
 
 
 def _draw_holdings(
@@ -283,13 +283,13 @@ def _draw_holdings(
         "coins": f"{player['coins']}{spring}",
         "points": _counts(points),
         "wares": _counts(player["wares"]),
-        "easel": f"front {easel}" if easel else _NOTHING,
+        "easel": f"front {easel}" if easel else _NONE,
         "hidden": _counts({_ICON_SIGNS[icon]: n for icon, n in player["hidden"].items()}),
-        "waves": ", ".join(waves) or _NOTHING,
+        "waves": ", ".join(waves) or _NONE,
     }
     for row, (name, text) in enumerate(holdings.items(), 4):
-        canvas.put(beside(corner, (2, row)), name, "faint")
-        canvas.put(beside(corner, (13, row)), text)
+        canvas.put(offset_cell(corner, (2, row)), name, "faint")
+        canvas.put(offset_cell(corner, (13, row)), text)
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -1,8 +1,8 @@
-"""The map of a board for a terminal: where stations, towns, areas and routes are drawn.
+"""Map layout of terminal pictures: cells of a board's stations, towns, areas and routes.
 
-It is surveyed once, for any ring and any tree of routes: the ring is turned, C1 in the north-west
-if that leaves room, until the routes run straight, mountain towns stand amid their neighbours,
-routes take the way with the fewest bends, areas are named where they are widest.
+The layout works for any ring and any tree of routes. It turns the ring, with C1 in the north-west
+if that leaves room, until routes are straight; places mountain towns among their neighbours; draws
+routes with few bends; and writes area names where areas are widest.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ import numpy.typing as npt
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.constants import AREAS, COASTAL_TOWNS, MOUNTAIN_TOWNS, TOWNS
-from tokaido_env.render.layout_optimizer import Island, amid_neighbours
+from tokaido_env.render.layout_optimizer import Island, barycentric_places
 
 Cell = tuple[int, int]  # column, row
 Size = tuple[int, int]  # width, height
-Gate = tuple[Cell, int]  # where a route begins, and in which direction
+Port = tuple[Cell, int]  # the first cell of a route and its direction
 
-# A line is the set of directions in which it leaves its cell: the index of its sign.
+# A line is the bit set of directions in which it leaves its cell, an index into these characters.
 NORTH, EAST, SOUTH, WEST = 1, 2, 4, 8
 LINE_SIGNS = " ╵╶╰╷│╭├╴╯─┴╮┤┬┼"
 _STEPS = {NORTH: (0, -1), EAST: (1, 0), SOUTH: (0, 1), WEST: (-1, 0)}
-_BACK = {NORTH: SOUTH, EAST: WEST, SOUTH: NORTH, WEST: EAST}
-_CLOCKWISE = {NORTH: WEST, EAST: NORTH, SOUTH: EAST, WEST: SOUTH}  # coast, by inland
+_OPPOSITE = {NORTH: SOUTH, EAST: WEST, SOUTH: NORTH, WEST: EAST}
+_CLOCKWISE = {NORTH: WEST, EAST: NORTH, SOUTH: EAST, WEST: SOUTH}  # along the coast, by inland
 _ARRIVED = 0
 
-# The coast; this many stations stand along its top and its bottom, the others down its sides.
+# The coast; the top and the bottom have this many stations each, the sides the others.
 LEFT, TOP, _RIGHT, _BOTTOM = 13, 4, 86, 20
-_ALONG = 7
+_STATIONS_ACROSS = 7
 
 _TOWN_SIZE: Size = (12, 3)  # a mountain town
-_TOWN_SPACE: Size = (3, 1)  # kept free around it
-SHORT_NAME: Size = (5, 2)  # an area and who is there, above the sign of its icon
+_TOWN_MARGIN: Size = (3, 1)
+SHORT_NAME: Size = (5, 2)  # an area's name and its pawns, above its icon
 _NAME_ROOM = 6  # columns to leave for it between a side of the coast and a route
 _ROW = 2  # a row is as high as two columns are wide
 
-# What a route shuns, in columns: how far out of its way it goes instead.
+# Costs of a route, in columns; chosen by eye.
 _OFF_CENTRE, _SHORE, _NEARNESS, _BEND, _CROSSING = 2, 2, 3, 6, 1000
 _CUT_OFF = 2  # flaws
 
@@ -52,43 +52,50 @@ _UNITS = 7  # of a picture in a column
 
 
 @dataclass(frozen=True)
-class Chart:
-    """Where everything is."""
+class TerminalMap:
+    """Cells of everything on the map.
 
-    stations: Sequence[Gate]  # clockwise from C1, each looking inland
-    towns: Mapping[str, Cell]  # the top left corner of each mountain town
-    areas: Mapping[str, tuple[Cell, Size]]  # the same of each area's name, and its size
-    lines: Mapping[Cell, int]  # the coast, the mountain towns and the routes
-    # Cells where a name is outside its area, some for each station that a route cuts off from its
-    # area, and very many for each crossing of routes.
+    Attributes:
+        stations: clockwise from C1, with their inland directions.
+        towns: the top left corner of each mountain town.
+        areas: the top left corner and the size of each area's name.
+        lines: of the coast, the mountain towns and the routes.
+        flaws: the number of cells of names outside their areas, plus `_CUT_OFF` for each station
+            that a route separates from its area and `_CROSSING` for each crossing of routes.
+    """
+
+    stations: Sequence[Port]
+    towns: Mapping[str, Cell]
+    areas: Mapping[str, tuple[Cell, Size]]
+    lines: Mapping[Cell, int]
     flaws: int
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """One way to turn the ring, with the mountain towns that go with it."""
+class _Placement:
+    """Stations for one turn of the ring, with matching mountain towns."""
 
-    stations: Sequence[Gate]
-    gates: Mapping[str, Gate]  # of the coastal towns
+    stations: Sequence[Port]
+    ports: Mapping[str, Port]  # of the coastal towns
     towns: Mapping[str, Cell]
     places: Mapping[str, complex]  # the middle of each town
     crookedness: int
 
 
 @functools.lru_cache(maxsize=16)
-def survey(board: Board) -> Chart:
-    """Map a board, its ring turned the straightest way in which routes and names keep apart."""
-    layouts = _layouts(board)
-    best = _Surveyor(board, next(layouts)).chart()
-    for tried, layout in enumerate(layouts, start=1):
-        if best.flaws <= int(tried > _TRIES):  # after so many a name may hide a bit of a route
+def terminal_map_of(board: Board) -> TerminalMap:
+    """Return the map of a board, for the straightest turn of the ring that has few flaws."""
+    placements = _placements(board)
+    best = _Router(board, next(placements)).map()
+    for tried, placement in enumerate(placements, start=1):
+        if best.flaws <= int(tried > _TRIES):  # later a name may hide one cell of a route
             break
-        best = min(best, _Surveyor(board, layout).chart(), key=lambda chart: chart.flaws)
+        best = min(best, _Router(board, placement).map(), key=lambda one: one.flaws)
     return best
 
 
-def _layouts(board: Board) -> Iterator[_Layout]:
-    """Give ways to turn the ring, best first; C1 in the north-west, as in `chart`, if it can be."""
+def _placements(board: Board) -> Iterator[_Placement]:
+    """Yield placements for turns of the ring, best first; C1 in the north-west if possible."""
     sites = _coast_sites(len(board.stations))
     turned = [sites[turn:] + sites[:turn] for turn in range(0, -len(sites), -1)]
     first = [stations[0][0] for stations in turned]
@@ -98,17 +105,17 @@ def _layouts(board: Board) -> Iterator[_Layout]:
         if 2 * x <= LEFT + _RIGHT and 2 * y <= TOP + _BOTTOM
     ]
     for some in (northwest, turned):
-        settled = (_settle(board, stations) for stations in some)
-        straightest = sorted(settled, key=lambda one: one.crookedness)
+        placements = (_place_towns(board, stations) for stations in some)
+        straightest = sorted(placements, key=lambda one: one.crookedness)
         yield from straightest[:_TRIES]
         roomier = straightest[:_MORE_TRIES]
-        yield from (_settle(board, one.stations, roomy=True) for one in roomier)
+        yield from (_place_towns(board, one.stations, roomy=True) for one in roomier)
 
 
-def _coast_sites(size: int) -> list[Gate]:
-    """Spread a ring along the coast, clockwise from the top left."""
-    columns = _spread(_ALONG, LEFT, _RIGHT)
-    down = size // 2 - _ALONG
+def _coast_sites(size: int) -> list[Port]:
+    """Return sites for a ring of stations along the coast, clockwise from the top left."""
+    columns = _spread(_STATIONS_ACROSS, LEFT, _RIGHT)
+    down = size // 2 - _STATIONS_ACROSS
     return [
         *(((x, TOP), SOUTH) for x in columns),
         *(((_RIGHT, y), WEST) for y in _spread(down + size % 2, TOP, _BOTTOM)),
@@ -118,26 +125,26 @@ def _coast_sites(size: int) -> list[Gate]:
 
 
 def _spread(count: int, low: int, high: int) -> list[int]:
-    """Place points evenly between two borders."""
+    """Return points at equal distances between two borders."""
     room = high - low - 1
     return [low + 1 + (2 * k + 1) * room // (2 * count) for k in range(count)]
 
 
-def _settle(board: Board, stations: Sequence[Gate], roomy: bool = False) -> _Layout:
-    """Find a site for each mountain town, given those of the stations.
+def _place_towns(board: Board, stations: Sequence[Port], roomy: bool = False) -> _Placement:
+    """Return a placement with a site for each mountain town, given the stations.
 
     Args:
-        board: that is mapped.
+        board: the board to map.
         stations: clockwise from C1.
-        roomy: give towns, routes and areas room, at the cost of straight routes.
+        roomy: prefer room for towns, routes and areas over straight routes.
     """
-    gates = {town: stations[board.stations.index(town)] for town in COASTAL_TOWNS}
-    coasts = np.array([_middle(cell) for cell, _ in gates.values()])
-    ideal = amid_neighbours(board, coasts)
+    ports = {town: stations[board.stations.index(town)] for town in COASTAL_TOWNS}
+    coasts = np.array([_middle(cell) for cell, _ in ports.values()])
+    ideal = barycentric_places(board, coasts)
     if roomy:
         ring = np.array([_middle(cell) for cell, _ in stations])
-        settled = Island(board, _points(ring), per_station=1).settle(_points(ideal)) / _UNITS
-        ideal = settled.view(complex)[:, 0]
+        roomier = Island(board, _points(ring), per_station=1).optimise(_points(ideal)) / _UNITS
+        ideal = roomier.view(complex)[:, 0]
     middle = np.r_[coasts, ideal].mean()
     towns: dict[str, Cell] = {}
     for number in np.argsort(-abs(ideal - middle), kind="stable").tolist():
@@ -147,7 +154,7 @@ def _settle(board: Board, stations: Sequence[Gate], roomy: bool = False) -> _Lay
     ways = [places[a] - places[b] for a, b in board.routes]
     slant = sum(min(abs(way.real), abs(way.imag)) for way in ways)
     shift = float(abs(sites - ideal).sum())
-    return _Layout(stations, gates, towns, places, crookedness=round(slant + 2 * shift))
+    return _Placement(stations, ports, towns, places, crookedness=round(slant + 2 * shift))
 
 
 def _points(places: npt.NDArray[np.complex128]) -> npt.NDArray[np.float64]:
@@ -156,73 +163,73 @@ def _points(places: npt.NDArray[np.complex128]) -> npt.NDArray[np.float64]:
 
 
 def _free_site(place: complex, taken: Iterable[Cell]) -> Cell:
-    """Return the corner of the free site of a mountain town that is nearest to a place."""
+    """Return the top left corner of the free site for a mountain town nearest to a place."""
     corners = _town_corners()
     distance = abs(_middle(corners.T, _TOWN_SIZE) - place)
     for corner in taken:
-        distance[(abs(corners - corner) < np.add(_TOWN_SIZE, _TOWN_SPACE)).all(axis=1)] = np.inf
+        distance[(abs(corners - corner) < np.add(_TOWN_SIZE, _TOWN_MARGIN)).all(axis=1)] = np.inf
     column, row = corners[distance.argmin()].tolist()
     return column, row
 
 
 @functools.cache
 def _town_corners() -> npt.NDArray[np.int64]:
-    """Return all corners that a mountain town may have, (n, 2)."""
-    (width, height), (beside, below) = _TOWN_SIZE, _TOWN_SPACE
-    columns = range(LEFT + 1 + beside, _RIGHT - width - beside + 1)
-    rows = range(TOP + 1 + below, _BOTTOM - height - below + 1)
+    """Return all possible top left corners of a mountain town, (n, 2)."""
+    (width, height), (columns_free, rows_free) = _TOWN_SIZE, _TOWN_MARGIN
+    columns = range(LEFT + 1 + columns_free, _RIGHT - width - columns_free + 1)
+    rows = range(TOP + 1 + rows_free, _BOTTOM - height - rows_free + 1)
     return np.array(list(itertools.product(columns, rows)))
 
 
-class _Surveyor:
-    """Lays the routes and names the areas on the land within the coast."""
+class _Router:
+    """Draws the routes and places the areas' names on the land within the coast."""
 
-    def __init__(self, board: Board, layout: _Layout) -> None:
+    def __init__(self, board: Board, placement: _Placement) -> None:
         size = _RIGHT - LEFT + 1, _BOTTOM - TOP + 1
         self._board = board
-        self._layout = layout
+        self._placement = placement
         self._lines = rectangle((LEFT, TOP), size)
         self._land = _cells((LEFT, TOP), size) - set(self._lines)
-        for corner in layout.towns.values():
+        for corner in placement.towns.values():
             self._lines |= rectangle(corner, _TOWN_SIZE)
             self._land -= _cells(corner, _TOWN_SIZE)
         self._flaws = 0
-        self._tolls: dict[Cell, int] = {}  # until a route is laid
+        self._costs: dict[Cell, int] = {}  # valid until the next route is drawn
 
-    def chart(self) -> Chart:
-        """Lay the routes, name the areas and return the map."""
+    def map(self) -> TerminalMap:
+        """Draw the routes, place the areas' names and return the map."""
         for start, end in sorted(self._board.routes, key=self._rank):
-            self._lay(self._way(self._ports(start), self._ports(end)))
+            self._draw_route(self._cheapest_path(self._ports(start), self._ports(end)))
         self._flaws += _CUT_OFF * sum(
             _ahead(cell, inland) in self._lines
             for (cell, inland), name in zip(
-                self._layout.stations, self._board.stations, strict=True
+                self._placement.stations, self._board.stations, strict=True
             )
             if name not in COASTAL_TOWNS
         )
-        areas = {area: self._name(index) for index, area in enumerate(AREAS)}
-        return Chart(self._layout.stations, self._layout.towns, areas, self._lines, self._flaws)
+        areas = {area: self._place_name(index) for index, area in enumerate(AREAS)}
+        placement = self._placement
+        return TerminalMap(placement.stations, placement.towns, areas, self._lines, self._flaws)
 
     def _rank(self, route: tuple[str, str]) -> tuple[bool, float]:
-        """Tell which routes to lay first: those between mountain towns, and the short ones."""
-        places = self._layout.places
+        """Return a sort key: routes between mountain towns first, then short routes first."""
+        places = self._placement.places
         start, end = route
         return start in COASTAL_TOWNS or end in COASTAL_TOWNS, abs(places[start] - places[end])
 
-    def _lay(self, way: Sequence[Cell]) -> None:
-        """Draw a route."""
-        self._flaws += _CROSSING * len(self._land & set(self._lines) & set(way))
-        self._tolls.clear()
-        for cell, ahead in itertools.pairwise(way):
+    def _draw_route(self, path: Sequence[Cell]) -> None:
+        self._flaws += _CROSSING * len(self._land & set(self._lines) & set(path))
+        self._costs.clear()
+        for cell, ahead in itertools.pairwise(path):
             heading = next(heading for heading in _STEPS if _ahead(cell, heading) == ahead)
             self._lines[cell] = self._lines.get(cell, 0) | heading
-            self._lines[ahead] = self._lines.get(ahead, 0) | _BACK[heading]
+            self._lines[ahead] = self._lines.get(ahead, 0) | _OPPOSITE[heading]
 
-    def _ports(self, town: str) -> dict[Gate, int]:
-        """Return where routes may leave a town, with what each costs."""
-        if town in self._layout.gates:
-            return {self._layout.gates[town]: 0}
-        (left, top), (width, height) = self._layout.towns[town], _TOWN_SIZE
+    def _ports(self, town: str) -> dict[Port, int]:
+        """Return the possible ports of routes at a town, with their costs."""
+        if town in self._placement.ports:
+            return {self._placement.ports[town]: 0}
+        (left, top), (width, height) = self._placement.towns[town], _TOWN_SIZE
         ports = {((left, top + 1), WEST): 0, ((left + width - 1, top + 1), EAST): 0}
         for offset in range(1, width - 1):
             cost = _OFF_CENTRE * abs(2 * offset + 1 - width) // 2
@@ -230,55 +237,57 @@ class _Surveyor:
             ports[(left + offset, top + height - 1), SOUTH] = cost
         return ports
 
-    def _way(self, starts: Mapping[Gate, int], ends: Mapping[Gate, int]) -> tuple[Cell, ...]:
-        """Return the cheapest way from one of the starts to one of the ends (Dijkstra)."""
+    def _cheapest_path(
+        self, starts: Mapping[Port, int], ends: Mapping[Port, int]
+    ) -> tuple[Cell, ...]:
+        """Return the cheapest path from one of the starts to one of the ends (Dijkstra 1959)."""
         queue: list[tuple[int, Cell, int, tuple[Cell, ...]]]
         queue = [(cost, cell, heading, (cell,)) for (cell, heading), cost in starts.items()]
         heapq.heapify(queue)
-        done: set[Gate] = set()
+        done: set[Port] = set()
         while True:
-            cost, cell, heading, way = heapq.heappop(queue)
+            cost, cell, heading, path = heapq.heappop(queue)
             if heading == _ARRIVED:
-                return way
+                return path
             if (cell, heading) in done:
                 continue
             done.add((cell, heading))
-            for ahead, turn, toll in self._steps(cell, heading, ends):
-                heapq.heappush(queue, (cost + toll, ahead, turn, (*way, ahead)))
+            for ahead, turn, more in self._steps(cell, heading, ends):
+                heapq.heappush(queue, (cost + more, ahead, turn, (*path, ahead)))
 
     def _steps(
-        self, cell: Cell, heading: int, ends: Mapping[Gate, int]
+        self, cell: Cell, heading: int, ends: Mapping[Port, int]
     ) -> Iterator[tuple[Cell, int, int]]:
-        """Yield the next cell with each heading from there on and what it costs."""
+        """Yield the next cell, each possible heading from there, and its cost."""
         ahead = _ahead(cell, heading)
-        if (ahead, _BACK[heading]) in ends:
-            yield ahead, _ARRIVED, ends[ahead, _BACK[heading]]
+        if (ahead, _OPPOSITE[heading]) in ends:
+            yield ahead, _ARRIVED, ends[ahead, _OPPOSITE[heading]]
         elif ahead in self._land:
-            if ahead not in self._tolls:
-                self._tolls[ahead] = self._toll(ahead)
-            toll = self._tolls[ahead] * (_ROW if heading in (NORTH, SOUTH) else 1)
+            if ahead not in self._costs:
+                self._costs[ahead] = self._cost(ahead)
+            cost = self._costs[ahead] * (_ROW if heading in (NORTH, SOUTH) else 1)
             for turn in _STEPS:
-                if turn != _BACK[heading]:
-                    yield ahead, turn, toll if turn == heading else toll + _BEND
+                if turn != _OPPOSITE[heading]:
+                    yield ahead, turn, cost if turn == heading else cost + _BEND
 
-    def _toll(self, cell: Cell) -> int:
+    def _cost(self, cell: Cell) -> int:
         if cell in self._lines:
             return _CROSSING
         x, y = cell
         near = ((x - 2, y), (x - 1, y), (x + 1, y), (x + 2, y), (x, y - 1), (x, y + 1))
-        crowded = any(other in self._lines for other in near)
-        ashore = not LEFT + _NAME_ROOM < x < _RIGHT - _NAME_ROOM
-        return 1 + _NEARNESS * crowded + _SHORE * ashore
+        is_crowded = any(other in self._lines for other in near)
+        is_at_coast = not LEFT + _NAME_ROOM < x < _RIGHT - _NAME_ROOM
+        return 1 + _NEARNESS * is_crowded + _SHORE * is_at_coast
 
-    def _name(self, area: int) -> tuple[Cell, Size]:
-        """Take a site for the name of an area, in full if there is room."""
+    def _place_name(self, area: int) -> tuple[Cell, Size]:
+        """Reserve cells for the name of an area, with its icon's name if there is room."""
         coast = self._coast(area)
         region = self._region(coast)
-        heart = sum(map(_middle, region or coast)) / len(region or coast)
+        centre = sum(map(_middle, region or coast)) / len(region or coast)
         full = len(f"☾ {self._board.area_icons[area]}"), SHORT_NAME[1]
         for size in (full, SHORT_NAME):
             room, _, corner = max(
-                (_room(region, corner, size), -abs(_middle(corner, size) - heart), corner)
+                (_room(region, corner, size), -abs(_middle(corner, size) - centre), corner)
                 for corner in self._land
                 if self._land >= _cells(corner, size)
             )
@@ -289,15 +298,15 @@ class _Surveyor:
         return corner, size
 
     def _coast(self, area: int) -> set[Cell]:
-        """Return land by the coast of an area: clockwise of each station up to the next town."""
+        """Return the land cells next to an area's coast, clockwise of each of its stations."""
         stations = self._board.stations
         first = stations.index(COASTAL_TOWNS[area])
         ends = (*map(stations.index, COASTAL_TOWNS), len(stations))
-        gates = self._layout.stations[first : ends[area + 1]]
-        return {_ahead(_ahead(cell, inland), _CLOCKWISE[inland]) for cell, inland in gates}
+        ports = self._placement.stations[first : ends[area + 1]]
+        return {_ahead(_ahead(cell, inland), _CLOCKWISE[inland]) for cell, inland in ports}
 
     def _region(self, coast: set[Cell]) -> set[Cell]:
-        """Return all free land that can be reached from a coast."""
+        """Return all free land connected to a coast."""
         free = self._land - set(self._lines)
         region: set[Cell] = set()
         edge = coast & free
@@ -308,27 +317,29 @@ class _Surveyor:
 
 
 def _room(region: set[Cell], corner: Cell, size: Size) -> int:
-    """Return how much room a name has in its region; of cells outside it, minus their number."""
+    """Return the room of a name in its region, or minus the number of its cells outside it."""
     outside = len(_cells(corner, size) - region)
     if outside:
         return -outside
     x, y = 1, 0
-    while region.issuperset(rectangle(beside(corner, (-x, -y)), beside(size, (2 * x, 2 * y)))):
+    while region.issuperset(
+        rectangle(offset_cell(corner, (-x, -y)), offset_cell(size, (2 * x, 2 * y)))
+    ):
         x, y = x + 1, (x + 1) // _ROW
     return x
 
 
 def _ahead(cell: Cell, heading: int) -> Cell:
-    return beside(cell, _STEPS[heading])
+    return offset_cell(cell, _STEPS[heading])
 
 
-def beside(cell: Cell, offset: Cell) -> Cell:
-    """Return the cell that is so many columns and rows away."""
+def offset_cell(cell: Cell, offset: Cell) -> Cell:
+    """Return the cell at an offset of columns and rows."""
     return cell[0] + offset[0], cell[1] + offset[1]
 
 
 def _middle(corner: Any, size: Size = (1, 1)) -> Any:
-    """Return the middle of a rectangle in the complex plane, where rows are higher."""
+    """Return the middle of a rectangle in the complex plane, with the unit of columns."""
     return corner[0] + size[0] / 2 + 1j * _ROW * (corner[1] + size[1] / 2)
 
 
@@ -338,7 +349,7 @@ def _cells(corner: Cell, size: Size) -> set[Cell]:
 
 
 def rectangle(corner: Cell, size: Size) -> dict[Cell, int]:
-    """Return the lines around a rectangle."""
+    """Return the border lines of a rectangle."""
     left, top = corner
     right, bottom = left + size[0] - 1, top + size[1] - 1
     lines = {(x, y): EAST | WEST for x in range(left, right) for y in (top, bottom)}

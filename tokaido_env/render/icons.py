@@ -1,6 +1,6 @@
-"""The signs of the picture, drawn for this project: SVG path data about the origin, 24 units wide.
+"""Icons of the pictures, drawn for this project: SVG paths around the origin, 24 units wide.
 
-Every kind of thing has a shape of its own, so that no two are told apart by colour alone.
+Icons differ in shape, so that readers do not depend on colours.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Glyph(NamedTuple):
-    """A sign: what is filled, and what is drawn as a line."""
+    """An icon: path data to fill and path data to stroke."""
 
     fill: str = ""
     line: str = ""

@@ -1,8 +1,8 @@
-"""Moves the mountain towns of a map until everything on it has room.
+"""Optimisation of the mountain towns' places on a map.
 
-Straight routes from towns amid their neighbours do not cross, but where many routes pull one way
-the towns crowd. From there each is moved, a step at a time, wherever that helps most; the steps
-get shorter. What helps is counted for many moves at once.
+`barycentric_places` puts each town among its neighbours, so that straight routes do not cross.
+Towns can still be crowded, so `Island.optimise` moves one at a time in the direction that reduces
+the missing room most, with decreasing step lengths.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from tokaido_env.core.constants import COASTAL_TOWNS, TOWNS
 
 Floats = npt.NDArray[np.float64]
 
-# Room that things need, in units of the picture: as wide and as high as their signs, names and
-# pawns, so that two of them do not lie upon each other.
+# Room for icons, names and pawns without overlap, in units of the picture; chosen by eye.
 TOWN_X, TOWN_Y = 86.0, 64.0  # from town to town
 TOWN_TO_AREA_X, TOWN_TO_AREA_Y = 70.0, 56.0
 TOWN_TO_STATION = 64.0
@@ -29,21 +28,21 @@ STATION_TO_ROUTE = 30.0
 AREA = 40.0  # from the middle of an area to its border
 
 ENOUGH = 0.05
-"""So much room may be missing."""
+"""Acceptable crowding."""
 
-_CROSSING = 100.0  # as bad as that many things without any room
+_CROSSING = 100.0  # penalty of two crossing routes
 _STEPS = (48.0, 24.0, 12.0, 6.0)
 _GRID = 24  # units between the sites tried for the middle of an area
 _WAYS = 8
 
 
 class Island:
-    """What stays where it is, and what depends on where the mountain towns are.
+    """The fixed parts of a map, and the room on it for given places of the mountain towns.
 
     Args:
-        board: what is mapped.
-        ring: (n, 2), the coast, clockwise from C1.
-        per_station: points of the coast from one station to the next.
+        board: the board to map.
+        ring: (n, 2), the ring, clockwise from C1.
+        per_station: points of the ring from one station to the next.
     """
 
     def __init__(self, board: Board, ring: Floats, per_station: int) -> None:
@@ -75,38 +74,38 @@ class Island:
         self._elsewhere = (at_coast[None] != stations[:, None, None]).all(axis=2)  # (n, 11)
 
     def crowding(self, towns: Floats) -> float:
-        """Return how much room is missing with the mountain towns there: 0 if there is enough."""
+        """Return the missing room for places of the mountain towns, (4, 2); 0 if all have room."""
         return float(self._crowding(towns[None])[0])
 
-    def settle(self, towns: Floats) -> Floats:
-        """Return where the mountain towns have room, (4, 2), not far from where they are."""
+    def optimise(self, towns: Floats) -> Floats:
+        """Return places of the mountain towns with more room, (4, 2), near the given ones."""
         best, crowding = towns, self.crowding(towns)
         for step in _STEPS:
-            rested = 0  # how many towns in a row stayed where they are
+            unmoved = 0  # towns in a row that were not moved
             for town in itertools.cycle(range(len(best))):
                 moved = np.repeat(best[None], _WAYS, axis=0)
                 moved[:, town] += step * _COMPASS
                 tried = self._crowding(moved)
-                rested += 1
+                unmoved += 1
                 if tried.min() < crowding:
-                    best, crowding, rested = moved[tried.argmin()], float(tried.min()), 0
-                if rested == len(best) or crowding <= ENOUGH / 5:
+                    best, crowding, unmoved = moved[tried.argmin()], float(tried.min()), 0
+                if unmoved == len(best) or crowding <= ENOUGH / 5:
                     break
         return best
 
     def _crowding(self, towns: Floats) -> Floats:
-        """Return how much room is missing, (k,), for k ways to place the towns, (k, 4, 2)."""
+        """Return the missing room, (k,), for k placements of the towns, (k, 4, 2)."""
         places = np.concatenate(
             [np.broadcast_to(self._coasts, (len(towns), *self._coasts.shape)), towns], axis=1
         )
         starts, ends = places[:, self._routes[:, 0]], places[:, self._routes[:, 1]]
         to_stations = distances(self._stations, starts, ends)
         to_towns = distances(towns, starts, ends)
-        apart = np.abs(towns[:, :, None] - towns[:, None])[:, *np.triu_indices(4, 1)]
-        ashore = np.hypot(*np.moveaxis(towns[:, :, None] - self._stations, -1, 0))
+        between_towns = np.abs(towns[:, :, None] - towns[:, None])[:, *np.triu_indices(4, 1)]
+        to_ring = np.hypot(*np.moveaxis(towns[:, :, None] - self._stations, -1, 0))
         missing = (
-            _missing((apart / (TOWN_X, TOWN_Y)).max(axis=-1))
-            + _missing(ashore.min(axis=2) / TOWN_TO_STATION)
+            _missing((between_towns / (TOWN_X, TOWN_Y)).max(axis=-1))
+            + _missing(to_ring.min(axis=2) / TOWN_TO_STATION)
             + _missing(np.where(self._foreign, to_towns, np.inf).min(axis=2) / TOWN_TO_ROUTE)
             + _missing(
                 np.where(self._elsewhere, to_stations, np.inf).min(axis=1) / STATION_TO_ROUTE
@@ -116,7 +115,7 @@ class Island:
         return np.asarray(missing + _CROSSING * _crossing_pairs(starts, ends))
 
     def _rooms(self, towns: Floats, starts: Floats, ends: Floats) -> Floats:
-        """Return how far the middle of each area is from its border, (k, 8)."""
+        """Return the distance from the middle of each area to its border, (k, 8)."""
         to_border = np.minimum(distances(self._sites, starts, ends).min(axis=2), self._to_ring)
         to_border = to_border * clearance(self._sites, towns)
         crossed = crossings(self._sites, starts, ends).astype(np.int64) @ self._borders.T
@@ -124,11 +123,15 @@ class Island:
         return np.asarray(np.where(inside, to_border[..., None], 0).max(axis=1))
 
 
-def amid_neighbours(board: Board, coasts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return places for the mountain towns, each amid its neighbours, given the coastal towns'.
+def barycentric_places(board: Board, coasts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the mountain towns' places at the weighted means of their neighbours' places.
 
-    Straight routes do not cross there (Tutte 1963). Mountain towns pull each other twice as hard
-    as coastal towns: areas by the coast need room.
+    Straight routes between such places do not cross (Tutte 1963). Neighbours in the mountains have
+    twice the weight of coastal towns, to leave room for areas at the coast.
+
+    Args:
+        board: the board to map.
+        coasts: places of the coastal towns, complex or real in the last axis.
     """
     count = len(COASTAL_TOWNS)
     pull = np.zeros((len(TOWNS), len(TOWNS)))
@@ -140,32 +143,28 @@ def amid_neighbours(board: Board, coasts: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def clearance(sites: Floats, towns: Floats) -> Floats:
-    """Return whether the sign of an area at a site would keep apart from those of towns.
-
-    Args:
-        sites: (n, 2).
-        towns: (…, 4, 2).
+    """Return the room between an area's icon at sites, (n, 2), and towns, (…, 4, 2).
 
     Returns:
-        (…, n), 1 if it would, the less the more it would lie upon one.
+        (…, n), 1 for enough room, less the more the icon overlaps a town.
     """
-    apart = np.abs(sites[:, None] - towns[..., None, :, :]) / (TOWN_TO_AREA_X, TOWN_TO_AREA_Y)
-    return np.asarray(np.minimum(apart.max(axis=-1).min(axis=-1), 1))
+    gaps = np.abs(sites[:, None] - towns[..., None, :, :]) / (TOWN_TO_AREA_X, TOWN_TO_AREA_Y)
+    return np.asarray(np.minimum(gaps.max(axis=-1).min(axis=-1), 1))
 
 
 def distances(points: Floats, starts: Floats, ends: Floats) -> Floats:
-    """Return how far points, (…, n, 2), are from segments, (…, m, 2): (…, n, m)."""
+    """Return the distances of points, (…, n, 2), to segments, (…, m, 2), as (…, n, m)."""
     sides = (ends - starts)[..., None, :, :]
-    away = points[..., :, None, :] - starts[..., None, :, :]
+    offsets = points[..., :, None, :] - starts[..., None, :, :]
     squares = np.maximum((sides**2).sum(axis=-1), 1e-9)
-    along = np.clip((away * sides).sum(axis=-1) / squares, 0, 1)
-    return np.asarray(np.hypot(*np.moveaxis(away - along[..., None] * sides, -1, 0)))
+    along = np.clip((offsets * sides).sum(axis=-1) / squares, 0, 1)
+    return np.asarray(np.hypot(*np.moveaxis(offsets - along[..., None] * sides, -1, 0)))
 
 
 def crossings(points: Floats, starts: Floats, ends: Floats) -> npt.NDArray[np.bool_]:
-    """Return which segments, (…, m, 2), lie to the right of which points, (n, 2): (…, n, m).
+    """Return which segments, (…, m, 2), are to the right of points, (n, 2), as (…, n, m).
 
-    A point is inside a polygon if an odd number of its sides do.
+    A point is inside a polygon if an odd number of sides are to its right.
     """
     x, y = points[:, 0, None], points[:, 1, None]
     (ax, ay), (bx, by) = (np.moveaxis(p, -1, 0)[..., None, :] for p in (starts, ends))
@@ -174,7 +173,7 @@ def crossings(points: Floats, starts: Floats, ends: Floats) -> npt.NDArray[np.bo
 
 
 def _crossing_pairs(starts: Floats, ends: Floats) -> Floats:
-    """Return how many pairs of segments, (k, m, 2), cross; those with a common end do not."""
+    """Return the number of crossing pairs of segments, (k, m, 2), without a common end."""
     a, b = starts[:, :, None], ends[:, :, None]
     c, d = starts[:, None], ends[:, None]
     across = (_side(a, b, c) * _side(a, b, d) < 0) & (_side(c, d, a) * _side(c, d, b) < 0)
@@ -182,7 +181,7 @@ def _crossing_pairs(starts: Floats, ends: Floats) -> Floats:
 
 
 def _side(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Return on which side of the line from a to b a point lies: 0 if it is an end."""
+    """Return the side of the line from a to b on which c is, -1 or 1; 0 if c is an end."""
     (abx, aby), (acx, acy) = (np.moveaxis(other - a, -1, 0) for other in (b, c))
     side = np.sign(abx * acy - aby * acx)
     common = (a == c).all(axis=-1) | (b == c).all(axis=-1)
@@ -190,7 +189,7 @@ def _side(a: Floats, b: Floats, c: Floats) -> Floats:
 
 
 def _missing(room: Floats) -> Floats:
-    """Return how much room is missing in all, (k,): most counts what has least."""
+    """Return the sum of squares of missing room, (k,)."""
     return np.asarray((np.maximum(1 - room, 0) ** 2).sum(axis=1))
 
 

@@ -1,8 +1,8 @@
-"""The map of the island: where a board's stations, towns and areas stand in a picture.
+"""Map layout of SVG pictures: coordinates of a board's stations, towns and areas.
 
-Worked out from the board's data alone, once for each board, so that any board file draws. The ring
-is a closed, convex curve with the stations at equal distances. Each mountain town stands amid its
-neighbours. The ring is turned, C1 in the north-west, until the narrowest area is as wide as can be.
+The layout follows from the board's data alone. The ring is a closed, convex curve with stations at
+equal distances. Each mountain town is placed among its neighbours. Of the turns of the ring with C1
+in the north-west, the layout uses the one with the widest narrowest area.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tokaido_env.render.layout_optimizer import (
     ENOUGH,
     Floats,
     Island,
-    amid_neighbours,
+    barycentric_places,
     clearance,
     crossings,
     distances,
@@ -33,38 +33,38 @@ Point = tuple[float, float]
 
 WIDTH, HEIGHT = 640, 470  # of the map, in units of the picture
 _CENTRE = np.array([WIDTH / 2, HEIGHT / 2])
-_RADII = np.array([252.0, 168.0])  # of the ring: room outside for tokens in the sea
+_RADII = np.array([252.0, 168.0])  # of the ring: leaves room for tokens in the sea
 _ROUNDNESS = 2.5  # exponent of the superellipse: 2 is an ellipse, more has wider corners
 _SAMPLES = 720
-_PER_STATION = 3  # points of the coast drawn from one station to the next
+_PER_STATION = 3  # points of the coast from one station to the next
 
-_SHORE = 22.0  # how far the coast is from the ring
-_WOBBLE = 5.0  # how far the coast leaves that line, at most
-_SHORT = 92.0  # less than this, if there is room, no shore of an area is long
-_CLOSE = 33.0  # nor are stations closer than this
+_SHORE = 22.0  # distance from the ring to the coast
+_WOBBLE = 5.0  # largest deviation of the coast from that distance
+_MIN_SHORE = 92.0  # shortest shore of an area, if there is room
+_MIN_STEP = 33.0  # smallest distance of stations
 
-_TRIES = 3  # turns of the ring in which mountain towns are moved until they have room
+_TRIES = 3  # turns of the ring for which the mountain towns' places are optimised
 _GRID, _FINE = 14, 7  # units between the sites tried for the middle of an area
 
-INLAND = 25.0  # how far inland of its station a pawn stands
-_TO_COAST = 43.0  # from the sign of an area, that pawns by the coast do not hide it
-_PAWN = 12.0  # its radius, and a little
-# Where a pawn may stand by the sign of an area, best first; its name is below it.
-_STANDS = np.array(
+INLAND = 25.0  # distance from a station to its pawns
+_TO_COAST = 43.0  # from an area's icon, so that pawns at the coast do not hide it
+_PAWN = 12.0  # radius of a pawn with a margin
+# Pawns relative to the icon of an area, best first; the area's name is below the icon.
+_PAWN_OFFSETS = np.array(
     [(-27, 0), (27, 0), (-51, 0), (51, 0), (-25, -19), (25, -19), (-25, 19), (25, 19)]
 )
 
 
 @dataclass(frozen=True)
-class Chart:
-    """Where everything is.
+class MapLayout:
+    """Coordinates of everything on the map.
 
     Attributes:
-        stations: of each ring index.
+        stations: by ring index.
         inland: a unit vector for each station, away from the sea.
-        towns: of each mountain town.
-        areas: the middle of each area, as far as can be from its borders.
-        beside: where the artists of both players stand in each area, by seat.
+        towns: of the mountain towns.
+        areas: the middle of each area, far from its borders.
+        pawns: the two players' artists in each area, by seat.
         outlines: the border of each area.
         coast: the outline of the island.
     """
@@ -73,142 +73,141 @@ class Chart:
     inland: Sequence[Point]
     towns: Mapping[str, Point]
     areas: Mapping[str, Point]
-    beside: Mapping[str, Sequence[Point]]
+    pawns: Mapping[str, Sequence[Point]]
     outlines: Mapping[str, Sequence[Point]]
     coast: Sequence[Point]
 
     def of(self, place: int | str) -> Point:
-        """Return where a station, a mountain town or an area is."""
+        """Return the point of a station, a mountain town or an area."""
         if isinstance(place, int):
             return self.stations[place]
         return self.towns[place] if place in self.towns else self.areas[place]
 
 
 @functools.lru_cache(maxsize=16)
-def chart_of(board: Board) -> Chart:
-    """Map a board."""
+def map_layout_of(board: Board) -> MapLayout:
+    """Return the map layout of a board."""
     size = len(board.stations)
     shares = _shares(board)
-    northwest = range(-(-size // 2), -(-3 * size // 4))  # of C1, as in a terminal (`ansi_map`)
+    northwest = range(-(-size // 2), -(-3 * size // 4))  # of C1, as in `ansi_map`
     turns = [_Turn(board, shares, turn / size) for turn in northwest]
     turns.sort(key=lambda turn: -round(turn.narrowest, 3))
     best = turns[0]
     for turn in turns[:_TRIES]:
         if best.crowding <= ENOUGH:
             break
-        turn.settle()
+        turn.optimise()
         best = min(best, turn, key=lambda one: one.crowding)
     ring, normals = best.ring[::_PER_STATION], best.normals[::_PER_STATION]
-    return Chart(
+    return MapLayout(
         stations=_rounded(ring),
         inland=[(-x, -y) for x, y in normals.tolist()],
         towns=dict(zip(MOUNTAIN_TOWNS, _rounded(best.towns), strict=True)),
         areas={area: _rounded(best.middle(i)[None])[0] for i, area in enumerate(AREAS)},
-        beside={area: _rounded(best.beside(i)) for i, area in enumerate(AREAS)},
+        pawns={area: _rounded(best.pawns(i)) for i, area in enumerate(AREAS)},
         outlines={area: _rounded(best.outline(i)) for i, area in enumerate(AREAS)},
         coast=_rounded(_coast(best.ring, best.normals)),
     )
 
 
 class _Turn:
-    """The map with the ring turned by a share of a whole turn."""
+    """The layout with the ring turned by a fraction of a whole turn."""
 
     def __init__(self, board: Board, shares: Floats, turn: float) -> None:
         self.board = board
         self.ring, self.normals = _ring(shares, turn)
         self.starts = [board.stations.index(town) * _PER_STATION for town in COASTAL_TOWNS]
-        self.towns: Points = amid_neighbours(board, self.ring[self.starts])
+        self.towns: Points = barycentric_places(board, self.ring[self.starts])
 
     @functools.cached_property
     def island(self) -> Island:
-        """What room there is for the mountain towns."""
         return Island(self.board, self.ring, _PER_STATION)
 
     @property
     def crowding(self) -> float:
-        """How much room is missing."""
+        """The total of missing room."""
         return self.island.crowding(self.towns)
 
-    def settle(self) -> None:
-        """Move the mountain towns to where they have room."""
-        self.towns = self.island.settle(self.towns)
+    def optimise(self) -> None:
+        """Move the mountain towns until everything has room."""
+        self.towns = self.island.optimise(self.towns)
 
     @functools.cached_property
     def narrowest(self) -> float:
-        """How far one can be from the border in the narrowest area."""
+        """The largest distance from a point to the border, in the narrowest area."""
         return min(float(self._sites(area, _GRID)[1].max(initial=0)) for area in range(len(AREAS)))
 
     def outline(self, area: int) -> Points:
-        """Return the border of an area: its coast, then the routes back through the towns."""
+        """Return the border of an area: its coast, then the routes back through its towns."""
         back = [MOUNTAIN_TOWNS.index(t) for t in area_paths(self.board.routes)[area][-2:0:-1]]
         return np.concatenate([self.ring[self._along(area)], self.towns[back]])
 
     def _along(self, area: int) -> npt.NDArray[np.int64]:
-        """Return the points of the ring from one coastal town of an area to the other."""
+        """Return the indices of the ring's points from one coastal town of an area to the other."""
         start, end = self.starts[area], self.starts[(area + 1) % len(AREAS)]
         size = len(self.ring)
         return np.arange(start, end + (size if end <= start else 0) + 1) % size
 
     def middle(self, area: int) -> Points:
-        """Return the point of an area that is farthest from its border, towns and coast."""
+        """Return the point of an area with the most room to its border, towns and coast."""
         sites, to_border = self._sites(area, _FINE)
         shore = self.ring[self._along(area)]
         to_coast = distances(sites, shore[:-1], shore[1:]).min(axis=1)
         room = to_border * clearance(sites, self.towns) * np.minimum(to_coast / _TO_COAST, 1)
         return np.asarray(sites[room.argmax()])
 
-    def beside(self, area: int) -> Points:
-        """Return where two pawns stand by the sign of an area, (2, 2): inside, if there is room."""
+    def pawns(self, area: int) -> Points:
+        """Return points for two pawns next to an area's icon, (2, 2), inside it if possible."""
         outline = self.outline(area)
-        stands = self.middle(area) + _STANDS
-        inside, room = _in_and_from(stands, outline)
+        points = self.middle(area) + _PAWN_OFFSETS
+        inside, room = _inside_and_distance(points, outline)
         shore = self._along(area)[::_PER_STATION]
         pilgrims = self.ring[shore] - INLAND * self.normals[shore]
-        apart = np.hypot(*np.moveaxis(stands[:, None] - pilgrims, -1, 0)).min(axis=1) - _PAWN
-        room = np.minimum(np.minimum(room, apart), _PAWN)
+        distance = np.hypot(*np.moveaxis(points[:, None] - pilgrims, -1, 0)).min(axis=1) - _PAWN
+        room = np.minimum(np.minimum(room, distance), _PAWN)
         room[~inside] = -_PAWN
         pairs = [
             (float(room[one]), float(room[other]), one, other)
-            for one, other in itertools.permutations(range(len(stands)), 2)
-            if np.hypot(*(stands[one] - stands[other])) > 2 * _PAWN
+            for one, other in itertools.permutations(range(len(points)), 2)
+            if np.hypot(*(points[one] - points[other])) > 2 * _PAWN
         ]
         *_, first, second = max(pairs, key=lambda pair: min(pair[:2]))
-        return np.array([stands[first], stands[second]])
+        return np.array([points[first], points[second]])
 
     def _sites(self, area: int, grid: int) -> tuple[Points, Floats]:
-        """Return points inside an area, of a grid, and how far each is from the area's border."""
+        """Return a grid of points inside an area, and their distances to its border."""
         outline = self.outline(area)
         (left, top), (right, bottom) = outline.min(axis=0), outline.max(axis=0)
         xs, ys = np.arange(left, right, grid), np.arange(top, bottom, grid)
         sites = np.stack(np.meshgrid(xs, ys), axis=-1).reshape(-1, 2)
-        inside, room = _in_and_from(sites, outline)
+        inside, room = _inside_and_distance(sites, outline)
         return sites[inside], room[inside]
 
 
 def _shares(board: Board) -> Floats:
-    """Return where along the ring each station is, as shares of the whole, with points between.
+    """Return the positions of stations and points between them, as shares of the ring's length.
 
-    Stations are at equal distances, unless the shore of an area would be too short.
+    Stations are at equal distances, unless an area's shore would be too short.
     """
     towns = [*(board.stations.index(town) for town in COASTAL_TOWNS), len(board.stations)]
     steps = np.diff(towns)  # from one station to the next, by area
     length = float(np.hypot(*np.diff(_curve(), axis=0).T).sum())
-    shore = _SHORT
+    shore = _MIN_SHORE
     while True:
         shores = np.maximum(steps * length / steps.sum(), shore)
-        for _ in AREAS:  # what some get, others give
+        for _ in AREAS:  # lengthening short shores shortens the others, which may get too short
             short = shores <= shore
             rest = length - shore * short.sum()
             shores = np.maximum(steps * rest / max(steps[~short].sum(), 1), shore)
-        if abs(shores.sum() - length) < 1 and (shores / steps).min() >= _CLOSE:
+        if abs(shores.sum() - length) < 1 and (shores / steps).min() >= _MIN_STEP:
             break
         shore -= 2
-    apart = np.repeat(shores / steps, steps * _PER_STATION) / _PER_STATION
-    return np.asarray(np.r_[0, apart.cumsum()[:-1]] / apart.sum())
+    gaps = np.repeat(shores / steps, steps * _PER_STATION) / _PER_STATION
+    return np.asarray(np.r_[0, gaps.cumsum()[:-1]] / gaps.sum())
 
 
 def _ring(shares: Floats, turn: float) -> tuple[Points, Points]:
-    """Return points of the ring by their shares of it, clockwise, and their outward normals."""
+    """Return points at shares of the ring's length, clockwise, and their outward normals."""
     curve = _curve()
     lengths = np.r_[0, np.hypot(*np.diff(curve, axis=0).T).cumsum()]
     wanted = ((shares + turn) % 1) * lengths[-1]
@@ -219,21 +218,21 @@ def _ring(shares: Floats, turn: float) -> tuple[Points, Points]:
 
 @functools.cache
 def _curve() -> Points:
-    """Return the line of the ring about the origin."""
+    """Return the ring around the origin."""
     angles = np.linspace(0, 2 * np.pi, _SAMPLES + 1)
     unit = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     return np.asarray(np.sign(unit) * np.abs(unit) ** (2 / _ROUNDNESS) * _RADII)
 
 
 def _coast(ring: Points, normals: Points) -> Points:
-    """Return the outline of the island: off the ring, with capes and bays of its own."""
+    """Return the outline of the island, outside the ring with capes and bays."""
     angles = np.arctan2(*(ring - _CENTRE).T[::-1])
     waves = np.sin(3 * angles + 0.7) + np.sin(7 * angles) * 0.7 + np.sin(12 * angles + 2) * 0.5
     return np.asarray(ring + normals * (_SHORE + _WOBBLE * waves / 2.2)[:, None])
 
 
-def _in_and_from(points: Points, outline: Points) -> tuple[npt.NDArray[np.bool_], Floats]:
-    """Return which points are inside a polygon, and how far each is from its border."""
+def _inside_and_distance(points: Points, outline: Points) -> tuple[npt.NDArray[np.bool_], Floats]:
+    """Return which points are inside a polygon, and the distance of each to its border."""
     ends = np.roll(outline, -1, axis=0)
     inside = crossings(points, outline, ends).sum(axis=1) % 2 == 1
     return inside, distances(points, outline, ends).min(axis=1)

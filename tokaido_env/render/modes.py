@@ -1,13 +1,13 @@
-"""What the `render_mode` of an environment does.
+"""Render modes of the environments.
 
 | mode | `render()` |
 |---|---|
 | `"ansi"` | returns text of 100 columns, with colours if the output is a terminal that has them |
 | `"rgb_array"` | returns pixels, uint8 (668, 1000, 3) |
-| `"human"` | shows the picture in a window, as resets and steps then do by themselves |
+| `"human"` | shows the picture in a window; resets and steps then show it automatically |
 
-A window that its close button has closed stays closed until the environment's `close()`; the game
-goes on unseen.
+A window closed by its close button stays closed until the environment's `close()`; the game
+continues without it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 RENDER_MODES = ("ansi", "rgb_array", "human")
 RENDER_FPS = 2
 
-_UNSEEN = ("offscreen", "dummy")  # drivers of SDL
+_INVISIBLE = ("offscreen", "dummy")  # drivers of SDL
 _DRIVER_KEYS = ("SDL_VIDEODRIVER", "SDL_VIDEO_DRIVER")
-_GLANCE = 0.02  # seconds between looks at what the window is asked
+_EVENT_INTERVAL = 0.02  # seconds between checks for window events
 
 
 class Renderer:
-    """Renders for an environment; a copy, also a pickled one, has a window of its own.
+    """Renderer of one environment; a copied or unpickled one opens another window.
 
     Args:
         mode: one of `RENDER_MODES`, or None for an environment that does not render.
@@ -47,12 +47,12 @@ class Renderer:
         self._window: _Window | None = None
         self._shown = ""
 
-    def render(self, scene_of_now: Callable[[], Scene], fps: float) -> str | Pixels | None:
-        """Do what the mode says.
+    def render(self, current_scene: Callable[[], Scene], fps: float) -> str | Pixels | None:
+        """Return text or pixels, or show the window, depending on the mode.
 
         Args:
-            scene_of_now: gives what there is to see; called only if the mode needs it.
-            fps: pictures a second of a window, at most.
+            current_scene: returns the scene; called only if the mode needs it.
+            fps: the maximum number of pictures per second in a window.
 
         Raises:
             ModuleNotFoundError: if a package of the extra `[render]` is missing.
@@ -65,10 +65,10 @@ class Renderer:
         if self.mode == "ansi":
             from tokaido_env.render.ansi import draw, has_colors
 
-            return draw(scene_of_now(), color=has_colors(sys.stdout))
+            return draw(current_scene(), color=has_colors(sys.stdout))
         if self.mode == "rgb_array":
-            return _pixels(_picture(scene_of_now()))
-        self._show(scene_of_now, fps)
+            return _pixels(_picture(current_scene()))
+        self._show(current_scene, fps)
         return None
 
     def close(self) -> None:
@@ -80,13 +80,13 @@ class Renderer:
     def __reduce__(self) -> tuple[type[Renderer], tuple[str | None]]:
         return Renderer, (self.mode,)
 
-    def _show(self, scene_of_now: Callable[[], Scene], fps: float) -> None:
-        """Show what there is to see; what is there already is left as it is."""
+    def _show(self, current_scene: Callable[[], Scene], fps: float) -> None:
+        """Show the scene unless the window shows the same picture already."""
         if self._window is not None:
-            self._window.answer()
+            self._window.handle_events()
             if not self._window.is_open:
                 return
-        picture = _picture(scene_of_now())
+        picture = _picture(current_scene())
         if picture != self._shown:
             pixels = _pixels(picture)
             self._window = self._window or _Window(pixels.shape[1], pixels.shape[0])
@@ -95,56 +95,56 @@ class Renderer:
 
 
 class _Window:
-    """A window of the desktop, with a picture in it."""
+    """A desktop window that shows a picture."""
 
     def __init__(self, width: int, height: int) -> None:
-        from tokaido_env.render.raster import needed
+        from tokaido_env.render.raster import import_extra
 
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")
-        self._pygame = needed("pygame")
+        self._pygame = import_extra("pygame")
         try:
             self._pygame.display.init()
-            self._check_is_seen()
+            self._check_driver()
             self._surface = self._pygame.display.set_mode((width, height))
         except self._pygame.error as error:
             self._pygame.display.quit()
             raise RuntimeError(
-                f"render_mode 'human' needs a display, and there is none ({error}): "
-                "use 'rgb_array' or 'ansi'"
+                f"render_mode: 'human' needs a display and found none ({error}); use "
+                "'rgb_array' or 'ansi'"
             ) from None
         self._pygame.display.set_caption("Tokaido Duo")
         self.is_open = True
-        self._until = 0.0  # when the picture may change
+        self._next_change = 0.0  # earliest time of the next picture
 
-    def _check_is_seen(self) -> None:
-        """Refuse to draw where nobody looks, which SDL does by itself if there is no display."""
+    def _check_driver(self) -> None:
+        """Raise `pygame.error` if SDL chose an invisible driver, as it does without a display."""
         driver = self._pygame.display.get_driver()
-        if driver in _UNSEEN and not any(key in os.environ for key in _DRIVER_KEYS):
+        if driver in _INVISIBLE and not any(key in os.environ for key in _DRIVER_KEYS):
             raise self._pygame.error(f"SDL would draw {driver}")
 
     def show(self, pixels: Pixels, seconds: float) -> None:
-        """Show a picture, once the one before has been there for its seconds."""
-        while self.is_open and (left := self._until - time.monotonic()) > 0:
-            time.sleep(min(left, _GLANCE))
-            self.answer()
+        """Show a picture for at least some seconds, once the previous one's time is over."""
+        while self.is_open and (left := self._next_change - time.monotonic()) > 0:
+            time.sleep(min(left, _EVENT_INTERVAL))
+            self.handle_events()
         if not self.is_open:
             return
         height, width, _ = pixels.shape
         image = self._pygame.image.frombuffer(pixels.tobytes(), (width, height), "RGB")
         self._surface.blit(image, (0, 0))
         self._pygame.display.flip()
-        self._until = time.monotonic() + seconds
-        self.answer()
+        self._next_change = time.monotonic() + seconds
+        self.handle_events()
 
-    def answer(self) -> None:
-        """Answer the desktop, so that it does not think the window hangs."""
+    def handle_events(self) -> None:
+        """Handle window events, so that the desktop does not report a hanging window."""
         if self.is_open and any(
             event.type == self._pygame.QUIT for event in self._pygame.event.get()
         ):
             self.close()
 
     def close(self) -> None:
-        """Close the window, once or again."""
+        """Close the window if it is open."""
         if self.is_open:
             self._pygame.display.quit()
         self.is_open = False

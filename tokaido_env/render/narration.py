@@ -1,8 +1,8 @@
-"""What happened, in words: one sentence for every event of a game.
+"""Text descriptions of a game's events, one sentence for each.
 
-    tell(before, "merchant:M3", after)  # "player_0 takes the merchant's 2 to M3"
+    describe_event(before, "merchant:M3", after)  # "player_0 takes the merchant's 2 to M3"
 
-The words follow from the positions before and after the event; no rule is known here.
+The text follows from the positions before and after the event; the module knows no rules.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from tokaido_env.core.constants import CHARACTERS, COASTAL_TOWNS, GOLD_PRICE
 from tokaido_env.render.scene import SEATS, Player, Scene, place_of
 
-_OF_CHANCE = ("boutique", "side", "roll", "ware", "tile")
-_UNCOUNTED = ("pottery", "bamboo")
-_NAME_LENGTH = 24  # as the panels have room for
-_UNSHOWN = "\N{REPLACEMENT CHARACTER}"
+_CHANCE_EVENTS = ("boutique", "side", "roll", "ware", "tile")
+_UNCOUNTABLE = ("pottery", "bamboo")
+_NAME_LENGTH = 24  # the panels' room for a name
+_UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
 
-class Happened(NamedTuple):
-    """An event: its label, the round, whose doing it is (None for the set-up), and words for it."""
+class LogEntry(NamedTuple):
+    """An event's label, round, acting player (None in the set-up) and description."""
 
     event: str
     round: int
@@ -29,31 +29,36 @@ class Happened(NamedTuple):
     sentence: str
 
 
-def happened_between(scenes: Sequence[Scene], events: Sequence[str]) -> list[Happened]:
-    """Describe the events that lead from each scene to the next, by their labels."""
+def log_entries(scenes: Sequence[Scene], events: Sequence[str]) -> list[LogEntry]:
+    """Return the log of the events between consecutive scenes, given the events' labels."""
     return [
-        Happened(event, after.position["round"], seat_of(before, after), tell(before, event, after))
+        LogEntry(
+            event,
+            after.position["round"],
+            acting_seat(before, after),
+            describe_event(before, event, after),
+        )
         for before, event, after in zip(scenes, events, scenes[1:], strict=False)
     ]
 
 
-def tell(before: Scene, event: str, after: Scene) -> str:
-    """Tell what an event did.
+def describe_event(before: Scene, event: str, after: Scene) -> str:
+    """Return a sentence that describes an event.
 
     Args:
-        before: what there was to see just before it: every outcome of chance is an event too.
-        event: the label of an action or of an outcome of chance.
-        after: what there was to see next.
+        before: the scene just before the event; every chance outcome is an event too.
+        event: the label of an action or a chance outcome.
+        after: the scene just after it.
     """
     head, *details = event.split(":")
-    this = _Event(before, after, seat_of(before, after), head, details)
-    words = _outcome(this) if head in _OF_CHANCE else _decision(this)
-    subject = "" if this.seat is None else before.names[this.seat] + " "
-    return f"{subject}{words}{_consequences(this)}"
+    parsed = _Event(before, after, acting_seat(before, after), head, details)
+    predicate = _outcome(parsed) if head in _CHANCE_EVENTS else _decision(parsed)
+    subject = "" if parsed.seat is None else before.names[parsed.seat] + " "
+    return f"{subject}{predicate}{_consequences(parsed)}"
 
 
-def seat_of(before: Scene, after: Scene) -> int | None:
-    """Return whose doing an event is, a roll or a draw too; None for the set-up."""
+def acting_seat(before: Scene, after: Scene) -> int | None:
+    """Return the player that decides, rolls or draws in an event; None in the set-up."""
     position = before.position
     if position["phase"] == "SETUP":
         return None
@@ -65,12 +70,12 @@ def seat_of(before: Scene, after: Scene) -> int | None:
     return next(seat for seat, (old, new) in enumerate(players) if old != new)
 
 
-def shown_names(players: Sequence[str]) -> tuple[str, str]:
-    """Return what to call two players on a line: short, printable, and not the same.
+def display_names(players: Sequence[str]) -> tuple[str, str]:
+    """Return short, printable and different names for two players.
 
-    >>> shown_names(["greedy", "mcts:sims=400"])
+    >>> display_names(["greedy", "mcts:sims=400"])
     ('greedy', 'mcts:sims=400')
-    >>> shown_names(["greedy", "greedy"])
+    >>> display_names(["greedy", "greedy"])
     ('greedy (player_0)', 'greedy (player_1)')
     """
     first, second = (
@@ -84,18 +89,19 @@ def shown_names(players: Sequence[str]) -> tuple[str, str]:
 
 
 def _printable(name: str, length: int) -> str:
-    """Return a name without signs that are not shown or that change the order of others."""
+    """Return a name without unprintable characters and text-direction marks."""
     line = " ".join(name.split())
-    return shortened("".join(sign if sign.isprintable() else _UNSHOWN for sign in line), length)
+    printable = (sign if sign.isprintable() else _UNPRINTABLE for sign in line)
+    return shortened("".join(printable), length)
 
 
-def shortened(name: str, most: int = _NAME_LENGTH) -> str:
-    """Return a name that is not too long."""
-    return name if len(name) <= most else name[: most - 1] + "…"
+def shortened(name: str, length: int = _NAME_LENGTH) -> str:
+    """Return a name cut to a length, with an ellipsis."""
+    return name if len(name) <= length else name[: length - 1] + "…"
 
 
 class _Event(NamedTuple):
-    """An event with all that its sentence may need."""
+    """An event split at its colons, with the scenes around it."""
 
     before: Scene
     after: Scene
@@ -103,58 +109,55 @@ class _Event(NamedTuple):
     head: str
     details: list[str]
 
-    def wave(self, words: str) -> str:
-        """Return words and the name of the wave used with the event, or "" without one."""
+    def wave(self, text: str) -> str:
+        """Return a text and the name of the wave used in the event, or "" without one."""
         if self.details[-1:] != ["wave"]:
             return ""
-        return f"{words} {self.after.position['waves'][self.character]['side']}"
+        return f"{text} {self.after.position['waves'][self.character]['side']}"
 
     @property
     def character(self) -> str:
-        """Who moves or acts."""
+        """The character that moves or acts."""
         return self.head if self.head in CHARACTERS else str(self.before.position["die"])
 
     @property
-    def mine(self) -> tuple[Player, Player]:
-        """The player whose doing it is, before and after."""
+    def players(self) -> tuple[Player, Player]:
+        """The acting player before and after the event."""
         seat = self.seat or 0
         return self.before.position["players"][seat], self.after.position["players"][seat]
 
 
 def _consequences(event: _Event) -> str:
-    words = ""
+    text = ""
     if event.seat is not None:
-        slabs = event.mine[1]["gold"] - event.mine[0]["gold"]
-        words = f", and gets {_number(slabs, 'gold slab')}" if slabs else ""
+        slabs = event.players[1]["gold"] - event.players[0]["gold"]
+        text = f", and gets {_number(slabs, 'gold slab')}" if slabs else ""
     before, after = event.before.position, event.after.position
     if after["end_triggered"] and not before["end_triggered"]:
-        words += "; this round is the last"
-    return words
-
-
-# By the first word of an event
+        text += "; this round is the last"
+    return text
 
 
 def _outcome(event: _Event) -> str:
-    """Describe an outcome of chance."""
+    """Describe a chance outcome."""
     match event.head, re.split("[=/]", event.details[0]):
         case "boutique", [town, ware, price]:
             coins = _number(int(price), "coin")
-            return f"The boutique at {town} deals in {_many(ware)}, {coins} each"
+            return f"The boutique at {town} deals in {_plural(ware)}, {coins} each"
         case "side", [character, side]:
             return f"The {character}'s wave is {side}"
         case "ware", [ware]:
-            return f"draws {_one(ware)}"
+            return f"draws {_singular(ware)}"
         case "tile", [icon]:
-            return f"reveals {_one(icon)}"
+            return f"reveals {_singular(icon)}"
     position = event.after.position
-    values = ", ".join(f"{who} {value}" for who, value in position["dice"].items())
+    values = ", ".join(f"{name} {value}" for name, value in position["dice"].items())
     return f"leads round {position['round']} and rolls {values}"
 
 
 def _decision(event: _Event) -> str:
     """Describe a player's decision."""
-    position, (mine, _) = event.before.position, event.mine
+    position, (player, _) = event.before.position, event.players
     pending = event.after.position["pending"]
     match event.head, event.details:
         case "pass", _:
@@ -171,13 +174,13 @@ def _decision(event: _Event) -> str:
             wave = event.wave(", one of them by")
             return f"chooses to reveal {_number(pending, 'painting')}{wave}"
         case "sell", [count, *_]:
-            ware, town = position["boutiques"][mine["merchant"]][0], mine["merchant"]
+            ware, town = position["boutiques"][player["merchant"]][0], player["merchant"]
             sold, coins = _number(int(count), ware), _number(_earned(event), "coin")
             return f"sells {sold} at {town}{event.wave(' with')} for {coins}"
         case "gift", _:
-            return f"gives the front painting, {_one(mine['easel'][0])}"
+            return f"gives the front painting, {_singular(player['easel'][0])}"
         case "discard", [ware]:
-            return f"returns {_one(ware)} to the bag"
+            return f"returns {_singular(ware)} to the bag"
     return _move(event)
 
 
@@ -188,8 +191,8 @@ def _move(event: _Event) -> str:
         return f"takes {value}, which cannot move"
     if position["phase"] == "REPEAT":
         wave = event.wave(" with")
-        return f"spends the hot spring token: {value} again{wave}, to {_where(event)}"
-    return f"takes {value}{event.wave(' with')} to {_where(event)}"
+        return f"spends the hot spring token: {value} again{wave}, to {_destination(event)}"
+    return f"takes {value}{event.wave(' with')} to {_destination(event)}"
 
 
 def _pass(event: _Event) -> str:
@@ -198,27 +201,25 @@ def _pass(event: _Event) -> str:
     if event.character == "artist":
         return "neither paints nor gives"
     if event.character == "merchant":
-        return "sells nothing" if event.mine[0]["merchant"] in COASTAL_TOWNS else "draws nothing"
-    return f"does not use {_where(event)}"
+        is_coastal = event.players[0]["merchant"] in COASTAL_TOWNS
+        return "sells nothing" if is_coastal else "draws nothing"
+    return f"does not use {_destination(event)}"
 
 
 def _visit(event: _Event) -> str:
-    before, after = event.mine
+    before, after = event.players
     for peg in ("temple", "garden"):
         if after[peg] > before[peg]:
             return f"moves the {peg} peg to {after[peg]}"
     owner = event.before.position["hot_spring"]
     if event.after.position["hot_spring"] != owner:
         return f"takes the hot spring token{_from(event, owner)}"
-    return f"gains {_number(_earned(event), 'coin')} at {_where(event)}"
+    return f"gains {_number(_earned(event), 'coin')} at {_destination(event)}"
 
 
-# Words
-
-
-def _where(event: _Event) -> str:
+def _destination(event: _Event) -> str:
     board = event.after.board
-    place = place_of(board, event.mine[1], event.character)
+    place = place_of(board, event.players[1], event.character)
     if isinstance(place, str):
         return place
     station = board.stations[place]
@@ -230,18 +231,18 @@ def _from(event: _Event, owner: Any) -> str:
 
 
 def _earned(event: _Event) -> int:
-    """Return the coins gained, those traded for gold at once (R4.5) among them."""
-    before, after = event.mine
+    """Return the coins gained, including those traded for gold at once (R4.5)."""
+    before, after = event.players
     return int(after["coins"] - before["coins"] + GOLD_PRICE * (after["gold"] - before["gold"]))
 
 
-def _one(thing: str) -> str:
-    return thing if thing in _UNCOUNTED else f"a {thing}"
+def _singular(noun: str) -> str:
+    return noun if noun in _UNCOUNTABLE else f"a {noun}"
 
 
-def _number(count: int, thing: str) -> str:
-    return f"{count} {thing if count == 1 else _many(thing)}"
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun if count == 1 else _plural(noun)}"
 
 
-def _many(thing: str) -> str:
-    return thing if thing in _UNCOUNTED else f"{thing}s"
+def _plural(noun: str) -> str:
+    return noun if noun in _UNCOUNTABLE else f"{noun}s"

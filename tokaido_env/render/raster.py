@@ -1,8 +1,8 @@
-"""A picture as pixels, and a played game as an animated GIF.
+"""SVG to pixels, and games as animated GIFs.
 
     pixels = rasterise(draw(game.scene(), "light"), 1000)
 
-The font comes with Matplotlib and not from the machine, so that a picture is the same everywhere.
+The font is Matplotlib's, so that pictures are the same on every machine.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Colours = npt.NDArray[np.int64]  # red, green and blue packed into a number
 _FONT = "DejaVu Sans"
 _FONT_FILES = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")
 _MILLISECONDS, _LAST_MILLISECONDS = 800, 5000
-_COLOURS = 255  # the last of 256 stands for what a frame leaves as it was
-_SAMPLES = 8  # frames from which the colours of all are chosen
+_COLOURS = 255  # GIF reserves the last of 256 for unchanged pixels
+_SAMPLES = 8  # frames from which the palette is chosen
 
 
 def rasterise(svg: str, width: int) -> Pixels:
@@ -38,12 +38,12 @@ def rasterise(svg: str, width: int) -> Pixels:
 
     Args:
         svg: a whole `<svg>` element.
-        width: in pixels; the height follows from the picture's shape.
+        width: in pixels; the height follows from the picture's aspect ratio.
 
     Raises:
         ModuleNotFoundError: if a package of the extra `[render]` is missing.
     """
-    png = needed("resvg_py").svg_to_bytes(
+    png = import_extra("resvg_py").svg_to_bytes(
         svg_string=svg,
         width=width,
         background="white",
@@ -51,17 +51,17 @@ def rasterise(svg: str, width: int) -> Pixels:
         font_files=_font_files(),
         font_family=_FONT,
         sans_serif_family=_FONT,
-        serif_family=_FONT,  # the last resort
+        serif_family=_FONT,  # the fallback
     )
-    with needed("PIL.Image").open(io.BytesIO(png)) as image:
+    with import_extra("PIL.Image").open(io.BytesIO(png)) as image:
         return np.array(image.convert("RGB"))
 
 
-def needed(name: str) -> Any:
+def import_extra(name: str) -> Any:
     """Import a module of the extra `[render]`.
 
     Raises:
-        ModuleNotFoundError: saying how to install it.
+        ModuleNotFoundError: with the command that installs it.
     """
     try:
         return importlib.import_module(name)
@@ -71,7 +71,7 @@ def needed(name: str) -> Any:
 
 @functools.cache
 def _font_files() -> list[str]:
-    folder = Path(needed("matplotlib").get_data_path(), "fonts", "ttf")
+    folder = Path(import_extra("matplotlib").get_data_path(), "fonts", "ttf")
     return [str((folder / name).resolve(strict=True)) for name in _FONT_FILES]
 
 
@@ -79,16 +79,16 @@ def _font_files() -> list[str]:
 
 
 def write_gif(scenes: Iterable[Scene], path: str | Path) -> int:
-    """Write a game as an animated GIF, whole or not at all; return the number of frames.
+    """Write a game as an animated GIF atomically; return the number of frames.
 
     Args:
-        scenes: what there is to see in each frame.
+        scenes: one for each frame.
         path: the file.
 
     Raises:
         ModuleNotFoundError: if a package of the extra `[render]` is missing.
     """
-    needed("PIL.Image")
+    import_extra("PIL.Image")
     pictures = [draw(scene, "light") for scene in scenes]
     palette = _palette(pictures)
     frames = (_frame(_packed(picture), palette) for picture in pictures)
@@ -103,13 +103,13 @@ def write_gif(scenes: Iterable[Scene], path: str | Path) -> int:
 def frames_of(
     board: Board, states: States, events: Events, names: tuple[str, str] = SEATS
 ) -> Iterator[Scene]:
-    """Yield what there is to see before each move of a character, and at the end.
+    """Yield the scene before each move of a character, and at the end.
 
     Args:
         board: of the game.
         states: `STATE` (rows,), as for `scene.scenes_of`.
         events: int16 (rows,).
-        names: what to call the two players.
+        names: of the players.
     """
     rows = moves(events)
     rows[-1] = True
@@ -117,10 +117,10 @@ def frames_of(
 
 
 def _palette(pictures: list[str]) -> Colours:
-    """Return the commonest colours of a game.
+    """Return the commonest colours of a game, one palette for all frames.
 
-    One palette for all frames: with their own they would flicker. The commonest, so that what is
-    painted in one colour keeps it; the rest is the soft edges of letters.
+    A palette for each frame would make the animation flicker. The commonest colours keep filled
+    areas exact; only the smoothed edges of letters change.
     """
     chosen = np.linspace(0, len(pictures) - 1, _SAMPLES).astype(int)
     samples = [_packed(pictures[index]) for index in chosen]
@@ -129,17 +129,17 @@ def _palette(pictures: list[str]) -> Colours:
 
 
 def _frame(picture: Colours, palette: Colours) -> Any:
-    """Return a picture as Pillow has it, each colour the nearest of the palette."""
-    colours, where = np.unique(picture, return_inverse=True)
+    """Return a Pillow image with each colour replaced by the palette's nearest."""
+    colours, indices = np.unique(picture, return_inverse=True)
     distances = (_unpacked(colours)[:, None] - _unpacked(palette)) ** 2
     nearest = distances.sum(axis=2).argmin(axis=1).astype(np.uint8)
-    frame = needed("PIL.Image").fromarray(nearest[where].reshape(picture.shape))
+    frame = import_extra("PIL.Image").fromarray(nearest[indices].reshape(picture.shape))
     frame.putpalette(_unpacked(palette).astype(np.uint8).tobytes())
     return frame
 
 
 def _packed(picture: str) -> Colours:
-    """Return a picture as one number for each pixel: (height, width)."""
+    """Return a picture as one number per pixel, (height, width)."""
     return np.asarray(rasterise(picture, WIDTH) @ np.array([1 << 16, 1 << 8, 1]))
 
 

@@ -1,8 +1,8 @@
-"""What there is to see: a position with the choices in it, how it came about and what it is worth.
+"""Scenes: positions with their choices, newest move and value.
 
     scene = scene_of(board, states)
 
-Every picture is drawn from a scene; nothing here draws.
+All pictures are drawn from scenes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from tokaido_env.core.serialization import points_of, seat_or_none, state_to_dic
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.stepping import advance_game, wares_of
 
-Position = Mapping[str, Any]  # as `Game.to_dict` gives it
+Position = Mapping[str, Any]  # as from `Game.to_dict`
 Player = Mapping[str, Any]  # one of its players
 Place = int | str  # the ring index of a station, or the name of a mountain town or an area
 States = npt.NDArray[np.void]
-Shares = npt.NDArray[np.float32]
+Probabilities = npt.NDArray[np.float32]
 Events = npt.NDArray[np.int16]
 
 SEATS = ("player_0", "player_1")
 
-# What a step takes where chance is left alone.
-_NO_LUCK = np.zeros(1, LUCK)
-_ROOM = MAX_EVENTS + 3  # what `advance` asks for
+_UNUSED_LUCK = np.zeros(1, LUCK)  # `advance_game` needs one, also without chance
+_EVENT_BUFFER = MAX_EVENTS + 3  # the size that `advance_game` needs
 
 
 class Choice(NamedTuple):
@@ -43,8 +42,8 @@ class Choice(NamedTuple):
 
     Attributes:
         label: of the action.
-        place: where it leads a character; None for an action that moves none.
-        probability: with which an agent takes it; None if none was asked.
+        place: the character's destination; None for an action without a move.
+        probability: an agent's probability for the action; None without an agent.
     """
 
     label: str
@@ -53,7 +52,7 @@ class Choice(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A move of a character that was made: who it was, from where, and where to."""
+    """A move of a character in a game: its player, the character, the start and the end."""
 
     seat: int
     character: str
@@ -63,24 +62,24 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """What a picture shows.
+    """The content of a picture.
 
     Attributes:
         board: of the position.
-        position: as `Game.to_dict` gives it.
-        points: of both players by `core.serialization.POINTS`, as they would count now.
-        rooms: how many wares each player may keep.
-        winner: who has won; None for a shared victory, at the cap, and while the game runs.
+        position: as from `Game.to_dict`.
+        points: each player's current points by `core.serialization.POINTS`.
+        capacities: the number of wares that each player may keep.
+        winner: the winning seat; None for a shared victory, at the cap, and during a game.
         choices: the legal actions, in the order of their ids.
         last: the newest move; None before the first.
-        value: the result that player_0 can expect, -1 to 1; None if nobody was asked.
-        names: what to call the two players.
+        value: player_0's expected result, -1 to 1; None without an agent.
+        names: of the players.
     """
 
     board: Board
     position: Position
     points: Sequence[Mapping[str, int]]
-    rooms: Sequence[int]
+    capacities: Sequence[int]
     winner: int | None = None
     choices: Sequence[Choice] = ()
     last: Step | None = None
@@ -92,20 +91,20 @@ def scene_of(
     board: Board,
     states: States,
     *,
-    shares: Shares | None = None,
+    probabilities: Probabilities | None = None,
     value: float | None = None,
     last: Step | None = None,
     names: tuple[str, str] = SEATS,
 ) -> Scene:
-    """Return what there is to see of a position.
+    """Return the scene of a position.
 
     Args:
         board: of the position.
         states: `STATE` (1,), not changed.
-        shares: float32 (N_ACTIONS,), how likely an agent takes each action.
-        value: the result that player_0 can expect, as an agent holds.
+        probabilities: float32 (N_ACTIONS,), an agent's probability for each action.
+        value: player_0's expected result, estimated by an agent.
         last: the newest move.
-        names: what to call the two players.
+        names: of the players.
     """
     boards = board.record
     return Scene(
@@ -114,7 +113,7 @@ def scene_of(
         points_of(boards, states),
         [int(wares_of(states, 0, seat)[1]) for seat in range(2)],
         seat_or_none(winner_of(boards, states, 0)),
-        choices_of(board, states, shares),
+        choices_of(board, states, probabilities),
         last,
         value,
         names,
@@ -128,20 +127,20 @@ def scenes_of(
     rows: npt.NDArray[np.bool_] | None = None,
     names: tuple[str, str] = SEATS,
     *,
-    shares: Shares | None = None,
+    probabilities: Probabilities | None = None,
     values: Sequence[float | None] | None = None,
     last: Step | None = None,
 ) -> Iterator[Scene]:
-    """Yield what there is to see in the rows of a played game.
+    """Yield the scenes of a played game.
 
     Args:
         board: of the game.
-        states: `STATE` (rows,), the position before each event, then that at the end.
+        states: `STATE` (rows,), the position before each event, then the position at the end.
         events: int16 (rows,), as in `trajectory.Trajectory`.
-        rows: bool (rows,), which of them; all by default.
-        names: what to call the two players.
-        shares: float32 (rows, N_ACTIONS), how likely an agent takes each action.
-        values: the results that player_0 can expect, one for each row.
+        rows: bool (rows,), the rows to yield (default: all).
+        names: of the players.
+        probabilities: float32 (rows, N_ACTIONS), an agent's probability for each action.
+        values: player_0's expected result for each row.
         last: the newest move before the first row.
     """
     moved = moves(events)
@@ -152,30 +151,34 @@ def scenes_of(
             yield scene_of(
                 board,
                 copy_rows(states[row:][:1]),
-                shares=None if shares is None else shares[row],
+                probabilities=None if probabilities is None else probabilities[row],
                 value=None if values is None else values[row],
                 last=last,
                 names=names,
             )
 
 
-def choices_of(board: Board, states: States, shares: Shares | None = None) -> list[Choice]:
-    """Return the legal actions with the places that they lead to; arguments as for `scene_of`."""
+def choices_of(
+    board: Board, states: States, probabilities: Probabilities | None = None
+) -> list[Choice]:
+    """Return the legal actions with their destinations; arguments as for `scene_of`."""
     choices = []
     for action in actions_of(legal_mask(board.record, states, 0)):
         place = None
         if action <= ARTIST_STAY:
             (then,) = state_after(board, states, action)
             place = step_of(board, states[0], action, then).end
-        share = None if shares is None else float(shares[action])
-        choices.append(Choice(LABELS[action], place, share))
+        probability = None if probabilities is None else float(probabilities[action])
+        choices.append(Choice(LABELS[action], place, probability))
     return choices
 
 
 def state_after(board: Board, states: States, action: int) -> States:
     """Return the position after a legal action, before any chance: `STATE` (1,)."""
     then = copy_rows(states)
-    advance_game(board.record, then, _NO_LUCK, 0, action, False, np.zeros(_ROOM, np.int32))
+    advance_game(
+        board.record, then, _UNUSED_LUCK, 0, action, False, np.zeros(_EVENT_BUFFER, np.int32)
+    )
     return then
 
 
@@ -185,13 +188,13 @@ def moves(events: Events) -> npt.NDArray[np.bool_]:
 
 
 def step_of(board: Board, before: np.void, action: int, after: np.void) -> Step:
-    """Return what an action that moves a character has done.
+    """Return the move that an action made.
 
     Args:
         board: of the game.
-        before: the position in which it was chosen, a row of `STATE`.
-        action: its id.
-        after: the position next.
+        before: the position before the action, a row of `STATE`.
+        action: the id of an action that moves a character.
+        after: the position after it.
     """
     seat = int(before["player"])
     character = CHARACTERS[int(action >= MOVE_MERCHANT) + int(action >= MOVE_ARTIST)]
@@ -201,7 +204,7 @@ def step_of(board: Board, before: np.void, action: int, after: np.void) -> Step:
 
 
 def last_step(board: Board, states: States, events: Events) -> Step | None:
-    """Return the newest move of a character in a played game; arguments as for `scenes_of`."""
+    """Return the newest move in a played game; arguments as for `scenes_of`."""
     rows = np.flatnonzero(moves(events))
     if not len(rows):
         return None
@@ -210,25 +213,25 @@ def last_step(board: Board, states: States, events: Events) -> Step | None:
 
 
 def place_of(board: Board, player: Player, character: str) -> Place:
-    """Return where a character of a player stands."""
+    """Return the place of a player's character."""
     return site_of(board, player[character])
 
 
 def site_of(board: Board, place: Place) -> Place:
-    """Return the station of a coastal town; other places as they are."""
+    """Return the ring index of a coastal town; other places unchanged."""
     return board.stations.index(str(place)) if place in COASTAL_TOWNS else place
 
 
 def die_state(position: Position, character: str) -> str:
-    """Return the state of a die: "not rolled", "left", "in hand" or "taken"."""
+    """Return the state of a die: "not rolled", "available", "selected" or "taken"."""
     if position["dice"] is None:
         return "not rolled"
     if character in position["dice_left"]:
-        return "left"
-    return "in hand" if character == position["die"] else "taken"
+        return "available"
+    return "selected" if character == position["die"] else "taken"
 
 
-_STORIES = {
+_STATUS = {
     "SETUP": "chance deals boutiques and waves",
     "ROLL": "chance rolls the dice",
     "MOVE": "{} takes a die and moves",
@@ -239,36 +242,36 @@ _STORIES = {
     "REPEAT": "{} may repeat the die",
 }
 _DETAILS = {
-    "die": "{} in hand",
+    "die": "selected die: {}",
     "origin": "from {}",
-    "pending": "{} to come",
-    "end": "ended by {}",
+    "pending": "pending draws: {}",
+    "end": "end reason: {}",
 }
 
 
-def facts_of(scene: Scene) -> str:
-    """Return the round, its leader and the board, in words."""
+def round_text(scene: Scene) -> str:
+    """Return the round, its leader and the board as text."""
     position = scene.position
     board = "".join(sign for sign in position["board"] if sign.isprintable())
     return f"round {position['round']} · {scene.names[position['lead']]} leads · {board}"
 
 
-def story_of(scene: Scene) -> str:
-    """Tell what happens next, or how it ended."""
+def status_text(scene: Scene) -> str:
+    """Return as text what happens next, or the result of the game."""
     position = scene.position
     seat = position["player"]
     if position["phase"] == "OVER":
         parts = [_result(scene)]
     else:
-        parts = [_STORIES[position["phase"]].format("" if seat is None else scene.names[seat])]
-    parts += [words.format(position[key]) for key, words in _DETAILS.items() if position[key]]
+        parts = [_STATUS[position["phase"]].format("" if seat is None else scene.names[seat])]
+    parts += [text.format(position[key]) for key, text in _DETAILS.items() if position[key]]
     if position["end_triggered"] and not position["end"]:
         parts.append("last round")
     return " · ".join(parts)
 
 
 def _result(scene: Scene) -> str:
-    """Name the winner (R9.2, R9.3)."""
+    """Return the result with the winner's name (R9.2, R9.3)."""
     if scene.position["end"] == "cap":
         return "nobody wins"
     first, second = (sum(points.values()) for points in scene.points)

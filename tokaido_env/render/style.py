@@ -1,4 +1,4 @@
-"""The style sheets of pictures: what each class of the SVG looks like, by day and by night."""
+"""Style sheets of pictures: the look of each class of the SVG, in light and dark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLOURS = {
     "p1": ("#8fce5a", "#9ddb6a"),
     "gold": ("#e0a800", "#f0bf2c"),
 }
-_ON_SEAT = ("#ffffff", "#14240a")  # letters on the pawns
+_ON_SEAT = ("#ffffff", "#14240a")  # letters on pawns
 _FONT = "system-ui,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',sans-serif"
 _RULES = {  # {name} is a colour
     "": "font:13px {font}",
@@ -57,7 +57,7 @@ _RULES = {  # {name} is a colour
     ".back": "fill:{edge}",
     ".gold": "fill:{gold};stroke:{ink};stroke-opacity:.5",
     ".mark": "fill:none;stroke:{mark};stroke-width:3.5;stroke-dasharray:7 3",
-    ".told": "fill:{mark};font-weight:700;paint-order:stroke;stroke:{paper};stroke-width:3px",
+    ".percent": "fill:{mark};font-weight:700;paint-order:stroke;stroke:{paper};stroke-width:3px",
     ".halo": "paint-order:stroke;stroke:{spot};stroke-width:3px;stroke-opacity:.7",
     ".p0": "fill:{p0}",
     ".p1": "fill:{p1}",
@@ -72,7 +72,7 @@ _RULES = {  # {name} is a colour
 
 @functools.cache
 def style(theme: Theme) -> str:
-    """Return the style sheet of a theme; it touches nothing outside the pictures of its theme."""
+    """Return the style sheet of a theme, which applies to pictures of that theme only."""
     light, dark = _sheet(f".tokaido-{theme}", 0), _sheet(f".tokaido-{theme}", 1)
     if theme == "auto":
         return f"{light}@media(prefers-color-scheme:dark){{{dark}}}"

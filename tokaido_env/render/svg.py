@@ -1,11 +1,11 @@
-"""A position as an SVG picture.
+"""SVG pictures of positions.
 
     game.show().save("board.svg")
     draw(scene)
 
-The picture is made of panels, and each panel of parts: one for every thing that can change. A page
-that steps through a game replaces the parts that changed; `draw` puts all of them together. Text
-stays text, every thing has a `<title>`, shapes and not colours alone tell things apart.
+A picture consists of panels, and a panel of parts, one for everything that can change. A page that
+steps through a game replaces only changed parts; `draw` puts all parts together. Text stays text,
+every object has a `<title>`, and objects differ in shape as well as in colour.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tokaido_env.boards.board import Board
-from tokaido_env.boards.geometry import way
+from tokaido_env.boards.geometry import town_path
 from tokaido_env.core.arguments import check_choice, repr_short
 from tokaido_env.core.constants import AREAS, CHARACTERS, COASTAL_TOWNS, MOUNTAIN_TOWNS, WARES
 from tokaido_env.files import write_text
-from tokaido_env.render import icons, map_layout as charts, svg_player as players
+from tokaido_env.render import icons, map_layout, svg_player
 from tokaido_env.render.elements import (
     Parts,
     box,
@@ -31,37 +31,37 @@ from tokaido_env.render.elements import (
     path,
     pawn,
     text_at,
-    thing,
+    titled_group,
 )
 from tokaido_env.render.icons import Glyph
-from tokaido_env.render.map_layout import Chart, Point, chart_of
+from tokaido_env.render.map_layout import MapLayout, Point, map_layout_of
 from tokaido_env.render.narration import shortened
 from tokaido_env.render.scene import (
     Choice,
     Place,
     Scene,
     die_state,
-    facts_of,
     place_of,
+    round_text,
     site_of,
-    story_of,
+    status_text,
 )
 from tokaido_env.render.style import THEMES, Theme, style
 
 WIDTH, HEIGHT = 1000, 668
 PANELS: Mapping[str, tuple[int, int, int, int]] = {  # left, top, width, height
     "heading": (0, 0, WIDTH, 50),
-    "island": (0, 50, charts.WIDTH, charts.HEIGHT),
-    "table": (0, 524, charts.WIDTH, 144),
-    "player_0": (650, 50, players.WIDTH, players.HEIGHT),
-    "player_1": (650, 364, players.WIDTH, players.HEIGHT),
+    "island": (0, 50, map_layout.WIDTH, map_layout.HEIGHT),
+    "supply": (0, 524, map_layout.WIDTH, 144),
+    "player_0": (650, 50, svg_player.WIDTH, svg_player.HEIGHT),
+    "player_1": (650, 364, svg_player.WIDTH, svg_player.HEIGHT),
 }
 _HILL = "M-24 17-7-15Q0-24 7-15L24 17Z"
-_LINE, _LINES = 76, 3  # letters in a line of legal actions, and lines: a phone's have room
+_LINE_LENGTH, _LINES = 76, 3  # of the legal actions; they fit a phone's larger letters
 
 
 class Picture:
-    """An SVG picture that notebooks show.
+    """An SVG picture; notebooks display it.
 
     Attributes:
         svg: the `<svg>` element.
@@ -74,7 +74,7 @@ class Picture:
         return self.svg
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file: whole or not at all.
+        """Write the picture to a file atomically.
 
         Raises:
             ValueError: if its name does not end in .svg.
@@ -90,10 +90,10 @@ class Picture:
 
 
 def draw(scene: Scene, theme: Theme = "auto") -> str:
-    """Draw a scene: a whole `<svg>` element, 1000 by 668 units.
+    """Return a scene as an `<svg>` element of 1000 by 668 units.
 
     Args:
-        scene: what to show.
+        scene: the position to draw.
         theme: "light", "dark", or "auto" to follow the reader's setting.
     """
     check_choice("theme", theme, THEMES)
@@ -102,7 +102,7 @@ def draw(scene: Scene, theme: Theme = "auto") -> str:
         for (left, top, *_), parts in zip(PANELS.values(), panels_of(scene).values(), strict=True)
     )
     paper = f'<rect width="{WIDTH}" height="{HEIGHT}" rx="10" class="paper"/>'
-    title = f"<title>{escaped(f'Tokaido Duo, {story_of(scene)}')}</title>"
+    title = f"<title>{escaped(f'Tokaido Duo, {status_text(scene)}')}</title>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'class="tokaido tokaido-{theme}" role="graphics-document document">'
@@ -111,42 +111,42 @@ def draw(scene: Scene, theme: Theme = "auto") -> str:
 
 
 def panels_of(scene: Scene) -> dict[str, Parts]:
-    """Return the parts of every panel of `PANELS`, each in its panel's own coordinates.
+    """Return the parts of every panel of `PANELS`, in the panel's coordinates.
 
-    The parts are always the same, in drawing order; a missing one is empty.
+    The names of the parts never change; they are in drawing order, and an absent part is "".
     """
     return {
         "heading": _heading(scene),
         "island": _island(scene),
-        "table": _table(scene),
-        "player_0": players.player_panel(scene, 0),
-        "player_1": players.player_panel(scene, 1),
+        "supply": _supply(scene),
+        "player_0": svg_player.player_panel(scene, 0),
+        "player_1": svg_player.player_panel(scene, 1),
     }
 
 
-# The heading: what happens
+# The heading: round, status and win estimate
 
 
 def _heading(scene: Scene) -> Parts:
     seat = scene.position["player"]
-    turn = "" if seat is None else thing(scene.names[seat], pawn(seat, 8), at=(18, 36))
+    turn = "" if seat is None else titled_group(scene.names[seat], pawn(seat, 8), at=(18, 36))
     return {
-        "facts": text_at(10, 18, facts_of(scene), "dim"),
-        "story": turn + text_at(10 if seat is None else 34, 41, story_of(scene), "bold big"),
+        "round": text_at(10, 18, round_text(scene), "dim"),
+        "status": turn + text_at(10 if seat is None else 34, 41, status_text(scene), "bold big"),
         "value": "" if scene.value is None else _value(scene.value, scene.names),
     }
 
 
 def _value(value: float, names: Sequence[str]) -> str:
-    """Draw what a policy expects: the share of a win that each player has."""
-    share, width = (value + 1) / 2, 330
-    first, second = (shortened(name, 16) for name in names)  # with 100% half of the bar, no more
-    return thing(
-        f"win estimate: {names[0]} {share:.0%}, {names[1]} {1 - share:.0%}",
+    """Draw the win estimates of both players as a bar."""
+    estimate, width = (value + 1) / 2, 330
+    first, second = (shortened(name, 16) for name in names)  # with 100% at most half of the bar
+    return titled_group(
+        f"win estimate: {names[0]} {estimate:.0%}, {names[1]} {1 - estimate:.0%}",
         box(0, 0, width, 10, "p1"),
-        box(0, 0, round(share * width, 1), 10, "p0"),
-        text_at(0, -5, f"{first} {share:.0%}", "small bold"),
-        text_at(width, -5, f"{1 - share:.0%} {second}", "small bold end"),
+        box(0, 0, round(estimate * width, 1), 10, "p0"),
+        text_at(0, -5, f"{first} {estimate:.0%}", "small bold"),
+        text_at(width, -5, f"{1 - estimate:.0%} {second}", "small bold end"),
         at=(660, 28),
     )
 
@@ -155,66 +155,66 @@ def _value(value: float, names: Sequence[str]) -> str:
 
 
 def _island(scene: Scene) -> Parts:
-    board, position, chart = scene.board, scene.position, chart_of(scene.board)
-    parts = {"map": _map(board), "last": _last(scene, chart)}
+    board, position, layout = scene.board, scene.position, map_layout_of(scene.board)
+    parts = {"map": _map(board), "last": _last_move(scene, layout)}
     for town in COASTAL_TOWNS:
-        parts[f"token {town}"] = _boutique(board, chart, town, position["boutiques"][town])
-    parts["choices"], letters = _choices(scene, chart)
+        parts[f"token {town}"] = _boutique(board, layout, town, position["boutiques"][town])
+    parts["choices"], letters = _choices(scene, layout)
     for seat, player in enumerate(position["players"]):
         for character in CHARACTERS:
             place = place_of(board, player, character)
-            at = _stand(chart, place, seat)
+            at = _pawn_point(layout, place, seat)
             title = f"{scene.names[seat]}'s {character}, {_place_name(board, place)}"
             letter = text_at(0, 4.5, character[0].upper(), f"mid on{seat}")
-            parts[f"pawn {seat} {character}"] = thing(title, pawn(seat, 11), letter, at=at)
+            parts[f"pawn {seat} {character}"] = titled_group(title, pawn(seat, 11), letter, at=at)
     return parts | {"letters": letters}
 
 
 @functools.lru_cache(maxsize=16)
 def _map(board: Board) -> str:
-    """Draw all that never changes."""
-    chart = chart_of(board)
-    ring = box(0, 0, charts.WIDTH, charts.HEIGHT, "sea", 10)
-    parts = [ring, path(chart.coast, "land")]
+    """Draw the parts of the island that never change."""
+    layout = map_layout_of(board)
+    sea = box(0, 0, map_layout.WIDTH, map_layout.HEIGHT, "sea", 10)
+    parts = [sea, path(layout.coast, "land")]
     for area, icon in zip(AREAS, board.area_icons, strict=True):
-        parts.append(path(chart.outlines[area], icon))
-    parts.append(path(chart.stations, "ring"))
+        parts.append(path(layout.outlines[area], icon))
+    parts.append(path(layout.stations, "ring"))
     for start, end in board.routes:
-        (x1, y1), (x2, y2) = (chart.of(site_of(board, town)) for town in (start, end))
+        (x1, y1), (x2, y2) = (layout.of(site_of(board, town)) for town in (start, end))
         parts.append(f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="road"/>')
     for area, icon in zip(AREAS, board.area_icons, strict=True):
         name = text_at(0, 35, area, "mid small dim halo")
         sign = glyph_at(icons.ICONS[icon], 30)
-        parts.append(thing(f"area {area}, {icon}", sign, name, at=chart.areas[area]))
+        parts.append(titled_group(f"area {area}, {icon}", sign, name, at=layout.areas[area]))
     for town, number in zip(MOUNTAIN_TOWNS, board.mountain_numbers, strict=True):
         hill = f'<path d="{_HILL}" class="town"/>'
-        words = text_at(0, 9, number, "mid bold big") + text_at(0, 35, town, "mid small dim halo")
+        labels = text_at(0, 9, number, "mid bold big") + text_at(0, 35, town, "mid small dim halo")
         title = f"mountain town {town}, {number} wares"
-        parts.append(thing(title, hill, words, at=chart.towns[town]))
+        parts.append(titled_group(title, hill, labels, at=layout.towns[town]))
     for index, station in enumerate(board.stations):
-        parts.append(_station(index, station, chart.stations[index]))
+        parts.append(_station(index, station, layout.stations[index]))
     return "".join(parts)
 
 
 def _station(index: int, station: str, at: Point) -> str:
     if station in COASTAL_TOWNS:
         inside = disc(0, 0, 15, "town") + text_at(0, 4.5, station, "mid small bold")
-        return thing(f"coastal town {station}, space {index}", inside, at=at)
+        return titled_group(f"coastal town {station}, space {index}", inside, at=at)
     inside = disc(0, 0, 13, "spot") + glyph_at(icons.STATIONS[station], 17)
-    return thing(f"{station}, space {index}", inside, at=at)
+    return titled_group(f"{station}, space {index}", inside, at=at)
 
 
-def _boutique(board: Board, chart: Chart, town: str, token: tuple[str, int] | None) -> str:
+def _boutique(board: Board, layout: MapLayout, town: str, token: tuple[str, int] | None) -> str:
     if token is None:
         return ""
     ware, price = token
     index = board.stations.index(town)
-    at = _along(chart.stations[index], chart.inland[index], -42)
-    return thing(f"boutique at {town}: {ware}, {price} coins", token_of(ware, price), at=at)
+    at = _along(layout.stations[index], layout.inland[index], -42)
+    return titled_group(f"boutique at {town}: {ware}, {price} coins", token_of(ware, price), at=at)
 
 
 def token_of(ware: str, price: int) -> str:
-    """Draw a boutique token about the origin."""
+    """Draw a boutique token around the origin."""
     sign, number = glyph_at(icons.WARES[ware], 20, -9), text_at(12, 5, price, "mid bold")
     return box(-21, -14, 42, 28, "spot", 6) + sign + number
 
@@ -223,42 +223,42 @@ def _along(point: Point, direction: Point, distance: float) -> Point:
     return point[0] + direction[0] * distance, point[1] + direction[1] * distance
 
 
-def _stand(chart: Chart, place: Place, seat: int) -> Point:
-    """Return where a pawn stands: inland of its station, else beside the sign, by its seat."""
+def _pawn_point(layout: MapLayout, place: Place, seat: int) -> Point:
+    """Return the point of a pawn: inland of a station, left or right of a town, in its area."""
     if isinstance(place, int):
-        return _along(chart.stations[place], chart.inland[place], charts.INLAND)
+        return _along(layout.stations[place], layout.inland[place], map_layout.INLAND)
     if place in AREAS:
-        return chart.beside[place][seat]
-    return _along(chart.of(place), (1, 0), 30 if seat else -30)
+        return layout.pawns[place][seat]
+    return _along(layout.of(place), (1, 0), 30 if seat else -30)
 
 
 def _place_name(board: Board, place: Place) -> str:
     return f"{board.stations[place]}, space {place}" if isinstance(place, int) else place
 
 
-def _last(scene: Scene, chart: Chart) -> str:
-    """Draw the newest move as a line: along the coast, along the routes, or straight."""
+def _last_move(scene: Scene, layout: MapLayout) -> str:
+    """Draw the newest move as a line along the coast, along the routes, or straight."""
     if scene.last is None:
         return ""
     seat, character, *ends = scene.last
     board, size = scene.board, len(scene.board.stations)
-    start, end = (_stand(chart, place, seat) for place in ends)
+    start, end = (_pawn_point(layout, place, seat) for place in ends)
     names = [_place_name(board, place) for place in ends]
     between: Iterable[Point] = ()
     if character == "merchant":
         towns = (board.stations[place] if isinstance(place, int) else place for place in ends)
-        between = (chart.of(site_of(board, town)) for town in way(board.routes, *towns))
+        between = (layout.of(site_of(board, town)) for town in town_path(board.routes, *towns))
     elif character == "pilgrim":
         first, last = map(int, ends)
         steps = range(first + 1, first + (last - first) % size)
-        between = (_stand(chart, space % size, seat) for space in steps)
+        between = (_pawn_point(layout, space % size, seat) for space in steps)
     title = f"{scene.names[seat]}'s {character} moved from {names[0]} to {names[1]}"
     line = path([start, *between, end], f"way{seat}", closed=False)
-    return thing(title, line, disc(*start, 5, f"p{seat}"))
+    return titled_group(title, line, disc(*start, 5, f"p{seat}"))
 
 
-def _choices(scene: Scene, chart: Chart) -> tuple[str, str]:
-    """Draw marks at legal destinations, and letters of the characters that may go there.
+def _choices(scene: Scene, layout: MapLayout) -> tuple[str, str]:
+    """Draw marks at legal destinations, and the initials of characters that may move there.
 
     Returns:
         The marks, drawn below the pawns, and the letters with probabilities, drawn above them.
@@ -269,41 +269,40 @@ def _choices(scene: Scene, chart: Chart) -> tuple[str, str]:
             places[choice.place].append(choice)
     marks, letters = "", ""
     for place, choices in places.items():
-        x, y = chart.of(place)
+        x, y = layout.of(place)
         mark, height = disc(0, 0, 22, "mark"), 25
         if place in MOUNTAIN_TOWNS:
             mark = f'<path d="{_HILL}" transform="translate(0 1) scale(1.25)" class="mark"/>'
             height = 30
         elif isinstance(place, int):
             mark, height = disc(0, 0, 19, "mark"), 22
-            if scene.board.stations[place] in COASTAL_TOWNS and chart.inland[place][1] > 0.19:
-                height = -32  # not on the boutique: no pawn stands where somebody may go
-        marks += thing("legal: " + ", ".join(one.label for one in choices), mark, at=(x, y))
-        words = dict.fromkeys(f"{one.label[0].upper()}{_share(one)}" for one in choices)
-        letters += text_at(x, y - height, " ".join(words), "mid told small")
+            if scene.board.stations[place] in COASTAL_TOWNS and layout.inland[place][1] > 0.19:
+                height = -32  # below, as the boutique is above; a free place has no pawn
+        marks += titled_group("legal: " + ", ".join(one.label for one in choices), mark, at=(x, y))
+        initials = dict.fromkeys(f"{one.label[0].upper()}{_percent(one)}" for one in choices)
+        letters += text_at(x, y - height, " ".join(initials), "mid percent small")
     return marks, letters
 
 
-def _share(choice: Choice) -> str:
-    """Return how likely a policy takes an action, after a space; nothing where it hardly does."""
-    told = "" if choice.probability is None else f" {choice.probability:.0%}"
-    return "" if told == " 0%" else told
+def _percent(choice: Choice) -> str:
+    """Return a choice's probability after a space, or "" if it is unknown or rounds to 0%."""
+    percent = "" if choice.probability is None else f" {choice.probability:.0%}"
+    return "" if percent == " 0%" else percent
 
 
-# The table: dice, waves, hot spring, bag and what may be chosen
+# The supply: dice, waves, hot spring and bag; and the legal actions
 
 
-def _table(scene: Scene) -> Parts:
+def _supply(scene: Scene) -> Parts:
     position = scene.position
-    parts = {"card": box(0.5, 0.5, charts.WIDTH - 1, 143, "card", 10)}
+    parts = {"card": box(0.5, 0.5, map_layout.WIDTH - 1, 143, "card", 10)}
     for column, character in enumerate(CHARACTERS):
         parts[f"die {character}"] = _die(scene, character, (40 + 62 * column, 42))
         wave = position["waves"][character]
         at = (240 + 74 * column, 42)
-        parts[f"wave {character}"] = _wave(character, wave["side"], at, there=wave["owner"] is None)
-    on_board = position["hot_spring"] is None
+        parts[f"wave {character}"] = _wave(character, wave["side"], at, free=wave["owner"] is None)
     spring = ("hot spring token", icons.SPRING, ("hot spring", ""))
-    parts["spring"] = _token(*spring, (465, 42), there=on_board)
+    parts["spring"] = _token(*spring, (465, 42), free=position["hot_spring"] is None)
     parts["bag"] = _bag(position["bag"])
     parts["actions"] = _actions(scene)
     return parts
@@ -314,28 +313,28 @@ def _die(scene: Scene, character: str, at: Point) -> str:
     value = "?" if position["dice"] is None else position["dice"][character]
     state = die_state(position, character)
     drawn = box(-19, -25, 38, 38, "spot", 7) + text_at(0, 2, value, "mid bold huge")
-    if state == "in hand":
+    if state == "selected":
         drawn += box(-22, -28, 44, 44, "mark", 9)
-    drawn = drawn if state in ("left", "in hand") else faint(drawn)
-    words = text_at(0, 28, character, "mid small") + text_at(0, 41, state, "mid small dim")
-    return thing(f"{character} die {value}, {state}", drawn, words, at=at)
+    drawn = drawn if state in ("available", "selected") else faint(drawn)
+    labels = text_at(0, 28, character, "mid small") + text_at(0, 41, state, "mid small dim")
+    return titled_group(f"{character} die {value}, {state}", drawn, labels, at=at)
 
 
-def _wave(character: str, side: str | None, at: Point, *, there: bool) -> str:
+def _wave(character: str, side: str | None, at: Point, *, free: bool) -> str:
     name = side or "not dealt"
     title = f"wave of the {character}: {name}"
-    return _token(title, icons.WAVE, (name, character), at, there=there)
+    return _token(title, icons.WAVE, (name, character), at, free=free)
 
 
-def _token(title: str, glyph: Glyph, words: tuple[str, str], at: Point, *, there: bool) -> str:
-    """Draw a token on the table with its name and whose it is, or where it lay."""
-    name, owner = words
+def _token(title: str, glyph: Glyph, labels: tuple[str, str], at: Point, *, free: bool) -> str:
+    """Draw a free token with its name and character, or the empty place of a taken one."""
+    name, character = labels
     drawn = disc(0, -6, 19, "spot") + glyph_at(glyph, 24, 0, -6)
-    return thing(
-        title + (", on the board" if there else ", taken"),
-        drawn if there else faint(disc(0, -6, 19, "slot")),
+    return titled_group(
+        title + (", on the board" if free else ", taken"),
+        drawn if free else faint(disc(0, -6, 19, "slot")),
         text_at(0, 28, name, "mid small"),
-        text_at(0, 41, owner if there else "taken", "mid small dim"),
+        text_at(0, 41, character if free else "taken", "mid small dim"),
         at=at,
     )
 
@@ -349,20 +348,20 @@ def _bag(bag: Mapping[str, int]) -> str:
             text_at(x + 21, y + 5, bag[ware], "bold"),
         ]
     contents = ", ".join(f"{bag[ware]} {ware}" for ware in WARES)
-    return thing(f"in the bag: {contents}", *inside, at=(530, 32))
+    return titled_group(f"in the bag: {contents}", *inside, at=(530, 32))
 
 
 def _actions(scene: Scene) -> str:
-    """Write the legal actions, the likeliest first where a policy was asked."""
+    """Write the legal actions, the likeliest first if an agent's probabilities are known."""
     choices = sorted(scene.choices, key=lambda choice: -(choice.probability or 0))
     lines = [""]
     for choice in choices:
-        words = choice.label + _share(choice)
-        if len(lines[-1]) + len(words) > _LINE:
+        text = choice.label + _percent(choice)
+        if len(lines[-1]) + len(text) > _LINE_LENGTH:
             lines.append("")
-        lines[-1] += f" · {words}" if lines[-1] else words
+        lines[-1] += f" · {text}" if lines[-1] else text
     if len(lines) > _LINES:
         lines = [*lines[: _LINES - 1], lines[_LINES - 1] + " …"]
-    title = ", ".join(choice.label for choice in choices) or "nothing"
-    written = (text_at(14, 103 + 16 * row, line, "bold small") for row, line in enumerate(lines))
-    return thing(f"legal: {title}", *written)
+    title = ", ".join(choice.label for choice in choices) or "none"
+    texts = (text_at(14, 103 + 16 * row, line, "bold small") for row, line in enumerate(lines))
+    return titled_group(f"legal: {title}", *texts)

@@ -1,8 +1,8 @@
-"""The panel of a player: points, peg tracks, slabs, wares, paintings and tokens, as SVG."""
+"""Player panels in SVG: points, peg tracks, slabs, wares, paintings and tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tokaido_env.boards.board import Board
 from tokaido_env.core.constants import ICONS, LAST_GARDEN, LAST_SLAB, LAST_TEMPLE, PAINTINGS, WARES
@@ -15,16 +15,16 @@ from tokaido_env.render.elements import (
     glyph_at,
     pawn,
     text_at,
-    thing,
+    titled_group,
 )
 from tokaido_env.render.narration import shortened
-from tokaido_env.render.scene import Player, Scene
+from tokaido_env.render.scene import Player, Position, Scene
 
 WIDTH, HEIGHT = 350, 304
 
 
 def player_panel(scene: Scene, seat: int) -> Parts:
-    """Return the parts of a player's panel, in its own coordinates."""
+    """Return the parts of a player's panel, in the panel's coordinates."""
     board, position, points = scene.board, scene.position, scene.points[seat]
     player = position["players"][seat]
     return {
@@ -35,7 +35,7 @@ def player_panel(scene: Scene, seat: int) -> Parts:
         "faith": _points("faith", points["faith"], 72),
         "gold": _slabs(board, player["gold"], player["coins"]),
         "commerce": _points("commerce", points["commerce"], 122),
-        "wares": _wares(player, scene.rooms[seat]),
+        "wares": _wares(player, scene.capacities[seat]),
         "paintings": _paintings(board, player),
         "culture": _points("culture", points["culture"], 209),
         "hidden": _hidden(player),
@@ -54,11 +54,11 @@ def _name(scene: Scene, seat: int, total: int) -> str:
     ]
     if decides:
         inside += [box(228, 8, 58, 18, "paper", 9), text_at(257, 21, "decides", "mid small bold")]
-    return thing(f"{scene.names[seat]}, {total} points", *inside)
+    return titled_group(f"{scene.names[seat]}, {total} points", *inside)
 
 
 def _points(name: str, points: int, y: float) -> str:
-    return thing(
+    return titled_group(
         f"{name}: {points} points",
         text_at(338, y, points, "bold big end"),
         text_at(338, y + 13, name, "small dim end"),
@@ -69,10 +69,10 @@ def _track(name: str, numbers: Sequence[int], peg: int, seat: int, y: float) -> 
     inside = [text_at(12, y + 4, name, "small dim")]
     for slot, number in enumerate(numbers, 1):
         x = 66 + 23 * (slot - 1)
-        here = slot == peg
-        inside.append(disc(x, y, 10, f"p{seat}" if here else "slot"))
-        inside.append(text_at(x, y + 4, number, f"mid small {f'on{seat}' if here else 'dim'}"))
-    return thing(f"{name}: {numbers[peg - 1]}, slot {peg} of {len(numbers)}", *inside)
+        has_peg = slot == peg
+        inside.append(disc(x, y, 10, f"p{seat}" if has_peg else "slot"))
+        inside.append(text_at(x, y + 4, number, f"mid small {f'on{seat}' if has_peg else 'dim'}"))
+    return titled_group(f"{name}: {numbers[peg - 1]}, slot {peg} of {len(numbers)}", *inside)
 
 
 def _slabs(board: Board, gold: int, coins: int) -> str:
@@ -85,21 +85,21 @@ def _slabs(board: Board, gold: int, coins: int) -> str:
         disc(226, 113, 10, "gold"),
         text_at(241, 118, f"{coins} coin{'s' * (coins != 1)}", "bold"),
     ]
-    return thing(f"{gold} gold slabs, {coins} coins", *inside)
+    return titled_group(f"{gold} gold slabs, {coins} coins", *inside)
 
 
-def _wares(player: Player, room: int) -> str:
+def _wares(player: Player, capacity: int) -> str:
     inside = [text_at(12, 160, "wares", "small dim")]
     for column, ware in enumerate(WARES):
         sign, count = icons.WARES[ware], player["wares"][ware]
         inside.append(counted(sign, 20, count, 66 + 52 * column, 156, 14))
-    inside.append(text_at(338, 160, f"of {room}", "small dim end"))
+    inside.append(text_at(338, 160, f"of {capacity}", "small dim end"))
     held = ", ".join(f"{player['wares'][ware]} {ware}" for ware in WARES)
-    return thing(f"wares: {held}; room for {room}", *inside)
+    return titled_group(f"wares: {held}; room for {capacity}", *inside)
 
 
 def _paintings(board: Board, player: Player) -> str:
-    """Draw the ten places: given, revealed from the front on, and face down."""
+    """Draw the ten paintings: given ones, revealed ones from the front, and face-down ones."""
     easel, gifted = player["easel"], player["gifted"]
     inside = [text_at(12, 202, "paintings", "small dim")]
     for slot in range(PAINTINGS):
@@ -113,8 +113,8 @@ def _paintings(board: Board, player: Player) -> str:
             inside.append(box(x - 10, 187, 20, 22, "back"))
         score = "bold small mid" if slot == gifted - 1 else "dim small mid"
         inside.append(text_at(x, 222, board.culture[slot + 1], score))
-    waiting = ", ".join(easel) or "none"
-    return thing(f"{gifted} paintings given; revealed, the front first: {waiting}", *inside)
+    revealed = ", ".join(easel) or "none"
+    return titled_group(f"{gifted} paintings given; revealed, the front first: {revealed}", *inside)
 
 
 def _hidden(player: Player) -> str:
@@ -123,13 +123,13 @@ def _hidden(player: Player) -> str:
         sign, count = icons.ICONS[icon], player["hidden"][icon]
         inside.append(counted(sign, 16, count, 90 + 52 * column, 243, 13))
     hidden = ", ".join(f"{player['hidden'][icon]} {icon}" for icon in ICONS)
-    return thing(f"face down: {hidden}", *inside)
+    return titled_group(f"face down: {hidden}", *inside)
 
 
-def _tokens(position: Mapping[str, object], seat: int) -> str:
+def _tokens(position: Position, seat: int) -> str:
     """Draw the waves and the hot spring token that a player holds."""
     held = []
-    for character, wave in position["waves"].items():  # type: ignore[attr-defined]
+    for character, wave in position["waves"].items():
         if wave["owner"] == seat:
             held.append((icons.WAVE, str(wave["side"]), f"wave of the {character}: {wave['side']}"))
     if position["hot_spring"] == seat:
@@ -139,7 +139,6 @@ def _tokens(position: Mapping[str, object], seat: int) -> str:
         inside.append(text_at(66, 281, "–", "dim"))
     for column, (glyph, name, title) in enumerate(held):
         token = disc(0, -4, 13, "spot") + glyph_at(glyph, 17, 0, -4)
-        inside.append(
-            thing(title, token, text_at(0, 20, name, "mid small"), at=(79 + 74 * column, 277))
-        )
-    return thing("tokens held", *inside)
+        label = text_at(0, 20, name, "mid small")
+        inside.append(titled_group(title, token, label, at=(79 + 74 * column, 277)))
+    return titled_group("tokens held", *inside)

@@ -1,13 +1,12 @@
-"""A game that people play, with agents in some seats: what pages, widgets and terminals show.
+"""A game between people and agents, with undo, advice and records.
 
     session = Session(("human", "champion:sims=64"), seed=7)
     session.play("merchant:C3")
     while session.waits_for == "agent":
-        session.reply()
+        session.play_agent_move()
 
-The session keeps the game from before each choice, so that anything can be taken back: undoing and
-deciding the same again meets the same luck. Each event is described once, when it happens. A
-session is saved as records, whether its game is over or not.
+Pages, widgets and terminals show sessions. Undoing a decision and repeating it brings the same
+chance outcomes. A session can be saved as records at any time.
 """
 
 from __future__ import annotations
@@ -36,84 +35,87 @@ from tokaido_env.record import (
     check_outcomes_of_seed,
     replay,
 )
-from tokaido_env.render.narration import Happened, happened_between, shown_names, tell
-from tokaido_env.render.scene import Scene, scenes_of, state_after, story_of
+from tokaido_env.render.narration import LogEntry, describe_event, display_names, log_entries
+from tokaido_env.render.scene import Scene, scenes_of, state_after, status_text
 from tokaido_env.study.review import DRAWS, expected_behind, half_width
 from tokaido_env.trajectory import Trajectory
 
 HUMAN = "human"
-"""In the place of a spec: a person decides."""
+"""Used in place of an agent spec: a person decides."""
 
-Waits = Literal["human", "agent", "chance", "nobody"]
+WaitsFor = Literal["human", "agent", "chance", "nobody"]
 
 
-class Liked(NamedTuple):
-    """An action that an agent likes.
+class MoveSuggestion(NamedTuple):
+    """An action that an agent suggests.
 
     Attributes:
         label: of the action.
-        share: that the agent gives it, 0 to 1.
-        wins: the probability that who decides wins after it, ties counted half, as the agent
-            holds behind draws of chance that all actions share; None if it cannot tell.
-        error: half the width of its 95 % interval; None if it cannot tell.
+        preference: the agent's policy probability for the action, 0 to 1.
+        win_probability: of the player to move after the action, ties counted half, estimated over
+            chance samples that all suggestions share; None if the agent gives no values.
+        error: half the width of the 95 % interval; None if the agent gives no values.
     """
 
     label: str
-    share: float
-    wins: float | None
+    preference: float
+    win_probability: float | None
     error: float | None
 
-    def words(self) -> str:
-        """Return it as a line."""
-        sure = "" if self.wins is None else f"wins {self.wins:.1%} ± {self.error:.1%}, "
-        return f"{self.label}: {sure}{self.share:.0%} of the choice"
+    def describe(self) -> str:
+        """Return the suggestion as a line of text."""
+        wins = ""
+        if self.win_probability is not None and self.error is not None:
+            wins = f"wins {100 * self.win_probability:.1f} % ± {100 * self.error:.1f} %, "
+        return f"{self.label}: {wins}preference {100 * self.preference:.0f} %"
 
 
 class Advice(NamedTuple):
-    """What an agent says of a position.
+    """An agent's advice about a position.
 
     Attributes:
-        moves: that it likes best, the best first.
-        wins: the probability that who decides wins, ties counted half; None if it cannot tell.
+        moves: the suggestions, best first.
+        win_probability: of the player to move, ties counted half; None if the agent gives no
+            values.
     """
 
-    moves: list[Liked]
-    wins: float | None
+    moves: list[MoveSuggestion]
+    win_probability: float | None
 
 
-class _Moment(NamedTuple):
-    """A state to undo to; with a record of the game if it was left for another position."""
+class _UndoPoint(NamedTuple):
+    """A state to undo to; `abandoned` is the record of a game left by `set_position`."""
 
     game: Game
     scenes: list[Scene]
-    happened: list[Happened]
+    log: list[LogEntry]
     resigned: int | None
-    left: Record | None = None
+    abandoned: Record | None = None
 
 
 class Session:
-    """A game, who plays it, and all that can be taken back.
+    """A game, its players and its undo history.
 
     Args:
-        seats: of each player `HUMAN`, or an agent or the spec of one.
+        seats: for each player `HUMAN`, an agent or the spec of an agent.
         board: as for `Game`.
-        seed: of the luck, as for `Game`; agents draw theirs from it too.
-        chance: "sampled", or "explicit" for luck that people bring, as at a table.
+        seed: of chance, as for `Game`; agents derive their random keys from it too.
+        chance: "sampled", or "explicit" if people enter rolls and draws.
 
     Attributes:
-        game: as it stands. Play through the session.
-        names: what records call the players.
-        scenes: the position before each event, and the current one.
-        happened: the events, in words.
-        resigned: who has given the game up, None: nobody.
-        earlier: records of games before this one, to keep with it.
+        game: the current game; play through the session, not through the game.
+        names: the players' names in records.
+        scenes: the position before each event, and the current position.
+        log: the events as text.
+        resigned: the player who resigned, or None.
+        earlier_records: records of earlier games, saved together with this one.
     """
 
     game: Game
     scenes: list[Scene]
-    happened: list[Happened]
+    log: list[LogEntry]
     resigned: int | None
-    earlier: Sequence[Record] = ()
+    earlier_records: Sequence[Record] = ()
 
     def __init__(
         self,
@@ -126,36 +128,36 @@ class Session:
             raise ValueError(f"seats: expected two, got {len(seats)}")
         self._agents = [None if seat == HUMAN else as_agent(seat) for seat in seats]
         self.names = tuple(HUMAN if agent is None else agent.spec for agent in self._agents)
-        self._begin_anew(board, seed, chance)
+        self._start(board, seed, chance)
 
     @classmethod
-    def resumed(
+    def from_record(
         cls, record: Record, seats: Sequence[str | Agent], board: Boards | None = None
     ) -> Session:
-        """Go on with a game where a record of it ends.
+        """Return a session that resumes a game where its record ends.
 
         Args:
-            record: verified as `record.load` does.
+            record: verified as by `record.load`.
             seats: as for a session.
             board: as for `record.load`.
 
         Raises:
-            RecordError: if the record is not true, or a player has lost the game by forfeit.
+            RecordError: if the record is untrue, or a player has forfeited the game.
         """
         resigned = record.forfeit is not None and record.forfeit.reason == RESIGNED
         if record.forfeit is not None and not resigned:
             lost = record.forfeit.describe(record.players)
-            raise RecordError(f"expected a game to go on with, this one is over: {lost}")
+            raise RecordError(f"cannot resume the game, it is over: {lost}")
         played = replay(record, board)
         check_outcomes_of_seed(record, played)
         chance: Chance = "explicit" if record.seed is None else "sampled"
         session = cls(seats, played.board, record.seed, chance)
-        events = [one for one in record.events if record.seed is None or one in IDS]
+        events = [event for event in record.events if record.seed is None or event in IDS]
         if record.start is not None:
-            session._begin(session._game_from(record.start))
+            session._set_game(session._game_from(record.start))
         for event in events:
             if session.waits_for == "agent":
-                session.play_for_agent(event)
+                session.apply(event)
             else:
                 session.play(event)
         if resigned:
@@ -165,43 +167,42 @@ class Session:
     def restart(
         self, board: Boards | None = None, seed: int | None = None, chance: Chance | None = None
     ) -> None:
-        """Begin anew with the same players: on the same board unless another is given.
+        """Start a new game with the same players.
 
         Args:
-            board, chance: as for a session; None: as before.
-            seed: of the new luck; None takes one from the operating system.
+            board, chance: as for a session; None keeps the current ones.
+            seed: of chance; None takes one from the operating system.
         """
-        self.earlier = self.kept()
+        self.earlier_records = self.records_to_keep()
         board = self.game.board if board is None else board
-        self._begin_anew(board, seed, chance or self.game.chance)
+        self._start(board, seed, chance or self.game.chance)
 
-    def _begin_anew(self, board: Boards, seed: int | None, chance: Chance) -> None:
+    def _start(self, board: Boards, seed: int | None, chance: Chance) -> None:
         self._seed = entropy_seed() if seed is None else seed
-        self._past: list[_Moment] = []  # before what people chose, or told of chance
-        self._begin(Game(board, self._seed, chance))
+        self._undo_points: list[_UndoPoint] = []  # before each input of a person
+        self._set_game(Game(board, self._seed, chance))
 
     def _game_from(self, position: Mapping[str, Any]) -> Game:
-        """Return a game from a position on the board of this one, with its kind of chance."""
+        """Return a game that starts from a position, with this game's board and kind of chance."""
         game = self.game
         return Game.from_dict(position, board=game.board, seed=self._seed, chance=game.chance)
 
-    def _begin(self, game: Game) -> None:
+    def _set_game(self, game: Game) -> None:
         self.game, self.resigned = game, None
-        self.scenes, self.happened = [], []
-        self._note(game.trajectory())
+        self.scenes, self.log = [], []
+        self._extend_log(game.trajectory())
 
-    def _note(self, played: Trajectory) -> None:
-        """Describe the newest events and the positions after them, at first also the start."""
+    def _extend_log(self, played: Trajectory) -> None:
+        """Add the new events and the positions after them; on the first call also the start."""
         rows = np.arange(len(played.states)) >= min(len(self.scenes), 1)
         last = self.scenes[-1].last if self.scenes else None
-        names = shown_names(self.names)
+        names = display_names(self.names)
         self.scenes += scenes_of(played.board, played.states, played.events, rows, names, last=last)
-        newest = self.scenes[len(self.happened) :]
-        self.happened += happened_between(newest, played.labels())
+        self.log += log_entries(self.scenes[len(self.log) :], played.labels())
 
     @property
-    def waits_for(self) -> Waits:
-        """Who is to go on: a person, an agent, whoever tells what chance brought, or nobody."""
+    def waits_for(self) -> WaitsFor:
+        """Who acts next; "chance" only if people enter rolls and draws."""
         if self.game.is_over or self.resigned is not None:
             return "nobody"
         if self.game.player is None:
@@ -210,17 +211,17 @@ class Session:
 
     @property
     def can_undo(self) -> bool:
-        """Whether a person has done anything that can be taken back."""
-        return bool(self._past)
+        """Whether there is an input of a person to undo."""
+        return bool(self._undo_points)
 
     @property
     def decisions(self) -> int:
-        """How many decisions were made, whoever made them."""
-        return sum(each.event in IDS for each in self.happened)
+        """The number of decisions made in this game, by people and agents."""
+        return sum(entry.event in IDS for entry in self.log)
 
     @property
     def is_forced(self) -> bool:
-        """Whether who decides has no choice."""
+        """Whether the player to move has only one legal action."""
         legal = self.game.legal_mask
         return legal > 0 and legal & (legal - 1) == 0
 
@@ -228,166 +229,167 @@ class Session:
         """Play a person's decision or, with explicit chance, an outcome, by label.
 
         Raises:
-            IllegalMove: if it is not on offer, or an agent is to decide; nothing has changed then.
+            IllegalMove: if it is illegal or it is an agent's turn; the session is unchanged then.
         """
         if self.waits_for == "agent":
-            raise IllegalMove(f"expected nothing: {self.names[self.game.player or 0]} is to decide")
+            raise IllegalMove(f"cannot play: it is {self.names[self.game.player or 0]}'s turn")
         chosen = self.waits_for == "chance" or not self.is_forced
-        before = self._moment()
-        self.play_for_agent(move)
+        before = self._undo_point()
+        self.apply(move)
         if chosen:
-            self._past.append(before)
+            self._undo_points.append(before)
 
-    def _moment(self, left: Record | None = None) -> _Moment:
+    def _undo_point(self, abandoned: Record | None = None) -> _UndoPoint:
         game = self.game.copy("same")
-        return _Moment(game, [*self.scenes], [*self.happened], self.resigned, left)
+        return _UndoPoint(game, [*self.scenes], [*self.log], self.resigned, abandoned)
 
-    def reply(self) -> str:
-        """Let the agent whose decision it is decide; return the label of its action.
+    def play_agent_move(self) -> str:
+        """Let the agent to move decide and play; return the label of its action.
 
         Raises:
-            IllegalMove: if no agent is to decide.
+            IllegalMove: if no agent is to move.
         """
-        label = self.deciding()()
-        self.play_for_agent(label)
+        label = self.agent_task()()
+        self.apply(label)
         return label
 
-    def deciding(self) -> Callable[[], str]:
-        """Return what lets the agent whose decision it is decide, without a look at the session.
+    def agent_task(self) -> Callable[[], str]:
+        """Return a function that returns the label of the agent's decision, without playing it.
 
-        Another thread may call it: it returns the label of the action, which is not played yet.
+        The function does not read the session, so another thread may call it.
 
         Raises:
-            IllegalMove: if no agent is to decide.
+            IllegalMove: if no agent is to move.
         """
         agent = None if self.game.player is None else self._agents[self.game.player]
         if agent is None:
-            raise IllegalMove("expected a decision: no agent is to decide")
-        asked = self.game.boards, self.game.state, *self._asked()
-        return lambda: LABELS[int(agent.act(*asked)[0])]
+            raise IllegalMove("cannot play for an agent: no agent is to move")
+        position = self.game.boards, self.game.state, *self._legal_and_keys()
+        return lambda: LABELS[int(agent.act(*position)[0])]
 
-    def play_for_agent(self, label: str) -> None:
-        """Play what the agent whose decision it is has decided."""
+    def apply(self, label: str) -> None:
+        """Play an action or a chance outcome without an undo point, as for an agent's decision."""
         before = self.game.copy("same")
         self.game.play(label)
-        self._note(self.game.trajectory(before))
+        self._extend_log(self.game.trajectory(before))
 
     def resign(self) -> None:
-        """Let the person whose decision it is give the game up: the other player has won it.
+        """Resign for the person to move; the other player wins.
 
         Raises:
-            IllegalMove: if no person is to decide.
+            IllegalMove: if no person is to move.
         """
         if self.waits_for != "human":
-            raise IllegalMove("expected a decision of a person: who resigns is to decide")
-        self._past.append(self._moment())
+            raise IllegalMove("cannot resign: no human player is to move")
+        self._undo_points.append(self._undo_point())
         self.resigned = self.game.player
 
-    def put(self, position: Mapping[str, Any]) -> None:
-        """Go on from another position, for the table differs; `undo` leads back to this game.
+    def set_position(self, position: Mapping[str, Any]) -> None:
+        """Continue from another position; `undo` returns to the current game.
 
         Args:
-            position: as `Game.to_dict` gives it, on the board of the game.
+            position: as `Game.to_dict` returns it, on the board of the game.
 
         Raises:
-            PositionError: if no game can reach it; nothing has changed then.
+            PositionError: if no game can reach it; the session is unchanged then.
         """
         game = self._game_from(position)
-        self._past.append(self._moment(self.record()))
-        self._begin(game)
+        self._undo_points.append(self._undo_point(self.record()))
+        self._set_game(game)
 
     def undo(self) -> bool:
-        """Take back what a person chose or told last and all since; tell whether there was any."""
-        if not self._past:
+        """Undo the last input of a person and all later events; return whether there was one."""
+        if not self._undo_points:
             return False
-        self.game, self.scenes, self.happened, self.resigned, _ = self._past.pop()
+        self.game, self.scenes, self.log, self.resigned, _ = self._undo_points.pop()
         return True
 
     def advise(self, agent: str | Agent, most: int = 3) -> Advice:
-        """Ask an agent what it would do for who decides now.
+        """Return an agent's advice for the player to move.
 
         Args:
-            agent: or its spec.
-            most: moves that it names.
+            agent: an agent or its spec.
+            most: the maximum number of suggestions.
 
         Raises:
-            IllegalMove: if nobody is to decide.
+            IllegalMove: if no player is to move.
         """
-        return self.advising(agent, most)()
+        return self.advice_task(agent, most)()
 
-    def advising(self, agent: str | Agent, most: int = 3) -> Callable[[], Advice]:
-        """Return what advises, as `advise`, without a look at the session: for another thread.
+    def advice_task(self, agent: str | Agent, most: int = 3) -> Callable[[], Advice]:
+        """Return a function that computes `advise`; another thread may call it.
 
         Raises:
-            IllegalMove: if nobody is to decide.
+            IllegalMove: if no player is to move.
         """
         game, player, legal = self.game, self.game.player, self.game.legal_actions()
         if player is None:
-            raise IllegalMove("nobody is to decide: advice is for decisions")
-        state, asked = game.state, self._asked()
+            raise IllegalMove("cannot advise: no player is to move")
+        state, inputs = game.state, self._legal_and_keys()
 
-        def wins(values: Any) -> Any:
+        def win_probability(values: Any) -> Any:
             return (1 + (1 - 2 * player) * values) / 2
 
         def advice() -> Advice:
             judge = as_agent(agent)
-            shares, values = judge.judge(game.boards, state, *asked)
-            liked = sorted(legal, key=lambda action: -shares[0, action])[:most]
-            means: list[float | None] = [None] * len(liked)
+            preferences, values = judge.judge(game.boards, state, *inputs)
+            best = sorted(legal, key=lambda action: -preferences[0, action])[:most]
+            means: list[float | None] = [None] * len(best)
             errors = means
             if values is not None:
-                behind = wins(_behind(judge, game.board, state, liked, int(asked[1][0])))
-                means, errors = behind.mean(axis=1).tolist(), half_width(behind).tolist()
+                key = int(inputs[1][0])
+                samples = win_probability(_sampled_values(judge, game.board, state, best, key))
+                means, errors = samples.mean(axis=1).tolist(), half_width(samples).tolist()
             moves = [
-                Liked(LABELS[one], float(shares[0, one]), mean, error)
-                for one, mean, error in zip(liked, means, errors, strict=True)
+                MoveSuggestion(LABELS[action], float(preferences[0, action]), mean, error)
+                for action, mean, error in zip(best, means, errors, strict=True)
             ]
-            return Advice(moves, None if values is None else float(wins(values[0])))
+            return Advice(moves, None if values is None else float(win_probability(values[0])))
 
         return advice
 
-    # In words
+    # Text and records
 
-    def story(self) -> str:
-        """Return in words what is to happen next, or how the game has ended."""
+    def status_text(self) -> str:
+        """Return as text what happens next, or how the game ended."""
         scene = self.scenes[-1]
         if self.resigned is None:
-            return story_of(scene)
+            return status_text(scene)
         return f"{scene.names[self.resigned]} resigns: {scene.names[1 - self.resigned]} wins"
 
-    def meaning(self, label: str) -> str:
-        """Return in words what a legal action would do, before chance has its say."""
+    def describe_action(self, label: str) -> str:
+        """Return as text what a legal action does, before any chance outcome."""
         board, before = self.game.board, replace(self.scenes[-1], names=("", ""))
         (row,) = state_after(board, self.game.states, IDS[label])
         after = replace(before, position=state_to_dict(board.name, board.record[0], row))
-        return tell(before, label, after).strip()
+        return describe_event(before, label, after).strip()
 
     def record(self) -> Record:
-        """Return all that has happened, to save and to go on from."""
+        """Return the record of the game so far."""
         record = self.game.record(self.names)
         if self.resigned is None:
             return record
-        given_up = Forfeit(self.resigned, RESIGNED)
-        return replace(record, winner=1 - self.resigned, end=FORFEIT, forfeit=given_up)
+        forfeit = Forfeit(self.resigned, RESIGNED)
+        return replace(record, winner=1 - self.resigned, end=FORFEIT, forfeit=forfeit)
 
     def records(self) -> list[Record]:
-        """Return the records of earlier games, of those left for another position, and of this."""
-        left = (moment.left for moment in self._past if moment.left is not None)
-        return [*self.earlier, *left, self.record()]
+        """Return the records of earlier games, of games left by `set_position`, and of this one."""
+        abandoned = (p.abandoned for p in self._undo_points if p.abandoned is not None)
+        return [*self.earlier_records, *abandoned, self.record()]
 
-    def kept(self) -> Sequence[Record]:
-        """Return the records to keep when this game is left: its own if it has decisions."""
-        return self.records() if self.decisions else self.earlier
+    def records_to_keep(self) -> Sequence[Record]:
+        """Return the records to keep in a next game: this game's only if it has decisions."""
+        return self.records() if self.decisions else self.earlier_records
 
-    def _asked(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return what is legal, and bits of its own for this decision."""
+    def _legal_and_keys(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return legal bits and random keys for an agent, uint64 (1,) each."""
         seats, keys = np.array([self.game.player], np.int8), np.empty(1, np.uint64)
         agent_keys(np.array([self._seed]), seats, np.array([self.decisions]), keys)
         return np.array([self.game.legal_mask], np.uint64), keys
 
 
-def _behind(judge: Agent, board: Board, state: Any, actions: list[int], key: int) -> Any:
-    """Return what results player_0 can expect behind actions of a position, float64 (k, draws)."""
+def _sampled_values(judge: Agent, board: Board, state: Any, actions: list[int], key: int) -> Any:
+    """Return player_0's expected results after actions, float64 (k, chance samples)."""
     seeds = [arena_seed(key >> 2, draw) for draw in range(DRAWS)]
     states = copy_rows(state, np.zeros(len(actions), np.int64))
     shared = np.tile(np.array(seeds, np.int64), (len(actions), 1))

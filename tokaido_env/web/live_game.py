@@ -1,8 +1,8 @@
-"""A table at which a game is played: what all pages that look at it see, and what they may do.
+"""A game on the local page or in a notebook: snapshots, commands, queries, and agents that think.
 
-Agents think in one thread, which does not hold the table meanwhile: whoever looks is answered at
-once, and what was thought about a position that is gone is thrown away. Everything that happens
-raises `version`; who has seen one waits for the next.
+Agents think in a separate thread without holding the lock, so snapshots return at once. A result
+for a position that has changed meanwhile is dropped. Every change raises `version`; a client that
+has the current version waits for the next one.
 """
 
 from __future__ import annotations
@@ -22,52 +22,53 @@ from tokaido_env.core.constants import CHARACTERS
 from tokaido_env.record import Record, replay, save
 from tokaido_env.render import icons
 from tokaido_env.render.elements import glyph_at
-from tokaido_env.render.scene import Scene, story_of
+from tokaido_env.render.scene import Scene, status_text
 from tokaido_env.render.svg import panels_of
 from tokaido_env.study.review import Review, review
-from tokaido_env.web.board_form import board_form, corrected, described
+from tokaido_env.web.board_form import board_changes, board_form, corrected_board
 from tokaido_env.web.game_session import HUMAN, Advice, Session
-from tokaido_env.web.position_form import asked, completed, position_form
-from tokaido_env.web.review_section import review_of
+from tokaido_env.web.position_form import JsonDict, form_data, position_form, position_from_form
+from tokaido_env.web.review_section import review_json
 
-UNRATED = ("generalist",)  # agents that the ladder does not have
+UNRATED = ("generalist",)
+"""Agents that the ladder does not contain."""
 
-_PACE = 0.5  # seconds between two decisions of agents that play each other
-_VALUES_BY = "champion"  # who judges chance in a review
-_MOST_ODDS = 24  # outcomes of chance that are listed, the likeliest
-_SIGNS = {**icons.WARES, **icons.ICONS}
+_PACE = 0.5  # seconds between decisions when two agents play each other
+_CHANCE_JUDGE = "champion"  # judges chance in a review
+_MAX_OUTCOMES = 24  # listed chance outcomes, the likeliest first
+_ICONS = {**icons.WARES, **icons.ICONS}
 
-Told = dict[str, Any]  # JSON types
-Work = Literal["", "advise", "review"]
+Arguments = Mapping[str, Any]
+Task = Literal["", "advise", "review"]
 
 
-class Level(NamedTuple):
-    """An agent to play against, with its Elo on the ladder of the default board, if it has one."""
+class Opponent(NamedTuple):
+    """An agent to play against, with its Elo on the default board's ladder, if it has one."""
 
     spec: str
     elo: int | None
 
 
-def levels() -> list[Level]:
-    """Return the agents to play against, the weakest first, those without a rating last."""
+def opponents() -> list[Opponent]:
+    """Return the agents to play against: rated ones, weakest first, then those without a rating."""
     pool = BoardPool.load()
     ratings = Ladder.load(ladder_for(pool), pool).agents  # the best first
-    rated = [Level(rating.agent, round(rating.elo)) for rating in reversed(ratings)]
-    return [*rated, *(Level(spec, None) for spec in UNRATED)]
+    rated = [Opponent(rating.agent, round(rating.elo)) for rating in reversed(ratings)]
+    return [*rated, *(Opponent(spec, None) for spec in UNRATED)]
 
 
 class LiveGame:
-    """A game, and who looks at it.
+    """A session that several clients watch and control.
 
     Args:
-        session: to play. Its players, and `levels`, are who can be asked for later.
-        file: of its record, written whenever something has happened; None: none.
-        advisor: spec of the agent that advises, and judges decisions in a review.
-        pace: seconds between two decisions of agents that play each other.
+        session: the game. Clients may choose among its players, `opponents()` and `HUMAN` later.
+        file: for the records, written after every change; None writes none.
+        advisor: an agent or its spec; it advises, and judges decisions in a review.
+        pace: seconds between decisions when two agents play each other.
 
     Attributes:
-        version: of what there is to see.
-        closed: whether the table was taken away.
+        version: of the snapshot.
+        closed: whether `close` was called.
     """
 
     def __init__(
@@ -78,143 +79,151 @@ class LiveGame:
         pace: float = _PACE,
     ) -> None:
         self.session, self._file, self._pace = session, file, pace
-        self._boards = {session.game.board.name: session.game.board}  # that are told of, by name
+        self._boards = {session.game.board.name: session.game.board}  # not built in, by name
         self._advisor = advisor if isinstance(advisor, str) else advisor.spec
-        self._agents: dict[str, Agent] = {}  # that advise and review, by spec
+        self._agents: dict[str, Agent] = {}  # advisors and judges, by spec
         if not isinstance(advisor, str):
             self._agents[self._advisor] = advisor
         self.version = 1
-        self._levels = levels()
-        self._allowed = {HUMAN, *session.names, *(level.spec for level in self._levels)}
-        self._asked: Work = ""
+        self._opponents = opponents()
+        self._allowed = {HUMAN, *session.names, *(one.spec for one in self._opponents)}
+        self._requested: Task = ""
         self._advice: Advice | None = None
         self._review: Review | None = None
-        self._known: set[str] = set()  # agents that have thought, and are compiled
+        self._compiled: set[str] = set()  # agents that have decided once
         self.closed = False
-        self._runs, self._skips = True, True
-        self._failed = self._unsaved = ""
-        self._scene: Scene | None = None  # the newest that there was to see
+        self._agents_running, self._plays_forced = True, True
+        self._agent_error = self._save_error = ""
+        self._scene: Scene | None = None  # of the last snapshot
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._think, daemon=True)
-        self._do: dict[str, Callable[[Mapping[str, Any]], None]] = {
-            **{"play": self._play, "undo": self._undo, "resign": self._resign},
-            **{"new": self._new, "load": self._load, "put": self._put, "board": self._correct},
-            **{"advise": self._advise, "review": self._ask_review},
-            **{"run": self._run, "skip": self._skip},
+        self._thread = threading.Thread(target=self._run_tasks, daemon=True)
+        self._commands: dict[str, Callable[[Arguments], None]] = {
+            "play": self._play,
+            "undo": self._undo,
+            "resign": lambda arguments: self.session.resign(),
+            "new_game": self._new_game,
+            "load_record": self._load_record,
+            "set_position": self._set_position,
+            "set_board": self._set_board,
+            "advise": self._request_advice,
+            "review": self._request_review,
+            "run_agents": self._run_agents,
+            "play_forced": self._play_forced,
         }
-        self._ask: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-            **{"record": self._record, "at": self._at, "position": self._position},
-            **{"board": self._board, "check": self._check},
+        self._queries: dict[str, Callable[[Arguments], Any]] = {
+            "record": lambda arguments: self.session.record().to_json() + "\n",
+            "picture": self._past_picture,
+            "position_form": self._position_form,
+            "board_form": lambda arguments: board_form(self.session.game.board),
+            "check_board": self._check_board,
         }
         with self._changed:
-            self._happened()
+            self._publish()
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, once it has thought its thought."""
+        """End the thread, after its current task."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()
         self._thread.join()
 
-    def look(self, seen: int = 0, seconds: float = 0.0) -> Told:
-        """Return what there is to see, as JSON types: newer than what was seen, or after a time."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.version != seen or self.closed, seconds)
-            return self._told
-
-    def do(self, name: str, arguments: Mapping[str, Any]) -> Told:
-        """Do something at the table; return what there is to see then.
+    def snapshot(self, known_version: int = 0, timeout: float = 0.0) -> JsonDict:
+        """Return the state of the page as JSON types.
 
         Args:
-            name: "play" (`move`, and `events`, how many were seen), "undo", "resign", "new"
-                (`seats`, `board`, `seed`, `chance`), "load" (`record`), "put" (`position`, as the
-                form gives it), "board" (`data` and `compared`, as for `corrected`), "advise",
-                "review", "run" (`on`: agents decide), "skip" (`on`: decisions without a choice
-                are made).
-            arguments: JSON types, from anywhere.
-
-        Raises:
-            ValueError: if it cannot be done; nothing has changed then.
+            known_version: the client's version; the call waits for another one.
+            timeout: the longest wait, in seconds.
         """
-        check_choice("name", name, tuple(self._do))
         with self._changed:
-            self._do[name](arguments)
-            self._happened()
-            return self._told
+            self._changed.wait_for(lambda: self.version != known_version or self.closed, timeout)
+            return self._snapshot
 
-    def ask(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Return something of the table, as JSON types; nothing changes.
+    def command(self, name: str, arguments: Arguments) -> JsonDict:
+        """Change the game; return the new snapshot.
 
         Args:
-            name: "record" (of the game, a line of a file), "at" (`event`: how it looked before
-                it), "position" and "board" (the form of it, and what stands there), "check" (`data`
-                and `compared`: what a corrected board comes to).
-            arguments: JSON types, from anywhere.
+            name: "play" (`move`, a label; `log_length`, the client's), "undo", "resign",
+                "new_game" (`seats`, `board`, `seed`, `chance`), "load_record" (`record`, a line),
+                "set_position" (`position`, the form's data), "set_board" (`data` and `compared`, as
+                for `corrected_board`), "advise", "review", "run_agents" (`on`), "play_forced"
+                (`on`: play forced moves automatically).
+            arguments: JSON types; not trusted.
 
         Raises:
-            ValueError: if there is no such thing.
+            ValueError: if the command is not possible; the game is unchanged then.
         """
-        check_choice("name", name, tuple(self._ask))
+        check_choice("name", name, tuple(self._commands))
         with self._changed:
-            return self._ask[name](arguments)
+            self._commands[name](arguments)
+            self._publish()
+            return self._snapshot
 
-    # What may be asked
+    def query(self, name: str, arguments: Arguments) -> Any:
+        """Return information about the game as JSON types, without changing it.
 
-    def _record(self, arguments: Mapping[str, Any]) -> str:
-        return self.session.record().to_json() + "\n"
+        Args:
+            name: "record" (a line of a record file), "picture" (`event`: the position before that
+                event), "position_form" and "board_form" (fields and data), "check_board" (`data`
+                and `compared`: the corrected board and its changes).
+            arguments: JSON types; not trusted.
 
-    def _at(self, arguments: Mapping[str, Any]) -> Told:
-        event, last = arguments.get("event"), len(self.session.happened)
+        Raises:
+            ValueError: if the arguments are invalid.
+        """
+        check_choice("name", name, tuple(self._queries))
+        with self._changed:
+            return self._queries[name](arguments)
+
+    # Queries
+
+    def _past_picture(self, arguments: Arguments) -> JsonDict:
+        event, last = arguments.get("event"), len(self.session.log)
         if type(event) is not int or not 0 <= event <= last:
             raise ValueError(f"event: expected a number from 0 to {last}, got {repr_short(event)}")
         scene = self.session.scenes[event]
-        return _picture(scene, story_of(scene))
+        return _picture(scene, status_text(scene))
 
-    def _position(self, arguments: Mapping[str, Any]) -> Told:
+    def _position_form(self, arguments: Arguments) -> JsonDict:
         game = self.session.game
-        names = self.session.scenes[-1].names
-        return {"form": position_form(game.board, names), "data": asked(game.to_dict())}
+        form = position_form(game.board, self.session.scenes[-1].names)
+        return {"form": form, "data": form_data(game.to_dict())}
 
-    def _board(self, arguments: Mapping[str, Any]) -> Told:
-        return board_form(self.session.game.board)
+    def _check_board(self, arguments: Arguments) -> JsonDict:
+        board = self._corrected_board(arguments)
+        return board_form(board) | board_changes(self.session.game.board, board)
 
-    def _check(self, arguments: Mapping[str, Any]) -> Told:
-        first = self.session.game.board
-        board = corrected(first, arguments.get("data"), arguments.get("compared"))
-        return board_form(board) | described(first, board)
+    # Commands
 
-    # What may be done
-
-    def _play(self, arguments: Mapping[str, Any]) -> None:
+    def _play(self, arguments: Arguments) -> None:
         move = arguments.get("move")
         if not isinstance(move, str):
             raise ValueError(f"move: expected a label, got {repr_short(move)}")
-        events = len(self.session.happened)
-        if arguments.get("events", events) != events:
-            raise ValueError("the game has gone on since: look again")
+        length = len(self.session.log)
+        if arguments.get("log_length", length) != length:
+            raise ValueError("move: the game has changed in the meantime; choose again")
         self.session.play(move)
 
-    def _undo(self, arguments: Mapping[str, Any]) -> None:
+    def _undo(self, arguments: Arguments) -> None:
         if not self.session.undo():
-            raise ValueError("there is nothing to take back")
+            raise ValueError("undo: there is no decision to undo")
 
-    def _resign(self, arguments: Mapping[str, Any]) -> None:
-        self.session.resign()
+    def _set_position(self, arguments: Arguments) -> None:
+        self.session.set_position(position_from_form(arguments.get("position")))
 
-    def _put(self, arguments: Mapping[str, Any]) -> None:
-        self.session.put(completed(arguments.get("position")))
+    def _corrected_board(self, arguments: Arguments) -> Board:
+        board = self.session.game.board
+        return corrected_board(board, arguments.get("data"), arguments.get("compared"))
 
-    def _correct(self, arguments: Mapping[str, Any]) -> None:
-        first = self.session.game.board
-        board = corrected(first, arguments.get("data"), arguments.get("compared"))
+    def _set_board(self, arguments: Arguments) -> None:
+        board = self._corrected_board(arguments)
         self._boards[board.name] = board
         self.session.restart(board)
-        self._forget()
+        self._clear_results()
 
-    def _new(self, arguments: Mapping[str, Any]) -> None:
+    def _new_game(self, arguments: Arguments) -> None:
         seats = arguments.get("seats", self.session.names)
-        board, seed = arguments.get("board"), arguments.get("seed")
+        name, seed = arguments.get("board"), arguments.get("seed")
         if not isinstance(seats, Sequence) or isinstance(seats, str) or len(seats) != 2:
             raise ValueError(f"seats: expected two, got {repr_short(seats)}")
         for seat in seats:
@@ -224,64 +233,63 @@ class LiveGame:
                     "tokaido play with --opponent to use another agent"
                 )
         chance: Chance = "explicit" if arguments.get("chance") == "explicit" else "sampled"
-        where = self.session.game.board if board is None else self._board_named(board)
-        self._sit(Session(tuple(seats), where, seed, chance))
+        board = self.session.game.board if name is None else self._board_named(name)
+        self._replace_session(Session(tuple(seats), board, seed, chance))
 
-    def _load(self, arguments: Mapping[str, Any]) -> None:
+    def _load_record(self, arguments: Arguments) -> None:
         line = arguments.get("record")
         if not isinstance(line, str):
             raise ValueError(f"record: expected a line of a record file, got {repr_short(line)}")
         record = Record.from_json(line)
         seats = [name if name in self._allowed else HUMAN for name in record.players]
-        self._sit(Session.resumed(record, seats, self._boards.get(record.board)))
+        self._replace_session(Session.from_record(record, seats, self._boards.get(record.board)))
 
-    def _sit(self, session: Session) -> None:
-        """Play another game from now on."""
-        session.earlier = self.session.kept()
+    def _replace_session(self, session: Session) -> None:
+        session.earlier_records = self.session.records_to_keep()
         self.session = session
-        self._forget()
+        self._clear_results()
 
-    def _advise(self, arguments: Mapping[str, Any]) -> None:
+    def _request_advice(self, arguments: Arguments) -> None:
         if self.session.game.player is None:
-            raise ValueError("nobody is to decide: advice is for decisions")
-        self._asked = "advise"
+            raise ValueError("advise: no player is to move")
+        self._requested = "advise"
 
-    def _ask_review(self, arguments: Mapping[str, Any]) -> None:
+    def _request_review(self, arguments: Arguments) -> None:
         if not self.session.decisions:
-            raise ValueError("nobody has decided anything yet: a review is of decisions")
+            raise ValueError("review: the game has no decisions yet")
         if HUMAN not in self.session.names and self.session.waits_for == "agent":
-            self._runs = False  # it would have to wait until their game is over
-        self._asked = "review"
+            self._agents_running = False  # or the review would wait until their game is over
+        self._requested = "review"
 
-    def _run(self, arguments: Mapping[str, Any]) -> None:
-        self._runs = bool(arguments.get("on"))
+    def _run_agents(self, arguments: Arguments) -> None:
+        self._agents_running = bool(arguments.get("on"))
 
-    def _skip(self, arguments: Mapping[str, Any]) -> None:
-        self._skips = bool(arguments.get("on"))
+    def _play_forced(self, arguments: Arguments) -> None:
+        self._plays_forced = bool(arguments.get("on"))
 
     def _board_named(self, name: Any) -> BoardPool | Board:
-        """Return a board that is no file, or the one that the user began with."""
+        """Return a board that needs no file, or one that this game has used."""
         if isinstance(name, str) and name in self._boards:
             return self._boards[name]
         known = name in built_in_boards() or (isinstance(name, str) and is_family(name))
         if not known:
             raise ValueError(
-                f"board: expected {', '.join(built_in_boards())} or one of the family, "
-                f"got {repr_short(name)}: name a file with --board when you begin"
+                f"board: expected {', '.join(built_in_boards())} or family:NUMBER, got "
+                f"{repr_short(name)}: start tokaido play with --board to use a board file"
             )
         return BoardPool.load(name)
 
-    # What happens then
+    # Changes
 
-    def _happened(self) -> None:
-        """Note that something has changed: whoever waits is told, and the record is written."""
+    def _publish(self) -> None:
+        """Play forced moves, save the records and wake the clients with a new snapshot."""
         session = self.session
-        while self._skips and session.waits_for == "human" and session.is_forced:
+        while self._plays_forced and session.waits_for == "human" and session.is_forced:
             session.play(session.game.legal_labels()[0])
-        self._note_position()
+        self._drop_outdated_results()
         self.version += 1
         self._save()
-        self._told = self._described()
+        self._snapshot = self._new_snapshot()
         self._changed.notify_all()
 
     def _save(self) -> None:
@@ -289,156 +297,167 @@ class LiveGame:
             return
         try:
             save(self.session.records(), self._file)
-            self._unsaved = ""
-        except OSError as error:  # the game goes on, and whoever looks is told
-            self._unsaved = f"not saved: {str_short(str(error), 200)}"
+            self._save_error = ""
+        except OSError as error:  # the game continues, and the page shows the error
+            self._save_error = f"not saved: {str_short(str(error), 200)}"
 
-    def _note_position(self) -> None:
-        """Forget what was thought about another position, but not that a review was asked for."""
+    def _drop_outdated_results(self) -> None:
+        """Drop results for another position, but keep a request for a review."""
         scene = self.session.scenes[-1]
         if scene is not self._scene:
-            reviews = self._asked == "review" and self.session.decisions > 0
-            self._forget()
-            self._asked = "review" if reviews else ""
+            reviews = self._requested == "review" and self.session.decisions > 0
+            self._clear_results()
+            self._requested = "review" if reviews else ""
         self._scene = scene
 
-    def _forget(self) -> None:
-        """Forget what was thought, and is to be, about a position that is gone."""
-        self._advice, self._review, self._asked = None, None, ""
+    def _clear_results(self) -> None:
+        self._advice, self._review, self._requested = None, None, ""
 
-    def _think(self) -> None:
-        """Let agents decide, advise and review, until the table is closed."""
+    # Agents
+
+    def _run_tasks(self) -> None:
+        """Run decisions, advice and reviews until the game is closed."""
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self.closed or self._has_work())
+                self._changed.wait_for(lambda: self.closed or self._has_task())
                 if self.closed:
                     return
-                if self._plays_itself():
+                if not self._requested and self._pace > 0 and HUMAN not in self.session.names:
                     self._changed.wait(self._pace)
-                if not self._has_work():
+                if not self._has_task():
                     continue
-                version, who, (note, think) = self.version, self._thinker(), self._work()
+                version, agent, (accept, compute) = self.version, self._task_agent(), self._work()
             try:
-                thought, failed = think(), ""
-            except Exception as error:  # an agent's: whoever looks is told
-                thought, failed = None, f"{type(error).__name__}: {str_short(str(error), 200)}"
+                result, error = compute(), ""
+            except Exception as raised:  # by an agent: the page shows it
+                result, error = None, f"{type(raised).__name__}: {str_short(str(raised), 200)}"
             with self._changed:
                 if self.version == version:
-                    self._known.add(who)
-                    self._failed = failed
-                    if failed:
-                        self._runs, self._asked = False, ""
+                    self._compiled.add(agent)
+                    self._agent_error = error
+                    if error:
+                        self._agents_running, self._requested = False, ""
                     else:
-                        note(thought)
-                    self._happened()
+                        accept(result)
+                    self._publish()
 
-    def _has_work(self) -> bool:
-        return bool(self._asked) or (self._runs and self.session.waits_for == "agent")
+    def _agent_decides(self) -> bool:
+        return self._agents_running and self.session.waits_for == "agent"
 
-    def _plays_itself(self) -> bool:
-        return not self._asked and self._pace > 0 and HUMAN not in self.session.names
+    def _has_task(self) -> bool:
+        return bool(self._requested) or self._agent_decides()
 
-    def _does(self) -> Work:
-        """Return what is thought about next, "" for a decision: a review waits for agents."""
-        decides = self._runs and self.session.waits_for == "agent"
-        return "" if self._asked == "review" and decides else self._asked
+    def _task(self) -> Task:
+        """Return the next task, "" for a decision; a review waits for an agent's decision."""
+        return "" if self._requested == "review" and self._agent_decides() else self._requested
 
-    def _thinker(self) -> str:
-        """Return who thinks next."""
+    def _task_agent(self) -> str:
+        """Return the spec of the agent that does the next task."""
         player = self.session.game.player
-        return self._advisor if self._does() or player is None else self.session.names[player]
+        return self._advisor if self._task() or player is None else self.session.names[player]
 
     def _work(self) -> tuple[Callable[[Any], None], Callable[[], Any]]:
-        """Return what notes the next thought, and what thinks it."""
-        does = self._does()
-        if does == "advise":
-            return self._note_advice, self.session.advising(self._agent(self._advisor))
-        if does == "review":
+        """Return two functions: one accepts the result of the next task, one computes it."""
+        task = self._task()
+        if task == "advise":
+            return self._set_advice, self.session.advice_task(self._agent(self._advisor))
+        if task == "review":
             played = replay(self.session.record(), self.session.game.board)
-            judge, values_by = self._agent(self._advisor), self._agent(_VALUES_BY)
-            return self._note_review, lambda: review(played, judge, values_by)
-        return self.session.play_for_agent, self.session.deciding()
+            judge, chance_judge = self._agent(self._advisor), self._agent(_CHANCE_JUDGE)
+            return self._set_review, lambda: review(played, judge, chance_judge)
+        return self.session.apply, self.session.agent_task()
 
     def _agent(self, spec: str) -> Agent:
         if spec not in self._agents:
             self._agents[spec] = as_agent(spec)
         return self._agents[spec]
 
-    def _note_advice(self, advice: Advice) -> None:
-        self._advice, self._asked = advice, ""
+    def _set_advice(self, advice: Advice) -> None:
+        self._advice, self._requested = advice, ""
 
-    def _note_review(self, found: Review) -> None:
-        self._review, self._asked = found, ""
+    def _set_review(self, found: Review) -> None:
+        self._review, self._requested = found, ""
 
-    # What there is to see
+    # The snapshot
 
-    def _described(self) -> Told:
+    def _new_snapshot(self) -> JsonDict:
         session, game, scene = self.session, self.session.game, self.session.scenes[-1]
-        sentences = [one.sentence for one in session.happened]
-        thinks = self._has_work()
-        return _picture(scene, session.story()) | {
-            **{"version": self.version, "waits_for": session.waits_for, "player": game.player},
-            **{"names": list(scene.names), "seats": list(session.names), "seed": game.seed},
-            **{"board": game.board.name, "chance": game.chance, "rolls": game.phase.name == "ROLL"},
-            **{"choices": _choices(session), "odds": _odds(scene)},
-            "log": [[one.round, one.seat, one.sentence] for one in session.happened],
+        sentences = [entry.sentence for entry in session.log]
+        thinking = self._has_task()
+        agent = self._task_agent() if thinking else ""
+        found = self._review
+        return _picture(scene, session.status_text()) | {
+            "version": self.version,
+            "waits_for": session.waits_for,
+            "player": game.player,
+            "names": list(scene.names),
+            "seats": list(session.names),
+            "seed": game.seed,
+            "board": game.board.name,
+            "chance": game.chance,
+            "enters_roll": session.waits_for == "chance" and game.phase.name == "ROLL",
+            "choices": _choices(session),
+            "probabilities": _probabilities(scene),
+            "log": [[entry.round, entry.seat, entry.sentence] for entry in session.log],
             "points": [dict(points) for points in game.scores()],
-            "advice": None if self._advice is None else _advice_of(self._advice),
-            "review": None
-            if self._review is None
-            else review_of(self._review, scene.names, sentences),
-            **{"advisor": self._advisor, "asked": self._asked},
-            **{"thinks": thinks, "does": self._does()},
-            "thinker": self._thinker() if thinks else "",
-            "compiles": thinks and self._thinker() not in self._known,
-            **{"runs": self._runs, "skips": self._skips, "failed": self._failed or self._unsaved},
-            **{"can_undo": session.can_undo, "can_review": session.decisions > 0},
-            "levels": [list(level) for level in self._levels],
+            "advice": None if self._advice is None else _advice_json(self._advice),
+            "review": None if found is None else review_json(found, scene.names, sentences),
+            "advisor": self._advisor,
+            "requested": self._requested,
+            "thinking": thinking,
+            "task": self._task(),
+            "task_agent": agent,
+            "compiling": thinking and agent not in self._compiled,
+            "agents_running": self._agents_running,
+            "plays_forced": self._plays_forced,
+            "error": self._agent_error or self._save_error,
+            "can_undo": session.can_undo,
+            "can_review": session.decisions > 0,
+            "opponents": [list(one) for one in self._opponents],
         }
 
 
-def _picture(scene: Scene, story: str) -> Told:
-    """Return how a position looks: the markup of each panel, and what happens there."""
+def _picture(scene: Scene, status: str) -> JsonDict:
     panels = {name: "".join(parts.values()) for name, parts in panels_of(scene).items()}
-    return {"panels": panels, "story": story}
+    return {"panels": panels, "status": status}
 
 
-def _choices(session: Session) -> list[Told]:
-    """Return what a person may choose, or what chance may bring a person tells of."""
+def _choices(session: Session) -> list[JsonDict]:
+    """Return a person's legal actions, or the chance outcomes that a person may enter."""
     game = session.game
     if session.waits_for == "human":
         labels = game.legal_labels()
-        return [{"label": label, "words": session.meaning(label)} for label in labels]
+        return [{"label": label, "text": session.describe_action(label)} for label in labels]
     if session.waits_for != "chance":
         return []
-    likely = sorted(game.outcomes(), key=lambda one: -one[1])[:_MOST_ODDS]
-    return [{"label": one, "words": f"{odds:.1%}", "sign": _sign(one)} for one, odds in likely]
+    likeliest = sorted(game.outcomes(), key=lambda outcome: -outcome[1])[:_MAX_OUTCOMES]
+    return [
+        {"label": label, "text": f"{100 * probability:.1f} %", "icon": _icon(label)}
+        for label, probability in likeliest
+    ]
 
 
-def _sign(label: str) -> str:
-    """Return the sign of the ware or the icon that an outcome brings, as markup; "": none."""
-    thing = label.partition(":")[2].rpartition("=")[2].partition("/")[0]
-    return glyph_at(_SIGNS[thing], 24) if thing in _SIGNS else ""
+def _icon(label: str) -> str:
+    """Return the icon of the ware or painting of an outcome as markup, or ""."""
+    kind = label.partition(":")[2].rpartition("=")[2].partition("/")[0]
+    return glyph_at(_ICONS[kind], 24) if kind in _ICONS else ""
 
 
-def _odds(scene: Scene) -> list[Told]:
-    """Return the odds of each die, of the next ware and of each player's next painting."""
+def _probabilities(scene: Scene) -> list[JsonDict]:
+    """Return the outcome probabilities of each die, the bag and each player's next painting."""
     counts = {
         f"{character}'s die": {str(face): faces.count(face) for face in sorted(set(faces))}
         for character, faces in zip(CHARACTERS, scene.board.faces, strict=True)
     }
-    counts["the next ware of the bag"] = scene.position["bag"]
+    counts["next ware from the bag"] = scene.position["bag"]
     for seat, player in enumerate(scene.position["players"]):
         counts[f"player_{seat}'s next painting"] = player["hidden"]
     return [
-        {
-            "title": title,
-            "shares": [[thing, n / sum(of.values())] for thing, n in of.items() if n],
-        }
+        {"title": title, "outcomes": [[key, n / sum(of.values())] for key, n in of.items() if n]}
         for title, of in counts.items()
     ]
 
 
-def _advice_of(advice: Advice) -> Told:
-    moves = [{**move._asdict(), "words": move.words()} for move in advice.moves]
-    return {"moves": moves, "wins": advice.wins}
+def _advice_json(advice: Advice) -> JsonDict:
+    moves = [{**move._asdict(), "text": move.describe()} for move in advice.moves]
+    return {"moves": moves, "win_probability": advice.win_probability}

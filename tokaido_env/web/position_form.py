@@ -1,15 +1,15 @@
-"""The position as a form: for a table that differs from what the page shows.
+"""Form to edit a position, for physical games that differ from the page.
 
-A form is groups of fields; `fields` says of each where its value stands in the data ("key", dotted,
-as errors name it) and what may stand there:
+A form is a list of groups of fields. A field has the "key" of its value in the data (dotted, as in
+error messages), a "label" and a "kind":
 
-    choice  one of "options", pairs of a value and a word for it
+    choice  one of "options", pairs of a value and its text
     number  a whole number from "min" to "max"
     flags   a list of any of "options"
-    list    a list in order, with "most" of "options" at most
+    list    an ordered list of at most "most" of "options"
 
-What follows from the rest (the bag, paintings given, whether the end is triggered) is worked out,
-not asked for. Whether a game could reach it all is for `Game.from_dict` to say.
+`position_from_form` computes the values that follow from others (the bag, paintings given, whether
+the end is triggered). `Game.from_dict` checks whether a game can reach the position.
 """
 
 from __future__ import annotations
@@ -38,16 +38,19 @@ from tokaido_env.core.state import ENDS, MAX_COINS, MAX_PENDING, Phase
 from tokaido_env.position import PositionError
 from tokaido_env.render.scene import SEATS
 
-Field = dict[str, Any]
-Group = dict[str, Any]
+JsonDict = dict[str, Any]
+"""JSON types, as clients get them."""
+
+Field = JsonDict
+Group = JsonDict
 
 
 def position_form(board: Board, names: Sequence[str]) -> list[Group]:
-    """Return the groups of fields of positions on a board, as JSON types.
+    """Return the groups of fields for positions on a board, as JSON types.
 
     Args:
         board: of the positions.
-        names: what to call the players.
+        names: of the players.
     """
     players = [
         {"title": name, "fields": _player_fields(board, f"players[{seat}]", seat)}
@@ -56,29 +59,29 @@ def position_form(board: Board, names: Sequence[str]) -> list[Group]:
     return [
         *players,
         {"title": "Boutiques and tokens", "fields": _token_fields(board)},
-        {"title": "Whose turn it is", "fields": _turn_fields(board)},
+        {"title": "Turn", "fields": _turn_fields(board)},
     ]
 
 
-def asked(position: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the form asks for of a position that `Game.to_dict` gives."""
+def form_data(position: Mapping[str, Any]) -> JsonDict:
+    """Return the data of the form for a position from `Game.to_dict`."""
     dice = position["dice"] or dict.fromkeys(CHARACTERS)
     return {**position, "dice": dice}
 
 
-def completed(data: Any) -> dict[str, Any]:
-    """Return the position that a form was filled in with, as `Game.from_dict` takes it.
+def position_from_form(data: Any) -> JsonDict:
+    """Return the position of a filled-in form, as `Game.from_dict` takes it.
 
     Raises:
-        PositionError: if what other values follow from is not there.
+        PositionError: if a value is missing from which others follow.
     """
     try:
-        return _completed(data)
+        return _with_computed_values(data)
     except (TypeError, KeyError, AttributeError, IndexError):
-        raise PositionError("the position: expected what the form asks for") from None
+        raise PositionError("position: expected the fields of the form") from None
 
 
-def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
+def _with_computed_values(data: Mapping[str, Any]) -> JsonDict:
     players = [dict(player) for player in data["players"]]
     for player in players:
         player["gifted"] = PAINTINGS - len(player["easel"]) - sum(player["hidden"].values())
@@ -101,15 +104,15 @@ def choice(
     key: str,
     label: str,
     options: Sequence[Any],
-    words: Sequence[str] = (),
+    texts: Sequence[str] = (),
     *,
     kind: str = "choice",
-    **more: int,
+    **limits: int,
 ) -> Field:
-    """Return a field for one of some values or, by its kind, for flags or a list of them."""
-    shown = words or ["–" if option is None else str(option) for option in options]
-    pairs = [list(pair) for pair in zip(options, shown, strict=True)]
-    return {"key": key, "label": label, "kind": kind, "options": pairs, **more}
+    """Return a field for one option or, by its kind, for flags or a list of options."""
+    texts = texts or ["–" if option is None else str(option) for option in options]
+    pairs = [list(pair) for pair in zip(options, texts, strict=True)]
+    return {"key": key, "label": label, "kind": kind, "options": pairs, **limits}
 
 
 def number(key: str, label: str, low: int, high: int) -> Field:
@@ -138,9 +141,9 @@ def _player_fields(board: Board, key: str, seat: int) -> list[Field]:
 
 def place_fields(board: Board, key: str, spaces: Sequence[Any], prefix: str = "") -> list[Field]:
     """Return the fields for the places of a player's characters."""
-    words = [f"{name}, space {index}" for index, name in enumerate(board.stations)]
+    texts = [f"{name}, space {index}" for index, name in enumerate(board.stations)]
     return [
-        choice(f"{key}.pilgrim", f"{prefix}pilgrim", spaces, words),
+        choice(f"{key}.pilgrim", f"{prefix}pilgrim", spaces, texts),
         choice(f"{key}.merchant", f"{prefix}merchant", TOWNS),
         choice(f"{key}.artist", f"{prefix}artist", AREAS),
     ]
@@ -148,16 +151,16 @@ def place_fields(board: Board, key: str, spaces: Sequence[Any], prefix: str = ""
 
 def _token_fields(board: Board) -> list[Field]:
     kinds = [list(kind) for kind in board.kinds]
-    words = ["–", *(f"{ware}, {price}" for ware, price in board.kinds)]
-    boutiques = [choice(f"boutiques.{town}", town, [None, *kinds], words) for town in COASTAL_TOWNS]
+    texts = ["–", *(f"{ware}, {price}" for ware, price in board.kinds)]
+    boutiques = [choice(f"boutiques.{town}", town, [None, *kinds], texts) for town in COASTAL_TOWNS]
     waves = []
     for character, sides in zip(CHARACTERS, SIDES, strict=True):
         key, label = f"waves.{character}", f"{character}'s wave"
         waves += [
             choice(f"{key}.side", label, [None, *sides]),
-            _seat(f"{key}.owner", f"{label}: taken by"),
+            _seat(f"{key}.owner", f"owner of the {label}"),
         ]
-    return [*boutiques, *waves, _seat("hot_spring", "hot spring: taken by")]
+    return [*boutiques, *waves, _seat("hot_spring", "owner of the hot spring token")]
 
 
 def _turn_fields(board: Board) -> list[Field]:
@@ -168,14 +171,14 @@ def _turn_fields(board: Board) -> list[Field]:
     return [
         number("round", "round", 0, board.max_rounds),
         choice("phase", "phase", [phase.name for phase in Phase]),
-        _seat("player", "who decides"),
-        choice("lead", "leads the round", (0, 1), SEATS),
+        _seat("player", "player to move"),
+        choice("lead", "round leader", (0, 1), SEATS),
         *dice,
         choice("dice_left", "dice left", CHARACTERS, kind="flags"),
-        choice("die", "die in hand", [None, *CHARACTERS]),
-        choice("origin", "the artist came from", [None, *AREAS]),
-        number("pending", "draws that are due", 0, MAX_PENDING),
-        choice("end", "how it ended", ENDS),
+        choice("die", "selected die", [None, *CHARACTERS]),
+        choice("origin", "artist's previous area", [None, *AREAS]),
+        number("pending", "pending draws", 0, MAX_PENDING),
+        choice("end", "end reason", ENDS),
     ]
 
 

@@ -1,10 +1,10 @@
-"""Recorded games as one page of HTML to step through, which loads nothing.
+"""HTML page that steps through recorded games, in one file that loads nothing.
 
     Path("games.html").write_text(replay_page(load("games.jsonl")))
     scrubber(game)  # the same page inside a notebook
 
-Everything is drawn here. Of each part of the picture the page holds every markup once, and at which
-moves it changes; the script puts the newest in place and knows nothing of the game.
+Python draws all pictures. The page holds each distinct markup of each part once, with the moves at
+which the part changes; the script only puts markup in place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +30,12 @@ from tokaido_env.core.arguments import repr_short
 from tokaido_env.core.state import copy_rows
 from tokaido_env.game import Game
 from tokaido_env.record import Record, replay
-from tokaido_env.render.narration import happened_between, shown_names
-from tokaido_env.render.scene import Scene, scenes_of, story_of
+from tokaido_env.render.narration import display_names, log_entries
+from tokaido_env.render.scene import Scene, scenes_of, status_text
 from tokaido_env.render.style import style
 from tokaido_env.render.svg import PANELS, panels_of
 from tokaido_env.trajectory import Trajectory
+from tokaido_env.web.position_form import JsonDict
 from tokaido_env.web.review_section import remark_of, section_of
 from tokaido_env.web.static_files import static_text
 
@@ -42,15 +43,13 @@ if TYPE_CHECKING:
     from tokaido_env.study.review import Review
 
 MAX_GAMES = 100  # up to 0.9 MB each
-# Of the page inside a notebook: what it takes with the moves beside the board, whose height goes
-# with the width; with the moves below the board, as narrower than this many pixels, it scrolls.
+# Height of the frame in a notebook. Wide pages have the moves next to the board and fit: their
+# height follows from the width. Pages below `_NARROW` have the moves below the board and scroll.
 _FRAME_HEIGHT, _NARROW = "900px", "900px"
-_BESIDE = "66.8cqw - 50px, min(66.8cqw - 18px, 640px)"  # the second: a sentence takes two lines
-_FITTING = f"min({_FRAME_HEIGHT}, max({_BESIDE}, ({_NARROW} - 100cqw) * 999))"
+_WIDE = "66.8cqw - 50px, min(66.8cqw - 18px, 640px)"  # the second: a sentence takes two lines
+_FITTING = f"min({_FRAME_HEIGHT}, max({_WIDE}, ({_NARROW} - 100cqw) * 999))"
 
 _ROWS = ("pilgrim: faith", "merchant: commerce", "artist: culture", "total")
-
-Data = dict[str, Any]
 
 
 def replay_page(
@@ -61,56 +60,56 @@ def replay_page(
     packed: bool = False,
     reviews: Sequence[Review] | None = None,
 ) -> str:
-    """Return a page that shows recorded games move by move.
+    """Return an HTML page that shows recorded games move by move.
 
     Args:
-        records: the games, in the order of the page; verified as they are played through.
+        records: the games in the order of the page; the call verifies them.
         board: of the games, as for `record.load`.
-        agent: an agent or its spec; the page shows its move preferences and win estimates.
+        agent: an agent or its spec; the page shows its move probabilities and win estimates.
         packed: compress the games to a tenth; browsers since 2023 can read them.
         reviews: one review per game, to show what each decision lost; not together with `agent`.
 
     Raises:
-        RecordError: if a record is untrue: the message says where.
-        ValueError: if there is no game, or too many for one page, or not a review of each.
-        AgentError: if no agent can be made of the spec.
+        RecordError: if a record is untrue.
+        ValueError: for no game, more than `MAX_GAMES`, or reviews that do not fit the games.
+        AgentError: if the spec names no agent.
     """
     games = list(records)
-    check_number(len(games))
+    check_number_of_games(len(games))
     judge = None if agent is None else as_agent(agent)
     if reviews is not None and (judge is not None or len(reviews) != len(games)):
-        raise ValueError(f"reviews: expected one of each of {len(games)} games, and no agent")
-    found = [None] * len(games) if reviews is None else reviews
-    numbered = enumerate(zip(games, found, strict=True), start=1)
-    films = [_film(number, record, board, judge, one) for number, (record, one) in numbered]
+        raise ValueError(f"reviews: expected one for each of {len(games)} games, and no agent")
+    each = [None] * len(games) if reviews is None else reviews
+    numbered = enumerate(zip(games, each, strict=True), start=1)
+    data = [_game_data(number, record, board, judge, one) for number, (record, one) in numbered]
     script, sheet = static_text("page.js"), style("light") + style("dark") + static_text("page.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(static_text("page.html")).substitute(
-        title=escape(films[0]["title"]),
+        title=escape(data[0]["title"]),
         digest=digest,
         style=sheet,
         script=script,
         choices="".join(
-            f"<option>{number}. {escape(film['choice'])}</option>"
-            for number, film in enumerate(films, start=1)
+            f"<option>{number}. {escape(game['choice'])}</option>"
+            for number, game in enumerate(data, start=1)
         ),
         **{name: _panel(name) for name in PANELS},
-        games="\n".join(map(_packed if packed else _unpacked, films)),
+        games="\n".join(map(_packed if packed else _unpacked, data)),
     )
 
 
 @dataclass(frozen=True)
 class Scrubber:
-    """A page that a notebook shows in place, in a frame of its own.
+    """A replay page that notebooks show in a frame.
 
     Attributes:
-        page: the whole page, to save as a file.
+        page: the HTML of the page.
     """
 
     page: str
 
     def _repr_html_(self) -> str:
-        # The sandbox: nothing in the page reaches the notebook, and two pages never meet.
+        # The sandbox separates the page from the notebook and from other pages.
         return (
             f'<div style="container-type:inline-size"><iframe srcdoc="{escape(self.page)}" '
             f'sandbox="allow-scripts" title="replay" style="display:block;width:100%;'
@@ -124,16 +123,16 @@ def scrubber(
     *,
     agent: str | Agent | None = None,
 ) -> Scrubber:
-    """Return a game to step through in a notebook.
+    """Return a replay page of one game for a notebook.
 
     Args:
-        game: a game as far as it was played, or a record.
-        board: of a record, as for `record.load`; a game has its own.
+        game: a game, finished or not, or a record.
+        board: of a record, as for `record.load`; None for a game.
         agent: as for `replay_page`.
 
 
     Raises:
-        ValueError: if a game is given a board; the rest as for `replay_page`.
+        ValueError: if `game` is a `Game` and `board` is given; the rest as for `replay_page`.
     """
     if isinstance(game, Game):
         if board is not None:
@@ -148,38 +147,43 @@ def scrubber(
 # A game as data
 
 
-def check_number(games: int) -> None:
-    """Raise `ValueError` for more games than a page holds, or none."""
+def check_number_of_games(games: int) -> None:
+    """Raise `ValueError` for no game, or more games than a page holds."""
     if not 1 <= games <= MAX_GAMES:
-        raise ValueError(f"a page: expected 1 to {MAX_GAMES} games, got {games}")
+        raise ValueError(f"games: a page holds 1 to {MAX_GAMES} games, got {games}")
 
 
-def _film(
+def _game_data(
     number: int, record: Record, board: Boards | None, agent: Agent | None, review: Review | None
-) -> Data:
-    """Return all that the page shows of a game.
+) -> JsonDict:
+    """Return the data of a game for the page's script.
 
-    Keys: `title` and `choice`, its name; `names` of the players; `markup`, the strings, and
-    `panels`, by name a list of [part, changes], where changes are pairs of a move and the index of
-    the markup from then on; `moves`, from the second position on [round, seat or null, sentence] of
-    what led to it; `rounds`, pairs of a round and its first position; `rows` of the table of
-    points, and its `cells`, a list for each position; `graph` and `review`, markups.
+    Keys:
+        title, choice: names of the game, for the page and for the list of games.
+        names: of the players.
+        markup: the distinct markups of all parts.
+        panels: by panel a list of [part, changes]; changes are pairs of a move and the index of
+            the markup from that move on, in one flat list.
+        moves: [round, seat or null, sentence] of the event before each position but the first.
+        rounds: pairs of a round and its first position.
+        rows, cells: row names of the table of points, and its cells for each position.
+        graph, review: markup.
     """
-    played, names = replay(record, board), shown_names(record.players)
-    shares, values = (None, None) if agent is None else _judged(played, agent)
+    played, names = replay(record, board), display_names(record.players)
+    probabilities, values = (None, None) if agent is None else _judgements(played, agent)
     if review is not None:
         values = (2 * review.values - 1).tolist()
-    seen = played.board, played.states, played.events
-    scenes = list(scenes_of(*seen, names=names, shares=shares, values=values))
+    game = played.board, played.states, played.events
+    scenes = list(scenes_of(*game, names=names, probabilities=probabilities, values=values))
     judged = scenes[-1].value is not None
-    happened = happened_between(scenes, played.labels())
-    sentences = [one.sentence for one in happened]
+    log = log_entries(scenes, played.labels())
+    sentences = [entry.sentence for entry in log]
     if review is not None:
-        sentences = [told + remark_of(review, row) for row, told in enumerate(sentences)]
-    result = "unfinished" if record.end is None else story_of(scenes[-1])
+        sentences = [text + remark_of(review, row) for row, text in enumerate(sentences)]
+    result = "unfinished" if record.end is None else status_text(scenes[-1])
     if record.forfeit is not None:
         result = record.forfeit.describe(names)
-        sentences[-1:] = [f"{told} · {result}" for told in sentences[-1:]]
+        sentences[-1:] = [f"{text} · {result}" for text in sentences[-1:]]
     markup, panels = _deduplicated([panels_of(scene) for scene in scenes])
     return {
         "title": f"{names[0]} against {names[1]}",
@@ -188,7 +192,7 @@ def _film(
         "markup": markup,
         "panels": panels,
         "moves": [
-            [one.round, one.seat, told] for one, told in zip(happened, sentences, strict=True)
+            [entry.round, entry.seat, text] for entry, text in zip(log, sentences, strict=True)
         ],
         "rounds": _rounds(scenes),
         "rows": [*_ROWS, *["win estimate"] * judged],
@@ -198,45 +202,47 @@ def _film(
     }
 
 
-def _judged(played: Trajectory, agent: Agent) -> tuple[npt.NDArray[np.float32], list[float | None]]:
-    """Ask an agent about each decision of a game; what it said last stays at chance.
+def _judgements(
+    played: Trajectory, agent: Agent
+) -> tuple[npt.NDArray[np.float32], list[float | None]]:
+    """Return an agent's judgement of each position of a game.
 
     Returns:
-        How good it holds each action, float32 (rows, N_ACTIONS), and the results that player_0 can
-        expect, None where nothing was said yet.
+        The agent's action probabilities, float32 (rows, N_ACTIONS), 0 at chance; and player_0's
+        expected results as of the latest decision, None before the first one.
     """
-    shares = np.zeros((len(played.states), N_ACTIONS), np.float32)
-    values = np.full(len(shares), np.nan)
+    probabilities = np.zeros((len(played.states), N_ACTIONS), np.float32)
+    values = np.full(len(probabilities), np.nan)
     rows = np.flatnonzero(played.legal)
     for first in range(0, len(rows), agent.games_at_once):
         some = rows[first : first + agent.games_at_once]
         positions = copy_rows(played.states, some), played.legal[some]
         keys = np.zeros(len(some), np.uint64)
-        shares[some], said = agent.judge(played.board.record, *positions, keys)
-        values[some] = np.nan if said is None else said
-    known: list[float | None] = []
+        probabilities[some], judged = agent.judge(played.board.record, *positions, keys)
+        values[some] = np.nan if judged is None else judged
+    latest: list[float | None] = []
     for value in values.tolist():
-        known.append((known[-1] if known else None) if np.isnan(value) else value)
-    return shares, known
+        latest.append((latest[-1] if latest else None) if np.isnan(value) else value)
+    return probabilities, latest
 
 
 def _deduplicated(
     positions: Sequence[dict[str, dict[str, str]]],
 ) -> tuple[list[str], dict[str, list[tuple[str, list[int]]]]]:
-    """Return all markup once, and by panel the changes of each part, in drawing order."""
-    known = {"": 0}
+    """Return the distinct markups, and by panel the changes of each part in drawing order."""
+    indices = {"": 0}
     panels: dict[str, list[tuple[str, list[int]]]] = {}
     for panel, parts in positions[0].items():
         panels[panel] = []
         for part in parts:
             changes: list[int] = []
             for move, position in enumerate(positions):
-                index = known.setdefault(position[panel][part], len(known))
+                index = indices.setdefault(position[panel][part], len(indices))
                 if index != (changes[-1] if changes else 0):
                     changes += [move, index]
             if changes:
                 panels[panel].append((part, changes))
-    return list(known), panels
+    return list(indices), panels
 
 
 def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
@@ -247,7 +253,7 @@ def _rounds(scenes: Sequence[Scene]) -> list[tuple[int, int]]:
 
 
 def _cells(scene: Scene, judged: bool) -> list[int | str]:
-    """Return the points, row by row, of both players, and what each can expect if any is asked."""
+    """Return both players' points row by row and, if judged, their win estimates."""
     first, second = scene.points
     cells: list[int | str] = []
     for name in first:
@@ -255,16 +261,16 @@ def _cells(scene: Scene, judged: bool) -> list[int | str]:
     cells += [sum(first.values()), sum(second.values())]
     if judged:
         value = scene.value
-        cells += ["–" if value is None else f"{_share(value, seat):.0%}" for seat in (0, 1)]
+        cells += ["–" if value is None else f"{_win_estimate(value, seat):.0%}" for seat in (0, 1)]
     return cells
 
 
-def _share(value: float, seat: int) -> float:
-    """Return the share of a win that a player can expect."""
+def _win_estimate(value: float, seat: int) -> float:
+    """Return a player's win probability, ties counted half, for player_0's expected result."""
     return (1 + (-value if seat else value)) / 2
 
 
-# The graph: stretched over the whole width, so that its words stand beside the drawing
+# The graph: its text is HTML, because the drawing is stretched to the page's width
 
 
 def _graph(scenes: Sequence[Scene]) -> str:
@@ -278,18 +284,18 @@ def _graph(scenes: Sequence[Scene]) -> str:
     caption = f"points: {names[0]} solid, {names[1]} dashed"
     plots = _plot(caption, label, lines, marks)
     if scenes[-1].value is not None:
-        shares = [_share(scene.value or 0, 0) for scene in scenes]  # at first nothing is known
-        label = f"win estimate of {names[0]} over the game, at the end {shares[-1]:.0%}"
-        middle = [("0 %", 0.0), ("50 %", 0.5), ("100 %", 1.0)]
-        plots += _plot(f"win estimate of {names[0]}", label, [_line(shares, 0)], middle)
+        estimates = [_win_estimate(scene.value or 0, 0) for scene in scenes]  # 50 % if unknown
+        label = f"win estimate of {names[0]} over the game, at the end {estimates[-1]:.0%}"
+        marks = [("0 %", 0.0), ("50 %", 0.5), ("100 %", 1.0)]
+        plots += _plot(f"win estimate of {names[0]}", label, [_line(estimates, 0)], marks)
     return plots
 
 
 def _plot(name: str, label: str, lines: Sequence[str], marks: Sequence[tuple[str, float]]) -> str:
     rules = "".join(f'<path d="M0 {1000 - 1000 * at:g}H1000" class="rule"/>' for _, at in marks)
-    words = "".join(f'<span style="bottom:{at:.1%}">{mark}</span>' for mark, at in marks)
+    labels = "".join(f'<span style="bottom:{at:.1%}">{mark}</span>' for mark, at in marks)
     return (
-        f'<figure><figcaption>{escape(name)}</figcaption><div class="marks">{words}</div>'
+        f'<figure><figcaption>{escape(name)}</figcaption><div class="marks">{labels}</div>'
         f'<div class="plot"><svg viewBox="0 0 1000 1000" preserveAspectRatio="none" '
         f'role="img" aria-label="{escape(label)}" class="tokaido">{rules}{"".join(lines)}</svg>'
         f'<div class="marker"></div></div></figure>'
@@ -297,7 +303,7 @@ def _plot(name: str, label: str, lines: Sequence[str], marks: Sequence[tuple[str
 
 
 def _line(heights: Sequence[float], seat: int) -> str:
-    """Draw heights of 0 to 1 as steps; the rim keeps a light line visible on light ground."""
+    """Return heights from 0 to 1 as a step line, with a rim that shows light lines on white."""
     last = max(1, len(heights) - 1)
     path = f"M0 {1000 - 1000 * heights[0]:.0f}"
     for move, (old, new) in enumerate(itertools.pairwise(heights), start=1):
@@ -311,7 +317,6 @@ def _line(heights: Sequence[float], seat: int) -> str:
 
 
 def _panel(name: str) -> str:
-    """Return the empty picture of a panel."""
     _, _, width, height = PANELS[name]
     return (
         f'<svg data-panel="{name}" viewBox="0 0 {width} {height}" class="tokaido" '
@@ -319,18 +324,18 @@ def _panel(name: str) -> str:
     )
 
 
-def _unpacked(film: Data) -> str:
-    return f'<script type="application/json">{_json(film)}</script>'
+def _unpacked(game: JsonDict) -> str:
+    return f'<script type="application/json">{_json(game)}</script>'
 
 
-def _packed(film: Data) -> str:
-    """Return what the script of the page unpacks before it begins."""
-    small = gzip.compress(_json(film).encode(), mtime=0)
+def _packed(game: JsonDict) -> str:
+    """Return compressed data, which the page's script unpacks first."""
+    small = gzip.compress(_json(game).encode(), mtime=0)
     return f'<script type="application/gzip">{base64.b64encode(small).decode()}</script>'
 
 
-def _json(data: Data) -> str:
-    """Return JSON that may stand inside a script: it cannot end one, nor begin a comment."""
+def _json(data: JsonDict) -> str:
+    """Return JSON for a script element: it contains no end tag and no comment."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

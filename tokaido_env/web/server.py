@@ -1,9 +1,8 @@
-"""The local page: a table that browsers of this machine look at, and nobody else.
+"""HTTP server of the local play page.
 
-The server listens on the loopback interface only. What tells or changes anything needs the token of
-the address that the command prints (it stands behind the #, which browsers keep to themselves); a
-request by another name of this machine, or from a page of another origin, is refused, and pages may
-load nothing but what stands here.
+The server listens on the loopback interface only. Requests about the game need the token of the
+address that the command prints; browsers do not send it to others, as it follows the #. The server
+refuses requests for another host name and from pages of another origin. Pages load only its files.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from starlette.routing import Route
 
 from tokaido_env.core.arguments import escape_text
 from tokaido_env.files import parse_json
-from tokaido_env.web.live_game import LiveGame
-from tokaido_env.web.static_files import module_text, sheet_text, static_text
+from tokaido_env.web.live_game import Arguments, LiveGame
+from tokaido_env.web.static_files import css_text, module_text, static_text
 
 LOOPBACK = "127.0.0.1"
-MOST_BODY = 1 << 20  # bytes of a request
+MAX_BODY_BYTES = 1 << 20  # of a request
 
-_WAIT = 20.0  # seconds that a look lasts at most
-_STATIC: dict[str, Callable[[], Response]] = {  # files of ours, which tell nothing of the game
+_TIMEOUT = 20.0  # seconds for which a request waits for a new snapshot
+_STATIC: dict[str, Callable[[], Response]] = {  # need no token
     "/": lambda: Response(static_text("play.html"), media_type="text/html"),
-    "/play.css": lambda: Response(f"body {{ margin: 0; }}\n{sheet_text()}", media_type="text/css"),
+    "/play.css": lambda: Response(f"body {{ margin: 0; }}\n{css_text()}", media_type="text/css"),
     "/play.js": lambda: Response(static_text("play.js"), media_type="text/javascript"),
-    "/table.js": lambda: Response(module_text(), media_type="text/javascript"),
+    "/live_game.js": lambda: Response(module_text(), media_type="text/javascript"),
 }
 _HEADERS = {
     "Content-Security-Policy": (
@@ -57,10 +56,10 @@ def listen(port: int = 0) -> socket.socket:
     """Return a socket that listens on the loopback interface.
 
     Args:
-        port: 0 for one that is free.
+        port: 0 for a free one.
 
     Raises:
-        OSError: saying what helps, if the port is taken.
+        OSError: if the port cannot be used.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -68,74 +67,75 @@ def listen(port: int = 0) -> socket.socket:
         listener.bind((LOOPBACK, port))
     except (OSError, OverflowError) as error:
         listener.close()
-        why = getattr(error, "strerror", None) or error
-        raise OSError(f"port {port}: {why}: choose another with --port, or none") from None
+        reason = getattr(error, "strerror", None) or error
+        message = f"port {port}: {reason}: choose another with --port, or omit --port"
+        raise OSError(message) from None
     listener.listen()
     return listener
 
 
 def new_token() -> str:
-    """Return a token for one run of the server."""
+    """Return a random token for one run of the server."""
     return secrets.token_urlsafe(24)
 
 
-def address(port: int, token: str) -> str:
+def page_address(port: int, token: str) -> str:
     """Return the address of the page."""
     return f"http://{LOOPBACK}:{port}/#{token}"
 
 
-def serve(table: LiveGame, listener: socket.socket, token: str) -> None:
-    """Serve a table until Ctrl-C, and close it."""
-    app = app_of(table, listener.getsockname()[1], token)
+def serve(live_game: LiveGame, listener: socket.socket, token: str) -> None:
+    """Serve a game until Ctrl-C, then close it."""
+    app = create_app(live_game, listener.getsockname()[1], token)
     server = _Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=2))
-    server.table = table
+    server.live_game = live_game
     with suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
-    table.close()
+    live_game.close()
 
 
 class _Server(uvicorn.Server):
-    """A server that answers whoever still looks before it ends."""
+    """A server that closes its game first, so that waiting requests return."""
 
-    table: LiveGame
+    live_game: LiveGame
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Close the table, in a thread of its own: a signal comes at any time."""
-        threading.Thread(target=self.table.close, daemon=True).start()
+        """Close the game in another thread, as a signal can arrive while this one has the lock."""
+        threading.Thread(target=self.live_game.close, daemon=True).start()
         super().handle_exit(sig, frame)
 
 
-def app_of(table: LiveGame, port: int, token: str) -> Starlette:
-    """Return the application of a table.
+def create_app(live_game: LiveGame, port: int, token: str) -> Starlette:
+    """Return the web application of a game.
 
     Args:
-        table: that is played at.
-        port: that it is served on, which requests must name.
-        token: that they must bring.
+        live_game: the game.
+        port: of the server; requests must name it in their host.
+        token: requests must send it in X-Token.
     """
 
-    async def guarded(request: Request, then: RequestResponseEndpoint) -> Response:
+    async def check_request(request: Request, then: RequestResponseEndpoint) -> Response:
         """Refuse foreign requests, and requests about the game without the token."""
         given = request.headers.get("x-token", "").encode()
         if _is_foreign(request, port):
-            response = _refused(403, "expected the address that the command printed")
+            response = _refusal(403, "host, origin: expected those of the printed address")
         elif request.url.path in _STATIC or secrets.compare_digest(given, token.encode()):
             response = await then(request)
         else:
-            response = _refused(403, "expected the token of the address that the command printed")
+            response = _refusal(403, "X-Token: expected the token of the printed address")
         response.headers.update(_HEADERS)
         return response
 
-    async def look(request: Request) -> Response:
-        seen = request.query_params.get("seen", "0")
-        number = int(seen) if seen.isdecimal() and len(seen) < 16 else 0
-        return JSONResponse(await run_in_threadpool(table.look, number, _WAIT))
+    async def snapshot(request: Request) -> Response:
+        version = request.query_params.get("version", "0")
+        known = int(version) if version.isdecimal() and len(version) < 16 else 0
+        return JSONResponse(await run_in_threadpool(live_game.snapshot, known, _TIMEOUT))
 
-    def posted(answer: Callable[[str, dict[str, Any]], Any]) -> Callable[..., Awaitable[Response]]:
+    def post_handler(answer: Callable[[str, Arguments], Any]) -> Callable[..., Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             arguments = parse_json((await _body(request)).decode() or "{}")
             if not isinstance(arguments, dict):
-                raise ValueError("expected an object of arguments")
+                raise ValueError("body: expected an object of arguments")
             name = request.path_params["name"]
             return JSONResponse(await run_in_threadpool(answer, name, arguments))
 
@@ -144,39 +144,41 @@ def app_of(table: LiveGame, port: int, token: str) -> Starlette:
     return Starlette(
         routes=[
             *(Route(path, response(), methods=["GET"]) for path, response in _STATIC.items()),
-            Route("/look", look),
-            Route("/do/{name}", posted(table.do), methods=["POST"]),
-            Route("/ask/{name}", posted(table.ask), methods=["POST"]),
+            Route("/snapshot", snapshot),
+            Route("/command/{name}", post_handler(live_game.command), methods=["POST"]),
+            Route("/query/{name}", post_handler(live_game.query), methods=["POST"]),
         ],
-        middleware=[Middleware(BaseHTTPMiddleware, dispatch=guarded)],
-        exception_handlers=dict.fromkeys((HTTPException, ValueError, RecursionError), _failed),
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=check_request)],
+        exception_handlers=dict.fromkeys(
+            (HTTPException, ValueError, RecursionError), _error_response
+        ),
     )
 
 
 def _is_foreign(request: Request, port: int) -> bool:
-    """Return whether a request has another host's name, or comes from another origin's page."""
+    """Return whether a request has another host name or comes from a page of another origin."""
     hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
     host, origin = request.headers.get("host", ""), request.headers.get("origin")
     return host not in hosts or origin not in (None, f"http://{host}")
 
 
-def _failed(request: Request, error: Exception) -> Response:
-    """Return the answer to an error: one line, and the key at fault if it is known."""
+def _error_response(request: Request, error: Exception) -> Response:
+    """Return an error as one line, with the key at fault if it is known."""
     if isinstance(error, HTTPException):
-        return _refused(error.status_code, error.detail)
-    return _refused(400, str(error), getattr(error, "key", ""))
+        return _refusal(error.status_code, error.detail)
+    return _refusal(400, str(error), getattr(error, "key", ""))
 
 
-def _refused(status: int, why: str, key: str = "") -> Response:
+def _refusal(status: int, error: str, key: str = "") -> Response:
     at = {"key": escape_text(key, 100)} if key else {}
-    return JSONResponse({"error": escape_text(why, 400), **at}, status)
+    return JSONResponse({"error": escape_text(error, 400), **at}, status)
 
 
 async def _body(request: Request) -> bytes:
-    """Read a body, but never more than is allowed."""
+    """Return the body of a request, up to the limit."""
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > MOST_BODY:
-            raise HTTPException(413, f"expected at most {MOST_BODY} bytes")
+        if len(body) > MAX_BODY_BYTES:
+            raise HTTPException(413, f"body: expected at most {MAX_BODY_BYTES} bytes")
     return body

@@ -1,4 +1,4 @@
-"""The files that pages and notebooks show tables with, as one module and one style sheet."""
+"""Static files of the pages and the widget: one JavaScript module and one style sheet."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from importlib import resources
 
 from tokaido_env.render.style import style
 
-_MODULES = ("form.js", "editors.js", "table.js")  # each imports those before it
+_MODULES = ("form.js", "editors.js", "live_game.js")  # each imports earlier ones
 
 
 def static_text(name: str) -> str:
-    """Return a file as it stands."""
+    """Return the text of a static file."""
     return resources.files("tokaido_env.web").joinpath("static", name).read_text(encoding="utf-8")
 
 
 def module_text() -> str:
-    """Return the ES module that shows a table, whole: a notebook can import no part of it."""
+    """Return the ES module of a live game in one piece, as notebooks need it."""
     parts = "\n".join(static_text(name) for name in _MODULES)
     return re.sub(r"^import .* from .*;$\n|^export (?!default)", "", parts, flags=re.MULTILINE)
 
 
-def sheet_text() -> str:
-    """Return the style sheet of tables, which touches nothing outside of them."""
-    own = static_text("page.css") + static_text("play.css")
-    return f"{style('light')}{style('dark')}@scope (.tokaido-app) {{\n{own}}}\n"
+def css_text() -> str:
+    """Return the style sheet of live games, scoped to their element."""
+    rules = static_text("page.css") + static_text("play.css")
+    return f"{style('light')}{style('dark')}@scope (.tokaido-app) {{\n{rules}}}\n"

@@ -1,11 +1,12 @@
-"""Play inside a notebook: in Jupyter, VS Code or Colab, the table that `tokaido play` serves.
+"""Jupyter widget of a live game, for Jupyter, VS Code and Colab.
 
     from tokaido_env.web.widget import play
 
-    table = play("champion:sims=64", seed=7)
-    table
+    game = play("champion:sims=64", seed=7)
+    game
 
-What a page does by requests goes by the messages of a widget: the module that shows it is the same.
+The widget runs the same JavaScript module as the page of `tokaido play`. Widget messages replace
+its requests.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ try:
     import anywidget
     import traitlets
 except ModuleNotFoundError as error:
-    raise extra_error("the table of a notebook needs", error.name, "notebooks") from error
+    raise extra_error("the play widget needs", error.name, "notebooks") from error
 
 from tokaido_env.agent import Agent
 from tokaido_env.boards.board_pool import Boards
@@ -29,116 +30,116 @@ from tokaido_env.game import Game
 from tokaido_env.record import Record
 from tokaido_env.web.game_session import HUMAN, Session
 from tokaido_env.web.live_game import LiveGame
-from tokaido_env.web.static_files import module_text, sheet_text
+from tokaido_env.web.static_files import css_text, module_text
 
-_WAIT = 3600.0  # seconds after which it is looked again, whether anything has happened or not
+_TIMEOUT = 3600.0  # seconds for which one call waits for a new snapshot
 
 
 def play(
-    against: str | Agent = "champion",
-    you: str | Agent = HUMAN,
+    opponent: str | Agent = "champion",
+    player: str | Agent = HUMAN,
     *,
     seat: int = 0,
     board: Boards = "shikoku",
     seed: int | None = None,
     chance: Chance = "sampled",
     advisor: str | Agent = "champion:sims=400",
-) -> TableWidget:
-    """Return a table at which a new game is played; a notebook shows it.
+) -> LiveGameWidget:
+    """Return a widget with a new game.
 
     Args:
-        against: an agent, the spec of one, or "human".
-        you: who plays the other seat.
-        seat: yours, 0 or 1.
+        opponent: an agent, the spec of one, or "human".
+        player: plays your seat; "human" or an agent.
+        seat: your seat, 0 or 1.
         board, seed, chance: as for `Session`.
-        advisor: who advises, and judges decisions in a review.
+        advisor: advises, and judges decisions in a review.
 
     Raises:
-        ValueError: for a seat, an agent or a board that is not.
+        ValueError: for an invalid seat, agent or board.
     """
     if type(seat) is not int or seat not in (0, 1):
         raise ValueError(f"seat: expected 0 or 1, got {repr_short(seat)}")
-    seats = (against, you) if seat else (you, against)
-    return TableWidget(Session(seats, board, seed, chance), advisor)
+    seats = (opponent, player) if seat else (player, opponent)
+    return LiveGameWidget(Session(seats, board, seed, chance), advisor)
 
 
-def go_on(
+def resume(
     game: Game | Record,
     seats: Sequence[str | Agent] = (HUMAN, HUMAN),
     *,
     board: Boards | None = None,
     advisor: str | Agent = "champion:sims=400",
-) -> TableWidget:
-    """Return a table at which a game stands: to step through, to review, to play on.
+) -> LiveGameWidget:
+    """Return a widget that shows a game, to step through, review or continue it.
 
     Args:
-        game: one that was played, or the record of one.
-        seats: who plays on.
+        game: a game or a record.
+        seats: the players that continue it.
         board: of a record, as for `record.load`.
         advisor: as for `play`.
 
     Raises:
-        RecordError: if the record is not true.
+        RecordError: if the record is untrue.
     """
     if isinstance(game, Game):
         game, board = game.record(), game.board
-    return TableWidget(Session.resumed(game, seats, board), advisor)
+    return LiveGameWidget(Session.from_record(game, seats, board), advisor)
 
 
-class TableWidget(anywidget.AnyWidget):
-    """A table as a widget: `told` is what there is to see, messages are what is done and asked.
+class LiveGameWidget(anywidget.AnyWidget):
+    """A live game as a widget.
 
     Attributes:
-        told: what `Table.look` returns, newest.
+        snapshot: the newest `LiveGame.snapshot`.
     """
 
     _esm = module_text()
-    _css = sheet_text()
+    _css = css_text()
 
-    told = traitlets.Dict().tag(sync=True)
+    snapshot = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session, advisor: str | Agent = "champion:sims=400") -> None:
-        self._table = LiveGame(session, advisor=advisor)
-        super().__init__(told=self._table.look())
+        self._live_game = LiveGame(session, advisor=advisor)
+        super().__init__(snapshot=self._live_game.snapshot())
         self.on_msg(self._answer)
-        threading.Thread(target=self._watch, daemon=True).start()
+        threading.Thread(target=self._update, daemon=True).start()
 
     @property
     def session(self) -> Session:
-        """The game that is played, with all that can be taken back."""
-        return self._table.session
+        """The game with its undo history."""
+        return self._live_game.session
 
     def record(self) -> Record:
         """Return the record of the game so far."""
         return self.session.record()
 
     def close(self) -> None:
-        """Take the table away, and end its threads."""
-        self._table.close()
+        """Close the widget and end its threads."""
+        self._live_game.close()
         super().close()
 
-    def _watch(self) -> None:
-        """Show what happens, until the table is closed."""
-        while not self._table.closed:
-            told = self._table.look(self.told["version"], _WAIT)
-            if told["version"] != self.told["version"]:
-                self.told = told
+    def _update(self) -> None:
+        """Pass new snapshots to the views until the game is closed."""
+        while not self._live_game.closed:
+            newest = self._live_game.snapshot(self.snapshot["version"], _TIMEOUT)
+            if newest["version"] != self.snapshot["version"]:
+                self.snapshot = newest
 
     def _answer(self, widget: Any, message: Any, buffers: Any) -> None:
-        """Do or ask at the table what a message says, and send back what came of it."""
+        """Handle the command or query in a message, and send its answer or error."""
         if not isinstance(message, Mapping):
             return
         answer: dict[str, Any] = {"id": message.get("id")}
         try:
-            answer["answer"] = self._asked(message)
+            answer["answer"] = self._handle(message)
         except ValueError as error:
             answer |= {"error": str_short(str(error), 400), "key": getattr(error, "key", "")}
         self.send(answer)
 
-    def _asked(self, message: Mapping[str, Any]) -> Any:
+    def _handle(self, message: Mapping[str, Any]) -> Any:
         name, arguments = message.get("name"), message.get("arguments")
         if not isinstance(name, str) or not isinstance(arguments, Mapping):
-            raise ValueError("expected a name and an object of arguments")
-        if message.get("kind") == "do":
-            return self._table.do(name, arguments)
-        return self._table.ask(name, arguments)
+            raise ValueError("message: expected a name and an object of arguments")
+        if message.get("kind") == "command":
+            return self._live_game.command(name, arguments)
+        return self._live_game.query(name, arguments)

@@ -1,110 +1,109 @@
-// The dialogs of a table in which a position or the board is changed: see `position_form.py` and
-// `board_form.py` for what they ask.
+// Dialogs to edit the position and to correct the board; `position_form.py` and `board_form.py`
+// define their forms.
 import { element, formOf, svgOf } from "./form.js";
 
-const button = (text, name, act) => {
+const button = (text, name, action) => {
   const made = element("button", text, { type: "button", class: name });
-  made.addEventListener("click", act);
+  made.addEventListener("click", action);
   return made;
 };
 
-function open(table, title, ...parts) {
-  const dialog = table.at("editor");
+function open(game, title, ...parts) {
+  const dialog = game.find("editor");
   dialog.setAttribute("aria-label", title);
   dialog.replaceChildren(element("h2", title), ...parts);
   if (!dialog.open) dialog.showModal();
   return dialog;
 }
 
-const bar = (...buttons) => {
+const buttonRow = (...buttons) => {
   const row = element("div", "", { class: "row" });
   row.append(...buttons);
   return row;
 };
 
-// The position, for a table that differs from what the page shows.
-export async function differs(table) {
-  const { form, data } = await table.ask("ask", "position");
-  const { element: laid, refuse } = formOf(form, data);
-  const done = button("Go on from here", "done", async () => {
+export async function editPosition(game) {
+  const { form, data } = await game.query("position_form");
+  const { element: fields, showFormError } = formOf(form, data);
+  const done = button("Continue from here", "done", async () => {
     try {
-      table.show(await table.ask("do", "put", { position: data }));
+      game.show(await game.send("command", "set_position", { position: data }));
       dialog.close();
     } catch (error) {
-      refuse(error.message, error.key);
+      showFormError(error.message, error.key);
     }
   });
-  const dialog = open(table, "The table differs", laid, bar(done, button("Cancel", "cancel", () => dialog.close())));
+  const cancel = button("Cancel", "cancel", () => dialog.close());
+  const dialog = open(game, "Edit position", fields, buttonRow(done, cancel));
 }
 
-const SAYS = [
-  ["", "not compared"],
-  ["same", "the same as mine"],
-  ["different", "different"],
+const RESULTS = [
+  ["", "Not checked"],
+  ["matches", "Matches"],
+  ["differs", "Differs"],
 ];
 
-// Above the fields of a table: what the owner says of it, and what is known of it.
-function comparison(group, compared, sheet) {
-  const { table, title, provenance, note, surer, picture } = group;
-  const select = element("select", "", { "aria-label": `${title}: compared with yours` });
-  for (const [value, word] of SAYS) select.append(element("option", word, { value }));
+// Elements above the fields of a table: the result of the comparison, a drawing and the provenance.
+function comparison(group, compared, themeClass) {
+  const { table, title, provenance, note, provenance_of: values, picture } = group;
+  const select = element("select", "", { "aria-label": `${title}: comparison with the printed board` });
+  for (const [value, text] of RESULTS) select.append(element("option", text, { value }));
   select.value = compared[table] ?? "";
-  const fields = () => select.closest("fieldset").classList.toggle("open", select.value === "different");
+  const update = () => select.closest("fieldset").classList.toggle("open", select.value === "differs");
   select.addEventListener("change", () => {
     if (select.value) compared[table] = select.value;
     else delete compared[table];
-    fields();
+    update();
   });
-  queueMicrotask(fields);
-  const surely = surer.map(([name, from]) => `${name}: ${from}`).join(", ");
-  const known = `${provenance}${surely ? ` (${surely})` : ""}${note ? ` – ${note}` : ""}`;
-  const words = element("p", known, { class: "known" });
-  if (!picture) return [select, words];
+  queueMicrotask(update);
+  const single = values.map(([name, from]) => `${name}: ${from}`).join(", ");
+  const text = `${provenance}${single ? ` (${single})` : ""}${note ? ` – ${note}` : ""}`;
+  const known = element("p", text, { class: "known" });
+  if (!picture) return [select, known];
   const viewBox = `0 0 ${picture.width} ${picture.height}`;
-  return [select, svgOf({ viewBox, class: `${sheet} printed`, "aria-hidden": "true" }, picture.markup), words];
+  return [select, svgOf({ viewBox, class: `${themeClass} printed`, "aria-hidden": "true" }, picture.markup), known];
 }
 
-function listed(changes) {
+function changeList(changes) {
   const items = changes.map(([name, before, after]) => {
-    const words = [before, after].map((one) => (one === null ? "–" : [one].flat().join(" ")));
-    return element("li", `${name}: ${words[0]} → ${words[1]}`);
+    const texts = [before, after].map((value) => (value === null ? "–" : [value].flat().join(" ")));
+    return element("li", `${name}: ${texts[0]} → ${texts[1]}`);
   });
   const list = element("ul", "", { class: "changes" });
-  list.append(...(items.length ? items : [element("li", "no value differs")]));
+  list.append(...(items.length ? items : [element("li", "No values differ.")]));
   return list;
 }
 
-// The board, corrected by who has the printed one.
-export async function myBoard(table) {
+export async function correctBoard(game) {
   const compared = {};
-  lay(await table.ask("ask", "board"));
+  update(await game.query("board_form"));
 
-  function lay({ form, data, island }, found = "") {
+  function update({ form, data, island }, changes = "") {
     const groups = form.map((group) => ({
       ...group,
-      fields: group.fields.map((field) => ({ ...field, island, sheet: table.sheet() })),
-      extra: group.table && comparison(group, compared, table.sheet()),
+      fields: group.fields.map((field) => ({ ...field, island, themeClass: game.themeClass() })),
+      extra: group.table && comparison(group, compared, game.themeClass()),
     }));
-    const { element: laid, refuse } = formOf(groups, data);
-    laid.classList.add("tables");
-    const attempt = (act) => async () => {
+    const { element: fields, showFormError } = formOf(groups, data);
+    fields.classList.add("tables");
+    const ifValid = (action) => async () => {
       try {
-        await act(await table.ask("ask", "check", { data, compared }));
+        await action(await game.query("check_board", { data, compared }));
       } catch (error) {
-        refuse(error.message, error.key);
+        showFormError(error.message, error.key);
       }
     };
-    const check = button("Check", "check", attempt((told) => lay({ ...told, data }, listed(told.changes))));
-    const keep = button("Save the board file", "keep", attempt(({ data: { name }, toml }) => table.hand(`${name}.toml`, toml)));
-    const send = button("Save what differs", "send", attempt(({ data: { name }, difference }) => table.hand(`${name}.diff`, difference)));
-    const on = button("Play on it", "done", attempt(async () => {
-      table.show(await table.ask("do", "board", { data, compared }));
-      table.laySeats();
+    const check = button("Check", "check", ifValid((answer) => update({ ...answer, data }, changeList(answer.changes))));
+    const play = button("Play on this board", "done", ifValid(async () => {
+      game.show(await game.send("command", "set_board", { data, compared }));
+      game.updateSeats();
       dialog.close();
     }));
-    const words = element("p", "Go through the tables with your board beside you. Save the file: tokaido play --board FILE knows it later.");
+    const save = button("Save board file", "save-board", ifValid(({ toml }) => game.download(`${data.name}.toml`, toml)));
+    const diff = button("Download changes", "save-changes", ifValid(({ difference }) => game.download(`${data.name}.diff`, difference)));
     const cancel = button("Cancel", "cancel", () => dialog.close());
-    const shown = svgOf({ viewBox: "0 0 640 470", class: `${table.sheet()} island`, role: "img", "aria-label": "the island" }, island);
-    const dialog = open(table, "My board", words, shown, laid, found, bar(check, on, keep, send, cancel));
+    const help = element("p", "Compare each table with your printed board. Save the board file to play on it later with tokaido play --board FILE.");
+    const picture = svgOf({ viewBox: "0 0 640 470", class: `${game.themeClass()} island`, role: "img", "aria-label": "Island" }, island);
+    const dialog = open(game, "Correct the board", help, picture, fields, changes, buttonRow(check, play, save, diff, cancel));
   }
 }

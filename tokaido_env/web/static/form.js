@@ -1,4 +1,4 @@
-// Forms: groups of fields (see `position_form.py` for their kinds) that show and change plain data.
+// Forms of grouped fields that edit plain data; `position_form.py` defines the kinds of fields.
 
 export const element = (name, text = "", attributes = {}) => {
   const made = document.createElement(name);
@@ -25,14 +25,14 @@ function put(data, key, value) {
 
 function chooser(options, value, label) {
   const made = element("select", "", { "aria-label": label });
-  for (const [at, [, word]] of options.entries()) made.append(element("option", word, { value: at }));
+  for (const [at, [, text]] of options.entries()) made.append(element("option", text, { value: at }));
   made.value = options.findIndex(([one]) => JSON.stringify(one) === JSON.stringify(value));
   return made;
 }
 
 const chosen = (select, options) => options[select.value]?.[0];
 
-// What stands in a field, as an element, and how its value is read back; each tells `changed`.
+// An input element for each kind of field; it calls `changed` with new values.
 const kinds = {
   choice(field, value, changed) {
     const select = chooser(field.options, value, field.label);
@@ -43,7 +43,7 @@ const kinds = {
     const { min, max, label } = field;
     const input = element("input", "", { type: "number", min, max, "aria-label": label });
     input.value = value;
-    // What is no whole number is sent as it stands, for the answer to say so.
+    // Other text is sent unchanged, so that the answer reports the error.
     const read = () => (/^-?\d{1,9}$/.test(input.value) ? Number(input.value) : input.value);
     input.addEventListener("input", () => changed(read()));
     return input;
@@ -56,11 +56,11 @@ const kinds = {
   },
   flags(field, value, changed) {
     const made = element("span", "", { class: "flags" });
-    const boxes = field.options.map(([one, word]) => {
+    const boxes = field.options.map(([one, text]) => {
       const label = element("label");
       const box = element("input", "", { type: "checkbox" });
       box.checked = value.includes(one);
-      label.append(box, word);
+      label.append(box, text);
       made.append(label);
       return box;
     });
@@ -72,7 +72,7 @@ const kinds = {
   list(field, value, changed) {
     const made = element("span", "", { class: "sequence" });
     const values = [...value];
-    const lay = () => {
+    const update = () => {
       const items = values.map((one, at) => {
         const select = chooser(field.options, one, `${field.label} ${at}`);
         select.addEventListener("change", () => {
@@ -80,31 +80,31 @@ const kinds = {
           changed([...values]);
         });
         const item = element("span");
-        item.append(select, button(`remove ${field.label} ${at}`, "×", () => values.splice(at, 1)));
+        item.append(select, button(`Remove ${field.label} ${at}`, "×", () => values.splice(at, 1)));
         return item;
       });
-      const more = button(`add ${field.label}`, "+", () => values.push(values.at(-1) ?? field.options[0][0]));
+      const more = button(`Add ${field.label}`, "+", () => values.push(values.at(-1) ?? field.options[0][0]));
       more.disabled = values.length >= field.most;
       made.replaceChildren(...items, more);
     };
-    const button = (label, sign, act) => {
-      const one = element("button", sign, { type: "button", "aria-label": label });
+    const button = (label, text, action) => {
+      const one = element("button", text, { type: "button", "aria-label": label });
       one.addEventListener("click", () => {
-        act();
+        action();
         changed([...values]);
-        lay();
+        update();
       });
       return one;
     };
-    lay();
+    update();
     return made;
   },
-  // Pairs of towns, by two clicks in a picture of the island, or by lists.
+  // Pairs of towns, edited by two clicks in a picture of the island or by lists.
   routes(field, value, changed) {
     const pairs = value.map((pair) => [...pair]);
     const made = element("div", "", { class: "routes" });
     const chips = element("div", "", { class: "sequence" });
-    const picture = svgOf({ viewBox: "0 0 640 470", class: field.sheet }, field.island);
+    const picture = svgOf({ viewBox: "0 0 640 470", class: field.themeClass }, field.island);
     let first = null;
     const isSame = ([a, b], [c, d]) => (a === c && b === d) || (a === d && b === c);
     const toggle = (pair) => {
@@ -112,11 +112,11 @@ const kinds = {
       if (at < 0) pairs.push(pair);
       else pairs.splice(at, 1);
       changed(pairs.map((one) => [...one]));
-      lay();
+      update();
     };
     const options = field.towns.map((town) => [town, town]);
     const ends = ["from", "to"].map((end) => chooser(options, field.towns[0], `route ${end}`));
-    const add = element("button", "add or remove", { type: "button" });
+    const add = element("button", "Add or remove route", { type: "button" });
     add.addEventListener("click", () => toggle(ends.map((end) => chosen(end, options))));
     for (const title of picture.querySelectorAll("title")) {
       const town = /^(?:mountain|coastal) town (\w+),/.exec(title.textContent)?.[1];
@@ -134,25 +134,25 @@ const kinds = {
         first = null;
       });
     }
-    const lay = () => {
+    const update = () => {
       const items = pairs.map((pair) => {
-        const one = element("button", `${pair.join("–")} ×`, { type: "button", "aria-label": `remove the route ${pair.join(" to ")}` });
+        const one = element("button", `${pair.join("–")} ×`, { type: "button", "aria-label": `Remove the route ${pair.join(" to ")}` });
         one.addEventListener("click", () => toggle(pair));
         return one;
       });
       chips.replaceChildren(...items);
     };
-    lay();
+    update();
     made.append(
-      element("p", "Click one town, then another: a route between them is added, or removed. Eleven are needed."),
+      element("p", "Click two towns to add or remove the route between them. A board has 11 routes."),
       picture, chips, ...ends, add,
     );
     return made;
   },
 };
 
-// Lay out groups of fields over data, which is changed as they are; `changed` is told of each.
-export function formOf(groups, data, changed = () => {}) {
+// Return a form for groups of fields, which edits `data` in place.
+export function formOf(groups, data) {
   const rows = new Map();
   const top = element("p", "", { class: "wrong", role: "alert" });
   const made = element("div", "", { class: "form" });
@@ -165,21 +165,18 @@ export function formOf(groups, data, changed = () => {}) {
       const row = element("div", "", { class: `field ${field.kind}` });
       const name = element("span", field.label);
       const wrong = element("span", "", { class: "wrong", role: "alert" });
-      const note = (value) => {
-        put(data, field.key, value);
-        changed(field.key);
-      };
-      row.append(name, kinds[field.kind](field, valueAt(data, field.key), note), wrong);
+      const changed = (value) => put(data, field.key, value);
+      row.append(name, kinds[field.kind](field, valueAt(data, field.key), changed), wrong);
       group.append(row);
       rows.set(field.key, row);
     }
     made.append(group);
   }
 
-  // Say at the field what is wrong, or above all where no field is at fault alone.
-  function refuse(message, key = "") {
+  // Show an error at its field, or above all fields if it concerns several.
+  function showFormError(message, key = "") {
     for (const row of rows.values()) row.classList.remove("at-fault");
-    for (const place of made.querySelectorAll(".wrong")) place.textContent = "";
+    for (const one of made.querySelectorAll(".wrong")) one.textContent = "";
     if (!message) return;
     const inside = (one) => key !== "" && (one === key || key.startsWith(`${one}.`));
     const at = [...rows.keys()].find(inside);
@@ -188,5 +185,5 @@ export function formOf(groups, data, changed = () => {}) {
     place.textContent = message;
     place.scrollIntoView({ block: "nearest" });
   }
-  return { element: made, refuse };
+  return { element: made, showFormError };
 }

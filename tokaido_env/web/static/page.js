@@ -1,18 +1,18 @@
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
-  const films = [...document.querySelectorAll('script[type^="application/"]')];
-  const [told, slider, list, graph, rounds] =
-    ["told", "slider", "moves", "graph", "round"].map(byId);
+  const games = [...document.querySelectorAll('script[type^="application/"]')];
+  const [sentence, slider, list, graph, rounds] =
+    ["sentence", "slider", "moves", "graph", "round"].map(byId);
   const [chosen, speed, play, theme] = ["game", "speed", "play", "theme"].map(byId);
-  const inFrame = location.protocol === "about:"; // a notebook's: there is no address to keep
+  const inFrame = location.protocol === "about:"; // in a notebook, which has no address
 
-  let film = null; // the game that is shown, as page.py makes it
-  let shown = -1; // the position that is shown
-  let parts = []; // of the picture: a group, its changes, and the index of its markup
+  let data = null; // of the shown game, from replay_page.py
+  let shown = -1; // index of the shown position
+  let parts = []; // of the picture: a group, its changes and its markup's index
   let cells = [];
   let timer = 0; // of the next move; 0 when paused
-  let noting = 0; // of the next change of the address
+  let addressTimer = 0; // of the next change of the address
 
   const element = (name, text = "", attributes = {}) => {
     const made = document.createElement(name);
@@ -21,9 +21,9 @@
     return made;
   };
   const clamp = (value, last) => Math.max(0, Math.min(last, Math.trunc(value) || 0));
-  const end = () => film.moves.length;
+  const end = () => data.moves.length;
 
-  // What stands in the newest pair [move, value] at or before a move; pairs lie in one flat list.
+  // Return the value of the newest pair [move, value] up to a move, from a flat list of pairs.
   function newest(pairs, move, none) {
     let low = 0;
     let high = pairs.length / 2;
@@ -48,24 +48,24 @@
   function open(game) {
     pause();
     chosen.selectedIndex = game;
-    film = JSON.parse(films[game].textContent);
+    data = JSON.parse(games[game].textContent);
     shown = -1;
-    document.title = `${film.title}, Tokaido Duo`;
+    document.title = `${data.title}, Tokaido Duo`;
     slider.max = end();
-    layPanels();
-    layMoves();
-    layTable();
-    graph.innerHTML = film.graph;
-    byId("review").innerHTML = film.review;
-    paint();
+    createPanels();
+    createMoves();
+    createTable();
+    graph.innerHTML = data.graph;
+    byId("review").innerHTML = data.review;
+    applyTheme();
     rounds.replaceChildren(
-      ...film.rounds.map(([round, move]) => element("option", round || "set-up", { value: move })),
+      ...data.rounds.map(([round, move]) => element("option", round || "Set-up", { value: move })),
     );
   }
 
-  function layPanels() {
+  function createPanels() {
     parts = [];
-    for (const [panel, names] of Object.entries(film.panels)) {
+    for (const [panel, names] of Object.entries(data.panels)) {
       const groups = names.map(([, changes]) => {
         const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
         parts.push({ group, changes, index: 0 });
@@ -75,7 +75,7 @@
     }
   }
 
-  function layMoves() {
+  function createMoves() {
     const line = (text, seat, round) => {
       const item = element("li", "", round === null ? {} : { "data-round": round });
       const button = element("button", text, { type: "button", tabindex: -1 });
@@ -84,27 +84,27 @@
       return item;
     };
     let before = null;
-    const lines = film.moves.map(([round, seat, text]) => {
+    const lines = data.moves.map(([round, seat, text]) => {
       const first = round !== before;
       before = round;
       return line(text, seat, first ? (round ? `Round ${round}` : "Set-up") : null);
     });
-    list.replaceChildren(line("The beginning", null, null), ...lines);
+    list.replaceChildren(line("Start", null, null), ...lines);
   }
 
-  function layTable() {
+  function createTable() {
     const [head, body] = document.querySelectorAll("thead, tbody");
     const row = (first, ...others) => {
       const made = element("tr");
       made.append(first, ...others);
       return made;
     };
-    const names = film.names.map((name, seat) =>
+    const names = data.names.map((name, seat) =>
       element("th", name, { scope: "col", "data-seat": seat }),
     );
     head.replaceChildren(row(element("td"), ...names));
     body.replaceChildren(
-      ...film.rows.map((name) =>
+      ...data.rows.map((name) =>
         row(element("th", name, { scope: "row" }), ...names.map(() => element("td"))),
       ),
     );
@@ -114,7 +114,7 @@
   // A position
 
   function show(move) {
-    if (film === null) return; // not unpacked yet
+    if (data === null) return; // not unpacked yet
     move = clamp(move, end());
     if (move === shown) return;
     shown = move;
@@ -122,22 +122,22 @@
       const index = newest(part.changes, move, 0);
       if (index !== part.index) {
         part.index = index;
-        part.group.innerHTML = film.markup[index];
+        part.group.innerHTML = data.markup[index];
       }
     }
-    film.cells[move].forEach((value, cell) => (cells[cell].textContent = value));
-    told.textContent = move ? film.moves[move - 1][2] : "The beginning";
+    data.cells[move].forEach((value, cell) => (cells[cell].textContent = value));
+    sentence.textContent = move ? data.moves[move - 1][2] : "Start";
     byId("position").textContent = `move ${move} of ${end()}`;
     slider.value = move;
-    slider.setAttribute("aria-valuetext", `move ${move} of ${end()}: ${told.textContent}`);
-    rounds.value = newest(film.rounds.flatMap(([, first]) => [first, first]), move, 0);
+    slider.setAttribute("aria-valuetext", `move ${move} of ${end()}: ${sentence.textContent}`);
+    rounds.value = newest(data.rounds.flatMap(([, first]) => [first, first]), move, 0);
     for (const marker of graph.querySelectorAll(".marker")) {
       marker.style.left = `${(100 * move) / Math.max(1, end())}%`;
     }
     for (const id of ["first", "previous"]) byId(id).disabled = move === 0;
     for (const id of ["next", "last"]) byId(id).disabled = move === end();
     select(move);
-    note();
+    updateAddress();
   }
 
   function select(move) {
@@ -150,25 +150,25 @@
     current.setAttribute("aria-current", "step");
     current.tabIndex = 0;
     if (old && old === document.activeElement) current.focus({ preventScroll: true });
-    const frame = list.parentElement; // scrolled by hand, so that the page itself stays
+    const frame = list.parentElement; // scrollIntoView would scroll the page too
     frame.scrollTop = current.parentElement.offsetTop - frame.clientHeight / 2;
   }
 
-  // Playing by itself
+  // Playback
 
   function pause() {
     clearTimeout(timer);
     timer = 0;
     delete play.dataset.playing;
     play.setAttribute("aria-label", "Play");
-    told.setAttribute("aria-live", "polite");
+    sentence.setAttribute("aria-live", "polite");
   }
 
   function start() {
     if (shown === end()) show(0);
     play.dataset.playing = "";
     play.setAttribute("aria-label", "Pause");
-    told.setAttribute("aria-live", "off"); // a reader could not keep up
+    sentence.setAttribute("aria-live", "off"); // a screen reader could not keep up
     wait();
   }
 
@@ -188,17 +188,17 @@
 
   // The address: #game=2&move=57
 
-  function follow() {
-    const asked = new URLSearchParams(location.hash.slice(1));
-    const game = clamp(asked.get("game") - 1, films.length - 1);
-    if (film === null || game !== chosen.selectedIndex) open(game);
-    go(asked.get("move"));
+  function followAddress() {
+    const address = new URLSearchParams(location.hash.slice(1));
+    const game = clamp(address.get("game") - 1, games.length - 1);
+    if (data === null || game !== chosen.selectedIndex) open(game);
+    go(address.get("move"));
   }
 
-  function note() {
-    if (inFrame || noting) return; // browsers refuse too many changes in a short time
-    noting = setTimeout(() => {
-      noting = 0;
+  function updateAddress() {
+    if (inFrame || addressTimer) return; // browsers limit the rate of changes
+    addressTimer = setTimeout(() => {
+      addressTimer = 0;
       history.replaceState(null, "", `#game=${chosen.selectedIndex + 1}&move=${shown}`);
     }, 350);
   }
@@ -206,19 +206,19 @@
   // Light and dark
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  let wanted = null; // what the button said; null follows the reader's setting
+  let chosenDark = null; // by the button; null follows the reader's setting
 
-  function paint() {
-    const isDark = wanted === null ? dark.matches : wanted;
+  function applyTheme() {
+    const isDark = chosenDark ?? dark.matches;
     document.documentElement.dataset.theme = isDark ? "dark" : "light";
-    theme.textContent = isDark ? "Light" : "Dark"; // what a click leads to
+    theme.textContent = isDark ? "Use light theme" : "Use dark theme";
     for (const picture of document.querySelectorAll(".tokaido")) {
       picture.classList.toggle("tokaido-dark", isDark);
       picture.classList.toggle("tokaido-light", !isDark);
     }
   }
 
-  // Hands
+  // Input
 
   const steps = {
     ArrowLeft: () => go(shown - 1),
@@ -229,8 +229,8 @@
   };
 
   document.addEventListener("keydown", (event) => {
-    const own = event.target.closest("select") || (event.key === " " && event.target.closest("button"));
-    if (own || event.ctrlKey || event.altKey || event.metaKey || !(event.key in steps)) return;
+    const hasOwnKeys = event.target.closest("select") || (event.key === " " && event.target.closest("button"));
+    if (hasOwnKeys || event.ctrlKey || event.altKey || event.metaKey || !(event.key in steps)) return;
     event.preventDefault();
     steps[event.key]();
   });
@@ -260,18 +260,18 @@
   graph.addEventListener("pointerdown", seek);
   graph.addEventListener("pointermove", seek);
   theme.addEventListener("click", () => {
-    wanted = document.documentElement.dataset.theme !== "dark";
-    paint();
+    chosenDark = document.documentElement.dataset.theme !== "dark";
+    applyTheme();
   });
-  dark.addEventListener("change", paint);
+  dark.addEventListener("change", applyTheme);
 
   function begin() {
-    addEventListener("hashchange", follow);
-    follow();
+    addEventListener("hashchange", followAddress);
+    followAddress();
   }
 
-  chosen.closest("label").hidden = films.length === 1;
-  const packed = films.filter((script) => script.type === "application/gzip");
+  chosen.closest("label").hidden = games.length === 1;
+  const packed = games.filter((script) => script.type === "application/gzip");
   if (packed.length) Promise.all(packed.map(unpack)).then(begin);
-  else begin(); // at once: there is nothing to wait for
+  else begin();
 })();

@@ -1,11 +1,11 @@
-// The page of a local table: the model of its module, which fetches.
-import table from "./table.js";
+// The local play page: a model for live_game.js that uses HTTP requests.
+import liveGame from "./live_game.js";
 
 const token = location.hash.slice(1);
-const listeners = { "change:told": [], "msg:custom": [] };
-let told = null;
+const listeners = { "change:snapshot": [], "msg:custom": [] };
+let snapshot = null;
 
-async function fetched(path, body) {
+async function request(path, body) {
   const options = { headers: { "X-Token": token } };
   if (body !== undefined) Object.assign(options, { method: "POST", body: JSON.stringify(body) });
   const response = await fetch(path, options);
@@ -14,41 +14,42 @@ async function fetched(path, body) {
   return answer;
 }
 
-const fire = (name, given) => listeners[name].forEach((listener) => listener(given));
+const emit = (event, data) => listeners[event].forEach((listener) => listener(data));
 
 const model = {
-  get: () => told,
-  on: (name, listener) => listeners[name].push(listener),
+  get: () => snapshot,
+  on: (event, listener) => listeners[event].push(listener),
   async send({ id, kind, name, arguments: given }) {
     try {
-      fire("msg:custom", { id, answer: await fetched(`${kind}/${name}`, given) });
+      emit("msg:custom", { id, answer: await request(`${kind}/${name}`, given) });
     } catch (error) {
-      fire("msg:custom", { id, error: error.message, key: error.key });
+      emit("msg:custom", { id, error: error.message, key: error.key });
     }
   },
 };
 
 async function watch() {
+  const connection = document.getElementById("connection");
   for (;;) {
     try {
-      told = await fetched(`look?seen=${told?.version ?? 0}`);
-      document.title = `${told.names.join(" against ")}, Tokaido Duo`;
-      document.getElementById("lost").textContent = "";
-      fire("change:told");
+      snapshot = await request(`snapshot?version=${snapshot?.version ?? 0}`);
+      document.title = `${snapshot.names.join(" against ")}, Tokaido Duo`;
+      connection.textContent = "";
+      emit("change:snapshot");
     } catch (error) {
-      document.getElementById("lost").textContent = `no answer: ${error.message}; the game is kept, trying again`;
-      await new Promise((later) => setTimeout(later, 2000));
+      connection.textContent = `Connection lost (${error.message}). Your game is safe; retrying…`;
+      await new Promise((resolve) => setTimeout(resolve, 2000));
     }
   }
 }
 
-const el = document.getElementById("table");
-table.render({ model, el });
-// Keys work wherever on the page they are pressed.
+const el = document.getElementById("game");
+liveGame.render({ model, el });
+// Keys work everywhere on the page.
 addEventListener("keydown", (event) => {
   if (event.target !== document.body) return;
   const { key, ctrlKey, metaKey, altKey } = event;
-  const again = new KeyboardEvent("keydown", { key, ctrlKey, metaKey, altKey, cancelable: true });
-  if (!el.dispatchEvent(again)) event.preventDefault();
+  const copy = new KeyboardEvent("keydown", { key, ctrlKey, metaKey, altKey, cancelable: true });
+  if (!el.dispatchEvent(copy)) event.preventDefault();
 });
 watch();
