@@ -97,7 +97,7 @@ def test_terminal__prints_advice_and_errors_without_changing_the_game() -> None:
     out = shown(session, ["?", "o", "b", "h", "", "u", "merchant:X", "99", "0"])
     assert session.game.events() == events
     for line in (
-        ": 100% of the choice\n",
+        ": preference 100 %\n",
         "  pilgrim   1 2 2 3 3 4\n",
         "undo your last choice",
         "there is nothing to undo",

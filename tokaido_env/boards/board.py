@@ -339,9 +339,9 @@ def _warn_of_name(board: Board, path: Path) -> None:
         return
     if known.hash != board.hash:
         warnings.warn(
-            f"{str_short(path, MAX_PATH_CHARS)}: name: {repr_short(board.name)} is another board, with "
-            "other values: choose another name, or records of games on this file cannot be loaded "
-            "by it",
+            f"{str_short(path, MAX_PATH_CHARS)}: name: {repr_short(board.name)} is another board, "
+            "with other values: choose another name, or records of games on this file cannot be "
+            "loaded",
             BoardNameWarning,
             stacklevel=4,
         )

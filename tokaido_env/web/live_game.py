@@ -97,26 +97,6 @@ class LiveGame:
         self._scene: Scene | None = None  # of the last snapshot
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run_tasks, daemon=True)
-        self._commands: dict[str, Callable[[Arguments], None]] = {
-            "play": self._play,
-            "undo": self._undo,
-            "resign": lambda arguments: self.session.resign(),
-            "new_game": self._new_game,
-            "load_record": self._load_record,
-            "set_position": self._set_position,
-            "set_board": self._set_board,
-            "advise": self._request_advice,
-            "review": self._request_review,
-            "run_agents": self._run_agents,
-            "play_forced": self._play_forced,
-        }
-        self._queries: dict[str, Callable[[Arguments], Any]] = {
-            "record": lambda arguments: self.session.record().to_json() + "\n",
-            "picture": self._past_picture,
-            "position_form": self._position_form,
-            "board_form": lambda arguments: board_form(self.session.game.board),
-            "check_board": self._check_board,
-        }
         with self._changed:
             self._publish()
         self._thread.start()
@@ -153,9 +133,9 @@ class LiveGame:
         Raises:
             ValueError: if the command is not possible; the game is unchanged then.
         """
-        check_choice("name", name, tuple(self._commands))
+        check_choice("name", name, tuple(_COMMANDS))
         with self._changed:
-            self._commands[name](arguments)
+            _COMMANDS[name](self, arguments)
             self._publish()
             return self._snapshot
 
@@ -171,11 +151,14 @@ class LiveGame:
         Raises:
             ValueError: if the arguments are invalid.
         """
-        check_choice("name", name, tuple(self._queries))
+        check_choice("name", name, tuple(_QUERIES))
         with self._changed:
-            return self._queries[name](arguments)
+            return _QUERIES[name](self, arguments)
 
     # Queries
+
+    def _record(self, arguments: Arguments) -> str:
+        return self.session.record().to_json() + "\n"
 
     def _past_picture(self, arguments: Arguments) -> JsonDict:
         event, last = arguments.get("event"), len(self.session.log)
@@ -188,6 +171,9 @@ class LiveGame:
         game = self.session.game
         form = position_form(game.board, self.session.scenes[-1].names)
         return {"form": form, "data": form_data(game.to_dict())}
+
+    def _board_form(self, arguments: Arguments) -> JsonDict:
+        return board_form(self.session.game.board)
 
     def _check_board(self, arguments: Arguments) -> JsonDict:
         board = self._corrected_board(arguments)
@@ -207,6 +193,9 @@ class LiveGame:
     def _undo(self, arguments: Arguments) -> None:
         if not self.session.undo():
             raise ValueError("undo: there is no decision to undo")
+
+    def _resign(self, arguments: Arguments) -> None:
+        self.session.resign()
 
     def _set_position(self, arguments: Arguments) -> None:
         self.session.set_position(position_from_form(arguments.get("position")))
@@ -415,6 +404,28 @@ class LiveGame:
             "can_review": session.decisions > 0,
             "opponents": [list(one) for one in self._opponents],
         }
+
+
+_COMMANDS: dict[str, Callable[[LiveGame, Arguments], None]] = {
+    "play": LiveGame._play,
+    "undo": LiveGame._undo,
+    "resign": LiveGame._resign,
+    "new_game": LiveGame._new_game,
+    "load_record": LiveGame._load_record,
+    "set_position": LiveGame._set_position,
+    "set_board": LiveGame._set_board,
+    "advise": LiveGame._request_advice,
+    "review": LiveGame._request_review,
+    "run_agents": LiveGame._run_agents,
+    "play_forced": LiveGame._play_forced,
+}
+_QUERIES: dict[str, Callable[[LiveGame, Arguments], Any]] = {
+    "record": LiveGame._record,
+    "picture": LiveGame._past_picture,
+    "position_form": LiveGame._position_form,
+    "board_form": LiveGame._board_form,
+    "check_board": LiveGame._check_board,
+}
 
 
 def _picture(scene: Scene, status: str) -> JsonDict:
