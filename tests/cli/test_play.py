@@ -124,7 +124,7 @@ def test_terminal__asks_for_the_outcomes_of_a_physical_game() -> None:
     out = shown(session, ["o", "boutique:C1=fan/2", "?", *["1"] * 11, "roll:1/2/3"])
     assert session.game.events()[0] == "boutique:C1=fan/2"
     assert session.game.phase.name == "MOVE"
-    assert "advice is for decisions" in out
+    assert "cannot advise: no player is to move" in out
     assert "%  boutique:C1=fan/2" in out
     assert "such as roll:1/1/1" in out
 
