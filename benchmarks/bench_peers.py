@@ -1,8 +1,8 @@
-"""`tokaido bench`, and other libraries and MaskablePPO next to it: what this project compares.
+"""`tokaido bench` with more rows: other libraries, and training with MaskablePPO.
 
     python benchmarks/bench_peers.py --only pgx pyspiel
 
-Options are those of `tokaido bench`. Rows whose libraries are not installed are left out.
+It has the options of `tokaido bench`, and leaves out rows without their libraries.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import numba
 import numpy as np
 
 from tokaido_env.cli import bench
-from tokaido_env.cli.bench_games import GAMES, Done, aec_play, child
+from tokaido_env.cli.bench_games import GAMES, Throughput, aec_play, run_python
 from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
 from tokaido_env.core.actions import N_ACTIONS
 
-_OPENING = 30  # decisions, so that as many actions are legal as in games
+_OPENING = 30  # decisions, until as many actions are legal as in the middle of games
 _SPEED, _SPIEL = "decisions/s", ("pyspiel",)
 _LEARNING = ("stable_baselines3", "sb3_contrib", "torch", "safetensors")
 
@@ -38,10 +38,10 @@ def connect_four() -> Any:
     return connect_four_v3.env()
 
 
-def open_spiel_play(name: str, tensor: bool = False) -> Callable[[], Done]:
+def open_spiel_play(name: str, tensor: bool = False) -> Callable[[], Throughput]:
     """Return a measure of random play of an OpenSpiel game from Python, in decisions."""
 
-    def measure() -> Done:
+    def measure() -> Throughput:
         import pyspiel
 
         importlib.import_module("tokaido_env.openspiel")  # registers tokaido_duo
@@ -59,49 +59,49 @@ def open_spiel_play(name: str, tensor: bool = False) -> Callable[[], Done]:
                     state.observation_tensor()
                 state.apply_action(rng.choice(state.legal_actions()))
                 decisions += 1
-        return Done(decisions, time.perf_counter() - began)
+        return Throughput(decisions, time.perf_counter() - began)
 
     return measure
 
 
-def pgx_play(name: str) -> Callable[[], Done]:
+def pgx_play(name: str) -> Callable[[], Throughput]:
     """Return a measure of random play of a Pgx game, `GAMES` at once, in decisions."""
 
     @cache
-    def begun() -> tuple[Any, Any]:
+    def started() -> tuple[Any, Any]:
         import jax
         import pgx
         from pgx.experimental import auto_reset
 
         env = pgx.make(name)
-        begin, step = jax.vmap(env.init), jax.vmap(auto_reset(env.step, env.init))
+        init, step = jax.vmap(env.init), jax.vmap(auto_reset(env.step, env.init))
 
         def ply(state: Any, key: Any) -> Any:
-            choose, go_on = jax.random.split(key)
+            key_action, key_step = jax.random.split(key)
             odds = jax.numpy.where(state.legal_action_mask, 0.0, -jax.numpy.inf)
-            actions = jax.random.categorical(choose, odds, axis=-1)
-            return step(state, actions, jax.random.split(go_on, GAMES))
+            actions = jax.random.categorical(key_action, odds, axis=-1)
+            return step(state, actions, jax.random.split(key_step, GAMES))
 
-        return jax.jit(ply), jax.jit(begin)(jax.random.split(jax.random.PRNGKey(0), GAMES))
+        return jax.jit(ply), jax.jit(init)(jax.random.split(jax.random.PRNGKey(0), GAMES))
 
-    def measure() -> Done:
+    def measure() -> Throughput:
         import jax
 
-        ply, state = begun()
+        ply, state = started()
         keys = jax.random.split(jax.random.PRNGKey(1), 30)
         began = time.perf_counter()
         for key in keys:
             state = ply(state, key)
         state.current_player.block_until_ready()
-        return Done(len(state.current_player) * len(keys), time.perf_counter() - began)
+        return Throughput(len(state.current_player) * len(keys), time.perf_counter() - began)
 
     return measure
 
 
 def learning(name: str) -> Callable[[], float]:
-    """Return a measure of MaskablePPO, in steps of the learner/s.
+    """Return a measure of MaskablePPO, in steps/s of the learner.
 
-    It runs in a process of its own, where PyTorch's threads can be set.
+    It runs in a new process, which can set PyTorch's threads.
 
     Args:
         name: of the opponents, as for `learn`.
@@ -110,14 +110,14 @@ def learning(name: str) -> Callable[[], float]:
     script = (
         f"import sys; sys.path.insert(0, {folder!r}); import bench_peers as b; b.learn({name!r})"
     )
-    return lambda: float(child(script))
+    return lambda: float(run_python(script))
 
 
 def learn(name: str) -> None:
     """Train and print the steps/s.
 
     Args:
-        name: "free" for an environment whose steps cost nothing, "kernel" for an opponent in the
+        name: "free" for an environment with free steps, "kernel" for an opponent in the
             kernel, "pool" for four networks.
     """
     import torch
@@ -134,7 +134,7 @@ def learn(name: str) -> None:
 
 
 def _learner(name: str, settings: Any) -> Any:
-    """Make a learner as training does, with opponents of a kind."""
+    """Return a learner as `train` makes it, with the opponents of a name."""
     from tokaido_env.learn.network import PolicyNetwork
     from tokaido_env.learn.ppo import new_learner
     from tokaido_env.learn.ppo_policy import LearnerEnv
@@ -150,7 +150,7 @@ def _learner(name: str, settings: Any) -> Any:
 
 
 def _free(env: Any) -> Any:
-    """Return an environment whose steps cost nothing: it shows the same positions all the time."""
+    """Return an environment with free steps: it returns the same positions every time."""
     env.reset()
     rng = np.random.default_rng(0)
     for _ in range(_OPENING):
@@ -213,7 +213,7 @@ PEERS = (
             _LEARNING,
         )
         for key, what in (
-            ("free", "environment that costs nothing"),
+            ("free", "environment with free steps"),
             ("kernel", "opponents in the kernel (greedy)"),
             ("pool", "a pool of four networks"),
         )

@@ -1,4 +1,4 @@
-"""The table of speeds: how it is made from figures; the figures themselves are no test."""
+"""Tests of `tokaido bench`: its table, and the counts behind its figures."""
 
 import json
 import sys
@@ -42,7 +42,7 @@ def figure() -> float:
         (None, False, " | "),
     ],
 )
-def test_a_row_has_median_spread_and_verdict(
+def test_table__has_median_range_and_verdict(
     budget: float | None, at_most: bool, verdict: str
 ) -> None:
     row = Row("x", "something", "s", figure, budget, at_most)
@@ -50,13 +50,13 @@ def test_a_row_has_median_spread_and_verdict(
     assert line == f"| something | 1 | 5 | 1 – 9.00 M | s | {verdict} |"
 
 
-def test_keys_are_unique_and_ratios_are_of_rows() -> None:
+def test_rows__have_unique_keys_that_ratios_refer_to() -> None:
     keys = [row.key for row in ALL]
     assert len(set(keys)) == len(keys)
     assert {key for ratio in ALL_RATIOS for key in (ratio.over, ratio.under)} <= set(keys)
 
 
-def test_runs_are_in_turn_and_the_first_is_thrown_away() -> None:
+def test_run__measures_rows_in_turn_and_discards_the_first() -> None:
     calls: list[str] = []
 
     def row(key: str, figures: list[float]) -> Row:
@@ -74,8 +74,7 @@ def test_runs_are_in_turn_and_the_first_is_thrown_away() -> None:
     assert [result.figures for result in results] == [[6, 8], [3, 2], [2, 4]]
 
 
-def test_rows_that_cannot_be_measured_here_are_left_out(capsys: Output) -> None:
-    """For lack of a module or of threads; the others' threads are given back."""
+def test_bench__leaves_out_rows_without_module_or_threads(capsys: Output) -> None:
     seen = []
 
     def threads() -> float:
@@ -86,41 +85,41 @@ def test_rows_that_cannot_be_measured_here_are_left_out(capsys: Output) -> None:
     rows = [Row(f"with {n}", f"row {n}", "s", threads, threads=n) for n in (1, most, most + 1)]
     rows.append(Row("absent", "absent", "s", figure, needs=("no_such_module",)))
     assert bench.main(["--runs", "1"], rows) == 0
-    told = capsys.readouterr().out
-    assert [f"| row {n} |" in told for n in (1, most, most + 1)] == [True, True, False]
-    assert "absent" not in told
+    out = capsys.readouterr().out
+    assert [f"| row {n} |" in out for n in (1, most, most + 1)] == [True, True, False]
+    assert "absent" not in out
     assert seen == [1, most] * 2
     assert numba.get_num_threads() == most
 
 
-def test_real_rows_give_a_table_and_a_file(tmp_path: Path, capsys: Output) -> None:
+def test_bench__prints_and_writes_real_rows(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "figures.json"
     assert main(["bench", "--runs", "1", "--only", *FAST, "--json", str(file)]) == 0
-    told = capsys.readouterr().out
+    out = capsys.readouterr().out
     figures = json.loads(file.read_text(encoding="utf-8"))
     assert {row["key"] for row in figures["rows"]} == set(FAST)
     assert all(row["median"] > 0 and len(row["figures"]) == 1 for row in figures["rows"])
     state = next(row for row in figures["rows"] if row["key"] == "state")
     assert (state["median"], state["met"], state["unit"]) == (75.0, True, "bytes")
     assert figures["machine"]["versions"]["numba"] == numba.__version__
-    assert "| one state | 1 | 75 | 75 – 75 | bytes | ≤ 128 | met |" in told
-    assert told.startswith(f"## {figures['date']}\n\n{figures['machine']['processor']}, ")
-    assert f"numba {numba.__version__}, " in told
+    assert "| one state | 1 | 75 | 75 – 75 | bytes | ≤ 128 | met |" in out
+    assert out.startswith(f"## {figures['date']}\n\n{figures['machine']['processor']}, ")
+    assert f"numba {numba.__version__}, " in out
 
 
 class Counter:
-    """Counts what an interface does, by wrapping it."""
+    """Counts calls of an interface by wrapping it."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def wrap(self, patch: pytest.MonkeyPatch, owner: Any, name: str, seen: Any) -> None:
-        """Add `seen(result, arguments)` at each call."""
+    def wrap(self, patch: pytest.MonkeyPatch, owner: Any, name: str, count: Any) -> None:
+        """Add `count(result, arguments)` at each call."""
         real = getattr(owner, name)
 
         def counted(*arguments: Any, **named: Any) -> Any:
             result = real(*arguments, **named)
-            self.count += int(seen(result, arguments))
+            self.count += int(count(result, arguments))
             return result
 
         patch.setattr(owner, name, counted)
@@ -134,7 +133,7 @@ def one(result: Any, arguments: Any) -> int:
     return 1
 
 
-# By the function of the row: what is wrapped, and how much a call of it does.
+# By the function of the row: owner and name of the wrapped method, and the count of a call.
 COUNTED: dict[str, tuple[Any, str, Any]] = {
     "random_play": (Batch, "play", deciders),
     "stepping": (Batch, "step", deciders),
@@ -152,21 +151,22 @@ OF_GAMES = [
 
 
 @pytest.mark.parametrize("row", OF_GAMES, ids=lambda row: row.key)
-def test_a_row_counts_what_was_done(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row__counts_every_step(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in row.needs:
         pytest.importorskip(module)
     monkeypatch.setattr(bench_games, "GAMES", 64)
-    row.measure()  # what is made once
+    row.measure()  # builds the batch
     counter = Counter()
     counter.wrap(monkeypatch, *COUNTED[row.measure.__qualname__.split(".")[0]])
     done = row.measure()
-    assert isinstance(done, bench_games.Done)
+    assert isinstance(done, bench_games.Throughput)
     assert done.count == counter.count > 0
 
 
 @pytest.mark.parametrize("spec", ["mcts:sims=30", "mcts:sims=20,rollout=full", "greedy"])
-def test_simulations_and_decisions_are_counted(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In each position with a choice as many as the spec says."""
+def test_searching__counts_simulations_or_decisions(
+    spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bench_games, "GAMES", 64)
     monkeypatch.setattr(bench_games, "_SEARCHED", 64)
     measure = bench_games.searching(spec)
@@ -181,17 +181,17 @@ def test_simulations_and_decisions_are_counted(spec: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--runs", "0"], "--runs: expected 1 or more, got 0"),
         (["--only", "nothing"], "--only: expected one of random.1, random.2, "),
     ],
 )
-def test_wrong_arguments_are_told(arguments: list[str], told: str, capsys: Output) -> None:
+def test_bench__refuses_wrong_options(arguments: list[str], message: str, capsys: Output) -> None:
     assert main(["bench", *arguments]) == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_a_failing_process_is_told_with_its_reason() -> None:
+def test_run_python__reports_the_error_of_the_process() -> None:
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        bench_games.child("1 / 0")
+        bench_games.run_python("1 / 0")

@@ -1,7 +1,11 @@
-"""Measure the speeds of this machine, next to what they should be.
+"""Measure the speeds of the environments and agents on this machine, next to their targets.
 
-Rows that are compared run in turn within one run, so that what slows the machine slows all of them.
-The first run is thrown away; shown are the median of the others and their spread.
+Each run measures all rows in turn, so that a slower moment of the machine affects all of them. The
+first run is discarded; the table has the median of the others and their range. With the defaults it
+takes about ten minutes.
+
+tokaido bench --only random step
+tokaido bench --runs 3 --json speeds.json
 """
 
 from __future__ import annotations
@@ -9,24 +13,24 @@ from __future__ import annotations
 import gc
 import importlib.metadata
 import importlib.util
-import json
 import os
 import platform
 import statistics
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numba
 
 import tokaido_env
-from tokaido_env.cli.bench_games import GAMES, Done, has_gpu
+from tokaido_env.cli.bench_games import GAMES, Throughput, has_gpu
 from tokaido_env.cli.bench_rows import RATIOS, ROWS, Ratio, Row
-from tokaido_env.cli.command import CommandParser, reports_errors
-from tokaido_env.files import check_outputs, write_text
+from tokaido_env.cli.command import CommandParser, reports_errors, write_json
+from tokaido_env.files import check_outputs
+from tokaido_env.report.progress import ProgressLines
 
 PACKAGES = (
     *("numpy", "numba", "gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib", "torch"),
@@ -36,7 +40,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Result:
-    """The figures of a row or ratio, one for each run."""
+    """The figures of a row or ratio, one per run."""
 
     row: Row | Ratio
     figures: list[float]
@@ -48,7 +52,7 @@ class Result:
 
     @property
     def met(self) -> bool | None:
-        """Whether the median meets the budget; None without one."""
+        """Whether the median meets the target; None without one."""
         budget = self.row.budget
         if budget is None:
             return None
@@ -67,45 +71,48 @@ def main(
     rows: Sequence[Row] = ROWS,
     ratios: Sequence[Ratio] = RATIOS,
 ) -> int:
-    """Measure, print the table, write the figures; return the exit status."""
+    """Run the command; return the exit status."""
     parser = CommandParser("bench", __doc__)
-    parser.add_argument("--runs", type=int, default=5, help="measured runs of each row")
-    parser.add_argument("--only", nargs="+", metavar="ROW", help="rows whose key starts so")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures here")
+    parser.add_argument("--runs", type=int, default=5, help="number of measured runs")
+    only = "measure only rows with a key that starts with one of these (default: all)"
+    parser.add_argument("--only", nargs="+", metavar="ROW", help=only)
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        type=Path,
+        help="also write the figures to this file as JSON (default: none)",
+    )
     options = parser.parse_args(arguments)
     if options.runs < 1:
         raise ValueError(f"--runs: expected 1 or more, got {options.runs}")
-    chosen = [row for row in rows if _wanted(row, options.only)]
+    chosen = [row for row in rows if _can_measure(row, options.only)]
     if not chosen:
         known, asked = ", ".join(row.key for row in rows), " ".join(options.only)
         raise ValueError(f"--only: expected one of {known}, got {asked}")
     check_outputs(options.json)
-    here, date = machine(), datetime.now(UTC).date().isoformat()
+    machine, date = machine_info(), datetime.now(UTC).date().isoformat()
     results = run(chosen, ratios, options.runs)
-    print(page(date, here, options.runs, results))
-    if options.json is not None:
-        data: dict[str, Any] = {"version": 1, "date": date, "runs": options.runs, "machine": here}
-        data["rows"] = [result.to_dict() for result in results]
-        write_text(Path(options.json), json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    print(section(date, machine, options.runs, results))
+    data: dict[str, Any] = {"version": 1, "date": date, "runs": options.runs, "machine": machine}
+    data["rows"] = [result.to_dict() for result in results]
+    write_json(options.json, data, ensure_ascii=False)
     return 0
 
 
 def run(rows: Sequence[Row], ratios: Sequence[Ratio], runs: int) -> list[Result]:
-    """Measure rows in turn, once to throw away and then `runs` times; add the ratios."""
+    """Measure rows in turn, once to discard and then `runs` times, and compute the ratios."""
     figures: dict[str, list[float]] = {row.key: [] for row in rows}
-    most = numba.config.NUMBA_NUM_THREADS
+    most, lines = numba.config.NUMBA_NUM_THREADS, ProgressLines()
     for turn in range(runs + 1):
         for row in rows:
-            step = f"run {turn} of {runs}: {row.key}"
-            print(f"\r{step:<60}", end="", file=sys.stderr)
+            lines.print(partial("run {} of {}: {}".format, turn, runs, row.key))
             numba.set_num_threads(min(row.threads, most))
-            # What other rows have loaded is not for this one's garbage collections to look through.
+            # Objects of other rows must not slow down the garbage collections of this one.
             gc.collect()
             gc.freeze()
             done = row.measure()
             if turn > 0:
-                figures[row.key].append(done.rate if isinstance(done, Done) else done)
-    print(file=sys.stderr)
+                figures[row.key].append(done.rate if isinstance(done, Throughput) else done)
     gc.unfreeze()
     numba.set_num_threads(most)
     results = [Result(row, figures[row.key]) for row in rows]
@@ -116,16 +123,16 @@ def run(rows: Sequence[Row], ratios: Sequence[Ratio], runs: int) -> list[Result]
     return results
 
 
-def _wanted(row: Row, only: Sequence[str] | None) -> bool:
-    """Return whether a row was asked for and can be measured here."""
+def _can_measure(row: Row, only: Sequence[str] | None) -> bool:
+    """Return whether a row is chosen and this machine can measure it."""
     asked = only is None or any(row.key.startswith(key) for key in only)
-    there = all(importlib.util.find_spec(module) for module in row.needs)
-    there = there and (not row.gpu or has_gpu())
-    return asked and there and row.threads <= numba.config.NUMBA_NUM_THREADS
+    available = all(importlib.util.find_spec(module) for module in row.needs)
+    available = available and (not row.gpu or has_gpu())
+    return asked and available and row.threads <= numba.config.NUMBA_NUM_THREADS
 
 
-def machine() -> dict[str, Any]:
-    """Return what the figures depend on: processor, cores, versions."""
+def machine_info() -> dict[str, Any]:
+    """Return processor, cores, system and versions."""
     versions = {"python": platform.python_version(), "tokaido_env": tokaido_env.__version__}
     for package in PACKAGES:
         try:
@@ -142,7 +149,7 @@ def machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return the processor's name, which Python itself does not know on Linux."""
+    """Return the processor's name, which Python itself does not report on Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
@@ -150,13 +157,13 @@ def _processor() -> str:
         return platform.processor()
 
 
-def page(date: str, here: dict[str, Any], runs: int, results: Sequence[Result]) -> str:
-    """Return results as a section in Markdown, with all that they depend on."""
-    versions = ", ".join(f"{name} {version}" for name, version in here["versions"].items())
+def section(date: str, machine: dict[str, Any], runs: int, results: Sequence[Result]) -> str:
+    """Return results as a section in Markdown, with machine and versions."""
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return (
         f"## {date}\n\n"
-        f"{here['processor']}, {here['cores']} cores, {here['system']}; {versions}; batches of "
-        f"{GAMES:,} games; median and spread of {runs} runs after one thrown away.\n\n"
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {versions}; "
+        f"batches of {GAMES:,} games; median and range of {runs} runs after a discarded one.\n\n"
         f"{table(results)}"
     )
 
@@ -164,7 +171,7 @@ def page(date: str, here: dict[str, Any], runs: int, results: Sequence[Result]) 
 def table(results: Sequence[Result]) -> str:
     """Return results as a Markdown table."""
     lines = [
-        "| what | threads | median | spread | unit | budget | |",
+        "| what | threads | median | range | unit | target | |",
         "|---|---|---|---|---|---|---|",
     ]
     for result in results:

@@ -1,6 +1,6 @@
-"""What `tokaido bench` measures: games through every interface, search, and how a process begins.
+"""Measurements of `tokaido bench`: games through every interface, search, and process start.
 
-Each function measures once, or returns what does.
+Each function measures once, or returns a function that does.
 """
 
 from __future__ import annotations
@@ -35,62 +35,62 @@ _TIMED = "import time; began = time.perf_counter(); {}; print(time.perf_counter(
 
 
 @dataclass(frozen=True)
-class Done:
-    """How many things were done, counted by what came of them, and how long they took."""
+class Throughput:
+    """A number of finished things, counted from their results, and the seconds they took."""
 
     count: int
     seconds: float
 
     @property
     def rate(self) -> float:
-        """How many a second."""
+        """Number per second."""
         return self.count / self.seconds
 
 
-def random_play(observation: str | None, **options: Any) -> Callable[[], Done]:
-    """Return a measure of random play of a batch, one kernel call a ply, in decisions.
+def random_play(observation: str | None, **options: Any) -> Callable[[], Throughput]:
+    """Return a measure of random play of a batch, one kernel call per ply, in decisions.
 
     Args:
         observation, options: of the batch; `copy` is False by default.
     """
 
     @cache
-    def begun() -> Batch:
+    def started() -> Batch:
         batch = Batch(GAMES, **{"observation": observation, "copy": False, **options})
         batch.reset(seed=0)
         for _ in range(400):  # games at all stages
             batch.play("random")
         return batch
 
-    def measure() -> Done:
-        batch = begun()
+    def measure() -> Throughput:
+        batch = started()
         last: list[Any] = []
 
         def ply() -> None:
-            last[:] = [batch.play("random")]  # held while the next is played, as loops hold it
+            last[:] = [batch.play("random")]  # a training loop keeps it during the next ply too
 
         plies = _repeated(ply)
-        return Done(len(batch) * plies.count, plies.seconds)
+        return Throughput(len(batch) * plies.count, plies.seconds)
 
     return measure
 
 
 def draw_boards() -> float:
-    """Return how long a board of the family takes, drawn and compiled, in ms."""
+    """Return the milliseconds to generate and compile a procedural board."""
     began = time.perf_counter()
     for number in range(_BOARDS):
         Board.generate(number).record.tobytes()
     return 1e3 * (time.perf_counter() - began) / _BOARDS
 
 
-def searching(spec: str) -> Callable[[], Done]:
-    """Return a measure of an agent in positions of games by `greedy`.
+def searching(spec: str) -> Callable[[], Throughput]:
+    """Return a measure of an agent in positions from games of `greedy`.
 
-    In simulations, which are the visits that it found; in decisions if it does not search.
+    It counts simulations by the visits of the search, or decisions if the agent does not search.
     """
 
     @cache
-    def begun() -> tuple[Any, Batch, npt.NDArray[np.int64]]:
+    def started() -> tuple[Any, Batch, npt.NDArray[np.int64]]:
         from tokaido_env.agents import make
 
         agent = make(spec)
@@ -99,36 +99,36 @@ def searching(spec: str) -> Callable[[], Done]:
         batch.reset(seed=0)
         for _ in range(60):
             batch.play("greedy")
-        several = batch.legal & (batch.legal - np.uint64(1)) != 0  # one action is not searched
+        several = batch.legal & (batch.legal - np.uint64(1)) != 0  # a single action needs no search
         return agent, batch, np.flatnonzero(several)
 
-    def measure() -> Done:
+    def measure() -> Throughput:
         from tokaido_env.agents.eval_tables import eval_tables_of
         from tokaido_env.agents.search import SearchAgent
 
-        agent, batch, games = begun()
+        agent, batch, games = started()
         states, legal, keys = batch.states[games], batch.legal[games], batch.keys(games)
         began = time.perf_counter()
         if isinstance(agent, SearchAgent):
             guides = eval_tables_of(batch.boards)
             found = agent.search(batch.boards, guides, states, legal, keys).visits
-            return Done(int(found.sum()), time.perf_counter() - began)
+            return Throughput(int(found.sum()), time.perf_counter() - began)
         actions = agent.act(batch.boards, states, legal, keys)
-        return Done(len(actions), time.perf_counter() - began)
+        return Throughput(len(actions), time.perf_counter() - began)
 
     return measure
 
 
-def stepping() -> Callable[[], Done]:
-    """Return a measure of `step` with actions chosen outside, checked, in decisions."""
+def stepping() -> Callable[[], Throughput]:
+    """Return a measure of `Batch.step` with checked actions, in decisions."""
 
     @cache
-    def begun() -> tuple[Batch, Any]:
+    def started() -> tuple[Batch, Any]:
         batch = Batch(GAMES, observation=None, copy=False)
         return batch, batch.reset(seed=0)
 
-    def measure() -> Done:
-        batch, turn = begun()
+    def measure() -> Throughput:
+        batch, turn = started()
         decisions, seconds = 0, 0.0
         for _ in range(100):
             actions = turn.mask.argmax(axis=1)
@@ -136,13 +136,13 @@ def stepping() -> Callable[[], Done]:
             turn = batch.step(actions)
             seconds += time.perf_counter() - began
             decisions += int((turn.player >= 0).sum())
-        return Done(decisions, seconds)
+        return Throughput(decisions, seconds)
 
     return measure
 
 
-def game_play() -> Done:
-    """Play whole games through `Game` at random; return the decisions."""
+def game_play() -> Throughput:
+    """Play whole games through `Game` at random, in decisions."""
     rng = random.Random(0)
     decisions, began = 0, time.perf_counter()
     for seed in range(50):
@@ -151,13 +151,13 @@ def game_play() -> Done:
             actions = game.legal_actions()
             game.play(actions[int(rng.random() * len(actions))])
             decisions += 1
-    return Done(decisions, time.perf_counter() - began)
+    return Throughput(decisions, time.perf_counter() - began)
 
 
-def aec_play(make: Callable[[], Any], games: int) -> Callable[[], Done]:
-    """Return a measure of a PettingZoo loop: `last()`, a legal action of the mask, `step()`."""
+def aec_play(make: Callable[[], Any], games: int) -> Callable[[], Throughput]:
+    """Return a measure of a PettingZoo loop, in steps: `last()`, a legal action, `step()`."""
 
-    def measure() -> Done:
+    def measure() -> Throughput:
         env = make()
         rng = random.Random(0)
         steps, began = 0, time.perf_counter()
@@ -171,13 +171,13 @@ def aec_play(make: Callable[[], Any], games: int) -> Callable[[], Done]:
                 actions = observation["action_mask"].nonzero()[0]
                 env.step(int(actions[int(rng.random() * len(actions))]))
                 steps += 1
-        return Done(steps, time.perf_counter() - began)
+        return Throughput(steps, time.perf_counter() - began)
 
     return measure
 
 
 def deep_copies() -> float:
-    """Copy a running `env()`; return microseconds a copy."""
+    """Return the microseconds to copy a running `env()`."""
     env = tokaido_env.env()
     env.reset(seed=0)
     for _ in range(50):
@@ -185,8 +185,8 @@ def deep_copies() -> float:
     return 1e6 / _repeated(lambda: copy.deepcopy(env)).rate
 
 
-def gym_play() -> Done:
-    """Play whole episodes of `TokaidoDuo-v0` against the random bot; return the steps."""
+def gym_play() -> Throughput:
+    """Play whole episodes of `TokaidoDuo-v0` against `random`, in steps."""
     import gymnasium
 
     env = gymnasium.make("TokaidoDuo-v0", opponent="random")
@@ -201,11 +201,11 @@ def gym_play() -> Done:
             _, _, terminated, truncated, info = env.step(action)
             done = terminated or truncated
             steps += 1
-    return Done(steps, time.perf_counter() - began)
+    return Throughput(steps, time.perf_counter() - began)
 
 
 def has_gpu() -> bool:
-    """Return whether games can be played on a GPU here."""
+    """Return whether this machine can play games on a GPU."""
     if importlib.util.find_spec("numba_cuda") is None:
         return False
     from numba import cuda
@@ -213,11 +213,11 @@ def has_gpu() -> bool:
     return bool(cuda.is_available())
 
 
-def cuda_play(bot: str, games: int, observation: str | None = None) -> Callable[[], Done]:
+def cuda_play(bot: str, games: int, observation: str | None = None) -> Callable[[], Throughput]:
     """Return a measure of a bot's play of a batch on a GPU, in decisions."""
 
     @cache
-    def begun() -> Any:
+    def started() -> Any:
         from tokaido_env.cuda import CudaBatch
 
         batch = CudaBatch(games, observation=observation, check=False)  # type: ignore[arg-type]
@@ -226,25 +226,25 @@ def cuda_play(bot: str, games: int, observation: str | None = None) -> Callable[
             batch.play("random")
         return batch
 
-    def measure() -> Done:
+    def measure() -> Throughput:
         from numba import cuda
 
-        batch = begun()
+        batch = started()
 
-        def plies() -> None:  # launched before the clock is looked at
+        def plies() -> None:  # one reading of the clock for several launches
             for _ in range(_LAUNCHED):
                 batch.play(bot)
             cuda.synchronize()
 
         cuda.synchronize()
         done = _repeated(plies)
-        return Done(games * _LAUNCHED * done.count, done.seconds)
+        return Throughput(games * _LAUNCHED * done.count, done.seconds)
 
     return measure
 
 
 def cuda_memory(games: int) -> Callable[[], float]:
-    """Return a measure of the memory that random play reads and writes at least, in GB/s."""
+    """Return a measure of the memory traffic that random play needs at least, in GB/s."""
 
     def measure() -> float:
         from tokaido_env.cuda import BYTES_PER_STEP
@@ -254,38 +254,38 @@ def cuda_memory(games: int) -> Callable[[], float]:
     return measure
 
 
-def _repeated(action: Callable[[], Any], seconds: float = 0.4) -> Done:
-    """Do an action again and again for so long."""
+def _repeated(action: Callable[[], Any], seconds: float = 0.4) -> Throughput:
+    """Repeat an action for some seconds."""
     count, began = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - began) < seconds:
         action()
         count += 1
-    return Done(count, elapsed)
+    return Throughput(count, elapsed)
 
 
 def import_seconds() -> float:
-    """Import the package in a new process; return seconds."""
-    return float(child(_TIMED.format("import tokaido_env")))
+    """Return the seconds to import the package in a new process."""
+    return float(run_python(_TIMED.format("import tokaido_env")))
 
 
 def first_decision(*, cold: bool) -> Callable[[], float]:
-    """Return a measure of the first decision of a new process, imports included, in seconds."""
+    """Return a measure of a new process up to its first decision, in seconds."""
     script = _TIMED.format(
         "from tokaido_env import Game; game = Game(seed=0); game.play(game.legal_actions()[0])"
     )
 
     def measure() -> float:
         if not cold:
-            return float(child(script))
+            return float(run_python(script))
         with tempfile.TemporaryDirectory() as folder:
-            return float(child(script, NUMBA_CACHE_DIR=folder))
+            return float(run_python(script, NUMBA_CACHE_DIR=folder))
 
     return measure
 
 
-def child(script: str, **environment: str) -> Any:
-    """Run Python in a new process; return what it printed, JSON."""
-    settings = {"OMP_WAIT_POLICY": "PASSIVE"} | environment  # as `tools.train`
+def run_python(script: str, **environment: str) -> Any:
+    """Run a script in a new Python process; return the JSON that it printed."""
+    settings = {"OMP_WAIT_POLICY": "PASSIVE"} | environment  # as `tokaido train` sets it
     done = subprocess.run(
         [sys.executable, "-c", script],
         env=os.environ | settings,

@@ -1,4 +1,4 @@
-"""The rows of `tokaido bench`: what is measured, with which budget."""
+"""Rows of `tokaido bench`: measurements with their targets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import tokaido_env
 from tokaido_env.cli.bench_games import (
-    Done,
+    Throughput,
     aec_play,
     cuda_memory,
     cuda_play,
@@ -23,23 +23,23 @@ from tokaido_env.cli.bench_games import (
 )
 from tokaido_env.core.state import STATE
 
-Measure = Callable[[], Done | float]
+Measure = Callable[[], Throughput | float]
 
 
 @dataclass(frozen=True)
 class Row:
-    """Something to measure.
+    """A measurement.
 
     Attributes:
         key: short name, as `--only` takes it.
-        what: what is measured.
+        what: description in the table.
         unit: of the figure.
-        measure: measures once: what was done, whose rate is the figure, or the figure itself.
-        budget: what the figure should reach, None for a row that is there for comparison.
-        at_most: the budget is an upper bound; else more is better.
-        threads: how many kernels may use.
+        measure: measures once; returns the figure, or a throughput with it as its rate.
+        budget: target of the figure, None for a row that is only compared.
+        at_most: whether the target is an upper bound; else it is a lower bound.
+        threads: number of threads of the kernels.
         needs: modules without which the row is left out.
-        gpu: left out where games cannot be played on a GPU.
+        gpu: whether the row needs a GPU.
     """
 
     key: str
@@ -55,7 +55,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The figures of one row divided by those of another, run by run."""
+    """The figures of one row divided by those of another, per run."""
 
     key: str
     what: str
@@ -82,7 +82,7 @@ def _on_threads(
     unit: str = _SPEED,
     needs: tuple[str, ...] = (),
 ) -> tuple[Row, Row]:
-    """Return the rows KEY.1 and KEY.2, on one thread and on two, with their budgets."""
+    """Return the rows KEY.1 and KEY.2, on one thread and on two, with their targets."""
     return (
         Row(f"{key}.1", what, unit, measure, one, needs=needs),
         Row(f"{key}.2", what, unit, measure, two, threads=2, needs=needs),
@@ -90,7 +90,7 @@ def _on_threads(
 
 
 def _on_gpu(key: str, what: str, bot: str, observation: str | None = None) -> Iterator[Row]:
-    """Yield a row for each size of batch, in powers of two."""
+    """Yield a row per batch size."""
     for size in _SIZES:
         measure = cuda_play(bot, 1 << size, observation)
         yield Row(f"cuda.{key}.{size}", what.format(size), _SPEED, measure, gpu=True)
@@ -105,12 +105,12 @@ ROWS = (
     *_on_threads("uint8", "… and uint8 observations", random_play("uint8")),
     Row(
         "copied.1",
-        "… float32, in arrays of one's own (the default)",
+        "… float32, in copied arrays (the default)",
         _SPEED,
         random_play("float32", copy=True),
     ),
     Row("step.1", "`Batch.step` alone, checked", _SPEED, stepping()),
-    Row("board", "a board of the family", "ms", draw_boards, 2.0, at_most=True),
+    Row("board", "a procedural board", "ms", draw_boards, 2.0, at_most=True),
     Row("game", "`Game` from Python, random play", _SPEED, game_play, 150e3),
     Row("env", "`env()`: last, mask, step", _SPEED, aec_play(tokaido_env.env, 50), 100e3),
     Row("gym", "Gymnasium `TokaidoDuo-v0` against random", "steps/s", gym_play),
@@ -154,5 +154,5 @@ RATIOS = (
     Ratio(
         "block / float32", "the board's block behind the observation", "block.1", "float32.1", 0.6
     ),
-    Ratio("copied / float32", "arrays of one's own to the batch's", "copied.1", "float32.1", 0.85),
+    Ratio("copied / float32", "copied arrays to shared ones", "copied.1", "float32.1", 0.85),
 )

@@ -1,7 +1,6 @@
-"""Run the conformance tests of all installed libraries.
+"""Run the conformance tests of the installed libraries on the environments.
 
-Each check is the library's own test, run on our environment as its users get it.
-`benchmarks/certify_rollouts.py` adds libraries that have no test of their own.
+Each check is a test that the library itself provides. It takes about a minute.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import io
-import json
 import os
 import re
 import sys
@@ -23,21 +21,19 @@ from typing import Any
 from unittest import mock
 
 import tokaido_env
-from tokaido_env import files
-from tokaido_env.cli.command import CommandParser
+from tokaido_env.cli.command import CommandParser, write_json
 from tokaido_env.core.optional_deps import install_command
 
-# What PettingZoo warns of any dictionary with a mask that is not on a list of its own.
-OF_DICTIONARIES = (
+# PettingZoo warns of every dictionary with a mask, but for some games that it lists by name.
+DICTIONARY_WARNINGS = (
     "Observation is not a NumPy array",
     "Observation space for each agent probably should be",
     "Action mask numpy array is all zeros",
 )
 
-# Windows open where nobody sees them.
-UNSEEN = mock.patch.dict(os.environ, {"SDL_VIDEODRIVER": "dummy"})
+HEADLESS = mock.patch.dict(os.environ, {"SDL_VIDEODRIVER": "dummy"})
 
-RLLIB = ("ray", "tree", "lz4", "tensorboardX")  # what Ray's core does not bring
+RLLIB = ("ray", "tree", "lz4", "tensorboardX")  # not dependencies of Ray's core
 DRAWING = ("resvg_py", "PIL", "matplotlib", "pygame")
 
 
@@ -46,10 +42,10 @@ class Check:
     """A conformance test.
 
     Attributes:
-        package: the distribution that it comes from.
-        name: what it is called there, and the form of the environment it runs on.
-        run: runs it; raises if it fails, returns what it found ("" for nothing).
-        extra: the extra of this project that brings what it needs, "" for none.
+        package: distribution that provides it.
+        name: its name there, and the form of the environment.
+        run: runs it, and returns a finding or ""; raises if it fails.
+        extra: extra of this project that installs its modules, "" for none.
         needs: modules that it needs besides the package.
     """
 
@@ -61,7 +57,7 @@ class Check:
 
     @property
     def install(self) -> str:
-        """The command that installs what it needs, in the version that was tested."""
+        """The command that installs its modules, in the tested versions."""
         if self.extra:
             return install_command(self.extra)
         names = self.package, *self.needs
@@ -71,7 +67,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A row of the table: what came of a check, "passed", "FAILED" or "not installed"."""
+    """A row of the table; its outcome is "passed", "FAILED" or "not installed"."""
 
     package: str
     version: str
@@ -93,11 +89,11 @@ def _verdict(check: Check) -> Verdict:
         detail = f"needs {', '.join(missing)}: {check.install}"
         return Verdict(check.package, version, check.name, "not installed", detail)
     try:
-        # Libraries print and warn of much that is no verdict; checks turn warnings on themselves.
+        # Output and warnings of libraries are no verdict; checks enable warnings themselves.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             outcome, detail = "passed", check.run()
-    except Exception as error:  # whatever a test of theirs raises is its verdict
+    except Exception as error:  # any exception of a check is its verdict
         first = next(iter(str(error).splitlines()), "")
         outcome, detail = "FAILED", f"{type(error).__name__}: {first}"
     tested = TESTED.get(check.package, version)
@@ -111,7 +107,7 @@ def _api_test(**options: Any) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         if options.get("observation") != "box":
-            for warning in OF_DICTIONARIES:
+            for warning in DICTIONARY_WARNINGS:
                 warnings.filterwarnings("ignore", warning, UserWarning)
         api_test(tokaido_env.env(**options), num_cycles=500)
         api_test(tokaido_env.raw_env(**options), num_cycles=500)
@@ -128,13 +124,13 @@ def _seed_test() -> str:
 def _render_test() -> str:
     from pettingzoo.test import render_test
 
-    def hurried(**options: Any) -> Any:
+    def fast_env(**options: Any) -> Any:
         env = tokaido_env.env(**options)
         env.metadata = env.metadata | {"render_fps": 1000}
         return env
 
-    with UNSEEN:
-        render_test(hurried)
+    with HEADLESS:
+        render_test(fast_env)
     return ""
 
 
@@ -152,7 +148,7 @@ def _gymnasium_check_env(*, rendered: bool, **options: Any) -> str:
     import gymnasium
     from gymnasium.utils.env_checker import check_env
 
-    with warnings.catch_warnings(), UNSEEN:
+    with warnings.catch_warnings(), HEADLESS:
         warnings.simplefilter("error")
         env = gymnasium.make("TokaidoDuo-v0", **options).unwrapped
         check_env(env, skip_render_check=not rendered)
@@ -188,7 +184,7 @@ def _check_env_specs(**options: Any) -> str:
 
     from tokaido_env.torchrl import TokaidoDuoEnv
 
-    with warnings.catch_warnings(), UNSEEN:
+    with warnings.catch_warnings(), HEADLESS:
         warnings.simplefilter("error")
         check_env_specs(TokaidoDuoEnv(16, **options))
     return ""
@@ -258,21 +254,25 @@ TESTED = {
     "tianshou": "2.0.1",
     "torchrl": "0.14.1",
 }
-"""The versions that all of this was run with, by `make certify-all`."""
+"""The versions that `make certify-all` tests with."""
 
 
 def main(arguments: Sequence[str] | None = None, checks: Sequence[Check] = CHECKS) -> int:
     """Print the table; return 1 if a check failed, else 0."""
     parser = CommandParser("certify", __doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table to a file, too")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="also write the table to this file as JSON (default: none)",
+    )
     options = parser.parse_args(arguments)
     print(f"tokaido_env {tokaido_env.__version__}, Python {sys.version.split()[0]}")
     verdicts = []
     for check in checks:
         verdicts.append(_verdict(check))
         print(verdicts[-1], flush=True)
-    if options.json:
-        files.write_text(options.json, json.dumps(list(map(asdict, verdicts)), indent=1) + "\n")
+    write_json(options.json, list(map(asdict, verdicts)))
     outcomes = Counter(verdict.outcome for verdict in verdicts)
     passed, failed, missing = (outcomes[name] for name in ("passed", "FAILED", "not installed"))
     print(f"{passed} passed, {failed} failed, {missing} not installed")

@@ -1,4 +1,4 @@
-"""Games of matches as pages to step through, in a folder beside the report that links them."""
+"""Pages to step through games of matches, in a folder next to the report that links them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tokaido_env.report.progress import match_bar
 if TYPE_CHECKING:
     from tokaido_env.report.page_tables import Links
 
-FOLDER = "-games"  # what follows the name of the report, without its suffix
-USUAL = 2  # games of a match
-MOST_EACH = 100  # of one match: as many as a page holds
-MOST = 200  # games of all matches that are written unasked: about a minute and 12 MB
+FOLDER = "-games"  # suffix of the folder, after the report's name
+DEFAULT_GAMES = 2  # of a match
+MOST_PER_MATCH = 100  # a page contains no more games
+MOST_BY_DEFAULT = 200  # games of all matches: about a minute and 12 MB
 
 
 def check_replays(each: int | None, report: Path | None) -> None:
-    """Refuse a number of games a match, or a report, that pages cannot be made for."""
+    """Check the number of games per match, and that the pages of a report can be written."""
     if each is not None and report is None:
         raise ValueError("--replays: expected together with --report")
-    if each is not None and not 0 <= each <= MOST_EACH:
-        raise ValueError(f"--replays: expected 0 to {MOST_EACH} games of a match, got {each}")
+    if each is not None and not 0 <= each <= MOST_PER_MATCH:
+        raise ValueError(f"--replays: expected 0 to {MOST_PER_MATCH} games of a match, got {each}")
     if report is not None and each != 0:
         check_outputs(folder=folder_of(report))
 
@@ -49,19 +49,19 @@ def write_games(
     """Write some games of each match as pages.
 
     Args:
-        matches: finished.
+        matches: the finished matches.
         match_states: of the matches, which may hold more games.
-        report: the page that is to link the games; they are written beside it.
-        each: how many of a match; None: as many as are written in about a minute.
+        report: page that links the games; they are written to a folder next to it.
+        each: number of games per match; None: as many as take about a minute.
 
     Returns:
-        For each match, where the games are that were written.
+        For each match, the links of the written games.
     """
-    # Drawings are loaded by who needs them.
+    # Imported here: other commands need no drawings.
     from tokaido_env.web.replay_page import replay_page
 
     if each is None:
-        each = min(USUAL, MOST // len(matches))
+        each = min(DEFAULT_GAMES, MOST_BY_DEFAULT // len(matches))
     if not each:
         return [{} for _ in matches]
     folder = folder_of(report)
@@ -73,7 +73,7 @@ def write_games(
         ):
             chosen = choose_games(match, each)
             path = folder / f"match-{number}.html"
-            records = records_of(match_state, _numbers(match, match_state)[chosen])
+            records = records_of(match_state, _game_numbers(match, match_state)[chosen])
             write_text(path, replay_page(records, match_state.pool, packed=True))
             href = quote(f"{folder.name}/{path.name}")
             links.append({game: f"{href}#game={i}" for i, game in enumerate(chosen, start=1)})
@@ -82,10 +82,10 @@ def write_games(
 
 
 def choose_games(match: Match, count: int) -> list[int]:
-    """Return which games of a match to show: the closest, the clearest, then others between.
+    """Return games of a match from the closest to the clearest win, evenly spread.
 
     Returns:
-        Their places among `match.games`, one pair after another, the closest game first.
+        Indices into the flattened `match.games`.
     """
     points = match.games["points"].reshape(-1, 2, 3).sum(axis=2, dtype=np.int64)
     order = np.argsort(np.abs(points[:, 0] - points[:, 1]), kind="stable")
@@ -93,7 +93,7 @@ def choose_games(match: Match, count: int) -> list[int]:
     return [int(order[round(place)]) for place in places]
 
 
-def _numbers(match: Match, match_state: MatchState) -> Numbers:
-    """Return which games of the match_state are those of the match."""
+def _game_numbers(match: Match, match_state: MatchState) -> Numbers:
+    """Return the numbers of the match's games in its state."""
     pairs = match_state.finished.reshape(-1, 2).all(axis=1)
     return np.flatnonzero(np.repeat(pairs, 2))[: match.results.size]

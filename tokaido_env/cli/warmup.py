@@ -1,8 +1,9 @@
-"""Compile what is used, before it is used.
+"""Compile kernels before their first use.
 
-A kernel is compiled when it is first called and kept on disk from then on. This command calls each
-once: a batch's also with many games, for which they have a second, parallel form. Several processes
-may do this at the same time: one compiles, the others wait.
+Numba compiles a kernel when it is first called, and stores it on disk. This command calls every
+kernel once; those of batches also with many games, for which they have a parallel form. Several
+processes may run it at the same time: one compiles, the others wait. Compiling everything takes a
+few minutes, the first time only.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import numpy as np
 from numba.core import event
 
 from tokaido_env.batch import Batch
-from tokaido_env.cli.command import CommandParser, reports_errors
+from tokaido_env.cli.command import CommandParser, nearest, reports_errors
 from tokaido_env.core.jit import INTERPRETED, PARALLEL_FROM
 from tokaido_env.core.kernel_cache import COMPILE_NOTICE, KernelCache, cache_folder
 from tokaido_env.game import Game
 
 FEW = 2
-MANY = PARALLEL_FROM  # games from which kernels run in threads
-STEPS = 8  # of environments: moves, chance and observations come up in any two of them
+MANY = PARALLEL_FROM  # games from which kernels run in parallel
+STEPS = 8  # of an environment: enough for moves, chance and observations
 
 OBSERVATIONS: tuple[Literal["float32", "uint8"], ...] = ("float32", "uint8")
 POLICIES = ("safetensors",)
@@ -35,7 +36,7 @@ LEARNING = (*POLICIES, "torch", "stable_baselines3", "sb3_contrib")
 
 
 def use_games() -> None:
-    """Play games to their end, and ask them for all that they tell."""
+    """Play games to their end, and call their methods."""
     for chance in ("sampled", "explicit"):
         game = Game(seed=0, chance=chance)
         while not game.is_over:
@@ -45,7 +46,7 @@ def use_games() -> None:
 
 
 def use_environments() -> None:
-    """Play the environments of PettingZoo and Gymnasium, of one game and of many."""
+    """Step the environments of PettingZoo and Gymnasium."""
     from tokaido_env.aec import env
     from tokaido_env.gym import TokaidoDuoEnv, TokaidoDuoVectorEnv
 
@@ -67,13 +68,13 @@ def use_environments() -> None:
 
 
 def use_batches() -> None:
-    """Play batches in all ways."""
+    """Play batches of all sizes and observations."""
     for observation, games in product((None, *OBSERVATIONS), (FEW, MANY)):
         play_batch(games, observation)
 
 
 def play_batch(games: int, observation: Any) -> None:
-    """Play a batch in all ways."""
+    """Call all methods of a batch."""
     batch = Batch(games, observation=observation)
     batch.reset(seed=0)
     turn = batch.play("random")
@@ -92,8 +93,8 @@ def play_batch(games: int, observation: Any) -> None:
     explicit.step(explicit.sample_outcomes())
 
 
-def ask(*specs: str) -> None:
-    """Ask agents for decisions."""
+def use_specs(*specs: str) -> None:
+    """Let agents decide."""
     from tokaido_env.agents import make
 
     batch = Batch(FEW, observation=None)
@@ -105,17 +106,17 @@ def ask(*specs: str) -> None:
 
 
 def use_agents() -> None:
-    """Ask agents that do not search far, play a match, and count its luck."""
+    """Let agents without deep search decide, and play a match with luck-adjusted scores."""
     from tokaido_env.agents import make
     from tokaido_env.arena.tournament import MatchState, play_remaining
 
-    ask("random", "greedy", "heuristic", "expectimax:depth=1")
+    use_specs("random", "greedy", "heuristic", "expectimax:depth=1")
     match_state = MatchState("random", "greedy", FEW, 0, "shikoku")
     match_state.with_luck = True
     play_remaining(match_state, make("random"), make("greedy"))
 
 
-def train() -> None:
+def use_training() -> None:
     """Train a tiny network for one update."""
     from tokaido_env.learn import run
     from tokaido_env.learn.settings import PpoSettings
@@ -137,11 +138,11 @@ def train() -> None:
 
 
 class Group(NamedTuple):
-    """What is used together.
+    """Kernels that are used together.
 
     Attributes:
-        use: uses it.
-        needs: modules without which it cannot be used.
+        use: calls them.
+        needs: modules that the calls import.
     """
 
     use: Callable[[], None]
@@ -149,7 +150,7 @@ class Group(NamedTuple):
 
     @property
     def missing(self) -> list[str]:
-        """The modules that it needs and that are not installed."""
+        """Needed modules that are not installed."""
         return [module for module in self.needs if find_spec(module) is None]
 
 
@@ -158,10 +159,10 @@ GROUPS = {
     "env": Group(use_environments),
     "batch": Group(use_batches),
     "agents": Group(use_agents),
-    "search": Group(partial(ask, "mcts:sims=4", "mcts:sims=4,rollout=full")),
-    "champion": Group(partial(ask, "champion", "champion:sims=4"), POLICIES),
-    "generalist": Group(partial(ask, "generalist", "generalist:sims=4"), POLICIES),
-    "learn": Group(train, LEARNING),
+    "search": Group(partial(use_specs, "mcts:sims=4", "mcts:sims=4,rollout=full")),
+    "champion": Group(partial(use_specs, "champion", "champion:sims=4"), POLICIES),
+    "generalist": Group(partial(use_specs, "generalist", "generalist:sims=4"), POLICIES),
+    "learn": Group(use_training, LEARNING),
 }
 
 
@@ -169,36 +170,37 @@ GROUPS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     parser = CommandParser("warmup", __doc__)
-    parser.add_argument("what", nargs="*", help=f"of {', '.join(GROUPS)}; all by default")
-    asked = parser.parse_args(arguments).what
+    names = f"groups of kernels: {', '.join(GROUPS)} (default: all)"
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=names)
+    asked = parser.parse_args(arguments).groups
     _check(asked)
-    print(f"compiled kernels are kept in {cache_folder()}", flush=True)
+    print(f"compiled kernels are stored in {cache_folder()}", flush=True)
     began = time.perf_counter()
     made = warm([name for name in asked or GROUPS if not GROUPS[name].missing])
     spent = time.perf_counter() - began
-    print(f"{made} compiled, {spent:.1f} s" if made else f"all was there already, {spent:.1f} s")
+    print(f"{made} compiled, {spent:.1f} s" if made else f"nothing to compile, {spent:.1f} s")
     return 0
 
 
 def _check(asked: Sequence[str]) -> None:
-    """Refuse what cannot be done, before anything is compiled."""
+    """Refuse groups that cannot be compiled."""
     for name in asked:
         if name not in GROUPS:
-            raise ValueError(f"unknown {name[:40]!r}: expected some of {', '.join(GROUPS)}")
+            raise ValueError(
+                f"unknown group {name[:40]!r}: the nearest is {nearest(name, GROUPS)!r}"
+            )
         if missing := GROUPS[name].missing:
-            raise ValueError(f"{name}: {missing[0]} is not installed")
+            raise ValueError(f"{name}: needs {missing[0]}, which is not installed")
     if INTERPRETED:
-        raise ValueError("nothing is compiled while NUMBA_DISABLE_JIT is set")
+        raise ValueError("NUMBA_DISABLE_JIT is set: unset it, it disables compiling")
     if cache_folder() is None:
-        raise ValueError(
-            "no folder can be written to keep what is compiled: XDG_CACHE_HOME names another"
-        )
+        raise ValueError("found no writable folder for compiled kernels: set XDG_CACHE_HOME to one")
 
 
 def warm(names: Sequence[str]) -> int:
-    """Use some groups, print how long each took; return how many kernels were compiled."""
+    """Use some groups, print the time of each, and return the number of compiled kernels."""
     total = 0
-    COMPILE_NOTICE.muted = True  # slow compilation is what the user waits for
+    COMPILE_NOTICE.muted = True  # the user expects compiling to take time
     try:
         for name in names:
             began = time.perf_counter()
@@ -206,7 +208,7 @@ def warm(names: Sequence[str]) -> int:
                 GROUPS[name].use()
             made = _count(recorder)
             spent = time.perf_counter() - began
-            done = f"{made} compiled" if made else "was there"
+            done = f"{made} compiled" if made else "compiled before"
             print(f"{name:<11} {spent:>6.1f} s  {done}", flush=True)
             total += made
     finally:
@@ -215,6 +217,6 @@ def warm(names: Sequence[str]) -> int:
 
 
 def _count(recorder: Any) -> int:
-    """Return how many entries were compiled; what they call is part of them."""
+    """Return the number of compiled kernels, without the functions inlined in them."""
     begun = [each for _, each in recorder.buffer if each.is_start]
     return sum(isinstance(each.data["dispatcher"]._cache, KernelCache) for each in begun)
