@@ -41,7 +41,7 @@ from tokaido_env.core.arguments import Chance, check_choice, repr_short
 from tokaido_env.core.bitmask import MASK_BYTES
 from tokaido_env.core.board_features import board_blocks
 from tokaido_env.core.bots import BOTS, GREEDY
-from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, quotients
+from tokaido_env.core.observation import N_FEATURES, OBSERVATION_DTYPES, check_fits, quotient_table
 from tokaido_env.core.rng import LUCK
 from tokaido_env.core.rules import MAX_OUTCOMES
 from tokaido_env.core.state import BOARD, STATE, initial_states
@@ -282,7 +282,7 @@ class CudaBatch:
             *(new(n, np.int8), new((n, 2), np.float32), new(n, np.bool_), new(n, np.bool_)),
             *(new(n, np.int8), new(n, np.int8)),
         )
-        self._units = cuda.to_device(quotients(self._dtype))
+        self._units = cuda.to_device(quotient_table(self._dtype))
         self._blocks = cuda.to_device(blocks)
         self._moves = new(n, np.int64)
         self._turn = TimeStep(

@@ -29,7 +29,7 @@ from tokaido_env.core.observation import (
     OBSERVATION_DTYPES,
     check_fits,
     encode_game,
-    quotients,
+    quotient_table,
 )
 from tokaido_env.core.state import copy_rows
 from tokaido_env.core.state_validation import first_fault
@@ -151,7 +151,7 @@ class Observer:
         dtype = "uint8" if observation == "uint8" else "float32"
         if self._enabled:
             check_fits(boards, dtype)
-        self._units = quotients(dtype)
+        self._units = quotient_table(dtype)
         # The part of each observation that depends on the board only, one row per board.
         self._static_part: npt.NDArray[Any] | None = None
         if self._has_entities:

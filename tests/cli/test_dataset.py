@@ -277,7 +277,7 @@ def test_numbers_that_do_not_fit(tmp_path: Path) -> None:
     game = Game(board, seed=1)
     game.play(game.legal_actions()[0])
     save([game.record()], tmp_path / "games.jsonl")
-    with pytest.raises(ValueError, match="max_rounds 300 does not fit 'uint8'"):
+    with pytest.raises(ValueError, match="expected max_rounds of at most 255 for 'uint8', got 300"):
         dataset.export(tmp_path / "games.jsonl", tmp_path / "games.npz", board, "uint8")
 
 

@@ -141,6 +141,7 @@ def test_the_tables_of_features_are_the_layouts(capsys: Output) -> None:
         shown = []
         for row in rows:
             start, end, scale, name, meaning = row.split(maxsplit=4)
+            meaning = meaning.partition("; index ")[0]
             shown.append((name, int(start), int(end) - int(start) + 1, int(scale), meaning))
         assert shown == [tuple(feature) for feature in layout]
         assert last.startswith(f"{sum(feature.size for feature in layout)} numbers")

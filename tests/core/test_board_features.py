@@ -147,7 +147,7 @@ def test_orders_that_play_does_not_notice_are_not_seen() -> None:
 def test_what_bytes_cannot_hold_is_refused() -> None:
     record = Board.from_dict(shikoku_data() | {"max_rounds": 256}).record
     assert board_blocks(record)[0, 0] * 400 == 256
-    with pytest.raises(ValueError, match="max_rounds 256 does not fit 'uint8'"):
+    with pytest.raises(ValueError, match="expected max_rounds of at most 255 for 'uint8', got 256"):
         board_blocks(record, "uint8")
     with pytest.raises(ValueError, match="dtype: expected"):
         board_blocks(record, "int8")

@@ -92,7 +92,7 @@ def test_every_extra_that_a_message_names_is_there() -> None:
     for path in files:
         text = path.read_text(encoding="utf-8")
         assert "tokaido-env[" not in text, path
-        calls = re.findall(r'missing\("[^"]*", [\w.]+, "(\w+)"\)', text)
-        named |= {*calls, *re.findall(r'require\("[^"]*", "(\w+)"', text)}
+        calls = re.findall(r'extra_error\("[^"]*", [\w.]+, "(\w+)"\)', text)
+        named |= {*calls, *re.findall(r'require_extra\("[^"]*", "(\w+)"', text)}
     assert named <= EXTRAS.keys()
     assert len(named) > 6

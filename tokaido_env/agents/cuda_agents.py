@@ -58,7 +58,7 @@ class CudaHeuristic:
         self._moves = cuda.device_array(len(batch), np.int64)
 
     def decide(self) -> Any:
-        """Return its move in each game, int64 (n,) on the GPU; NO_MOVE where nothing is legal."""
+        """Return its move in each game, int64 (n,) on the GPU; NO_ACTION where nothing is legal."""
         launch(
             choose_by_heuristic, len(self._batch), self._batch.games, self._eval_tables, self._moves
         )
@@ -95,7 +95,7 @@ class CudaPolicy:
         self._moves = cuda.device_array(len(batch), np.int64)
 
     def decide(self) -> Any:
-        """Return its move in each game, int64 (n,) on the GPU; NO_MOVE where nothing is legal."""
+        """Return its move in each game, int64 (n,) on the GPU; NO_ACTION where nothing is legal."""
         n, room = len(self._batch), len(self._workspaces.units)
         for first in range(0, n, room):
             launch(

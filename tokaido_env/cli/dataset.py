@@ -63,7 +63,7 @@ from tokaido_env.cli.tabular_io import (
 )
 from tokaido_env.core import batch_kernels
 from tokaido_env.core.actions import IDS, N_ACTIONS
-from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, quotients
+from tokaido_env.core.observation import LAYOUT_HASH, N_FEATURES, quotient_table
 from tokaido_env.core.rules import RULES_VERSION, rewards_of
 from tokaido_env.core.state import END_TRIGGERS, NOT_ENDED, copy_rows
 from tokaido_env.files import atomic_write, check_outputs
@@ -262,7 +262,7 @@ def _write_npz(
     labels: dict[str, int] = {}
     with atomic_write(path) as file, npz_archive(file) as archive:
         with npz_member(archive, "observations") as member:
-            dtype = quotients(about["observation"]).dtype.str
+            dtype = quotient_table(about["observation"]).dtype.str
             head = {"descr": dtype, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(member, head)
             for played in games:

@@ -17,7 +17,7 @@ from tokaido_env.core.entities import (
     N_TOKENS,
     TOKENS,
 )
-from tokaido_env.core.observation import FEATURES, Feature, width
+from tokaido_env.core.observation import FEATURES, INDEX_FORMULAS, Feature, width
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +49,10 @@ def table_of(title: str, features: tuple[Feature, ...]) -> str:
     for feature in features:
         last = feature.start + feature.size - 1
         where = f"{feature.start:>4} {last:>4} {feature.scale:>5}"
-        rows.append(f"{where}  {feature.name:<20} {feature.meaning}")
+        name = feature.name.removeprefix("my_").removeprefix("their_")
+        two_axes = name in INDEX_FORMULAS and feature.size > 4  # a town's `boutique_ware` has one
+        formula = f"; index {INDEX_FORMULAS[name]}" if two_axes else ""
+        rows.append(f"{where}  {feature.name:<20} {feature.meaning}{formula}")
     rows.append(f"{width(features)} numbers, each a raw value / scale, in [0, 1]")
     return "\n".join(rows)
 

@@ -1,11 +1,11 @@
-"""The compiled loops of `Batch`: every loop over games is here.
+"""Compiled loops over the games of a `Batch`.
 
-Each takes `games`, the int64 indices of the games it is about, and the batch's arrays; position `j`
-of what else it takes or writes belongs to `games[j]`.
+Each kernel takes `games`, the int64 indices of the games to process, and the batch's arrays. Row
+`j` of every other argument or output belongs to `games[j]`.
 
-No index is looked at here: `games` must be indices, and none twice where a kernel writes to games;
-states must be possible (`state_validation`). Moves may be any integers: what is not on offer is not
-played, so that states stay possible.
+Kernels check no index: `games` must hold valid indices, each once where a kernel writes to games,
+and states must be possible (`state_validation`). Moves may be any integers: an illegal move is not
+played, so states stay possible.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from tokaido_env.core.stepping import (
 )
 from tokaido_env.core.threads import prefetch
 
-# Games that one thread plays in the order of their moves, for a processor guesses the branches of
-# one game by those of the game before; few enough for its nearest cache.
+# One thread plays a block of games in the order of their moves, because a processor predicts the
+# branches of a game from those of the game before. A block fits in the nearest cache.
 _BLOCK = 512
 
-# So many games ahead their rows are asked for, of a board what every move reads: of many boards few
-# are in the nearest caches.
+# Rows are prefetched this many games ahead: of a state, and of the fields of a board that every
+# move reads. With many boards, few are in the nearest caches.
 _AHEAD = 8
-_STATE_LINES, _BOARD_LINES = 2, 6
+_STATE_LINES, _BOARD_LINES = 2, 6  # cache lines
 
 
 @parallel
 def begin(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, masks: Any) -> None:
-    """Give games the luck of their episodes where they stand; chance is yet to come."""
+    """Begin episodes from the present states: set luck and legal masks; play no chance."""
     for j in prange(len(games)):
         i = games[j]
         begin_episode(lucks[i], infos[i])
@@ -71,36 +71,38 @@ def advance(
     initial_states: Any,
     options_row: Any,
 ) -> None:
-    """Play a move of each game and all that follows within a step; note what came of it.
+    """Play one step of each game: its move, chance, its end, the next episode and bots.
 
     Args:
-        words: uint64 (n, MASK_BYTES / 8), the legal masks as bytes.
-        moves: int64, an action, at chance an outcome, or NO_MOVE to go on from where a game stands,
-            as any that is not on offer does; written where the options's bot chooses.
-        initial_states: `STATE` (b,), what a game on each of the boards begins from.
-        options_row: `MODE` (1,).
+        words: uint64 (n, MASK_BYTES / 8), the legal masks as bytes; written.
+        moves: int64, an action, at chance an outcome, or NO_ACTION for no move; an illegal move
+            counts as NO_ACTION. Written if the options name a bot.
+        initial_states: `STATE` (b,), the initial state on each board.
+        options_row: `STEP_OPTIONS` (1,).
     """
     for block in prange((len(games) + _BLOCK - 1) // _BLOCK):
         first = block * _BLOCK
         last = min(first + _BLOCK, len(games))
         options = options_row[0]
         scratch = _scratch()
-        here, given = games[first:last], moves[first:last]
+        block_games, block_moves = games[first:last], moves[first:last]
         if int(options["bot"]) != NO_BOT:
-            _choose(here, boards, states, lucks, infos, masks, given, options, scratch)
-        chosen, played = _in_order_of_moves(here, given)
-        for k in range(len(here)):
-            if k + _AHEAD < len(here):
-                soon = chosen[k + _AHEAD]
+            _choose_moves(
+                block_games, boards, states, lucks, infos, masks, block_moves, options, scratch
+            )
+        ordered_games, ordered_moves = _sorted_by_move(block_games, block_moves)
+        for k in range(len(block_games)):
+            if k + _AHEAD < len(block_games):
+                soon = ordered_games[k + _AHEAD]
                 prefetch(states, soon, _STATE_LINES)
                 prefetch(lucks, soon, 1)
                 if len(boards) > 1:
                     prefetch(boards, int64(infos[index(soon)]["board"]), _BOARD_LINES)
-            i = index(chosen[k])
+            i = index(ordered_games[k])
             info = infos[i]
-            # Rows are handed on, not arrays, whose references Numba would count at every call.
+            # Kernels get rows: Numba would count the references of arrays at every call.
             board = boards[info["board"] if len(boards) > 1 else 0]
-            move = checked_move(board, states[i], masks[i], int64(played[k]))
+            move = checked_move(board, states[i], masks[i], int64(ordered_moves[k]))
             mask = play_move(board, states[i], lucks[i], info, masks[i], move, options)
             if mask == np.uint64(0) or int(options["bots"]):
                 moved = move != NO_ACTION
@@ -115,18 +117,18 @@ def advance(
 def find_illegal(
     games: Any, boards: Any, states: Any, infos: Any, masks: Any, moves: Any, wrong: Any
 ) -> None:
-    """Mark the moves that are not on offer in `wrong`, bool."""
+    """Write to `wrong`, bool, which moves are illegal."""
     for j in prange(len(games)):
         i = games[j]
         move = int64(moves[j])
-        right = is_legal(masks[i], move)
+        valid = is_legal(masks[i], move)
         if masks[i] == np.uint64(0):
-            right = checked_outcome(boards[infos[i]["board"]], states[i], move) != NO_ACTION
-        wrong[j] = not right
+            valid = checked_outcome(boards[infos[i]["board"]], states[i], move) != NO_ACTION
+        wrong[j] = not valid
 
 
 def mask_rows(games: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
-    """Return the legal masks of games as bytes, int8 (k, N_ACTIONS): 1 = legal."""
+    """Return the legal masks of games as int8 (k, N_ACTIONS), 1 = legal."""
     words = np.empty((len(games), MASK_BYTES // 8), np.uint64)
     unpack_masks(games, masks, words)
     return words.view(np.int8)[:, :N_ACTIONS]
@@ -134,20 +136,25 @@ def mask_rows(games: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64]) -> np
 
 @parallel
 def unpack_masks(games: Any, masks: Any, words: Any) -> None:
-    """Write the legal masks as bytes, `words` uint64 (k, MASK_BYTES / 8)."""
+    """Write the legal masks as bytes to `words`, uint64 (k, MASK_BYTES / 8)."""
     for j in prange(len(games)):
         expand_mask(masks[games[j]], words[j])
 
 
 @parallel
 def observe(
-    games: Any, boards: Any, states: Any, infos: Any, seats: Any, unit: Any, out: Any
+    games: Any, boards: Any, states: Any, infos: Any, seats: Any, quotients: Any, out: Any
 ) -> None:
-    """Write what `seats` see, NO_PLAYER standing for seat 0, in the dtype of `unit` and `out`."""
+    """Write the observations of `seats`, with NO_PLAYER read as seat 0.
+
+    Args:
+        quotients: `observation.quotient_table` of the dtype of `out`.
+        out: float32 or uint8 (k, N_FEATURES).
+    """
     for j in prange(len(games)):
         i = games[j]
         seat = max(int64(seats[j]), 0)
-        encode(boards[infos[i]["board"]], states[i], seat, unit, out[j])
+        encode(boards[infos[i]["board"]], states[i], seat, quotients, out[j])
 
 
 @parallel
@@ -157,24 +164,25 @@ def observe_with_board(
     states: Any,
     infos: Any,
     seats: Any,
-    unit: Any,
+    quotients: Any,
     blocks: Any,
-    standing: Any,
+    cached_board: Any,
     out: Any,
 ) -> None:
-    """`observe`, and the board's block behind it, which is written where another stands there.
+    """Write observations as `observe`, followed by the block of each game's board.
 
     Args:
         blocks: (b, N_BOARD_FEATURES), `board_blocks` of the boards.
-        standing: int32 (k,), of which board each row has the block, -1 for none; kept up to date.
+        cached_board: int32 (k,), the board of the block that each row of `out` holds, -1 for none.
+            A block is written only if its board changed; updated.
         out: (k, N_FEATURES + N_BOARD_FEATURES).
     """
     for j in prange(len(games)):
         i = games[j]
         board = infos[i]["board"]
-        encode(boards[board], states[i], max(int64(seats[j]), 0), unit, out[j, :N_FEATURES])
-        if standing[j] != board:
-            standing[j] = board
+        encode(boards[board], states[i], max(int64(seats[j]), 0), quotients, out[j, :N_FEATURES])
+        if cached_board[j] != board:
+            cached_board[j] = board
             out[j, N_FEATURES:] = blocks[board]
 
 
@@ -185,30 +193,30 @@ def observe_entities(
     states: Any,
     infos: Any,
     seats: Any,
-    still: Any,
-    standing: Any,
+    static_part: Any,
+    cached_board: Any,
     out: Any,
 ) -> None:
-    """Write what `seats` see as entities, NO_PLAYER standing for seat 0.
+    """Write the entity observations of `seats`, NO_PLAYER read as 0.
 
     Args:
-        still: float32 (b, N_ENTITY_NUMBERS), what the boards alone say.
-        standing: as for `observe_with_board`.
+        static_part: float32 (b, N_ENTITY_NUMBERS), `board_entities` of the boards.
+        cached_board: as for `observe_with_board`.
         out: float32 (k, N_ENTITY_NUMBERS).
     """
     for block in prange((len(games) + _BLOCK - 1) // _BLOCK):
         flat = _vector()
         for j in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(games))):
             i, k = games[j], infos[games[j]]["board"]
-            if standing[j] != k:
-                standing[j] = k
-                out[j] = still[k]
+            if cached_board[j] != k:
+                cached_board[j] = k
+                out[j] = static_part[k]
             encode_entities(boards[k], states[i], max(int64(seats[j]), 0), flat, out[j])
 
 
 @parallel
 def rewards(games: Any, boards: Any, states: Any, infos: Any, margin: bool, out: Any) -> None:
-    """Write the rewards of both seats as the games stand, float32 (k, 2)."""
+    """Write the rewards of both seats in the present states, float32 (k, 2)."""
     for j in prange(len(games)):
         i = games[j]
         for seat in range(2):
@@ -217,14 +225,14 @@ def rewards(games: Any, boards: Any, states: Any, infos: Any, margin: bool, out:
 
 @parallel
 def keys(games: Any, states: Any, infos: Any, out: Any) -> None:
-    """Write what agents draw from for the next decision, uint64."""
+    """Write the keys of the agents' random numbers for the next decision, uint64."""
     for j in prange(len(games)):
         out[j] = decision_key(states[games[j]], infos[games[j]])
 
 
 @parallel
 def weights(games: Any, boards: Any, states: Any, infos: Any, out: Any) -> None:
-    """Write the odds of outcomes to rows of `out`, int64 (k, MAX_OUTCOMES), given as zeros."""
+    """Write the weights of outcomes to `out`, int64 (k, MAX_OUTCOMES), passed as zeros."""
     for j in prange(len(games)):
         i = games[j]
         outcome_weights(boards[infos[i]["board"]], states[i], out[j])
@@ -232,7 +240,7 @@ def weights(games: Any, boards: Any, states: Any, infos: Any, out: Any) -> None:
 
 @parallel
 def outcomes(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, out: Any) -> None:
-    """Write an outcome drawn from each game's luck, int64; NO_MOVE where none is next."""
+    """Write an outcome sampled from each game's luck, int64; NO_ACTION where chance is not next."""
     for j in prange(len(games)):
         i = games[j]
         out[j] = NO_ACTION
@@ -242,18 +250,18 @@ def outcomes(games: Any, boards: Any, states: Any, lucks: Any, infos: Any, out: 
 
 @allocator
 def _scratch() -> Any:
-    """Return what bots write to; Numba cannot make it directly in a parallel loop."""
+    """Return scratch states for bots; Numba cannot make them directly in a parallel loop."""
     return np.empty(2, STATE)
 
 
 @allocator
 def _vector() -> Any:
-    """Return room for an observation, as `_scratch`."""
+    """Return an empty observation vector; see `_scratch`."""
     return np.empty(N_FEATURES, np.float32)
 
 
 @kernel
-def _choose(
+def _choose_moves(
     games: Any,
     boards: Any,
     states: Any,
@@ -264,7 +272,7 @@ def _choose(
     options: Row,
     scratch: Any,
 ) -> None:
-    """Let the options's bot choose the moves of a block."""
+    """Write the moves that the options' bot chooses for a block of games."""
     for j in range(index(len(games))):
         i = index(games[j])
         if int(options["bot"]) == RANDOM and masks[i] != np.uint64(0):
@@ -275,19 +283,19 @@ def _choose(
 
 
 @allocator
-def _in_order_of_moves(games: Any, moves: Any) -> Any:
-    """Return the games of a block and their moves, sorted by move, by counting."""
+def _sorted_by_move(games: Any, moves: Any) -> Any:
+    """Return the games of a block and their moves, in a counting sort by move."""
     starts = np.zeros(MASK_BITS + 1, np.int64)
     for j in range(index(len(games))):
         starts[index(moves[j] & MASK_BITS - 1) + index(1)] += 1
-    for kind in range(MASK_BITS):
-        starts[kind + 1] += starts[kind]
-    chosen = np.empty(_BLOCK, np.int64)
-    played = np.empty(_BLOCK, np.int64)
+    for move in range(MASK_BITS):
+        starts[move + 1] += starts[move]
+    ordered_games = np.empty(_BLOCK, np.int64)
+    ordered_moves = np.empty(_BLOCK, np.int64)
     for j in range(index(len(games))):
-        kind = index(moves[j] & MASK_BITS - 1)
-        place = index(starts[kind])
-        chosen[place] = games[j]
-        played[place] = moves[j]
-        starts[kind] += 1
-    return chosen, played
+        move = index(moves[j] & MASK_BITS - 1)
+        position = index(starts[move])
+        ordered_games[position] = games[j]
+        ordered_moves[position] = moves[j]
+        starts[move] += 1
+    return ordered_games, ordered_moves

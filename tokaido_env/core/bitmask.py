@@ -1,4 +1,4 @@
-"""Sets of actions as bits of one 64-bit mask, and masks as bytes."""
+"""Sets of actions as 64-bit masks, and their conversion to bytes and lists."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ from tokaido_env.core.constants import Mask
 from tokaido_env.core.jit import entry, index, int64, kernel
 
 MASK_BYTES = -(-N_ACTIONS // 8) * 8
-"""A legal mask as bytes, padded to whole 64-bit words."""
+"""Bytes of a mask with one byte per action, padded to whole 64-bit words."""
 
 _ONE = np.uint64(1)
 _WORDS = MASK_BYTES // 8
-_SPREAD = np.array([[byte >> bit & 1 for bit in range(8)] for byte in range(256)], np.int8)
-_WORD_OF_BYTE = _SPREAD.view(np.uint64)[:, 0].copy()
+_BITS_OF_BYTE = np.array([[byte >> bit & 1 for bit in range(8)] for byte in range(256)], np.int8)
+_WORD_OF_BYTE = _BITS_OF_BYTE.view(np.uint64)[:, 0].copy()
 
-
-# [byte, n]: the place of the n-th bit that is set.
+# [byte, n]: the position of the n-th set bit.
 _NTH_BIT = np.zeros((256, 8), np.int8)
 for _byte in range(256):
-    for _n, _place in enumerate(p for p in range(8) if _byte >> p & 1):
-        _NTH_BIT[_byte, _n] = _place
+    for _n, _position in enumerate(p for p in range(8) if _byte >> p & 1):
+        _NTH_BIT[_byte, _n] = _position
 
 
 @kernel
 def lowest_action(mask: Mask) -> int:
-    """Return the lowest action of a mask that is not empty."""
+    """Return the lowest action of a non-empty mask."""
     return count_bits((mask - _ONE) & ~mask)
 
 
 @kernel
 def highest_action(mask: Mask) -> int:
-    """Return the highest action of a mask that is not empty."""
+    """Return the highest action of a non-empty mask."""
     for half in (1, 2, 4, 8, 16, 32):
         mask |= mask >> np.uint64(half)
     return count_bits(mask) - 1
@@ -42,35 +41,30 @@ def highest_action(mask: Mask) -> int:
 
 @kernel
 def select_bit(mask: Mask, n: int) -> int:
-    """Return the place of the n-th bit that is set, from 0: by halves, no branch to guess."""
-    place = 0
+    """Return the position of the n-th set bit, n from 0, by bisection without branches."""
+    position = 0
     for half in (32, 16, 8):
         below_half = mask & (_ONE << np.uint64(half)) - _ONE
         skip = int64(n >= count_bits(below_half))
         n -= skip * count_bits(below_half)
-        place += skip * half
+        position += skip * half
         mask >>= np.uint64(skip * half)
-    return place + int64(_NTH_BIT[int64(mask & np.uint64(0xFF)), n & 7])
+    return position + int64(_NTH_BIT[int64(mask & np.uint64(0xFF)), n & 7])
 
 
 @kernel
 def count_bits(mask: Mask) -> int:
-    """Count the bits of a mask."""
+    """Return the number of set bits."""
     mask = mask - (mask >> _ONE & np.uint64(0x5555555555555555))
-    two = np.uint64(0x3333333333333333)
-    mask = (mask & two) + (mask >> np.uint64(2) & two)
+    pairs = np.uint64(0x3333333333333333)
+    mask = (mask & pairs) + (mask >> np.uint64(2) & pairs)
     mask = (mask + (mask >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return int64(mask * np.uint64(0x0101010101010101) >> np.uint64(56))
 
 
 @kernel
 def expand_mask(mask: Mask, words: Any) -> None:
-    """Write a legal mask as one byte per action, 1 = legal.
-
-    Args:
-        mask: the legal actions as bits.
-        words: a uint64 array of shape (MASK_BYTES / 8,), whose bytes are the actions.
-    """
+    """Write a mask as one byte per action, 1 = set, to uint64 (MASK_BYTES / 8,)."""
     for word in range(_WORDS):
         words[word] = byte_to_word(int64(mask & np.uint64(0xFF)))
         mask >>= np.uint64(8)
@@ -78,20 +72,20 @@ def expand_mask(mask: Mask, words: Any) -> None:
 
 @kernel
 def byte_to_word(byte: int) -> np.uint64:
-    """Return the bits of a byte as the bytes of a word, the lowest first."""
+    """Return the bits of a byte as the bytes of a word, lowest bit first."""
     return np.uint64(_WORD_OF_BYTE[index(byte)])
 
 
 @entry
 def unpack_mask(mask: int, out: Any) -> None:
-    """Write a legal mask as one byte per action, 1 = legal, to an int8 array (N_ACTIONS,)."""
+    """Write a mask as one byte per action, 1 = set, to int8 (N_ACTIONS,)."""
     bits = np.uint64(mask)
     for action in range(len(out)):
         out[action] = bits >> np.uint64(action) & _ONE
 
 
 def actions_of(mask: int) -> list[int]:
-    """Return the action ids in a legal mask, ascending.
+    """Return the action ids of a mask in ascending order.
 
     >>> actions_of(0b1000011)
     [0, 1, 6]

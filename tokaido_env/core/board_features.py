@@ -1,13 +1,12 @@
-"""What an agent sees of the board it plays on: the BOARD_FEATURES table and what fills it.
+"""The board block: its layout, the BOARD_FEATURES table, and its encoder.
 
-A block of numbers in [0, 1], the same for both seats and for the whole of a game, to stand behind
-the observation. Two boards on which anything in play differs have different blocks: what is derived
-on a board (areas, what is within reach) follows from the ring, the routes and the icons, which are
-in it. Boards that play alike have the same one though their records differ, in the order of the
-kinds of boutique tokens or of a die's faces; of the names and the sources of boards it knows
-nothing.
+A board block describes the board in numbers in [0, 1], to append to the observation. It is the same
+for both seats and all positions of a game. Two boards have the same block exactly if they play
+alike. Areas and reach are not in it, because they follow from the ring, the routes and the icons.
+Nor are the names and sources of boards, the order of the kinds of boutique tokens, and the order of
+a die's faces.
 
-`python -m tokaido_env features` prints the table.
+`python -m tokaido_env features` prints the table, with the order of numbers within each feature.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _HILLS = len(MOUNTAIN_TOWNS)
 _PRICES = (2, 3, 4)
 _FACES = 6
 _TOKENS = 8
-_POINTS = 63  # of a track of points, of the 255 that a file may give
+_POINTS = 63  # scale of points of a track; board files allow up to 255
 _BEYOND = 255 - _POINTS
 _PAIRS = np.triu_indices(_HILLS, 1)
 
@@ -90,13 +89,13 @@ BOARD_FEATURES = layout_of(
         ("garden", 6, 255, "numbers of the slots 1 to 6"),
     )
 )
-"""The layout of the block, in order. Appended to, never reordered."""
+"""The layout of the block. New features are appended only."""
 
 N_BOARD_FEATURES = width(BOARD_FEATURES)
 BOARD_LAYOUT_HASH = layout_hash(BOARD_FEATURES)
 
 BOARD_SCALES = scales_of(BOARD_FEATURES)
-"""What each number of a uint8 block is divided by to give the float32 one: (N_BOARD_FEATURES,)."""
+"""The divisors that turn a uint8 block into the float32 one: float32 (N_BOARD_FEATURES,)."""
 
 
 def board_blocks(boards: npt.NDArray[np.void], dtype: str = "float32") -> npt.NDArray[Any]:
@@ -107,10 +106,10 @@ def board_blocks(boards: npt.NDArray[np.void], dtype: str = "float32") -> npt.ND
         dtype: "float32" for numbers in [0, 1], "uint8" for the raw values (`BOARD_SCALES`).
 
     Returns:
-        (b, N_BOARD_FEATURES) of the dtype, an array of its own.
+        A new array (b, N_BOARD_FEATURES) of the dtype.
 
     Raises:
-        ValueError: there is no such dtype, or a board has numbers that it cannot hold.
+        ValueError: `dtype` is unknown, or it cannot hold the numbers of a board.
     """
     check_choice("dtype", dtype, OBSERVATION_DTYPES)
     if len(boards):
@@ -123,10 +122,10 @@ def board_blocks(boards: npt.NDArray[np.void], dtype: str = "float32") -> npt.ND
 
 
 def _raw_values(boards: npt.NDArray[np.void]) -> Mapping[str, npt.NDArray[Any]]:
-    """Return the values of each feature, (b, …), of `size` numbers a board."""
+    """Return the raw values of each feature: (b, …), with `size` numbers for each board."""
     spaces = np.arange(_SPACES) < boards["ring_size"][:, None]
     ring = _one_hot(boards["station_kind"], len(STATIONS)) & spaces[..., None]
-    # A route leads from each town to those one step away.
+    # Towns one step away from each other are connected by a route.
     routes = boards["town_reach"][:, 1, :, None] >> np.arange(12) & 1
     start = boards["start"]
     commerce, culture = boards["commerce"], boards["culture"]
@@ -153,12 +152,12 @@ def _raw_values(boards: npt.NDArray[np.void]) -> Mapping[str, npt.NDArray[Any]]:
 
 
 def _one_hot(values: npt.NDArray[Any], kinds: int) -> npt.NDArray[np.bool_]:
-    """Return which of 0 to `kinds` - 1 each value is: one dimension more."""
+    """Return the one-hot encoding of values from 0 to `kinds` - 1, along a new last axis."""
     return np.asarray(values[..., None] == np.arange(kinds))
 
 
 def _tokens(boards: npt.NDArray[np.void]) -> npt.NDArray[Any]:
-    """Return how many tokens there are of each ware and price, (b, wares, prices)."""
+    """Return the number of tokens of each ware and price, (b, wares, prices)."""
     wares = _one_hot(boards["kind_ware"], len(WARES))[..., :, None]
     prices = (boards["kind_price"][..., None] == _PRICES)[..., None, :]
     counts = boards["kind_count"][..., None, None]

@@ -1,4 +1,4 @@
-"""Random and greedy play as kernels: opponents and playouts that never leave compiled code."""
+"""Kernels of the random and the greedy bot, for opponents and rollouts in compiled code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOTS = {"random": RANDOM, "greedy": GREEDY}
 
 @kernel
 def random_action(mask: Mask, bits: np.uint64) -> Action:
-    """Return one of the legal actions, each equally likely.
+    """Return a uniformly random legal action.
 
     Args:
         mask: the legal actions, not empty.
@@ -33,7 +33,7 @@ def random_action(mask: Mask, bits: np.uint64) -> Action:
 
 @subroutine
 def greedy_action(board: Row, s: Row, mask: Mask, bits: np.uint64, scratch: Any) -> Action:
-    """Return one of `greedy_choices`, each equally likely.
+    """Return a uniformly random action of `greedy_choices`.
 
     Args:
         mask: the legal actions, not empty.
@@ -45,10 +45,10 @@ def greedy_action(board: Row, s: Row, mask: Mask, bits: np.uint64, scratch: Any)
 
 @subroutine
 def greedy_choices(board: Row, s: Row, mask: Mask, scratch: Any) -> Mask:
-    """Return the actions that change the score margin most at once, all that are as good.
+    """Return the actions that increase the score margin most at once, all the best ones.
 
-    A move counts with the best effect it leads to, as far as no chance comes between. Ties go to
-    more coins, then to using an effect over using none.
+    A move counts with its best effect, unless chance comes between. Ties go to more coins, then to
+    using an effect.
 
     Args:
         mask: the legal actions, not empty.
@@ -73,7 +73,7 @@ def greedy_choices(board: Row, s: Row, mask: Mask, scratch: Any) -> Mask:
 
 @kernel
 def _value_of_action(board: Row, s: Row, action: Action, scratch: Any) -> int:
-    """Return the value to the mover of an action and the best effect that it opens."""
+    """Return the value of an action and its best effect to the mover."""
     scratch[0] = s
     after = scratch[0]
     mover = int64(s["player"])
@@ -97,7 +97,7 @@ def _value_of_action(board: Row, s: Row, action: Action, scratch: Any) -> int:
 
 @kernel
 def _value(board: Row, s: Row, seat: Seat) -> int:
-    """Return a seat's margin: a point outweighs all coins, a coin the use of an effect."""
+    """Return a seat's margin: a point outweighs all coins, and a coin the use of an effect."""
     coins = int(s["coins"][seat]) - int(s["coins"][1 - seat])
     return 256 * (total(board, s, seat) - total(board, s, 1 - seat)) + 2 * coins
 

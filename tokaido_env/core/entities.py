@@ -1,16 +1,17 @@
-"""What an agent sees as entities: stations, towns, areas and the rest, for attention and graphs.
+"""The entity observation: stations, towns and areas as tokens, for attention and graph networks.
 
-The facts of the observation (`FEATURES`) and of the board (`BOARD_FEATURES`), each told where it
-belongs: a pilgrim at its station, a boutique at its town, an icon at its area. With them what
-relates one entity to another: the areas that a station or a town borders, routes, neighbours, how
-far a station lies ahead of each pilgrim, where the mover's pilgrim would arrive.
+It holds the facts of the observation (`FEATURES`) and of the board (`BOARD_FEATURES`), each as a
+feature of its entity: a pilgrim of its station, a boutique of its town, an icon of its area. It
+adds relations between entities: the areas that a station or a town borders, routes, neighbours,
+the distance of each station from the pilgrims, and the station where the mover's pilgrim would
+arrive.
 
-Tokens are numbered in one order: the globals, 40 stations, 12 towns, 8 areas (`TOKENS`);
-`ACTION_ENTITY` is the token that each action is about. A ring shorter than 40 leaves its last
-stations empty: zeros, as in `token_mask`.
+The order of tokens is the globals, 40 stations, 12 towns, 8 areas (`TOKENS`); `ACTION_ENTITY` maps
+actions to tokens. On a ring of fewer than 40 stations the last stations are zeros, as is their
+`token_mask`.
 
-All arrays of a game lie in one row of `N_ENTITY_NUMBERS` numbers, of which `entity_arrays` gives
-the views. What the board alone says is filled in once (`board_entities`) and copied.
+The arrays of a game lie in one row of `N_ENTITY_NUMBERS` numbers; `entity_arrays` returns views of
+them. `board_entities` writes the numbers that depend on the board only.
 
 `python -m tokaido_env features` prints the tables.
 """
@@ -53,7 +54,7 @@ from tokaido_env.core.rules import legal, pilgrim_arrival
 _SPACES, _TOWNS, _AREAS = RING_SIZES[1], len(TOWNS), len(AREAS)
 _COASTS = len(COASTAL_TOWNS)
 
-# Where features of the observation and of the board are told instead: an entity's own features.
+# Features of the observation and the board that become features of entities: old name, new name.
 _OF_STATIONS = {"my_pilgrim": "my_pilgrim", "their_pilgrim": "their_pilgrim", "ring": "kind"}
 _OF_TOWNS = {
     "boutique_ware": "boutique_ware",
@@ -67,22 +68,22 @@ _OF_AREAS = {
     "their_artist": "their_artist",
     "area_icons": "icon",
 }
-# Features of the board in a form of their own: adjacency, numbers of some towns, whose start.
-_IN_ANOTHER_FORM = (
+# Features of the board that entities express differently: adjacency, numbers of some towns, starts.
+_EXPRESSED_DIFFERENTLY = (
     *("coast_routes", "mountain_routes", "mountain_numbers"),
     *("start_pilgrim", "start_merchant", "start_artist"),
 )
 
 
-def _of_globals() -> Iterator[Entry]:
-    elsewhere = {*_OF_STATIONS, *_OF_TOWNS, *_OF_AREAS, *_IN_ANOTHER_FORM}
+def _global_entries() -> Iterator[Entry]:
+    elsewhere = {*_OF_STATIONS, *_OF_TOWNS, *_OF_AREAS, *_EXPRESSED_DIFFERENTLY}
     for feature in (*FEATURES, *BOARD_FEATURES):
         if feature.name not in elsewhere:
             yield feature.name, feature.size, feature.scale, feature.meaning
 
 
-def _both(name: str, size: int, scale: int, meaning: str) -> tuple[Entry, Entry]:
-    """Return the entries of what there is of mine and of theirs."""
+def _for_both_players(name: str, size: int, scale: int, meaning: str) -> tuple[Entry, Entry]:
+    """Return an entry for me and one for the opponent."""
     return (
         (f"my_{name}", size, scale, meaning.format("my", "I")),
         (f"their_{name}", size, scale, meaning.format("their", "they")),
@@ -90,7 +91,7 @@ def _both(name: str, size: int, scale: int, meaning: str) -> tuple[Entry, Entry]
 
 
 ENTITY_FEATURES: dict[str, tuple[Feature, ...]] = {
-    "globals": layout_of(_of_globals()),
+    "globals": layout_of(_global_entries()),
     "stations": layout_of(
         (
             ("space", 1, _SPACES - 1, "of the ring: C1 is 0, clockwise"),
@@ -102,10 +103,10 @@ ENTITY_FEATURES: dict[str, tuple[Feature, ...]] = {
             ),
             ("coast", _COASTS, 1, "one-hot C1 to C8; zeros for no town"),
             ("areas", _AREAS, 1, "it borders A1 to A8"),
-            *_both("start", 1, 1, "{} pilgrim began here"),
-            *_both("pilgrim", 1, 1, "{} pilgrim is here"),
-            *_both("merchant", 1, 1, "{} merchant is in its town"),
-            *_both("steps", 1, _SPACES - 1, "steps clockwise from {} pilgrim"),
+            *_for_both_players("start", 1, 1, "{} pilgrim began here"),
+            *_for_both_players("pilgrim", 1, 1, "{} pilgrim is here"),
+            *_for_both_players("merchant", 1, 1, "{} merchant is in its town"),
+            *_for_both_players("steps", 1, _SPACES - 1, "steps clockwise from {} pilgrim"),
             ("arrival", 1, 1, "where the mover would arrive with `pilgrim`, if it is legal now"),
             ("arrival_wave", 1, 1, "where the mover would arrive with `pilgrim:wave`, if legal"),
         )
@@ -117,26 +118,26 @@ ENTITY_FEATURES: dict[str, tuple[Feature, ...]] = {
             ("areas", _AREAS, 1, "it borders A1 to A8"),
             ("boutique_ware", 4, 1, "one-hot kimono pottery doll fan; zeros until drawn"),
             ("boutique_price", 1, 4, "coins"),
-            *_both("start", 1, 1, "{} merchant began here"),
-            *_both("merchant", 1, 1, "{} merchant is here"),
-            *_both("pilgrim", 1, 1, "{} pilgrim is at its station"),
+            *_for_both_players("start", 1, 1, "{} merchant began here"),
+            *_for_both_players("merchant", 1, 1, "{} merchant is here"),
+            *_for_both_players("pilgrim", 1, 1, "{} pilgrim is at its station"),
         )
     ),
     "areas": layout_of(
         (
             ("area", _AREAS, 1, "one-hot A1 to A8"),
             ("icon", len(ICONS), 1, "one-hot moon waterfall mountain bamboo"),
-            *_both("start", 1, 1, "{} artist began here"),
-            *_both("artist", 1, 1, "{} artist is here"),
+            *_for_both_players("start", 1, 1, "{} artist began here"),
+            *_for_both_players("artist", 1, 1, "{} artist is here"),
             ("origin", 1, 1, "the artist in hand was here before its move"),
         )
     ),
 }
-"""The layout of each kind of entity, in order: of one row of `stations`, `towns` or `areas`, and
-of the one vector `globals`. Values lie in [0, 1]: raw values / scale."""
+"""The layout of the vector `globals`, and of a row of `stations`, `towns` and `areas`. Values are
+raw values / scale, in [0, 1]."""
 
 TOKENS = {"globals": 1, "stations": _SPACES, "towns": _TOWNS, "areas": _AREAS}
-"""How many tokens there are of each kind, in their order."""
+"""The number of tokens of each kind, in their order."""
 
 N_TOKENS = sum(TOKENS.values())
 
@@ -147,8 +148,8 @@ ENTITY_SHAPES: dict[str, tuple[int, ...]] = {
     "town_adjacency": (_TOWNS, _TOWNS),
     "area_adjacency": (_AREAS, _AREAS),
 }
-"""The arrays of one game, float32, in the order in which they lie in a row: the features of each
-kind of entity, which tokens exist, and between which towns and areas one step leads (0 or 1)."""
+"""The float32 arrays of one game, in their order within a row: the features of each kind of
+entity, `token_mask` (1 = it exists), and the adjacency of towns and areas (1 = one step apart)."""
 
 _SIZES = [math.prod(shape) for shape in ENTITY_SHAPES.values()]
 N_ENTITY_NUMBERS = sum(_SIZES)
@@ -173,13 +174,13 @@ def _action_entity() -> npt.NDArray[np.int16]:
 
 
 ACTION_ENTITY = _action_entity()
-"""The token that each action is about, int16 (N_ACTIONS,): the town or the area where a merchant or
-an artist goes, else the globals, 0. Where the pilgrim goes depends on the position: the features
-`arrival` and `arrival_wave` of the stations tell it."""
+"""The token of each action, int16 (N_ACTIONS,): the destination of a merchant or an artist, else 0,
+the globals. The destination of a pilgrim depends on the position: see the features `arrival` and
+`arrival_wave` of stations."""
 
 
 def entity_arrays(rows: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
-    """Return views of rows (…, N_ENTITY_NUMBERS), by name: (…, *ENTITY_SHAPES[name])."""
+    """Return views of rows (…, N_ENTITY_NUMBERS) by name: arrays (…, *ENTITY_SHAPES[name])."""
     before = rows.shape[:-1]
     return {
         name: rows[..., where].reshape(*before, *ENTITY_SHAPES[name])
@@ -187,23 +188,23 @@ def entity_arrays(rows: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.flo
     }
 
 
-def _places(kind: str, name: str) -> npt.NDArray[np.int64]:
-    """Return where a feature of each entity of a kind stands in a row: (entities, size)."""
+def _indices(kind: str, name: str) -> npt.NDArray[np.int64]:
+    """Return the indices in a row of a feature of each entity of a kind: (entities, size)."""
     feature = next(each for each in ENTITY_FEATURES[kind] if each.name == name)
     entities = _SLICES[kind].start + np.arange(TOKENS[kind]) * width(ENTITY_FEATURES[kind])
     return np.asarray(entities[:, None] + np.arange(feature.start, feature.start + feature.size))
 
 
-def _place_of(feature: Feature) -> npt.NDArray[np.int64]:
-    """Return where the numbers of a feature of the observation or the board stand in a row."""
+def _feature_indices(feature: Feature) -> npt.NDArray[np.int64]:
+    """Return the indices in a row of a feature of the observation or the board: (size,)."""
     for kind, names in (("stations", _OF_STATIONS), ("towns", _OF_TOWNS), ("areas", _OF_AREAS)):
         if feature.name in names:
-            return _places(kind, names[feature.name]).reshape(-1)[: feature.size]
-    return _places("globals", feature.name).reshape(-1)
+            return _indices(kind, names[feature.name]).reshape(-1)[: feature.size]
+    return _indices("globals", feature.name).reshape(-1)
 
 
 def board_entities(boards: npt.NDArray[np.void]) -> npt.NDArray[np.float32]:
-    """Return what boards alone say of their entities, (b, N_ENTITY_NUMBERS), zeros elsewhere.
+    """Return rows (b, N_ENTITY_NUMBERS) with the numbers that depend on boards only, else zeros.
 
     Args:
         boards: `BOARD` (b,).
@@ -211,19 +212,19 @@ def board_entities(boards: npt.NDArray[np.void]) -> npt.NDArray[np.float32]:
     rows = np.zeros((len(boards), N_ENTITY_NUMBERS), np.float32)
     blocks = board_blocks(boards)
     for feature in BOARD_FEATURES:
-        if feature.name not in _IN_ANOTHER_FORM:
-            rows[:, _place_of(feature)] = blocks[:, feature.slice]
+        if feature.name not in _EXPRESSED_DIFFERENTLY:
+            rows[:, _feature_indices(feature)] = blocks[:, feature.slice]
         if feature.name == "mountain_numbers":
-            mountains = _places("towns", "mountain_number")[_COASTS:, 0]
+            mountains = _indices("towns", "mountain_number")[_COASTS:, 0]
             rows[:, mountains] = blocks[:, feature.slice]
     exists = np.arange(_SPACES) < boards["ring_size"][:, None]
     coasts = boards["coast_station"][:, None, :] == np.arange(_SPACES)[:, None]
-    rows[:, _places("stations", "space")[:, 0]] = exists * (np.arange(_SPACES) / (_SPACES - 1))
-    rows[:, _places("stations", "coast")] = coasts
-    rows[:, _places("stations", "areas")] = _bits(boards["station_areas"], _AREAS)
-    rows[:, _places("towns", "town")] = np.eye(_TOWNS)
-    rows[:, _places("towns", "areas")] = _bits(boards["town_areas"], _AREAS)
-    rows[:, _places("areas", "area")] = np.eye(_AREAS)
+    rows[:, _indices("stations", "space")[:, 0]] = exists * (np.arange(_SPACES) / (_SPACES - 1))
+    rows[:, _indices("stations", "coast")] = coasts
+    rows[:, _indices("stations", "areas")] = _bits(boards["station_areas"], _AREAS)
+    rows[:, _indices("towns", "town")] = np.eye(_TOWNS)
+    rows[:, _indices("towns", "areas")] = _bits(boards["town_areas"], _AREAS)
+    rows[:, _indices("areas", "area")] = np.eye(_AREAS)
     arrays = entity_arrays(rows)
     arrays["token_mask"][:] = 1
     arrays["token_mask"][:, 1 : 1 + _SPACES] = exists
@@ -233,18 +234,18 @@ def board_entities(boards: npt.NDArray[np.void]) -> npt.NDArray[np.float32]:
 
 
 def _bits(masks: npt.NDArray[Any], number: int) -> npt.NDArray[Any]:
-    """Return the lowest bits of each mask: one dimension more, of `number`."""
+    """Return the lowest `number` bits of each mask along a new last axis."""
     return np.asarray(masks[..., None] >> np.arange(number) & 1)
 
 
-# What the kernels read as constants.
-_TARGETS = np.concatenate([_place_of(feature) for feature in FEATURES])
-"""Where each number of the observation stands in a row."""
+# Constants of the kernels.
+_TARGETS = np.concatenate([_feature_indices(feature) for feature in FEATURES])
+"""The index in a row of each number of the observation."""
 _STEPS = (np.arange(_SPACES) / (_SPACES - 1)).astype(np.float32)
 
 
 def _first(kinds: Iterable[str], name: str) -> tuple[int, ...]:
-    return tuple(int(_places(kind, name)[0, 0]) for kind in kinds)
+    return tuple(int(_indices(kind, name)[0, 0]) for kind in kinds)
 
 
 _STATION, _TOWN, _AREA = (width(ENTITY_FEATURES[kind]) for kind in ("stations", "towns", "areas"))
@@ -257,25 +258,25 @@ _START_STATION, _START_TOWN, _START_AREA = _first(("stations", "towns", "areas")
 
 @kernel
 def encode_entities(board: Row, s: Row, seat: Seat, flat: Any, out: Any) -> None:
-    """Write the entities as a seat sees them, mover or not, at any phase.
+    """Write the entity observation of either seat, at any phase.
 
     Args:
-        flat: float32 (N_FEATURES,), overwritten: the observation.
-        out: float32 (N_ENTITY_NUMBERS,), the board's row of `board_entities` or what any seat saw
-            on that board: all else is overwritten.
+        flat: float32 (N_FEATURES,), overwritten with the observation.
+        out: float32 (N_ENTITY_NUMBERS,). Must hold the board's row of `board_entities` or any
+            entity observation on that board; the other numbers are overwritten.
     """
     encode(board, s, seat, FLOAT_QUOTIENTS, flat)
     for k in range(N_FEATURES):
         out[index(_TARGETS[k])] = flat[k]
     _mark_starts(board, seat, out)
-    for whose in range(2):
-        _relate_player(board, s, seat ^ whose, whose, out)
+    for relative in range(2):
+        _relate_player(board, s, seat ^ relative, relative, out)
     _mark_arrivals(board, s, out)
 
 
 @kernel
 def _mark_arrivals(board: Row, s: Row, out: Any) -> None:
-    """Write where the mover's pilgrim would arrive."""
+    """Mark the stations where the mover's pilgrim would arrive."""
     for station in range(_SPACES):
         for wave in range(2):
             out[index(_STATION_ARRIVAL + wave + _STATION * station)] = 0
@@ -288,34 +289,34 @@ def _mark_arrivals(board: Row, s: Row, out: Any) -> None:
 
 @kernel
 def _mark_starts(board: Row, seat: Seat, out: Any) -> None:
-    """Write where each side began: first nobody, for both may have begun in one place."""
+    """Mark the starts of both players; clear all marks first, as both may start in one place."""
     for mark in range(2):
-        for whose in range(2):
-            start = board["start"][seat ^ whose]
+        for relative in range(2):
+            start = board["start"][seat ^ relative]
             for side in range(2):
-                if mark == 0 or side == whose:
+                if mark == 0 or side == relative:
                     out[index(_START_STATION + side + _STATION * int64(start[0]))] = mark
                     out[index(_START_TOWN + side + _TOWN * int64(start[1]))] = mark
                     out[index(_START_AREA + side + _AREA * int64(start[2]))] = mark
 
 
 @kernel
-def _relate_player(board: Row, s: Row, player: Seat, whose: int, out: Any) -> None:
-    """Write what relates the pilgrim and the merchant of a player to towns and stations."""
+def _relate_player(board: Row, s: Row, player: Seat, relative: int, out: Any) -> None:
+    """Write the relations of a player's pilgrim and merchant to towns and stations."""
     pilgrim, merchant = int64(s["pilgrim"][player]), int64(s["merchant"][player])
     for coast in range(_COASTS):
         station = int64(board["coast_station"][coast])
-        out[index(_STATION_MERCHANT + whose + _STATION * station)] = coast == merchant
-        out[index(_TOWN_PILGRIM + whose + _TOWN * coast)] = station == pilgrim
+        out[index(_STATION_MERCHANT + relative + _STATION * station)] = coast == merchant
+        out[index(_TOWN_PILGRIM + relative + _TOWN * coast)] = station == pilgrim
     size = int64(board["ring_size"])
     for station in range(size):
         steps = station - pilgrim + (size if station < pilgrim else 0)
-        out[index(_STATION_STEPS + whose + _STATION * station)] = _STEPS[index(steps)]
+        out[index(_STATION_STEPS + relative + _STATION * station)] = _STEPS[index(steps)]
 
 
 @entry
 def encode_entities_of_game(
     boards: Any, states: Any, i: int, seat: Seat, flat: Any, out: Any
 ) -> None:
-    """`encode_entities` of game `i`, for callers in Python."""
+    """`encode_entities` of game `i`, for Python callers."""
     encode_entities(boards[i], states[i], seat, flat, out)

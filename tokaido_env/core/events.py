@@ -1,8 +1,8 @@
-"""Events: ids <-> labels of decisions and of outcomes of chance, and why a move is refused.
+"""Ids, labels and codes of events, and the errors of illegal moves.
 
-An outcome's id means something at its place only: a chance phase or, within the set-up, a step. An
-event's *code* tells both, `256 * place + id`; the place of decisions is 0, so that the code of an
-action is its id.
+An event is a decision or an outcome of chance. The meaning of an outcome's id depends on its
+*stage*: its chance phase or, during set-up, the step. An event's *code* is `256 * stage + id`. The
+stage of decisions is 0, so the code of an action is its id.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tokaido_env.core.state import OVER, Phase
 from tokaido_env.core.stepping import weights_of
 
 TokenKinds = tuple[tuple[str, int], ...]
-"""Ware and price of the different boutique tokens, as `Board.kinds`."""
+"""Ware and price of each kind of boutique token, as `Board.kinds`."""
 
-# Places of events: a decision, a chance phase by its number, or a step of the set-up after those.
+# Stages of events: 0 for decisions, the phase for chance, SETUP_STAGE + step during set-up.
 DECISION_STAGE, SETUP_STAGE = 0, len(Phase)
 CODES_PER_STAGE = 256
-"""What codes of neighbouring places are apart."""
+"""The difference between the codes of one id at consecutive stages."""
 
 _STEPS = len(COASTAL_TOWNS) + len(CHARACTERS)
-_SHOWN = 10  # outcomes named in an error
-_MOST_MOVE = 50  # characters of a move, there
+_MAX_LISTED = 10  # outcomes in an error
+_MAX_MOVE_CHARS = 50  # of a move in an error
 
-# Of the chance phases whose labels do not depend on the board.
+# Labels that do not depend on the board.
 _OUTCOME_LABELS = {
     Phase.ROLL: [f"roll:{k // 36 + 1}/{k // 6 % 6 + 1}/{k % 6 + 1}" for k in range(MAX_OUTCOMES)],
     Phase.DRAW: [f"ware:{ware}" for ware in WARES],
@@ -47,10 +47,10 @@ def outcome_label(kinds: TokenKinds, phase: Phase, setup: int, outcome: int) -> 
     """Return the label of an outcome of chance.
 
     Args:
-        kinds: of boutique tokens.
+        kinds: kinds of boutique tokens.
         phase: the chance phase.
-        setup: the step of the set-up (`rules.setup_step`), read at SETUP only.
-        outcome: its id.
+        setup: the set-up step (`rules.setup_step`), used at SETUP only.
+        outcome: the outcome's id.
     """
     if phase != Phase.SETUP:
         return _OUTCOME_LABELS[phase][outcome]
@@ -62,7 +62,7 @@ def outcome_label(kinds: TokenKinds, phase: Phase, setup: int, outcome: int) -> 
 
 
 def outcomes_by_label(kinds: TokenKinds, phase: Phase, setup: int) -> dict[str, int]:
-    """Return the ids of outcomes by their labels; arguments as for `outcome_label`."""
+    """Return the ids of outcomes by label; arguments as for `outcome_label`."""
     if phase != Phase.SETUP:
         return _OUTCOMES_BY_LABEL.get(phase, {})
     outcomes = len(kinds) if setup < len(COASTAL_TOWNS) else 2
@@ -71,20 +71,20 @@ def outcomes_by_label(kinds: TokenKinds, phase: Phase, setup: int) -> dict[str, 
 
 @functools.lru_cache(maxsize=64)
 def event_codes(kinds: TokenKinds) -> dict[str, int]:
-    """Return the codes of all events by their labels."""
+    """Return the codes of all events by label."""
     codes = dict(IDS)
     for phase, ids in _OUTCOMES_BY_LABEL.items():
         codes |= {label: CODES_PER_STAGE * phase + outcome for label, outcome in ids.items()}
     for step in range(_STEPS):
-        place = SETUP_STAGE + step
+        stage = SETUP_STAGE + step
         ids = outcomes_by_label(kinds, Phase.SETUP, step)
-        codes |= {label: CODES_PER_STAGE * place + outcome for label, outcome in ids.items()}
+        codes |= {label: CODES_PER_STAGE * stage + outcome for label, outcome in ids.items()}
     return codes
 
 
 @functools.lru_cache(maxsize=64)
 def event_labels(kinds: TokenKinds) -> dict[int, str]:
-    """Return the labels of all events by their codes."""
+    """Return the labels of all events by code."""
     return {code: label for label, code in event_codes(kinds).items()}
 
 
@@ -95,29 +95,31 @@ def illegal_move_message(
     i: int,
     move: object,
 ) -> str:
-    """Say why a move of game `i` is refused: what it was, where, and what was on offer.
+    """Return the error message for an illegal move: the move, the phase and the legal moves.
 
     Args:
-        kinds: of boutique tokens.
+        kinds: kinds of boutique tokens.
         boards: `BOARD` (n,), the board of each game.
         states: `STATE` (n,).
-        i: which game.
-        move: an action or an outcome, by id or by label, or anything else that came in its place.
+        i: the index of the game.
+        move: an action or outcome by id or label, or any other object.
     """
     phase, number = Phase(states["phase"][i]), as_integer(move)
-    move = move if number is None else number
+    shown = repr_short(move if number is None else number, _MAX_MOVE_CHARS)
     if phase == OVER:
-        return f"illegal action {repr_short(move, _MOST_MOVE)}: the game is over"
+        return f"illegal action {shown}: the game is over"
     actions = actions_of(legal_mask(boards, states, i))
     if actions:
-        known = number is not None and 0 <= number < len(LABELS)
-        name = f" ({LABELS[number or 0]})" if known else ""
+        if number is not None and 0 <= number < len(LABELS):
+            shown += f" ({LABELS[number]})"
         legal = ", ".join(f"{LABELS[action]} ({action})" for action in actions)
-        who = f"player {states['player'][i]} at {phase.name}"
-        return f"illegal action {repr_short(move, _MOST_MOVE)}{name}: legal are {legal} for {who}"
+        return (
+            f"illegal action {shown}: legal are {legal} for player {states['player'][i]} "
+            f"at {phase.name}"
+        )
     weights = np.zeros(MAX_OUTCOMES, np.int64)
     _, step = weights_of(boards, states, i, weights)
     possible = np.flatnonzero(weights).tolist()
-    listed = ", ".join(f"{outcome_label(kinds, phase, step, k)} ({k})" for k in possible[:_SHOWN])
-    more = ", …" if len(possible) > _SHOWN else ""
-    return f"no outcome {repr_short(move, _MOST_MOVE)} at {phase.name}: possible are {listed}{more}"
+    labels = [f"{outcome_label(kinds, phase, step, k)} ({k})" for k in possible[:_MAX_LISTED]]
+    listed = ", ".join(labels + ["…"] * (len(possible) > _MAX_LISTED))
+    return f"no outcome {shown} at {phase.name}: possible are {listed}"

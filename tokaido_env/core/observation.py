@@ -1,11 +1,11 @@
-"""What an agent sees: the FEATURES table and the encoder that fills it.
+"""The observation: its layout, the FEATURES table, and its encoder.
 
-One float32 vector in [0, 1] for either seat: all that is open to both players (R1.9) and nothing
-that is hidden (the order of face-down paintings, the next draw or roll). Each number is a raw value
-divided by its feature's scale; as uint8 it is the raw value itself. Two positions that differ as
-`Game.to_dict` differ in it.
+An observation is one vector for a seat. It holds all public information (R1.9) and nothing hidden:
+not the order of face-down paintings, nor the next draw or roll. As float32 each number is a raw
+value divided by its feature's scale, in [0, 1]; as uint8 it is the raw value. If `Game.to_dict`
+differs between two positions, so do their observations.
 
-`python -m tokaido_env features` prints the table.
+`python -m tokaido_env features` prints the table, with the order of numbers within each feature.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Entry = tuple[str, int, int, str]
 
 
 class Feature(NamedTuple):
-    """One entry of a layout: `size` numbers from `start`, each a raw value / `scale`."""
+    """One entry of a layout: `size` numbers from index `start`, each a raw value / `scale`."""
 
     name: str
     start: int
@@ -36,12 +36,30 @@ class Feature(NamedTuple):
 
     @property
     def slice(self) -> slice:
-        """Where the feature stands in the vector."""
+        """The indices of the feature in the vector."""
         return slice(self.start, self.start + self.size)
 
 
+# Kept apart from the meanings: those enter the layouts' hashes, which saved policies hold.
+INDEX_FORMULAS = {
+    "dice": "6 * character + value - 1",
+    "boutique_ware": "4 * coastal town + ware",
+    "wave_side": "2 * character + side",
+    "wave_owner": "2 * character + (0 mine, 1 theirs)",
+    "easel": "4 * place + icon: moon waterfall mountain bamboo",
+    "dice_faces": "6 * character + value - 1",
+    "ring": "5 * space + kind",
+    "coast_routes": "4 * coastal town + mountain town",
+    "area_icons": "4 * area + icon",
+    "boutiques": "3 * ware + price - 2",
+}
+"""The index of a number within a feature of two axes, by the name of a feature of `FEATURES`
+(without `my_` or `their_`) or `BOARD_FEATURES`. Each index counts from 0 in the order of the
+meaning's words; values and prices are the numbers themselves."""
+
+
 def layout_of(table: Iterable[Entry]) -> tuple[Feature, ...]:
-    """Return the features of a table one after the other, the first from 0."""
+    """Return the features of a table in order, the first from index 0."""
     features: list[Feature] = []
     start = 0
     for name, size, scale, meaning in table:
@@ -51,17 +69,17 @@ def layout_of(table: Iterable[Entry]) -> tuple[Feature, ...]:
 
 
 def width(features: tuple[Feature, ...]) -> int:
-    """Return how many numbers a layout has."""
+    """Return the number of numbers in a layout."""
     return sum(feature.size for feature in features)
 
 
 def layout_hash(layout: Any) -> str:
-    """Return sixteen hex digits that change when anything in a layout does, its words included."""
+    """Return sixteen hex digits that change with any part of a layout, meanings included."""
     return hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
 
 
 def scales_of(features: tuple[Feature, ...]) -> npt.NDArray[np.float32]:
-    """Return what each raw number of a layout is divided by: float32, read-only."""
+    """Return the scale of each number of a layout, float32, read-only."""
     scales = np.repeat(
         np.array([feature.scale for feature in features], np.float32),
         [feature.size for feature in features],
@@ -113,49 +131,49 @@ _PLAYER_TABLE = (
 )
 
 
-def _whose(whose: str) -> list[Entry]:
-    return [(f"{whose}_{name}", size, scale, text) for name, size, scale, text in _PLAYER_TABLE]
+def _player_entries(prefix: str) -> list[Entry]:
+    return [(f"{prefix}_{name}", size, scale, text) for name, size, scale, text in _PLAYER_TABLE]
 
 
-FEATURES = layout_of((*_TABLE, *_whose("my"), *_whose("their")))
-"""The layout of the observation, in order. Appended to, never reordered."""
+FEATURES = layout_of((*_TABLE, *_player_entries("my"), *_player_entries("their")))
+"""The layout of the observation. New features are appended only."""
 
 N_FEATURES = width(FEATURES)
 LAYOUT_HASH = layout_hash(FEATURES)
 
 SCALES = scales_of(FEATURES)
-"""What each number of a uint8 observation is divided by to give the float32 one: (N_FEATURES,)."""
+"""The divisors that turn a uint8 observation into the float32 one: float32 (N_FEATURES,)."""
 
 _START = {feature.name: feature.start for feature in FEATURES}
 _PLAYER_SIZE = sum(row[1] for row in _PLAYER_TABLE)
 
-# Quotients come from tables, [scale, raw value]: a division costs more than all else in a number.
+# Tables of quotients, [scale, raw value]: a division would cost more than the rest of a number.
 _MAX_RAW = MAX_ROUNDS
 _SCALE_LIST = tuple(dict.fromkeys(feature.scale for feature in FEATURES))
 _RAW = np.arange(_MAX_RAW + 1)
-_UNITS: dict[str, npt.NDArray[Any]] = {
+_QUOTIENTS: dict[str, npt.NDArray[Any]] = {
     "float32": (_RAW / np.array(_SCALE_LIST)[:, None]).astype(np.float32),
     "uint8": np.tile(np.minimum(_RAW, 255), (len(_SCALE_LIST), 1)).astype(np.uint8),
 }
-OBSERVATION_DTYPES = tuple(_UNITS)
-FLOAT_QUOTIENTS = _UNITS["float32"]
+OBSERVATION_DTYPES = tuple(_QUOTIENTS)
+FLOAT_QUOTIENTS = _QUOTIENTS["float32"]
 
 
-def _scale_of(name: str) -> int:
-    """Return the row of the tables of quotients that a feature reads."""
+def _scale_row(name: str) -> int:
+    """Return the row of the tables of quotients for a feature."""
     return _SCALE_LIST.index(next(f.scale for f in FEATURES if f.name == name))
 
 
 _BY_ROUND, _BY_PENDING, _BY_PRICE, _BY_BAG = (
-    _scale_of(name) for name in ("round", "pending", "boutique_price", "bag")
+    _scale_row(name) for name in ("round", "pending", "boutique_price", "bag")
 )
 _BY_TEMPLE, _BY_GARDEN, _BY_COINS, _BY_BEYOND, _BY_GOLD, _BY_WARES, _BY_HIDDEN, _BY_GIFTED = (
-    _scale_of(f"my_{name}")
+    _scale_row(f"my_{name}")
     for name in ("temple", "garden", "coins", "coins_beyond", "gold", "wares", "hidden", "gifted")
 )
 
 
-# Globals that the kernel reads as constants.
+# Start indices, which the kernels read as constants.
 _SEAT, _PHASE, _DECIDES, _LEADS, _ROUND = (
     _START[name] for name in ("seat", "phase", "decides", "leads", "round")
 )
@@ -177,35 +195,35 @@ _MY_COINS, _COINS_BEYOND, _GOLD, _WARES, _HIDDEN, _EASEL, _GIFTED = (
 )
 
 
-def quotients(dtype: str) -> npt.NDArray[Any]:
-    """Return the quotients that `encode` reads: of dtype "float32" or "uint8"."""
-    return _UNITS[dtype]
+def quotient_table(dtype: str) -> npt.NDArray[Any]:
+    """Return the table of quotients that `encode` reads, of dtype "float32" or "uint8"."""
+    return _QUOTIENTS[dtype]
 
 
 def check_fits(boards: npt.NDArray[np.void], dtype: str) -> None:
-    """Raise `ValueError` if a game on one of the boards has numbers that the dtype cannot hold."""
+    """Raise `ValueError` if the dtype cannot hold the numbers of a game on one of the boards."""
     rounds = int(boards["max_rounds"].max())
     if dtype == "uint8" and rounds > 255:
         raise ValueError(
-            f"observation: a board with max_rounds {rounds} does not fit 'uint8', "
-            "expected at most 255 rounds; use 'float32'"
+            f"observation: expected max_rounds of at most 255 for 'uint8', got {rounds}: "
+            "use 'float32'"
         )
 
 
 @kernel
-def encode(board: Row, s: Row, seat: Seat, unit: Any, out: Any) -> None:
-    """Write the observation of a seat, mover or not, at any phase.
+def encode(board: Row, s: Row, seat: Seat, quotients: Any, out: Any) -> None:
+    """Write the observation of either seat, at any phase.
 
     Args:
-        unit: `units` of the dtype of `out`.
+        quotients: `quotient_table` of the dtype of `out`.
         out: a float32 or uint8 array of shape (N_FEATURES,), overwritten whole.
     """
     out[:] = 0
     out[_SEAT] = seat
-    _encode_turn(s, seat, unit, out)
-    _encode_tokens(board, s, seat, unit, out)
-    _encode_player(s, seat, unit, out, 0)
-    _encode_player(s, 1 - seat, unit, out, _PLAYER_SIZE)
+    _encode_turn(s, seat, quotients, out)
+    _encode_tokens(board, s, seat, quotients, out)
+    _encode_player(s, seat, quotients, out, 0)
+    _encode_player(s, 1 - seat, quotients, out, _PLAYER_SIZE)
 
 
 @entry
@@ -214,16 +232,16 @@ def encode_game(boards: Any, states: Any, i: int, seat: Seat, out: Any) -> None:
     encode(boards[i], states[i], seat, FLOAT_QUOTIENTS, out)
 
 
-# Flags are written as 0 or 1 rather than skipped by a branch, which a processor guesses badly.
+# Flags are written as 0 or 1: branches that skip the zeros would be mispredicted.
 
 
 @kernel
-def _encode_turn(s: Row, seat: Seat, unit: Any, out: Any) -> None:
+def _encode_turn(s: Row, seat: Seat, quotients: Any, out: Any) -> None:
     out[index(_PHASE + int(s["phase"]))] = 1
-    for whose in range(2):
-        out[_DECIDES + whose] = int(s["player"]) == seat ^ whose
+    for relative in range(2):
+        out[_DECIDES + relative] = int(s["player"]) == seat ^ relative
     out[index(_LEADS + (seat ^ int(s["lead"])))] = 1
-    out[_ROUND] = unit[_BY_ROUND, index(s["round"])]
+    out[_ROUND] = quotients[_BY_ROUND, index(s["round"])]
     left = int(s["dice_left"])
     for character in range(3):
         value = int(s["dice"][character])
@@ -233,52 +251,51 @@ def _encode_turn(s: Row, seat: Seat, unit: Any, out: Any) -> None:
         out[_DIE + character] = int(s["die"]) == character
     if int(s["origin"]) != UNSET:
         out[index(_ORIGIN + int(s["origin"]))] = 1
-    out[_PENDING] = unit[_BY_PENDING, index(s["pending"])]
+    out[_PENDING] = quotients[_BY_PENDING, index(s["pending"])]
     out[_END_TRIGGERED] = int(s["end_triggered"])
     if int(s["end"]) > 0:
         out[index(_END + int(s["end"]) - 1)] = 1
 
 
 @kernel
-def _encode_tokens(board: Row, s: Row, seat: Seat, unit: Any, out: Any) -> None:
+def _encode_tokens(board: Row, s: Row, seat: Seat, quotients: Any, out: Any) -> None:
     for coast in range(8):
         kind = int(s["boutiques"][coast])
         if kind != UNSET:
             ware = int64(board["kind_ware"][index(kind)])
             out[index(_BOUTIQUE_WARE + 4 * coast + ware)] = 1
             price = index(board["kind_price"][index(kind)])
-            out[_BOUTIQUE_PRICE + coast] = unit[_BY_PRICE, price]
+            out[_BOUTIQUE_PRICE + coast] = quotients[_BY_PRICE, price]
     for ware in range(4):
-        out[_BAG + ware] = unit[_BY_BAG, index(s["bag"][ware])]
-    for whose in range(2):
-        player = seat ^ whose
-        out[_HOT_SPRING + whose] = int(s["hot_spring"]) == player
+        out[_BAG + ware] = quotients[_BY_BAG, index(s["bag"][ware])]
+    for relative in range(2):
+        player = seat ^ relative
+        out[_HOT_SPRING + relative] = int(s["hot_spring"]) == player
         for character in range(3):
             owned = int(s["wave_owner"][character]) == player
-            out[_WAVE_OWNER + 2 * character + whose] = owned
-            # Of the two sides, by the same count.
-            shown = int(s["wave_side"][character]) == whose
-            out[_WAVE_SIDE + 2 * character + whose] = shown
+            out[_WAVE_OWNER + 2 * character + relative] = owned
+            # The same index counts the two sides.
+            out[_WAVE_SIDE + 2 * character + relative] = int(s["wave_side"][character]) == relative
 
 
 @kernel
-def _encode_player(s: Row, player: int, unit: Any, out: Any, shift: int) -> None:
-    """Write one player's block; `shift` is 0 for mine and the block's size for theirs."""
+def _encode_player(s: Row, player: int, quotients: Any, out: Any, shift: int) -> None:
+    """Write one player's block: at `shift` 0 for mine, `_PLAYER_SIZE` for theirs."""
     out[index(_PILGRIM + shift + int(s["pilgrim"][player]))] = 1
     out[index(_MERCHANT + shift + int(s["merchant"][player]))] = 1
     out[index(_ARTIST + shift + int(s["artist"][player]))] = 1
-    out[_TEMPLE + shift] = unit[_BY_TEMPLE, index(s["temple"][player])]
-    out[_GARDEN + shift] = unit[_BY_GARDEN, index(s["garden"][player])]
+    out[_TEMPLE + shift] = quotients[_BY_TEMPLE, index(s["temple"][player])]
+    out[_GARDEN + shift] = quotients[_BY_GARDEN, index(s["garden"][player])]
     coins = int64(s["coins"][player])
-    out[_MY_COINS + shift] = unit[_BY_COINS, index(min(coins, _COINS))]
-    out[_COINS_BEYOND + shift] = unit[_BY_BEYOND, index(max(coins - _COINS, 0))]
-    out[_GOLD + shift] = unit[_BY_GOLD, index(s["gold"][player])]
+    out[_MY_COINS + shift] = quotients[_BY_COINS, index(min(coins, _COINS))]
+    out[_COINS_BEYOND + shift] = quotients[_BY_BEYOND, index(max(coins - _COINS, 0))]
+    out[_GOLD + shift] = quotients[_BY_GOLD, index(s["gold"][player])]
     for kind in range(4):
-        out[_WARES + shift + kind] = unit[_BY_WARES, index(s["wares"][player, kind])]
-        out[_HIDDEN + shift + kind] = unit[_BY_HIDDEN, index(s["hidden"][player, kind])]
+        out[_WARES + shift + kind] = quotients[_BY_WARES, index(s["wares"][player, kind])]
+        out[_HIDDEN + shift + kind] = quotients[_BY_HIDDEN, index(s["hidden"][player, kind])]
     easel = int64(s["easel"][player])
     size = int64(s["easel_size"][player])
     for place in range(PAINTINGS):
         icon = easel >> 2 * place & 3
         out[index(_EASEL + shift + 4 * place + icon)] = place < size
-    out[_GIFTED + shift] = unit[_BY_GIFTED, index(s["gifted"][player])]
+    out[_GIFTED + shift] = quotients[_BY_GIFTED, index(s["gifted"][player])]

@@ -1,4 +1,4 @@
-"""Optional packages: what is missing, and the command that installs it."""
+"""Checks for optional packages, with errors that give the command to install them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class ExtraError(ModuleNotFoundError):
-    """A package of an extra is not installed: the message says how to install it."""
+    """A package of an extra is not installed; the message gives the command to install it."""
 
 
 def extra_error(what: str, module: str | None, extra: str) -> ExtraError:
-    """Return the error of a package that is not installed.
+    """Return the error for a package that is not installed.
 
     Args:
-        what: needs it, with the verb: "figures need".
-        module: the package's name to import; None if it is not known.
-        extra: the extra of this project that it belongs to.
+        what: subject and verb of the message, such as "figures need".
+        module: the import name of the package; None if unknown.
+        extra: the extra of this project that contains it.
     """
     name = extra if module is None else module.partition(".")[0]
     return ExtraError(f"{what} {name}: {install_command(extra)}", name=module)
@@ -30,7 +30,7 @@ def require_extra(what: str, extra: str, *modules: str) -> None:
     """Check that packages are installed, without importing them.
 
     Raises:
-        ExtraError: of the first that is not.
+        ExtraError: for the first package that is not installed.
     """
     for module in modules:
         if find_spec(module) is None:
@@ -38,7 +38,7 @@ def require_extra(what: str, extra: str, *modules: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra: of the checkout that runs, or of the package."""
+    """Return the command that installs an extra of this checkout, or of the installed package."""
     if not (_ROOT / "pyproject.toml").is_file():
         return f"pip install '{PROJECT}[{extra}]'"
     command = f"pip install '.[{extra}]'"

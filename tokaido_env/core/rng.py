@@ -1,13 +1,13 @@
-"""Luck: counter-based random streams beside the state, and the sampling of outcomes.
+"""Counter-based random numbers, kept apart from states in `LUCK`, and the sampling of outcomes.
 
-A game is its seed and its actions. Each random number is a hash of the game's key, a purpose and a
-count, so nothing depends on the order of calls, the batch or the threads, and two games with one
-key see the same dice, the n-th ware that a seat draws and the n-th tile it reveals from the same
-number:
+A seed and the actions determine a game. Each random number is a hash of the game's key, a purpose
+and a count, so it does not depend on the order of calls, the batch or the threads. Two games with
+the same key roll the same dice, and use the same number for the n-th ware that a seat draws and
+the n-th tile that it reveals:
 
     dice    (key, round)
-    wares   (key, seat, how many that seat drew before)
-    tiles   (key, seat, how many it revealed)
+    wares   (key, seat, wares that the seat drew before)
+    tiles   (key, seat, tiles that the seat revealed before)
     set-up  (key, step)
 
 The hash is SplitMix64's (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number
@@ -37,31 +37,31 @@ from tokaido_env.core.state import DRAW, REVEAL, ROLL
 LUCK = np.dtype(
     [
         ("key", "<u8"),
-        ("drawn", "<u4", 2),  # wares drawn so far, by seat
-        ("copies", "<u8"),  # copies with fresh luck made so far
+        ("drawn", "<u4", 2),  # wares drawn, by seat
+        ("copies", "<u8"),  # copies made with new luck
     ]
 )
 
 MAX_EVENTS = 32
-"""More outcomes than can follow one decision: a set-up and a roll, ten reveals and a roll."""
+"""More than the outcomes that can follow a decision: 11 of set-up or 10 reveals, and a roll."""
 
 _DICE, _WARES, _TILES, _SETUP, _COPY, _EPISODE, _SEED, _AGENT, _ARENA, _SEAT, _BOARD = range(11)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _SEED_MASK = np.uint64(MAX_SEED)
 
 
 def entropy_seed() -> int:
-    """Return a seed from the operating system, for callers that were given none."""
+    """Return a seed from the operating system's entropy."""
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) & MAX_SEED
 
 
 @kernel
 def hash_bits(key: np.uint64, purpose: int, a: int, b: int) -> np.uint64:
-    """Return 64 random bits: the counter (purpose, a, b) of the stream of a key."""
+    """Return 64 random bits of a key's stream at the counter (purpose, a, b)."""
     counter = np.uint64(purpose << 56 | a << 40 | b) + np.uint64(1)
-    z = key + counter * _GOLDEN
+    z = key + counter * _GOLDEN_GAMMA
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
     z = (z ^ (z >> np.uint64(27))) * _MIX_2
     return z ^ (z >> np.uint64(31))
@@ -69,21 +69,21 @@ def hash_bits(key: np.uint64, purpose: int, a: int, b: int) -> np.uint64:
 
 @kernel
 def random_below(bits: np.uint64, n: int) -> int:
-    """Map random bits to 0 … n-1; uneven by less than n in 2**32."""
+    """Map random bits to an integer from 0 to n - 1, with a bias below n / 2**32."""
     return int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
 
 
 @kernel
 def key_of_seed(seed: int) -> np.uint64:
-    """Return the key of the game of a seed."""
+    """Return the key of a seed's game."""
     return hash_bits(np.uint64(seed), _SEED, 0, 0)
 
 
 @kernel
 def seed_of_episode(seed: int, episode: int) -> int:
-    """Return the seed of the game that an environment reset with `seed` plays as its n-th episode.
+    """Return the seed of an episode of an environment that was reset with `seed`.
 
-    Episode 0 is the seed itself; `Game(seed=seed_of_episode(seed, e))` is the same game.
+    The seed of episode 0 is `seed`. Episode e is the game `Game(seed=seed_of_episode(seed, e))`.
     """
     if episode == 0:
         return seed
@@ -92,13 +92,13 @@ def seed_of_episode(seed: int, episode: int) -> int:
 
 @kernel
 def board_of_seed(seed: int, boards: int) -> int:
-    """Return on which of a number of boards the game of a seed is played."""
+    """Return the index of the board of a seed's game, drawn from a number of boards."""
     return random_below(hash_bits(np.uint64(seed), _BOARD, 0, 0), boards)
 
 
 @kernel
 def sample(board: Row, s: Row, luck: Row) -> Outcome:
-    """Return an outcome of the chance phase, with the odds of `rules.outcome_weights`."""
+    """Sample an outcome of the chance phase, with the weights of `rules.outcome_weights`."""
     key = luck["key"]
     phase = int(s["phase"])
     if phase == ROLL:
@@ -117,13 +117,13 @@ def sample(board: Row, s: Row, luck: Row) -> Outcome:
 
 @kernel
 def resolve_chance(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
-    """Play outcomes of chance until a decision or the end.
+    """Play sampled outcomes until a decision or the end of the game.
 
     Args:
-        mask: what is legal now.
+        mask: the present legal mask.
 
     Returns:
-        What is legal then, 0 at the end.
+        The new legal mask, 0 at the end.
     """
     while is_chance(s):
         mask = apply_outcome(board, s, sample(board, s, luck))
@@ -134,10 +134,10 @@ def resolve_chance(board: Row, s: Row, luck: Row, mask: Mask) -> Mask:
 def resolve_chance_logged(
     board: Row, s: Row, luck: Row, mask: Mask, events: Any, n: int
 ) -> tuple[Mask, int]:
-    """Play outcomes of chance as `resolve_chance`, and write them to `events` from `n` on.
+    """Play sampled outcomes as `resolve_chance`, and write them to `events` from index `n`.
 
     Returns:
-        What is legal then, and where the events end.
+        The new legal mask, and the index after the last event.
     """
     while is_chance(s):
         outcome = sample(board, s, luck)
@@ -149,7 +149,7 @@ def resolve_chance_logged(
 
 @kernel
 def outcome_of_roll(board: Row, roll: int) -> Outcome:
-    """Return the outcome of a roll, 36 p + 6 m + a by the dice's faces from 0: of 216 alike."""
+    """Return the outcome of one of 216 equally likely rolls, 36 p + 6 m + a by faces from 0."""
     faces = board["faces"]
     pilgrim = int(faces[0, roll // 36]) - 1
     merchant = int(faces[1, roll // 6 % 6]) - 1
@@ -168,7 +168,7 @@ def _sample_tile(s: Row, seat: Seat, bits: np.uint64) -> Outcome:
 
 @kernel
 def _pick(counts: Any, n: int) -> int:
-    """Return the kind of the n-th of the pieces of four kinds, from 0."""
+    """Return the kind of the n-th piece, from 0, by the counts of four kinds."""
     first = int(counts[0])
     second = first + int(counts[1])
     third = second + int(counts[2])
@@ -177,7 +177,7 @@ def _pick(counts: Any, n: int) -> int:
 
 @kernel
 def _sample_setup(board: Row, s: Row, bits: np.uint64) -> Outcome:
-    """Walk to the n-th piece left, as `outcome_weights` counts them."""
+    """Sample a set-up draw, with the weights of `outcome_weights`."""
     step = setup_step(s)
     if step >= len(s["boutiques"]):
         return random_below(bits, 2)
@@ -194,7 +194,7 @@ def _sample_setup(board: Row, s: Row, bits: np.uint64) -> Outcome:
 
 @kernel
 def init_luck(luck: Row, key: np.uint64) -> None:
-    """Let luck begin with a key, nothing drawn yet."""
+    """Initialise luck with a key."""
     luck["key"] = key
     luck["drawn"][0] = 0
     luck["drawn"][1] = 0
@@ -203,13 +203,13 @@ def init_luck(luck: Row, key: np.uint64) -> None:
 
 @entry
 def seed_luck(lucks: Any, i: int, seed: int) -> None:
-    """Give game `i` the luck of a seed."""
+    """Set the luck of game `i` from a seed."""
     init_luck(lucks[i], key_of_seed(seed))
 
 
 @entry
 def fork_luck(lucks: Any, i: int, copies: Any, j: int) -> None:
-    """Give the copy `j` of game `i` luck of its own, derived from the key and a copy counter."""
+    """Set new luck for copy `j` of game `i`, derived from the key and a count of copies."""
     count = int(lucks[i]["copies"])
     lucks[i]["copies"] = count + 1
     init_luck(copies[j], hash_bits(lucks[i]["key"], _COPY, 0, count))
@@ -217,24 +217,24 @@ def fork_luck(lucks: Any, i: int, copies: Any, j: int) -> None:
 
 @kernel
 def agent_key_of_seed(seed: int) -> np.uint64:
-    """Return what agents draw from in the game of a seed: another stream than the game's luck."""
+    """Return the key of agents in a seed's game; its stream is independent of the game's luck."""
     return hash_bits(np.uint64(seed), _AGENT, 0, 0)
 
 
 @kernel
 def agent_key(key: np.uint64, seat: Seat, decision: int) -> np.uint64:
-    """Return what the agent of a seat draws from for one decision of the game with that key."""
+    """Return the key of one decision of a seat's agent, from the key of agents in the game."""
     return hash_bits(key, _AGENT, seat, decision)
 
 
 @entry
 def agent_keys(seeds: Any, seats: Any, decisions: Any, out: Any) -> None:
-    """Write the key of one decision of each of n games, an agent's only source of randomness.
+    """Write the key of one decision in each of n games: an agent's only source of randomness.
 
     Args:
-        seeds: int64 (n,), of the games.
-        seats: int8 (n,), who decides.
-        decisions: int64 (n,), how many decisions the game has seen.
+        seeds: int64 (n,), seeds of the games.
+        seats: int8 (n,), the players to decide.
+        decisions: int64 (n,), the number of decisions made in each game.
         out: uint64 (n,).
     """
     for i in range(len(seeds)):
@@ -244,20 +244,20 @@ def agent_keys(seeds: Any, seats: Any, decisions: Any, out: Any) -> None:
 
 @entry
 def arena_seed(seed: int, pair: int) -> int:
-    """Return the seed of a pair of evaluation games, in a domain apart from all episodes."""
+    """Return the seed of a pair of evaluation games; it differs from the seeds of episodes."""
     return int64(hash_bits(np.uint64(seed), _ARENA, 0, pair) & _SEED_MASK)
 
 
 @entry
 def seats_of_seeds(seeds: Any, out: Any) -> None:
-    """Write a seat drawn for each of n games, int8, from seeds int64."""
+    """Write a random seat for each of n games, int8, from seeds, int64."""
     for i in range(len(seeds)):
         out[i] = int64(hash_bits(np.uint64(seeds[i]), _SEAT, 0, 0) >> np.uint64(63))
 
 
 @entry
 def boards_of_seeds(seeds: Any, boards: int, out: Any) -> None:
-    """Write on which of a number of boards each of n games is played, int64, from seeds int64."""
+    """Write `board_of_seed` for each of n games, int64, from seeds, int64."""
     for i in range(len(seeds)):
         out[i] = board_of_seed(seeds[i], boards)
 
@@ -271,5 +271,5 @@ def episode_seeds(seeds: Any, episodes: Any, out: Any) -> None:
 
 @entry
 def episode_seed(seed: int, episode: int) -> int:
-    """`seed_of_episode` for callers in Python."""
+    """`seed_of_episode`, for Python callers."""
     return seed_of_episode(seed, episode)

@@ -1,18 +1,18 @@
-"""The rules of the game on one state, compiled: four verbs, the score, a function for each rule.
+"""The rules as kernels on one state: four verbs, the score, and a function for each rule.
 
     legal(board, s)                     the legal actions as one 64-bit mask
-    apply(board, s, action)             a player's decision
-    outcome_weights(board, s, out)      the odds at a chance phase
-    apply_outcome(board, s, outcome)    an outcome of chance
+    apply(board, s, action)             play a decision
+    outcome_weights(board, s, out)      the weights of the outcomes of a chance phase
+    apply_outcome(board, s, outcome)    play an outcome of chance
 
-`board` is a row of a `BOARD` array and `s` a row of a `STATE` array, changed in place; the verbs
-that change it return the new legal mask, which they know already. The verbs trust their caller: a
-state must be possible (`possible`), an action legal, and an outcome must have a weight
-(`outcome_weight`); else they index what is not theirs. Only drivers (`luck`, and through it `Game`
-and `Batch`) sample. R-numbers refer to `docs/rules.md`.
+`board` is a row of a `BOARD` array. `s` is a row of a `STATE` array and changes in place; the verbs
+that change it return the new legal mask. The verbs check nothing: the state must be possible
+(`state_validation`), the action legal, and the outcome's weight above 0 (`outcome_weight`).
+Otherwise they read and write out of bounds. Only drivers sample (`rng`, and through it `Game` and
+`Batch`). R-numbers refer to `docs/rules.md`.
 
-Small fields are read through `int`, so that interpreted kernels do not overflow, and through
-`int64` where the value is passed on: each type of argument is compiled apart.
+Kernels read small fields through `int`, so that interpreted kernels do not overflow. They pass
+values on as `int64`, because Numba compiles a function for each type of argument.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ _ALL_COASTS = 0xFF
 _BOUTIQUES = 8
 _SETUP_STEPS = 11
 
-# How a pick goes on: the mask of what is asked next, 0 when chance is; or move and action are done;
-# or the pick is over.
+# How a pick continues. A positive number is the mask of the next decision; chance is next; the move
+# and its effect are done; or the pick is over.
 _CHANCE, _ACTED, _ENDED = 0, -1, -2
 
 
 @kernel
 def legal(board: Row, s: Row) -> Mask:
-    """Return the legal actions as bits of one mask; 0 at chance phases and when over."""
+    """Return the mask of legal actions; 0 at chance phases and when the game is over."""
     phase = int(s["phase"])
     mask = 0
     if phase == MOVE:
@@ -117,7 +117,7 @@ def legal(board: Row, s: Row) -> Mask:
 
 @kernel
 def apply(board: Row, s: Row, action: Action) -> Mask:
-    """Carry out a legal action of the player whose decision it is; return what is legal then."""
+    """Play a legal action of the player to decide; return the new legal mask."""
     phase = int(s["phase"])
     if phase == EFFECT:
         step = _use_effect(board, s, action)
@@ -125,18 +125,19 @@ def apply(board: Row, s: Row, action: Action) -> Mask:
         step = _discard(s, action - DISCARD_WARE)
     else:
         step = _choose_move(board, s, phase, action)
-    return np.uint64(_go_on(board, s, step))
+    return np.uint64(_continue_pick(board, s, step))
 
 
 @kernel
 def outcome_weights(board: Row, s: Row, out: Any) -> int:
-    """Write the integer weight of each outcome of a chance phase; return how many there are.
+    """Write the integer weights of the outcomes of a chance phase; return their number.
 
     Args:
-        out: an int64 array of at least `MAX_OUTCOMES`; entries past the returned number are left.
+        out: int64, `MAX_OUTCOMES` or longer; entries past the returned number are not written.
 
-    Outcome ids: SETUP the kind of boutique token, then a wave's side; ROLL 36(p-1) + 6(m-1) + (a-1)
-    by the dice's values; DRAW the ware; REVEAL the icon. Elsewhere there is none and 0 is returned.
+    Outcome ids: at SETUP the kind of boutique token, then the side of a wave tile; at ROLL
+    36 (p - 1) + 6 (m - 1) + (a - 1) by the dice's values; at DRAW the ware; at REVEAL the icon.
+    Other phases have no outcomes.
     """
     phase = int(s["phase"])
     if phase == SETUP:
@@ -159,7 +160,7 @@ def outcome_weights(board: Row, s: Row, out: Any) -> int:
 
 @kernel
 def outcome_weight(board: Row, s: Row, outcome: Outcome) -> int:
-    """Return the weight of one outcome, any integer; 0 for what is none where the state stands."""
+    """Return the weight of an outcome, any integer; 0 if it is impossible in this state."""
     phase = int(s["phase"])
     if not 0 <= outcome < MAX_OUTCOMES:
         return 0
@@ -176,7 +177,7 @@ def outcome_weight(board: Row, s: Row, outcome: Outcome) -> int:
 
 @kernel
 def apply_outcome(board: Row, s: Row, outcome: Outcome) -> Mask:
-    """Carry out an outcome of chance of non-zero weight; return what is legal then."""
+    """Play an outcome of chance with a weight above 0; return the new legal mask."""
     phase = int(s["phase"])
     if phase == ROLL:
         step = _roll(board, s, outcome)
@@ -184,12 +185,12 @@ def apply_outcome(board: Row, s: Row, outcome: Outcome) -> Mask:
         step = _set_up(s, outcome)
     else:
         step = _draw_one(s, outcome) if phase == DRAW else _reveal_one(s, outcome)
-    return np.uint64(_go_on(board, s, step))
+    return np.uint64(_continue_pick(board, s, step))
 
 
 @kernel
 def score(board: Row, s: Row, seat: Seat) -> tuple[int, int, int]:
-    """Return the faith, commerce and culture points of a seat (R9.2), at any time."""
+    """Return the present faith, commerce and culture points of a seat (R9.2)."""
     faith = int(board["temple"][s["temple"][seat]]) * int(board["garden"][s["garden"][seat]])
     commerce = int(board["commerce"][s["gold"][seat]])
     culture = int(board["culture"][s["gifted"][seat]])
@@ -198,7 +199,7 @@ def score(board: Row, s: Row, seat: Seat) -> tuple[int, int, int]:
 
 @kernel
 def total(board: Row, s: Row, seat: Seat) -> int:
-    """Return the points of a seat."""
+    """Return the total points of a seat."""
     faith, commerce, culture = score(board, s, seat)
     return faith + commerce + culture
 
@@ -218,11 +219,11 @@ def winner(board: Row, s: Row) -> Seat:
 
 @kernel
 def reward(board: Row, s: Row, seat: Seat, margin: bool) -> float:
-    """Return what a seat gets for the state: something only once triggers have ended the game.
+    """Return the reward of a seat; 0 unless triggers have ended the game.
 
     Args:
-        margin: give the score margin / `MARGIN_SCALE` within [-1, 1], instead of +1, -1, or 0 for a
-            shared victory.
+        margin: return the score margin / `MARGIN_SCALE`, clipped to [-1, 1], instead of 1 for a
+            win, -1 for a loss and 0 for a shared victory.
     """
     if int(s["end"]) != END_TRIGGERS:
         return 0.0
@@ -237,7 +238,7 @@ def reward(board: Row, s: Row, seat: Seat, margin: bool) -> float:
 
 @kernel
 def picker(s: Row) -> Seat:
-    """Return whose pick it is: lead, other, lead (R2.1), whoever may have to decide inside it."""
+    """Return the seat that picks: lead, other, lead (R2.1). Within a pick the other may decide."""
     dice = _count_bits(int(s["dice_left"])) + (1 if int(s["die"]) != UNSET else 0)
     lead = int64(s["lead"]) & 1
     return lead ^ int64(dice == 2)
@@ -245,40 +246,40 @@ def picker(s: Row) -> Seat:
 
 @kernel
 def picks_left(s: Row) -> int:
-    """Return how many dice of the round are not taken yet."""
+    """Return the number of dice not taken yet."""
     return _count_bits(int64(s["dice_left"]))
 
 
 @kernel
 def wares_held(s: Row, seat: Seat) -> int:
-    """Return how many wares a seat holds."""
+    """Return the number of wares that a seat holds."""
     wares = s["wares"]
     return int(wares[seat, 0]) + int(wares[seat, 1]) + int(wares[seat, 2]) + int(wares[seat, 3])
 
 
 @kernel
 def capacity(s: Row, seat: Seat) -> int:
-    """Return how many wares a seat may hold at the end of an action (R4.3, R7.3)."""
+    """Return the most wares that a seat may hold at the end of an action (R4.3, R7.3)."""
     return CAPACITY + (1 if _has_side(s, seat, MERCHANT, ROBUST) else 0)
 
 
 @kernel
 def wares_in_bag(s: Row) -> int:
-    """Return how many wares are in the bag."""
+    """Return the number of wares in the bag."""
     bag = s["bag"]
     return int(bag[0]) + int(bag[1]) + int(bag[2]) + int(bag[3])
 
 
 @kernel
 def paintings_hidden(s: Row, seat: Seat) -> int:
-    """Return how many paintings of a seat lie face down."""
+    """Return the number of a seat's face-down paintings."""
     hidden = s["hidden"]
     return int(hidden[seat, 0]) + int(hidden[seat, 1]) + int(hidden[seat, 2]) + int(hidden[seat, 3])
 
 
 @kernel
 def boutiques_left(board: Row, s: Row, kind: int) -> int:
-    """Return how many boutique tokens of a kind are not drawn yet (R1.2)."""
+    """Return the number of boutique tokens of a kind not drawn yet (R1.2)."""
     left = int64(board["kind_count"][kind])
     for coast in range(_BOUTIQUES):
         left -= int64(int(s["boutiques"][coast]) == kind)
@@ -294,7 +295,7 @@ def is_chance(s: Row) -> bool:
 
 @entry
 def legal_mask(boards: Any, states: Any, i: int) -> int:
-    """`legal` of game `i`, for callers in Python."""
+    """`legal` of game `i`, for Python callers."""
     return int(legal(boards[i], states[i]))
 
 
@@ -302,19 +303,19 @@ def legal_mask(boards: Any, states: Any, i: int) -> int:
 def scores_of(
     boards: Any, states: Any, i: int
 ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """`score` of both seats of game `i`, for callers in Python."""
+    """`score` of both seats of game `i`, for Python callers."""
     return score(boards[i], states[i], 0), score(boards[i], states[i], 1)
 
 
 @entry
 def winner_of(boards: Any, states: Any, i: int) -> int:
-    """`winner` of game `i`, for callers in Python."""
+    """`winner` of game `i`, for Python callers."""
     return winner(boards[i], states[i])
 
 
 @entry
 def rewards_of(boards: Any, states: Any, i: int, margin: bool) -> tuple[float, float]:
-    """`reward` of both seats of game `i`, for callers in Python."""
+    """`reward` of both seats of game `i`, for Python callers."""
     return reward(boards[i], states[i], 0, margin), reward(boards[i], states[i], 1, margin)
 
 
@@ -323,7 +324,7 @@ def rewards_of(boards: Any, states: Any, i: int, margin: bool) -> tuple[float, f
 
 @kernel
 def _moves_of_dice_left(board: Row, s: Row) -> int:
-    """R2.1: any of the dice left; the move is mandatory, if only a stay (R3.7, R4.2)."""
+    """R2.1: any die that is left; a move is mandatory, or else a stay (R3.7, R4.2)."""
     seat = _decider(s)
     left = int(s["dice_left"])
     merchant = _merchant_moves(board, s, seat)
@@ -332,14 +333,14 @@ def _moves_of_dice_left(board: Row, s: Row) -> int:
         merchant = 1 << MERCHANT_STAY
     if artist == 0:
         artist = 1 << ARTIST_STAY
-    # Products, not branches: which dice are left is what a processor guesses worst.
+    # Products, not branches: a processor cannot predict which dice are left.
     mask = _pilgrim_moves(s, seat) * (left & 1)
     return mask | merchant * (left >> MERCHANT & 1) | artist * (left >> ARTIST & 1)
 
 
 @kernel
 def _moves(board: Row, s: Row, seat: Seat) -> int:
-    """Return the moves of the character in hand, stays left out."""
+    """Return the mask of moves of the character in hand, without stays."""
     die = int(s["die"])
     if die == PILGRIM:
         return _pilgrim_moves(s, seat)
@@ -350,19 +351,19 @@ def _moves(board: Row, s: Row, seat: Seat) -> int:
 
 @kernel
 def _pilgrim_moves(s: Row, seat: Seat) -> int:
-    """R5.1, R7.1: with a 1, tranquil has no use."""
+    """R5.1, R7.1: tranquil cannot be used with a 1."""
     wave = int(s["wave_owner"][PILGRIM]) == seat
-    useless = int(s["wave_side"][PILGRIM]) == TRANQUIL and int(s["dice"][PILGRIM]) == 1
-    return 1 << MOVE_PILGRIM | int(wave and not useless) << MOVE_PILGRIM_WAVE
+    no_use = int(s["wave_side"][PILGRIM]) == TRANQUIL and int(s["dice"][PILGRIM]) == 1
+    return 1 << MOVE_PILGRIM | int(wave and not no_use) << MOVE_PILGRIM_WAVE
 
 
 @kernel
 def _merchant_moves(board: Row, s: Row, seat: Seat) -> int:
-    """R4.1: not to a coastal town that holds a pilgrim (one's own too) or the other merchant."""
+    """R4.1: not to a coastal town that holds either pilgrim or the other merchant."""
     reach = int(board["town_reach"][s["dice"][MERCHANT], s["merchant"][seat]])
-    closed = coast_at(board, int(s["pilgrim"][0])) | coast_at(board, int(s["pilgrim"][1]))
-    closed |= 1 << int(s["merchant"][1 - seat]) & _ALL_COASTS
-    return (reach & ~closed) << MOVE_MERCHANT
+    occupied = coast_at(board, int(s["pilgrim"][0])) | coast_at(board, int(s["pilgrim"][1]))
+    occupied |= 1 << int(s["merchant"][1 - seat]) & _ALL_COASTS
+    return (reach & ~occupied) << MOVE_MERCHANT
 
 
 @kernel
@@ -373,7 +374,7 @@ def _artist_moves(board: Row, s: Row, seat: Seat) -> int:
 
 @kernel
 def _choose_move(board: Row, s: Row, phase: int, action: Action) -> int:
-    """A die and where to go with it; at REPEAT the same die again, or not (R8)."""
+    """Take a die and move its character; at REPEAT move it again, or pass (R8)."""
     if action == PASS:
         return _ENDED
     if phase == REPEAT:
@@ -396,7 +397,7 @@ def _character_of_move(action: Action) -> int:
 
 @kernel
 def _move(board: Row, s: Row, action: Action) -> int:
-    """Move the character in hand and ask for its effect when there is one to use (R6.2)."""
+    """Move the character in hand, then offer its effects if there are any (R6.2)."""
     seat = _decider(s)
     die = int(s["die"])
     if die == PILGRIM:
@@ -415,7 +416,7 @@ def _move(board: Row, s: Row, action: Action) -> int:
 
 @kernel
 def pilgrim_arrival(board: Row, s: Row, seat: Seat, wave: bool) -> int:
-    """R5.1: clockwise by the die (R7.1), then on to the next empty station."""
+    """Return the arrival: clockwise by the die (R7.1), then to the next empty station (R5.1)."""
     steps = int(s["dice"][PILGRIM])
     if wave:
         steps += 1 if int(s["wave_side"][PILGRIM]) == HASTY else -1
@@ -437,17 +438,17 @@ def _holds_character(board: Row, s: Row, seat: Seat, station: int) -> bool:
 
 @kernel
 def coast_at(board: Row, station: int) -> int:
-    """Return the coastal town that a station is, as a bit, else 0: only towns border two areas."""
+    """Return the coastal town of a station as a bit, else 0: only these border two areas."""
     areas = int64(board["station_areas"][station])
     return areas & (areas << 1 | areas >> 7)
 
 
-# Effects on offer (R3.2, R4.3, R4.4, R5.2 to R5.5)
+# Available effects (R3.2, R4.3, R4.4, R5.2 to R5.5)
 
 
 @kernel
 def _effects(board: Row, s: Row) -> int:
-    """Return the effects that the character in hand may use where it stands, `pass` left out."""
+    """Return the mask of effects of the character in hand at its position, without `pass`."""
     seat = _decider(s)
     die = int64(s["die"])
     if die == PILGRIM:
@@ -474,7 +475,7 @@ def _station_effects(board: Row, s: Row, seat: Seat) -> int:
 
 @kernel
 def _takes(s: Row, seat: Seat) -> int:
-    """R5.5: tiles on the board; only if there is none, tiles of the opponent."""
+    """R5.5: wave tiles on the board; if there are none, those of the opponent."""
     on_board = 0
     of_opponent = 0
     for character in range(3):
@@ -502,7 +503,7 @@ def _town_effects(board: Row, s: Row, seat: Seat) -> int:
 
 @kernel
 def _draws(board: Row, s: Row, seat: Seat, town: int) -> int:
-    """R4.3, and R7.3 where it would draw more; R4.6 for the bag."""
+    """R4.3; R7.3 if it draws more; R4.6 for an empty bag."""
     number = int(board["mountain_number"][town - _COASTS])
     bag = wares_in_bag(s)
     if bag == 0:
@@ -517,21 +518,21 @@ def _draws(board: Row, s: Row, seat: Seat, town: int) -> int:
 def _area_effects(board: Row, s: Row, seat: Seat) -> int:
     mask = 0
     hidden = paintings_hidden(s, seat)
-    others = _others_around(board, s, seat)
+    others = _neighbours(board, s, seat)
     if others > 0 and hidden > 0:
         mask |= 1 << PAINT
     if hidden > others and _has_side(s, seat, ARTIST, PROFICIENT):
         mask |= 1 << PAINT_WAVE  # R7.2
     if int(s["easel_size"][seat]) > 0:
         front = int(s["easel"][seat]) & 3
-        if _icons_in_reach(board, s, seat) & 1 << front:
+        if _matching_icons(board, s, seat) & 1 << front:
             mask |= 1 << GIFT
     return mask
 
 
 @kernel
-def _others_around(board: Row, s: Row, seat: Seat) -> int:
-    """R3.3: the other five characters in the artist's area, its stations and its towns."""
+def _neighbours(board: Row, s: Row, seat: Seat) -> int:
+    """R3.3: count the other characters in the artist's area, its stations and its towns."""
     area = int(s["artist"][seat])
     others = int(s["artist"][0] == s["artist"][1])
     for player in range(2):
@@ -541,15 +542,15 @@ def _others_around(board: Row, s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _icons_in_reach(board: Row, s: Row, seat: Seat) -> int:
-    """R3.5: the arrival's icon; with inspired, those of any path of the move (R7.2). As bits."""
+def _matching_icons(board: Row, s: Row, seat: Seat) -> int:
+    """Return the icons, as bits, of the arrival (R3.5) or, with inspired, of any path (R7.2)."""
     area = int(s["artist"][seat])
     if _has_side(s, seat, ARTIST, INSPIRED):
         return int(board["icons_touched"][int(s["dice"][ARTIST]), int(s["origin"]), area])
     return 1 << int(board["area_icon"][area])
 
 
-# Effects carried out. Each returns how the pick goes on.
+# Effects. Each function returns how the pick continues.
 
 
 @kernel
@@ -591,7 +592,7 @@ def _visit(board: Row, s: Row, seat: Seat) -> int:
 
 @kernel
 def _coast_at(board: Row, s: Row, seat: Seat) -> int:
-    """Return the coastal town where a pilgrim stands."""
+    """Return the coastal town of a pilgrim."""
     coast = 0
     while board["coast_station"][coast] != s["pilgrim"][seat]:
         coast += 1
@@ -607,7 +608,7 @@ def _price(board: Row, s: Row, coast: int) -> int:
 def _earn(s: Row, seat: Seat, coins: int) -> None:
     """R4.5: coins are traded for gold at once, up to six slabs; the sixth triggers the end.
 
-    No game gets as far as `MAX_COINS`: only a position that none can reach may lose coins here.
+    No game reaches `MAX_COINS`; only an unreachable position can lose coins here.
     """
     coins += int(s["coins"][seat])
     gold = int(s["gold"][seat])
@@ -622,7 +623,7 @@ def _earn(s: Row, seat: Seat, coins: int) -> None:
 
 @kernel
 def _take_wave(s: Row, seat: Seat, character: int) -> int:
-    """R5.5; who loses robust with six wares returns one (R7.4)."""
+    """R5.5; a player who loses robust with six wares returns one (R7.4)."""
     s["wave_owner"][character] = seat
     return _fit_capacity(s, 1 - seat)
 
@@ -659,7 +660,7 @@ def _discard(s: Row, ware: int) -> int:
 
 @kernel
 def _fit_capacity(s: Row, seat: Seat) -> int:
-    """R4.3: exactly the excess is returned, one ware at a time."""
+    """R4.3: a player returns exactly the excess, one ware at a time."""
     if wares_held(s, seat) <= capacity(s, seat):
         return _ACTED
     s["phase"] = DISCARD
@@ -691,7 +692,7 @@ def _sell(board: Row, s: Row, seat: Seat, action: Action) -> int:
 
 @kernel
 def _start_paint(board: Row, s: Row, seat: Seat, wave: bool) -> int:
-    number = _others_around(board, s, seat)
+    number = _neighbours(board, s, seat)
     if wave:
         number += 1
     s["pending"] = min(number, paintings_hidden(s, seat))
@@ -702,7 +703,7 @@ def _start_paint(board: Row, s: Row, seat: Seat, wave: bool) -> int:
 
 @kernel
 def _reveal_one(s: Row, icon: int) -> int:
-    """R3.4: a revealed painting joins the end of the queue."""
+    """R3.4: a revealed painting joins the back of the queue."""
     seat = picker(s)
     size = int(s["easel_size"][seat])
     s["hidden"][seat, icon] -= 1
@@ -727,21 +728,25 @@ def _gift(s: Row, seat: Seat) -> int:
 
 
 @kernel
-def _go_on(board: Row, s: Row, step: int) -> int:
-    """End the pick, unless something is still asked or the hot spring token can be used.
+def _continue_pick(board: Row, s: Row, step: int) -> int:
+    """End the pick, unless it continues or the hot spring token can be used.
 
-    Returns the mask of what is legal.
+    Args:
+        step: how the pick continues, such as _ACTED.
+
+    Returns:
+        The new legal mask.
     """
     if step >= 0:
         return step
     seat = picker(s)
     s["origin"] = UNSET
     if step == _ACTED and int(s["hot_spring"]) == seat:
-        again = _moves(board, s, seat)
-        if again != 0:  # R8.1: a holder may use the die again, if it can move
+        moves = _moves(board, s, seat)
+        if moves != 0:  # R8.1: a holder may use the die again, if it can move
             s["phase"] = REPEAT
             s["player"] = seat
-            return again | 1 << PASS
+            return moves | 1 << PASS
     s["die"] = UNSET
     if int(s["dice_left"]) == 0:
         _end_round(board, s)
@@ -770,7 +775,7 @@ def _end_round(board: Row, s: Row) -> None:
 
 @kernel
 def setup_step(s: Row) -> int:
-    """Return the number of set-up draws made: boutiques C1 to C8, then the three sides."""
+    """Return the number of set-up draws made: boutiques C1 to C8, then three wave sides."""
     step = 0
     while step < _BOUTIQUES and int(s["boutiques"][step]) != UNSET:
         step += 1
@@ -832,18 +837,14 @@ def _roll(board: Row, s: Row, outcome: Outcome) -> int:
 
 @kernel
 def _decider(s: Row) -> Seat:
-    """Return whose decision it is; the mask tells the compiler that it is a seat."""
+    """Return the player to decide; `& 1` shows the compiler that it is 0 or 1."""
     return int64(s["player"]) & 1
 
 
 @kernel
-def _has_wave(s: Row, seat: Seat, character: int) -> bool:
-    return int(s["wave_owner"][character]) == seat
-
-
-@kernel
 def _has_side(s: Row, seat: Seat, character: int, side: int) -> bool:
-    return _has_wave(s, seat, character) and int(s["wave_side"][character]) == side
+    owned = int(s["wave_owner"][character]) == seat
+    return owned and int(s["wave_side"][character]) == side
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""A state as plain JSON types: what positions, pictures and records tell of it."""
+"""States as plain JSON types, for positions, drawings and records."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ POINTS = ("faith", "commerce", "culture")
 
 
 def state_to_dict(name: str, board: np.void, row: np.void) -> dict[str, Any]:
-    """Return everything visible in a state as plain JSON types.
+    """Return a state as plain JSON types.
 
     Args:
-        name: of the board.
+        name: the board's name.
         board: a row of `BOARD`.
         row: a row of `STATE`.
     """
@@ -56,7 +56,7 @@ def state_to_dict(name: str, board: np.void, row: np.void) -> dict[str, Any]:
 def points_of(
     boards: npt.NDArray[np.void], states: npt.NDArray[np.void], i: int = 0
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the points of both seats of game `i`, by `POINTS`, as they would count now (R9.2)."""
+    """Return the present points of both seats of game `i` by the names of `POINTS` (R9.2)."""
     first, second = scores_of(boards, states, i)
     return _counts(POINTS, first), _counts(POINTS, second)
 
@@ -64,7 +64,7 @@ def points_of(
 def result_of(
     boards: npt.NDArray[np.void], states: npt.NDArray[np.void], i: int = 0
 ) -> dict[str, Any]:
-    """Return how game `i` stands: `scores` with their totals, `winner`, `end` and `rounds`."""
+    """Return `scores` with totals, `winner`, `end` and `rounds` of game `i`."""
     return {
         "scores": tuple(p | {"total": sum(p.values())} for p in points_of(boards, states, i)),
         "winner": seat_or_none(winner_of(boards, states, i)),
@@ -74,12 +74,12 @@ def result_of(
 
 
 def seat_or_none(value: int) -> int | None:
-    """Return a seat, None for nobody."""
+    """Return a seat, None for NO_PLAYER."""
     return None if value == NO_PLAYER else int(value)
 
 
 def name_or_none(names: Sequence[str], value: int) -> str | None:
-    """Return the name of a thing, None for none."""
+    """Return the name with an index, None for UNSET."""
     return None if value == UNSET else names[value]
 
 

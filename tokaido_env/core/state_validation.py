@@ -1,8 +1,8 @@
-"""Check whether a game can reach a state, as far as the state itself shows.
+"""Checks that a state is possible: that a game can reach it, as far as the state itself shows.
 
-Kernels index by what states hold and check none of it. Legal moves, and outcomes that have a
-weight, lead from possible states to possible ones only; so it is enough to check what comes from
-outside. `position` puts the faults into words.
+Kernels use the numbers of states as indices without checks. Legal moves and possible outcomes lead
+from possible states to possible states, so only states from outside are checked. `position` turns
+faults into messages.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ from tokaido_env.core.state import (
 
 Rows = npt.NDArray[np.void]
 
-NOT_FOUND = -1  # no place
+NOT_FOUND = -1  # the index of a game, if no game is at fault
 
-# What can be wrong with a state. A fault is `reason << 8 | seat << 4 | number`: the seat that it is
-# about, else 0, and a number that the reason needs to be put into words. 0 is no fault.
+# Reasons of faults. A fault is `reason << 8 | seat << 4 | number`: the seat at fault, else 0, and a
+# number for the message. 0 is no fault.
 OUT_OF_LIMITS, EASEL_BEYOND_SIZE, WARES_SUM, BOUTIQUES, PAINTINGS_SUM = range(1, 6)
 PAINTINGS_OF_ICON, COINS_FOR_GOLD, TWO_PILGRIMS, MERCHANT_STATION, BOUTIQUE_SKIPPED = range(6, 11)
 LEFT_TO_DRAW, ALL_DRAWN, DICE_ROLLED, ROUND_BEGUN, ROUND_AT_SETUP = range(11, 16)
@@ -78,7 +78,8 @@ HOT_SPRING_AT_REPEAT, CHOICE, SIDE_SKIPPED = range(38, 41)
 _COASTS = 8
 _SETUP_STEPS = 11
 
-# The lowest and the highest of each number of a state; ring, tokens and rounds go by the board.
+# Lowest and highest value of each field of a state. Those of rounds, pilgrims and boutiques depend
+# on the board.
 _LIMITS: dict[str, tuple[Any, Any]] = {
     "easel": (0, 4**PAINTINGS - 1),
     "round": (0, 0),
@@ -112,7 +113,7 @@ _LIMITS: dict[str, tuple[Any, Any]] = {
 
 
 def limits(board: np.void) -> dict[str, tuple[Any, Any]]:
-    """Return the lowest and the highest of each field of a state on a board, a row of `BOARD`."""
+    """Return the lowest and highest value of each field of a state on a board, a `BOARD` row."""
     return _LIMITS | {
         "round": (0, int(board["max_rounds"])),
         "pilgrim": (0, int(board["ring_size"]) - 1),
@@ -120,7 +121,7 @@ def limits(board: np.void) -> dict[str, tuple[Any, Any]]:
     }
 
 
-# Of the numbers of a byte, all from `phase` on, as the widest board has them.
+# Bounds of the fields of one byte, which are all from `phase` on, for any board.
 _FIRST_BYTE: int = STATE.fields["phase"][1]  # type: ignore[index]
 _BYTE_BOUNDS = np.zeros(2, STATE)
 for _name, _ends in (_LIMITS | {"pilgrim": (0, 127), "boutiques": (UNSET, _COASTS - 1)}).items():
@@ -129,16 +130,16 @@ _LOWEST, _HIGHEST = _BYTE_BOUNDS.view(np.int8).reshape(2, -1)[:, _FIRST_BYTE:].c
 
 
 def first_fault(boards: Rows, which: npt.NDArray[Any], states: Rows) -> tuple[int, int]:
-    """Return the place of the first game whose state is impossible and its fault, else -1 and 0.
+    """Return the index of the first impossible state and its fault, else NOT_FOUND and 0.
 
     Args:
         boards: `BOARD` (b,).
         which: integers (k,), the index of the board of each game.
-        states: `STATE` (k,) or, one for all, (1,); contiguous.
+        states: `STATE` (k,), or (1,) for all games; contiguous.
     """
     numbers = states.view(np.int8).reshape(len(states), STATE.itemsize)
-    place, fault = _first_fault(boards, which, states, numbers)
-    return int(place), int(fault)
+    game, fault = _first_fault(boards, which, states, numbers)
+    return int(game), int(fault)
 
 
 @entry
@@ -172,77 +173,77 @@ def _fault(board: Row, s: Row) -> int:
 
 
 @kernel
-def _because(reason: int, seat: int, number: int) -> int:
+def _fault_code(reason: int, seat: int, number: int) -> int:
     return int64(reason) << 8 | int64(seat) << 4 | int64(number)
 
 
 @kernel
 def _out_of_limits(board: Row, s: Row, numbers: Any) -> int:
-    """Each number of a state is one that a kernel may index by."""
-    right = 0 <= int(s["round"]) <= int(board["max_rounds"])
-    for place in range(len(_LOWEST)):
-        right &= _LOWEST[place] <= numbers[_FIRST_BYTE + place] <= _HIGHEST[place]
+    """Each number of a state is within its limits, so kernels may use it as an index."""
+    valid = 0 <= int(s["round"]) <= int(board["max_rounds"])
+    for byte in range(len(_LOWEST)):
+        valid &= _LOWEST[byte] <= numbers[_FIRST_BYTE + byte] <= _HIGHEST[byte]
     for coast in range(_COASTS):
-        right &= int(s["boutiques"][coast]) < int(board["kinds"])
+        valid &= int(s["boutiques"][coast]) < int(board["kinds"])
     for seat in range(2):
-        right &= int(s["pilgrim"][seat]) < int(board["ring_size"])
-    if not right:
-        return _because(OUT_OF_LIMITS, 0, 0)
+        valid &= int(s["pilgrim"][seat]) < int(board["ring_size"])
+    if not valid:
+        return _fault_code(OUT_OF_LIMITS, 0, 0)
     for seat in range(2):
         if int(s["easel"][seat]) >> 2 * int(s["easel_size"][seat]) != 0:
-            return _because(EASEL_BEYOND_SIZE, seat, 0)
+            return _fault_code(EASEL_BEYOND_SIZE, seat, 0)
     return 0
 
 
 @kernel
 def _fault_of_pieces(board: Row, s: Row) -> int:
-    """No ware and no token is lost or made (R1.2, R1.3)."""
+    """The numbers of wares and boutique tokens are constant (R1.2, R1.3)."""
     for ware in range(4):
         wares = int(s["wares"][0, ware]) + int(s["wares"][1, ware])
         if int(s["bag"][ware]) + wares != WARE_COUNTS[ware]:
-            return _because(WARES_SUM, 0, ware)
+            return _fault_code(WARES_SUM, 0, ware)
     for kind in range(int(board["kinds"])):
         if boutiques_left(board, s, kind) < 0:
-            return _because(BOUTIQUES, 0, kind)
+            return _fault_code(BOUTIQUES, 0, kind)
     return 0
 
 
 @kernel
 def _fault_of_player(s: Row, seat: Seat) -> int:
-    """Ten paintings (R1.7), and ten coins are a slab while there is room for one (R4.5)."""
+    """A player has ten paintings (R1.7), and below ten coins until the sixth slab (R4.5)."""
     size = int(s["easel_size"][seat])
-    gone = PAINTINGS - size - paintings_hidden(s, seat)
-    if int(s["gifted"][seat]) != gone:
-        return _because(PAINTINGS_SUM, seat, max(gone, 0))
+    given = PAINTINGS - size - paintings_hidden(s, seat)
+    if int(s["gifted"][seat]) != given:
+        return _fault_code(PAINTINGS_SUM, seat, max(given, 0))
     for icon in range(4):
         count = int(s["hidden"][seat, icon])
         for place in range(size):
             count += int64(int(s["easel"][seat]) >> 2 * place & 3 == icon)
         if count > PAINTING_COUNTS[seat][icon]:
-            return _because(PAINTINGS_OF_ICON, seat, icon)
+            return _fault_code(PAINTINGS_OF_ICON, seat, icon)
     if int(s["coins"][seat]) >= GOLD_PRICE and int(s["gold"][seat]) != LAST_SLAB:
-        return _because(COINS_FOR_GOLD, seat, 0)
+        return _fault_code(COINS_FOR_GOLD, seat, 0)
     return 0
 
 
 @kernel
 def _fault_of_places(board: Row, s: Row) -> int:
-    """A station holds one character (R4.1, R5.1)."""
+    """A station holds at most one character (R4.1, R5.1)."""
     if int(s["pilgrim"][0]) == int(s["pilgrim"][1]):
-        return _because(TWO_PILGRIMS, 0, 0)
+        return _fault_code(TWO_PILGRIMS, 0, 0)
     for seat in range(2):
         town = int(s["merchant"][seat])
         if town < _COASTS:
             station = int(board["coast_station"][town])
             taken = station in (int(s["pilgrim"][0]), int(s["pilgrim"][1]))
             if taken or town == int(s["merchant"][1 - seat]):
-                return _because(MERCHANT_STATION, seat, 0)
+                return _fault_code(MERCHANT_STATION, seat, 0)
     return 0
 
 
 @kernel
 def _fault_of_setup(s: Row) -> int:
-    """Tokens and sides are drawn in order, all of them before the first roll (R1.2, R1.4)."""
+    """Tokens and wave sides are drawn in order, before the first roll (R1.2, R1.4)."""
     drawn = 0
     for coast in range(_COASTS):
         drawn += int64(int(s["boutiques"][coast]) != UNSET)
@@ -254,66 +255,66 @@ def _fault_of_setup(s: Row) -> int:
     step = setup_step(s)
     if drawn != step:
         if step < _COASTS:
-            return _because(BOUTIQUE_SKIPPED, 0, step)
-        return _because(SIDE_SKIPPED, 0, step - _COASTS)
+            return _fault_code(BOUTIQUE_SKIPPED, 0, step)
+        return _fault_code(SIDE_SKIPPED, 0, step - _COASTS)
     if (phase == SETUP) != (drawn < _SETUP_STEPS):
-        return _because(ALL_DRAWN if phase == SETUP else LEFT_TO_DRAW, 0, 0)
+        return _fault_code(ALL_DRAWN if phase == SETUP else LEFT_TO_DRAW, 0, 0)
     if rolled != (0 if first else 3):
-        return _because(DICE_ROLLED, 0, 0)
+        return _fault_code(DICE_ROLLED, 0, 0)
     if phase != ROLL and (phase == SETUP) != first:
-        return _because(ROUND_AT_SETUP if phase == SETUP else ROUND_BEGUN, 0, 0)
+        return _fault_code(ROUND_AT_SETUP if phase == SETUP else ROUND_BEGUN, 0, 0)
     return 0
 
 
 @kernel
 def _fault_of_dice(s: Row) -> int:
-    """The die in hand and the dice left are those of the phase."""
+    """The selected die and the dice left match the phase."""
     phase, die, left = int(s["phase"]), int(s["die"]), picks_left(s)
     in_hand = phase in (EFFECT, DRAW, REVEAL, DISCARD, REPEAT)
     if (die != UNSET) != in_hand:
-        return _because(DIE_IN_HAND if in_hand else NO_DIE_IN_HAND, 0, 0)
+        return _fault_code(DIE_IN_HAND if in_hand else NO_DIE_IN_HAND, 0, 0)
     if in_hand and int(s["dice_left"]) >> die & 1:
-        return _because(DIE_TAKEN, 0, 0)
+        return _fault_code(DIE_TAKEN, 0, 0)
     if not in_hand and (left > 0) != (phase == MOVE):
-        return _because(DICE_LEFT if phase == MOVE else NO_DICE_LEFT, 0, 0)
+        return _fault_code(DICE_LEFT if phase == MOVE else NO_DICE_LEFT, 0, 0)
     if (phase == DRAW and die != MERCHANT) or (phase == REVEAL and die != ARTIST):
-        return _because(DIE_OF_PHASE, 0, MERCHANT if phase == DRAW else ARTIST)
+        return _fault_code(DIE_OF_PHASE, 0, MERCHANT if phase == DRAW else ARTIST)
     return 0
 
 
 @kernel
 def _fault_of_origin(board: Row, s: Row) -> int:
-    """While its effect is under way, the artist came from an area as far away as its die says."""
+    """During an effect, the artist's origin is as far from its area as its die says."""
     origin = int(s["origin"])
     needed = int(s["die"]) == ARTIST and int(s["phase"]) in (EFFECT, REVEAL)
     if (origin != UNSET) != needed:
-        return _because(ORIGIN if needed else NO_ORIGIN, 0, 0)
+        return _fault_code(ORIGIN if needed else NO_ORIGIN, 0, 0)
     if needed:
         reach = int64(board["area_reach"][int(s["dice"][ARTIST]), origin])
         area = int(s["artist"][picker(s)])
         if not reach >> area & 1:
-            return _because(ORIGIN_REACH, 0, area)
+            return _fault_code(ORIGIN_REACH, 0, area)
     return 0
 
 
 @kernel
 def _fault_of_pending(board: Row, s: Row) -> int:
-    """As many draws or reveals are to come as the phase may have (R4.3, R7)."""
+    """The number of draws or reveals left is possible in the phase (R4.3, R7)."""
     phase, pending, seat = int(s["phase"]), int(s["pending"]), picker(s)
     if phase == DRAW:
         most = min(_most_draws(board, s, seat), wares_in_bag(s))
         if most < 1:
-            return _because(MERCHANT_AT_DRAW, seat, 0)
+            return _fault_code(MERCHANT_AT_DRAW, seat, 0)
     elif phase == REVEAL:
         most = paintings_hidden(s, seat)
     else:
-        return 0 if pending == 0 else _because(NO_PENDING, 0, 0)
-    return 0 if 1 <= pending <= most else _because(PENDING, 0, most)
+        return 0 if pending == 0 else _fault_code(NO_PENDING, 0, 0)
+    return 0 if 1 <= pending <= most else _fault_code(PENDING, 0, most)
 
 
 @kernel
 def _most_draws(board: Row, s: Row, seat: Seat) -> int:
-    """Return what a seat may draw at most where its merchant stands, 0 if it may not."""
+    """Return the most wares that a seat may draw at its merchant's town, 0 elsewhere."""
     town = int(s["merchant"][seat]) - _COASTS
     if town < 0 or int(s["die"]) != MERCHANT:
         return 0
@@ -322,22 +323,22 @@ def _most_draws(board: Row, s: Row, seat: Seat) -> int:
 
 @kernel
 def _fault_of_mover(s: Row) -> int:
-    """It is the picker's decision; at DISCARD it may be the other's (R7.4)."""
+    """The picker decides; at DISCARD the other player may (R7.4)."""
     phase, player = int(s["phase"]), int(s["player"])
     if phase == DISCARD:
         die = MERCHANT if player == picker(s) else PILGRIM
         if player == NO_PLAYER or int(s["die"]) != die:
-            return _because(PLAYER_AT_DISCARD, 0, 0)
-        room = capacity(s, player)
-        return 0 if wares_held(s, player) > room else _because(WARES_TO_RETURN, player, room)
+            return _fault_code(PLAYER_AT_DISCARD, 0, 0)
+        most = capacity(s, player)
+        return 0 if wares_held(s, player) > most else _fault_code(WARES_TO_RETURN, player, most)
     if phase in (MOVE, EFFECT, REPEAT):
-        return 0 if player == picker(s) else _because(PICKER, picker(s), 0)
-    return 0 if player == NO_PLAYER else _because(PLAYER_NOT_NONE, 0, 0)
+        return 0 if player == picker(s) else _fault_code(PICKER, picker(s), 0)
+    return 0 if player == NO_PLAYER else _fault_code(PLAYER_NOT_NONE, 0, 0)
 
 
 @kernel
 def _fault_of_wares_held(board: Row, s: Row) -> int:
-    """Only a seat that draws or returns wares may hold more than its capacity (R4.3, R7.3)."""
+    """Only a seat that draws or returns wares holds more than its capacity (R4.3, R7.3)."""
     phase, seat = int(s["phase"]), picker(s)
     for player in range(2):
         most = capacity(s, player)
@@ -346,39 +347,39 @@ def _fault_of_wares_held(board: Row, s: Row) -> int:
         elif phase in (DRAW, DISCARD) and player == seat:
             most += _most_draws(board, s, seat) - int(s["pending"])
         if wares_held(s, player) > most:
-            return _because(WARES_HELD, player, most)
+            return _fault_code(WARES_HELD, player, most)
     return 0
 
 
 @kernel
 def _fault_of_end(board: Row, s: Row) -> int:
-    """The end is as pegs, slabs, paintings and rounds have it (R9.1, R10.1)."""
+    """The end matches pegs, slabs, paintings and rounds (R9.1, R10.1)."""
     triggered = False
     for seat in range(2):
         triggered |= int(s["temple"][seat]) == LAST_TEMPLE or int(s["garden"][seat]) == LAST_GARDEN
         triggered |= int(s["gold"][seat]) == LAST_SLAB or int(s["gifted"][seat]) == PAINTINGS
     if (int(s["end_triggered"]) != 0) != triggered:
-        return _because(TRIGGERED, 0, int64(triggered))
+        return _fault_code(TRIGGERED, 0, int64(triggered))
     phase, end = int(s["phase"]), NOT_ENDED
     if phase == OVER:
         end = END_TRIGGERS if triggered else END_CAP
     if int(s["end"]) != end:
-        return _because(END, 0, end)
+        return _fault_code(END, 0, end)
     last = int(s["round"]) == int(board["max_rounds"])
     if phase == ROLL and triggered:
-        return _because(OVER_WHEN_TRIGGERED, 0, 0)
+        return _fault_code(OVER_WHEN_TRIGGERED, 0, 0)
     if phase == ROLL and last:
-        return _because(ROUND_AT_ROLL, 0, 0)
-    return _because(ROUND_AT_CAP, 0, 0) if end == END_CAP and not last else 0
+        return _fault_code(ROUND_AT_ROLL, 0, 0)
+    return _fault_code(ROUND_AT_CAP, 0, 0) if end == END_CAP and not last else 0
 
 
 @kernel
 def _fault_of_choice(board: Row, s: Row) -> int:
-    """EFFECT and REPEAT are asked where there is something besides `pass` (R6.2, R8.1)."""
+    """At EFFECT and REPEAT there is an action other than `pass` (R6.2, R8.1)."""
     phase = int(s["phase"])
     if phase == REPEAT and int(s["hot_spring"]) != picker(s):
-        return _because(HOT_SPRING_AT_REPEAT, picker(s), 0)
+        return _fault_code(HOT_SPRING_AT_REPEAT, picker(s), 0)
     if phase != EFFECT and phase != REPEAT:
         return 0
     only_pass = legal(board, s) == np.uint64(1) << np.uint64(PASS)
-    return _because(CHOICE, 0, 0) if only_pass else 0
+    return _fault_code(CHOICE, 0, 0) if only_pass else 0

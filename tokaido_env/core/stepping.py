@@ -1,4 +1,4 @@
-"""One game: a move and all that follows it within a step, in a batch and for callers in Python."""
+"""Kernels that step one game: a move, chance, the end, the next episode and bots."""
 
 from __future__ import annotations
 
@@ -36,44 +36,44 @@ from tokaido_env.core.rules import (
 )
 from tokaido_env.core.state import END_CAP, END_TRIGGERS, NO_PLAYER, OVER
 
-# What a batch keeps of a game beside its position, its luck and its legal mask.
+# What a batch stores for each game, in addition to its state, its luck and its legal mask.
 EPISODE_INFO = np.dtype(
     [
-        ("agents", "<u8"),  # key of what agents draw from
+        ("agent_key", "<u8"),  # key of the random stream of agents
         ("base_seed", "<i8"),  # seed of episode 0
-        ("seed", "<i8"),  # of the game that is played
+        ("seed", "<i8"),  # of the current episode
         ("episode", "<i4"),
-        ("decisions", "<i4"),  # made in the game
+        ("decisions", "<i4"),  # made in the episode
         ("reward", "<f4", 2),  # by seat, of the last step
         ("board", "<i4"),  # index into the batch's boards
-        ("player", "i1"),  # who decided in the last step; NO_PLAYER for chance and for a reset
-        ("next_player", "i1"),  # who decides next in that game; NO_PLAYER at its end and at chance
+        ("player", "i1"),  # the seat that decided in the last step; NO_PLAYER at chance or a reset
+        ("next_player", "i1"),  # the seat that decides next; NO_PLAYER at the end and at chance
         ("terminated", "i1"),
         ("truncated", "i1"),
-        ("bot", "i1", 2),  # what plays each seat within a step: NO_BOT or one of BOTS
+        ("bot", "i1", 2),  # by seat: NO_BOT, or the one of BOTS that plays it within a step
     ]
 )
 
-# How `advance` goes about it: a record of one row.
+# Options of a step, for all games of a batch.
 STEP_OPTIONS = np.dtype(
     [
         ("sampled", "i1"),  # chance resolves itself
         ("autoreset", "i1"),
         ("margin", "i1"),  # rewards by score margin
-        ("bot", "i1"),  # chooses the moves; NO_BOT: they are given
-        ("to_end", "i1"),  # the bot goes on until the end of each game
+        ("bot", "i1"),  # chooses the moves; NO_BOT: the caller does
+        ("to_end", "i1"),  # the bot plays each game to its end
         ("bots", "i1"),  # some infos have bots, or `to_end`
-        ("pool", "<i4"),  # boards that the board of each episode is drawn from; 0: it stays
+        ("pool", "<i4"),  # number of boards to draw from for each episode; 0: keep the board
     ]
 )
 
-HISTORY_FULL = 1 << 63  # no legal mask: no action has this bit
+HISTORY_FULL = 1 << 63  # returned in place of a legal mask, as no action has this bit
 MASK_BITS = 64  # of a legal mask
 
 
 @kernel
 def checked_move(board: Row, s: Row, mask: Mask, move: int) -> int:
-    """Return a move, any integer, if it is on offer, else NO_MOVE."""
+    """Return a move, any integer, if it is legal or possible, else NO_ACTION."""
     if mask == np.uint64(0):
         return checked_outcome(board, s, move)
     return move if is_legal(mask, move) else NO_ACTION
@@ -87,7 +87,7 @@ def is_legal(mask: Mask, move: int) -> bool:
 
 @subroutine
 def checked_outcome(board: Row, s: Row, move: int) -> int:
-    """Return an outcome, any integer, if it has a weight, else NO_MOVE."""
+    """Return an outcome, any integer, if its weight is above 0, else NO_ACTION."""
     return move if outcome_weight(board, s, move) > 0 else NO_ACTION
 
 
@@ -95,7 +95,7 @@ def checked_outcome(board: Row, s: Row, move: int) -> int:
 def play_move(
     board: Row, s: Row, luck: Row, info: Row, mask: Mask, move: int, options: Row
 ) -> Mask:
-    """Play the move that makes a step, and chance; return what is legal then."""
+    """Play the first move of a step, then chance; return the new legal mask."""
     info["player"] = s["player"] if move != NO_ACTION else NO_PLAYER
     info["terminated"] = 0
     info["truncated"] = 0
@@ -108,7 +108,7 @@ def play_move(
 
 @kernel
 def _move(board: Row, s: Row, luck: Row, info: Row, mask: Mask, move: int, options: Row) -> Mask:
-    """Play one move that is on offer, or NO_MOVE, and chance where it resolves itself."""
+    """Play one legal move or NO_ACTION, then sampled chance; return the new legal mask."""
     if move != NO_ACTION:
         if mask != np.uint64(0):
             mask = apply(board, s, move)
@@ -133,10 +133,10 @@ def finish_step(
     options: Row,
     scratch: Any,
 ) -> Mask:
-    """Do what may follow the move of game `i` within a step: the end, the next episode, bots.
+    """Finish the step of game `i` after its move: its end, the next episode, moves of bots.
 
     Args:
-        moved: whether there was a move, by chance or not: else the game was over or begins.
+        moved: whether a decision or an outcome was played; if not, the game was over or begins.
     """
     s = states[i]
     board = boards[info["board"]]
@@ -145,7 +145,7 @@ def finish_step(
         move = NO_ACTION
         if int(s["phase"]) == OVER and not ended and moved:
             ended = True
-            _note_end(board, s, info, options)
+            _record_end(board, s, info, options)
         if ended and int(s["phase"]) == OVER and int(options["autoreset"]):
             info["episode"] += 1
             begin_episode(luck, info)
@@ -163,7 +163,7 @@ def finish_step(
 
 
 @kernel
-def _note_end(board: Row, s: Row, info: Row, options: Row) -> None:
+def _record_end(board: Row, s: Row, info: Row, options: Row) -> None:
     end = int64(s["end"])
     info["terminated"] = int64(end == END_TRIGGERS)
     info["truncated"] = int64(end == END_CAP)
@@ -174,7 +174,7 @@ def _note_end(board: Row, s: Row, info: Row, options: Row) -> None:
 
 @kernel
 def _bot_is_next(s: Row, info: Row, options: Row, ended: bool) -> bool:
-    """Return whether a bot plays on in the step: it is seated there, or plays to the end."""
+    """Return whether a bot moves next in this step: the seat's, or one that plays to the end."""
     if int(options["to_end"]) and not ended:
         return int(s["phase"]) != OVER
     player = int64(s["player"])
@@ -185,9 +185,10 @@ def _bot_is_next(s: Row, info: Row, options: Row, ended: bool) -> bool:
 def bot_move(
     board: Row, s: Row, luck: Row, info: Row, mask: Mask, options: Row, scratch: Any
 ) -> int:
-    """Return the move of the seat's bot or the options's, at chance an outcome; NO_MOVE when over.
+    """Return the move of the seat's bot, else of the options' bot; NO_ACTION when over.
 
-    Without `scratch`, None, no bot is greedy: that is known when it is compiled.
+    At chance the move is a sampled outcome. With `scratch=None` no bot may be greedy, and the
+    kernel is compiled without the greedy bot.
     """
     if is_chance(s):
         return sample(board, s, luck)
@@ -204,39 +205,39 @@ def bot_move(
 
 @kernel
 def decision_key(s: Row, info: Row) -> np.uint64:
-    """Return what an agent draws from for the next decision of a game."""
-    return agent_key(info["agents"], int64(s["player"]), int64(info["decisions"]))
+    """Return the key of the random numbers of an agent's next decision in a game."""
+    return agent_key(info["agent_key"], int64(s["player"]), int64(info["decisions"]))
 
 
 @kernel
 def begin_episode(luck: Row, info: Row) -> None:
-    """Give a game the luck of its episode."""
+    """Set the seed, the keys and the luck of a game's episode."""
     seed = seed_of_episode(int64(info["base_seed"]), int64(info["episode"]))
     info["seed"] = seed
-    info["agents"] = agent_key_of_seed(seed)
+    info["agent_key"] = agent_key_of_seed(seed)
     info["decisions"] = 0
     init_luck(luck, key_of_seed(seed))
 
 
-# For callers in Python
+# Entries for Python callers
 
 
 @entry
 def advance_game(
     boards: Any, states: Any, lucks: Any, i: int, move: int, sampled: bool, history: Any
 ) -> tuple[int, int]:
-    """Play one move of game `i`, then let chance resolve itself if `sampled`.
+    """Play one move of game `i`, then sample chance if `sampled`.
 
-    All that changes is written within one call from Python: Ctrl-C comes before or after it.
+    One call makes all changes, so Ctrl-C comes before or after them.
 
     Args:
-        move: an action, at chance an outcome, or -1 for none.
-        history: int32, how many events there were, and these; the move and the outcomes that
-            chance drew are added.
+        move: an action, at chance an outcome, or NO_ACTION.
+        history: int32, the number of events and then the events; the move and the sampled outcomes
+            are appended.
 
     Returns:
-        The legal mask and the player to decide (-1 for nobody). NO_ROOM for the mask, if the
-        history has no room for a move and `MAX_EVENTS`: then nothing has changed.
+        The legal mask and the player to decide, or NO_PLAYER. The mask is HISTORY_FULL, and nothing
+        has changed, if the history has no room for a move and `MAX_EVENTS`.
     """
     board = boards[i]
     s = states[i]
@@ -257,11 +258,11 @@ def advance_game(
 
 @entry
 def weights_of(boards: Any, states: Any, i: int, out: Any) -> tuple[int, int]:
-    """Return the number of outcomes of game `i` and its set-up step; write the weights to `out`."""
+    """Write the outcome weights of game `i` to `out`; return their number and the set-up step."""
     return outcome_weights(boards[i], states[i], out), setup_step(states[i])
 
 
 @entry
 def wares_of(states: Any, i: int, seat: Seat) -> tuple[int, int]:
-    """Return how many wares a seat of game `i` holds, and how many it may keep."""
+    """Return the number of wares that a seat of game `i` holds, and its capacity."""
     return wares_held(states[i], seat), capacity(states[i], seat)
