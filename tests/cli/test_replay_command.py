@@ -20,7 +20,7 @@ def games() -> list[record.Record]:
         names = ("greedy", "random") if seed % 2 else ("random", "greedy")
         session = Session(names, seed=seed)
         while session.waits_for == "agent":
-            session.reply()
+            session.play_agent_move()
         played.append(session.record())
     return played
 

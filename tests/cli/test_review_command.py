@@ -95,7 +95,7 @@ def test_a_game_without_a_mistake_says_so() -> None:
     found = reviewed(record)
     clean = replace(found, loss=np.where(np.isnan(found.loss), np.nan, 0.0))
     page = replay_page([record], reviews=[clean])
-    assert "No decision is shown to have lost anything." in page
+    assert "No significant mistakes found." in page
 
 
 def test_reviews_are_of_the_games_of_the_page() -> None:

@@ -290,7 +290,7 @@ def test_without_a_display_the_error_says_what_to_do(
     if driver is not None:
         monkeypatch.setenv("SDL_VIDEODRIVER", driver)
     e = make(render_mode="human")
-    with pytest.raises(RuntimeError, match=r"^render_mode 'human' needs a display.*'rgb_array'"):
+    with pytest.raises(RuntimeError, match=r"^render_mode: 'human' needs a display.*'rgb_array'"):
         e.reset(seed=3)
     assert not pygame.display.get_init()
     e.close()
